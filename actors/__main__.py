@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from actors.cli.config_file import enter
-from actors.cli.group import CommandGroup
+from actors.cli.group import SETTINGS, CommandGroup
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: object) -> None:
@@ -21,7 +21,7 @@ def _show_version(ctx: click.Context, _: click.Parameter, wanted: object) -> Non
     ctx.exit()
 
 
-@click.group(cls=CommandGroup, context_settings={"auto_envvar_prefix": "PROTOFLY"})
+@click.group(cls=CommandGroup, context_settings=SETTINGS)
 @click.option(
     "--version",
     is_flag=True,

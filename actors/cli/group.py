@@ -87,6 +87,10 @@ def command_of(name: str) -> click.Command:
     return command
 
 
+SETTINGS: Final = {"auto_envvar_prefix": "PROTOFLY", "show_default": True}
+"""The settings of `click` for all commands."""
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return a question about the known word that is most like another; empty: none is like it.
 

@@ -3,17 +3,17 @@
 import os
 import shlex
 from collections.abc import Container, Mapping
-from functools import wraps
 from pathlib import Path
 from typing import Final
 
 import click
 
 from actors.cli.group import CommandError, ExitCode
-from actors.cli.options import FILE, Handler, more_trust
+from actors.cli.options import FILE_OPTION, made_from, more_trust
 from actors.runtime.runtime import Runtime
 from actors.runtime.stubs.credentials import (
     NO_CREDENTIALS,
+    Credentials,
     CredentialsError,
     SessionError,
     TokenFile,
@@ -80,11 +80,59 @@ _FAILED: Final = ExitCode.FAILED, "see the log of the node"
 _VARIABLE: Final = "PROTOFLY_CLIENT_SECRET"
 """Variable of the environment with the secret of the client; no option may show it."""
 
-_OPTIONS: Final = (
+
+def _credentials(  # noqa: PLR0913 - one for each option
+    *,
+    token_file: Path | None,
+    token_command: str | None,
+    token_url: str | None,
+    client_id: str | None,
+    client_secret_file: Path | None,
+    refresh_token_file: Path | None,
+    token_scope: str | None,
+    token_audience: str | None,
+    ca: Path | None,
+) -> Credentials:
+    more = {
+        "--client-id": client_id,
+        "--client-secret-file": client_secret_file,
+        "--refresh-token-file": refresh_token_file,
+        "--token-scope": token_scope,
+        "--token-audience": token_audience,
+    }
+    _check_one_source(token_file, token_command, token_url, more)
+    try:
+        if token_file is not None:
+            file = TokenFile(token_file)
+            file.read()
+            return file
+        if token_command is not None:
+            return TokenCommand(shlex.split(token_command))
+        if token_url is not None:
+            endpoint = OAuthCredentials(
+                url=token_url,
+                client_id=client_id or "",
+                secret=client_secret_file or os.environ.get(_VARIABLE),
+                refresh=refresh_token_file,
+                scope=token_scope,
+                audience=token_audience,
+                tls=more_trust(ca),
+            )
+            endpoint.check()
+            return endpoint
+    except CredentialsError as exc:
+        raise CommandError(f"{exc.reason}; {_SOURCES}") from exc
+    except ValueError as exc:
+        raise CommandError(f"--token-command is no command: {exc}", ExitCode.USAGE) from exc
+    return NO_CREDENTIALS
+
+
+credentials_options = made_from(
+    "credentials",
+    _credentials,
     click.option(
         "--token-file",
-        metavar="FILE",
-        type=FILE,
+        **FILE_OPTION,
         help="Log in at the node with the token in this file, read again for each new session.",
     ),
     click.option(
@@ -100,14 +148,12 @@ _OPTIONS: Final = (
     click.option("--client-id", metavar="TEXT", help="Name of the client there."),
     click.option(
         "--client-secret-file",
-        metavar="FILE",
-        type=FILE,
+        **FILE_OPTION,
         help=f"File with the secret of the client [default: the variable {_VARIABLE}].",
     ),
     click.option(
         "--refresh-token-file",
-        metavar="FILE",
-        type=FILE,
+        **FILE_OPTION,
         help="Ask with the refresh token in this file, which new ones replace "
         "[default: as the client itself].",
     ),
@@ -117,65 +163,12 @@ _OPTIONS: Final = (
         metavar="TEXT",
         help="Audience to ask for there [default: the domain of the node].",
     ),
+    kept=("ca",),
 )
+"""The options of the login, as `Credentials`.
 
-
-def credentials_options(command: Handler) -> Handler:
-    """Add the options of the login; the command gets `credentials`.
-
-    They stand outside of `client_tls_options`, whose `ca` the token endpoint needs too.
-    """
-
-    @wraps(command)
-    def logging_in(  # noqa: PLR0913 - one for each option
-        *,
-        token_file: Path | None,
-        token_command: str | None,
-        token_url: str | None,
-        client_id: str | None,
-        client_secret_file: Path | None,
-        refresh_token_file: Path | None,
-        token_scope: str | None,
-        token_audience: str | None,
-        ca: Path | None,
-        **values: object,
-    ) -> int:
-        endpoint = {
-            "--client-id": client_id,
-            "--client-secret-file": client_secret_file,
-            "--refresh-token-file": refresh_token_file,
-            "--token-scope": token_scope,
-            "--token-audience": token_audience,
-        }
-        _check_one_source(token_file, token_command, token_url, endpoint)
-        try:
-            credentials = NO_CREDENTIALS
-            if token_file is not None:
-                credentials = TokenFile(token_file)
-                credentials.read()
-            elif token_command is not None:
-                credentials = TokenCommand(shlex.split(token_command))
-            elif token_url is not None:
-                credentials = OAuthCredentials(
-                    url=token_url,
-                    client_id=client_id or "",
-                    secret=client_secret_file or os.environ.get(_VARIABLE),
-                    refresh=refresh_token_file,
-                    scope=token_scope,
-                    audience=token_audience,
-                    tls=more_trust(ca),
-                )
-                credentials.check()
-        except CredentialsError as exc:
-            raise CommandError(f"{exc.reason}; {_SOURCES}") from exc
-        except ValueError as exc:
-            raise CommandError(f"--token-command is no command: {exc}", ExitCode.USAGE) from exc
-        return command(credentials=credentials, ca=ca, **values)
-
-    made: Handler = logging_in
-    for option in reversed(_OPTIONS):
-        made = option(made)
-    return made
+They stand outside of `client_tls_options`, whose `ca` the token endpoint needs too.
+"""
 
 
 _SOURCES: Final = (

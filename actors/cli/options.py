@@ -3,12 +3,15 @@
 import math
 import ssl
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, tzinfo
+from enum import Enum
 from functools import partial, wraps
+from inspect import signature
 from pathlib import Path
-from typing import Final, TypeAlias, TypeVar, final
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias, TypeVar, final
 from zoneinfo import ZoneInfo
 
 import attrs
@@ -66,6 +69,9 @@ class Count(click.IntRange):
 Handler: TypeAlias = Callable[..., int]  # type: ignore[explicit-any] # each command has its own
 """The function of a command, called with the values of its options."""
 
+Settings: TypeAlias = Mapping[str, Any]  # type: ignore[explicit-any] # as click has them
+"""What `click.option` takes, by name."""
+
 Option: TypeAlias = Callable[[Handler], Handler]
 """A decorator, as `click.option` returns it."""
 
@@ -73,7 +79,67 @@ NO_LINKS: Final = "none"
 """Value for no P2P links at all."""
 
 
+Maker: TypeAlias = Callable[..., object]  # type: ignore[explicit-any] # each has its own options
+"""Makes what a command gets of the values of several options, its parameters."""
+
+
+def made_from(
+    name: str,
+    make: Maker,
+    *options: Option,
+    names: Mapping[str, str] | None = None,
+    kept: Collection[str] = (),
+) -> Option:
+    """Give a command several options, of which it gets one value.
+
+    Args:
+        name: Parameter of the command with that value.
+        make: Makes the value; its parameters have the names of the options.
+        options: In the order of `--help`.
+        names: Parameters of `make` by the names of the options, where they differ.
+        kept: Names of options that the command gets, too.
+    """
+    parameters = names or {one: one for one in signature(make).parameters}
+
+    def decorate(command: Handler) -> Handler:
+        @wraps(command)
+        def gathered(**values: object) -> int:
+            made = make(**{parameter: values[one] for one, parameter in parameters.items()})
+            for one in parameters.keys() - kept:
+                del values[one]
+            return command(**values, **{name: made})
+
+        return with_options(*options)(gathered)
+
+    return decorate
+
+
+def with_options(*options: Option) -> Option:
+    """Give a command several options, in the order of `--help`."""
+
+    def decorate(command: Handler) -> Handler:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def option(shared: Option | None = None, **declared: Any) -> Any:  # type: ignore[explicit-any] # as `attrs.field` and `click.option`
+    """Declare a field of a `Topic`, which is an option of the same name.
+
+    Args:
+        shared: The option, if several commands have it.
+        declared: What `click.option` takes, without the name; otherwise.
+    """
+    return attrs.field(metadata={_DECLARED: shared or declared})
+
+
+_DECLARED: Final = "option"
+
+
 V = TypeVar("V")
+E = TypeVar("E", bound=Enum)
 
 
 def if_given(
@@ -254,10 +320,29 @@ node_option = click.option(
 FILE: Final = click.Path(dir_okay=False, path_type=Path)
 """The type of an option that names a file; whether it can be used is found out later."""
 
+FILE_OPTION: Final[Settings] = MappingProxyType({"metavar": "FILE", "type": FILE})
+"""What `click.option` takes for an option that names a file."""
+
+
+def choice(members: Iterable[E], default: E | None = None) -> Settings:
+    """Return what `click.option` takes for members of an enum; the command gets one.
+
+    Args:
+        members: The enum, or some of its members.
+        default: The default; None: there is none.
+    """
+    known = {str(one.value): one for one in members}
+
+    def read(_: click.Context, __: click.Parameter, value: str | None) -> E | None:
+        return None if value is None else known[value]
+
+    shown = None if default is None else str(default.value)
+    return {"type": click.Choice(list(known)), "default": shown, "callback": read}
+
+
 identity_option = click.option(
     "--identity",
-    metavar="FILE",
-    type=FILE,
+    **FILE_OPTION,
     help="File of the runtime's key, made if it is not there; tokens may be bound to it "
     "[default: FILE-identity beside --store FILE, else in memory].",
 )
@@ -278,8 +363,7 @@ def _check_ice(_: click.Context, __: click.Parameter, value: Path | None) -> Ice
 
 ice_option = click.option(
     "--ice",
-    metavar="FILE",
-    type=FILE,
+    **FILE_OPTION,
     callback=_check_ice,
     help="TOML file of servers of STUN and TURN for direct links by WebRTC [default: none].",
 )
@@ -309,22 +393,15 @@ OpenTracer: TypeAlias = Callable[[str], AbstractAsyncContextManager[Tracer]]
 """Opens the tracer of a process by its name."""
 
 
-def trace_options(command: Handler) -> Handler:
-    """Add `--trace DIR`, `--trace-bodies` and `--trace-names`; the command gets an `OpenTracer`."""
+def _trace(*, trace: Path | None, trace_bodies: bool, trace_names: bool) -> OpenTracer:
+    for name, is_given in (("bodies", trace_bodies), ("names", trace_names)):
+        if is_given and trace is None:
+            raise click.UsageError(f"--trace-{name} needs --trace, the directory of the trace.")
+    return partial(open_tracer, trace, bodies=trace_bodies, names=trace_names)
 
-    @wraps(command)
-    def traced(
-        *, trace: Path | None, trace_bodies: bool, trace_names: bool, **values: object
-    ) -> int:
-        for option, is_given in (("bodies", trace_bodies), ("names", trace_names)):
-            if is_given and trace is None:
-                why = f"--trace-{option} needs --trace, the directory of the trace."
-                raise click.UsageError(why)
-        opened = partial(open_tracer, trace, bodies=trace_bodies, names=trace_names)
-        return command(trace=opened, **values)
 
-    return _trace_option(_bodies_option(_names_option(traced)))
-
+trace_options = made_from("trace", _trace, _trace_option, _bodies_option, _names_option)
+"""The options `--trace DIR`, `--trace-bodies` and `--trace-names`, as an `OpenTracer`."""
 
 monitor_option = click.option(
     "--monitor",
@@ -336,17 +413,13 @@ monitor_option = click.option(
 
 _level_option = click.option(
     "--log",
-    type=click.Choice([str(level) for level in Level]),
-    default=str(Level.WARNING),
-    show_default=True,
+    **choice(Level, Level.WARNING),
     help="Minimum severity of log lines on stderr.",
 )
 
 _style_option = click.option(
     "--log-style",
-    type=click.Choice([str(style) for style in Style]),
-    default=str(Style.AUTO),
-    show_default=True,
+    **choice(Style, Style.AUTO),
     help="Format of log lines; auto is console on a terminal, else text.",
 )
 
@@ -355,8 +428,8 @@ def log_option(command: Handler) -> Handler:
     """Give a command `--log LEVEL` and `--log-style STYLE`: in force before it runs."""
 
     @wraps(command)
-    def logged(*, log: str, log_style: str, **values: object) -> int:
-        configure_log(Level(log), Style(log_style))
+    def logged(*, log: Level, log_style: Style, **values: object) -> int:
+        configure_log(log, log_style)
         ctx = click.get_current_context()
         log_loaded(ctx)
         warn_unknown(ctx)
@@ -374,19 +447,17 @@ insecure_option = click.option(
 
 _ca_option = click.option(
     "--ca",
-    metavar="FILE",
-    type=FILE,
+    **FILE_OPTION,
     help="Trust the authorities in this PEM file when nodes are dialled by wss: "
     "[default: those of the operating system].",
 )
 _cert_option = click.option(
     "--tls-cert",
-    metavar="FILE",
-    type=FILE,
+    **FILE_OPTION,
     help="Show the certificate in this PEM file to a node that asks for one.",
 )
 _key_option = click.option(
-    "--tls-key", metavar="FILE", type=FILE, help="PEM file with the private key of --tls-cert."
+    "--tls-key", **FILE_OPTION, help="PEM file with the private key of --tls-cert."
 )
 
 
@@ -475,33 +546,24 @@ def client_tls_options(*routes: str) -> Option:
     Args:
         routes: Parameters of the command with the URLs that it dials beside `node`, by domain.
     """
+    kept = ("insecure", "node", *routes)
 
-    def adding(command: Handler) -> Handler:
-        @wraps(command)
-        def secured(
-            *,
-            ca: Path | None,
-            tls_cert: Path | None,
-            tls_key: Path | None,
-            insecure: bool,
-            node: str | None,
-            **values: object,
-        ) -> int:
-            # A parameter that the command does not have is an error, so none is left out.
-            more = [url for name in routes for url in _urls(values[name])]
-            check_plain([*filter(None, [node]), *more], insecure=insecure)
-            tls = client_tls(ca, tls_cert, tls_key)
-            return command(node=node, tls=tls, insecure=insecure, **values)
+    def make(
+        *,
+        ca: Path | None,
+        tls_cert: Path | None,
+        tls_key: Path | None,
+        insecure: bool,
+        node: str | None,
+        **dialled: Mapping[str, str],
+    ) -> ssl.SSLContext | None:
+        more = [url for urls in dialled.values() for url in urls.values()]
+        check_plain([*filter(None, [node]), *more], insecure=insecure)
+        return client_tls(ca, tls_cert, tls_key)
 
-        return _ca_option(_cert_option(_key_option(insecure_option(secured))))
-
-    return adding
-
-
-def _urls(routes: object) -> Iterable[str]:
-    if not isinstance(routes, dict):
-        raise TypeError("routes are URLs by domain")
-    return routes.values()
+    names = {one: one for one in ("ca", "tls_cert", "tls_key", *kept)}
+    options = (_ca_option, _cert_option, _key_option, insecure_option)
+    return made_from("tls", make, *options, names=names, kept=kept)
 
 
 def profile_option(profiles: Mapping[str, Mapping[str, object]]) -> Option:
@@ -543,33 +605,34 @@ class Topic(ABC):
         """
 
 
-def topics() -> list[type[Topic]]:
-    """Return every topic there is, of the modules that were imported."""
-    # What attrs made the slotted classes from may still be there; it has no fields of its own.
-    return [kind for kind in Topic.__subclasses__() if "__attrs_attrs__" in vars(kind)]
-
-
-def topic_options(kind: type[Topic], *options: Option) -> Option:
-    """Give a command the options of a topic; it gets `topics`, a tuple in order of decorators.
+def topic_options(*kinds: type[Topic] | Option) -> Option:
+    """Give a command the options of topics, of which it gets `topics`, and options between them.
 
     Args:
-        kind: A frozen attrs class; each field has the name of one option's parameter.
-        options: In the order of `--help`.
+        kinds: In the order of `--help`; the fields of a topic are declared by `option`.
     """
-    names = [field.name for field in attrs.fields(kind)]
+    topics = [kind for kind in kinds if isinstance(kind, type)]
+    names = {field.name: field.name for kind in topics for field in attrs.fields(kind)}
 
-    def decorate(command: Handler) -> Handler:
-        @wraps(command)
-        def gathered(*, topics: tuple[Topic, ...] = (), **values: object) -> int:
-            own = {name: values.pop(name) for name in names}
-            return command(topics=(*topics, kind(**own)), **values)
+    def make(**values: object) -> tuple[Topic, ...]:
+        return tuple(
+            kind(**{field.name: values[field.name] for field in attrs.fields(kind)})
+            for kind in topics
+        )
 
-        made: Handler = gathered
-        for option in reversed(options):
-            made = option(made)
-        return made
+    options = [
+        with_options(*map(_declared, attrs.fields(kind))) if isinstance(kind, type) else kind
+        for kind in kinds
+    ]
+    return made_from("topics", make, *options, names=names)
 
-    return decorate
+
+def _declared(field: "attrs.Attribute[object]") -> Option:
+    declared = field.metadata[_DECLARED]
+    if not isinstance(declared, dict):
+        shared: Option = declared
+        return shared
+    return click.option(f"--{field.name.replace('_', '-')}", **declared)
 
 
 # Options of health and metrics over HTTP, of a node or a runtime.
@@ -584,27 +647,26 @@ HTTP_OPTIONS: Final = (
     ),
     click.option(
         "--http-token-file",
-        metavar="FILE",
-        type=click.Path(dir_okay=False, path_type=Path),
+        **FILE_OPTION,
         help="File with the token that readers of /metrics and /dashboard must send.",
     ),
 )
 """`--http` and `--http-token-file`, in the order of `--help`."""
 
 
-def http_config(place: str | None, token_file: Path | None) -> HttpConfig | None:
+def http_config(http: str | None, http_token_file: Path | None) -> HttpConfig | None:
     """Return the configuration that the options state; None: no HTTP service.
 
     Args:
-        place: Value of `--http`.
-        token_file: Value of `--http-token-file`.
+        http: Value of the option.
+        http_token_file: Value of the option.
 
     Raises:
         CommandError: The token cannot be used, or protects nothing.
     """
-    if place is not None:
-        return HttpConfig(place, None if token_file is None else _token(token_file))
-    if token_file is not None:
+    if http is not None:
+        return HttpConfig(http, None if http_token_file is None else _token(http_token_file))
+    if http_token_file is not None:
         raise CommandError("--http-token-file protects metrics, but none are served; add --http")
     return None
 
@@ -624,22 +686,12 @@ def _token(file: Path) -> bytes:
     return token
 
 
-def http_options(command: Handler) -> Handler:
-    """Add `--http` and `--http-token-file`; the command gets `http`, an `HttpConfig` or None."""
-
-    @wraps(command)
-    def served(*, http: str | None, http_token_file: Path | None, **values: object) -> int:
-        return command(http=http_config(http, http_token_file), **values)
-
-    made: Handler = served
-    for option in reversed(HTTP_OPTIONS):
-        made = option(made)
-    return made
-
+http_options = made_from("http", http_config, *HTTP_OPTIONS)
+"""The options `--http` and `--http-token-file`, as an `HttpConfig` or None."""
 
 # Options of policies, of a node or a runtime.
 
-DEFAULTS: Final = (str(Result.PERMIT), str(Result.DENY))
+DEFAULTS: Final = (Result.PERMIT, Result.DENY)
 
 
 def check_zone(_: click.Context, __: click.Parameter, value: str) -> tzinfo:
@@ -656,7 +708,20 @@ def check_zone(_: click.Context, __: click.Parameter, value: str) -> tzinfo:
         raise click.BadParameter(f"{value!r} is no time zone such as Europe/Berlin") from exc
 
 
-POLICY_OPTIONS: Final[tuple[Option, ...]] = (
+def _policies(
+    policy: tuple[Path, ...],
+    policy_default: Result,
+    policy_combining: Algorithm,
+    policy_zone: tzinfo,
+) -> PolicyConfig:
+    return PolicyConfig(
+        files=policy, combining=policy_combining, default=policy_default, zone=policy_zone
+    )
+
+
+policy_options = made_from(
+    "policies",
+    _policies,
     click.option(
         "--policy",
         metavar="FILE",
@@ -667,62 +732,20 @@ POLICY_OPTIONS: Final[tuple[Option, ...]] = (
     ),
     click.option(
         "--policy-default",
-        type=click.Choice(DEFAULTS),
-        default=DEFAULTS[0],
-        show_default=True,
+        **choice(DEFAULTS, Result.PERMIT),
         help="Decision about messages to which no policy applies.",
     ),
     click.option(
         "--policy-combining",
-        type=click.Choice([str(one) for one in Algorithm]),
-        default=str(Algorithm.DENY_OVERRIDES),
-        show_default=True,
+        **choice(Algorithm, Algorithm.DENY_OVERRIDES),
         help="How the results of several policy files combine.",
     ),
     click.option(
         "--policy-zone",
         metavar="ZONE",
         default="UTC",
-        show_default=True,
         callback=check_zone,
         help="Time zone of the times in policies, such as Europe/Berlin.",
     ),
 )
-"""The options of policies."""
-
-
-def policies_of(
-    files: tuple[Path, ...], default: str, combining: str, zone: tzinfo
-) -> PolicyConfig:
-    """Return the policies that these options state; without a file, others may add policies.
-
-    Args:
-        files: Policy files and folders of them.
-        default: Decision about messages to which no policy applies.
-        combining: How the results of several files combine.
-        zone: Time zone of the times in policies.
-    """
-    return PolicyConfig(
-        files=files, combining=Algorithm(combining), default=Result(default), zone=zone
-    )
-
-
-def policy_options(command: Handler) -> Handler:
-    """Add the options of policies; the command gets `policies`."""
-
-    @wraps(command)
-    def gathered(
-        *,
-        policy: tuple[Path, ...],
-        policy_default: str,
-        policy_combining: str,
-        policy_zone: tzinfo,
-        **values: object,
-    ) -> int:
-        policies = policies_of(policy, policy_default, policy_combining, policy_zone)
-        return command(policies=policies, **values)
-
-    made: Handler = gathered
-    for option in reversed(POLICY_OPTIONS):
-        made = option(made)
-    return made
+"""The options of policies, as a `PolicyConfig`; without a file, others may add policies."""

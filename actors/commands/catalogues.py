@@ -9,7 +9,7 @@ import click
 from actors.catalogue.errors import TrustFileError
 from actors.catalogue.source import BadPlaceError, Places, read_places
 from actors.cli.group import CommandError
-from actors.cli.options import check_foreign
+from actors.cli.options import FILE_OPTION, check_foreign, choice
 from actors.kit.ids import clock_offset
 from actors.runtime.config import RuntimeConfig
 from fsm.registry.resolve.link_entry import Topology
@@ -45,8 +45,7 @@ catalogue_option = click.option(
 
 trust_option = click.option(
     "--trust",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
+    **FILE_OPTION,
     help="TOML file of trusted domains, publishers and identity providers; what catalogues have "
     "shown is kept beside it.",
 )
@@ -55,9 +54,7 @@ trust_option = click.option(
 
 topology_option = click.option(
     "--topology",
-    type=click.Choice([one.value for one in Topology]),
-    default=Topology.TRIANGLE.value,
-    show_default=True,
+    **choice(Topology, Topology.TRIANGLE),
     help="Send messages for other domains to their node (triangle), or to the own one.",
 )
 """The option `--topology`."""

@@ -26,7 +26,7 @@ from actors.cli.config_file import (
 )
 from actors.cli.failure import dry_run, say
 from actors.cli.group import SUMMARIES, CommandError, ExitCode, command_of, echo
-from actors.cli.options import if_given
+from actors.cli.options import FILE, if_given
 from actors.keys.key_set import BadKeysError
 from actors.keys.signing import SigningKey, read_key
 from specs.jsonvalue import Json
@@ -196,7 +196,7 @@ def show(*, words: tuple[str, ...], origin: bool, as_json: bool) -> int:
 
 
 @command.command("check")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=FILE)
 @click.option("--ports", is_flag=True, help="Also check that the addresses to listen at are free.")
 def check(*, file: Path, ports: bool) -> int:
     """Check a file of options as the commands read it, and all that it names.

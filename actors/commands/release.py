@@ -1,9 +1,8 @@
 """`python -m actors release`: give names of runtimes back to a node."""
 
 import secrets
-import ssl
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -23,7 +22,7 @@ from actors.kit.ids import fresh_ids
 from actors.kit.trace import NULL_TRACER
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.stubs.credentials import Credentials, ReleaseError
+from actors.runtime.stubs.credentials import ReleaseError
 from specs.reply_code import Code
 from transports.system import open_system_network
 
@@ -50,15 +49,8 @@ def _check_names(
 @client_tls_options()
 @config_option
 @log_option
-def command(
-    *,
-    node: str,
-    domain: str,
-    name: str | None,
-    names: tuple[str, ...],
-    credentials: Credentials,
-    tls: ssl.SSLContext | None,
-    insecure: bool,
+def command(  # type: ignore[explicit-any] # options with the names of fields
+    *, domain: str, name: str | None, names: tuple[str, ...], **same: Any
 ) -> int:
     """Give names of runtimes, such as alice, back to the node of a domain.
 
@@ -69,12 +61,9 @@ def command(
     config = RuntimeConfig(
         domain=domain,
         name=name or f"release-{secrets.token_hex(4)}",
-        node=node,
-        tls=tls,
-        insecure=insecure,
         kinds=(),
-        credentials=credentials,
         ids=fresh_ids(),
+        **same,
     )
     return run(partial(_release, config, names, is_passing=name is None))
 

@@ -9,7 +9,7 @@ import orjson
 
 from actors.cli.failure import say
 from actors.cli.group import CommandError, ExitCode
-from actors.cli.options import check_address
+from actors.cli.options import check_address, choice
 from actors.commands.temporary_runtime import (
     TemporaryRuntime,
     exit_code,
@@ -53,13 +53,15 @@ def _read(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> _Res
 @click.argument("rest", metavar="[NAME] JSON", nargs=-1, required=True, callback=_read)
 @click.option(
     "--verb",
-    type=click.Choice([str(verb) for verb in _VERBS]),
-    default=str(MessageType.CREATE),
-    show_default=True,
+    **choice(_VERBS, MessageType.CREATE),
     help="Verb of the request.",
 )
 @click.option(
-    "--path", metavar="TEXT", default="", help="Path that a handler takes, such as /items."
+    "--path",
+    metavar="TEXT",
+    default="",
+    show_default=False,
+    help="Path that a handler takes, such as /items.",
 )
 def command(
     *,
@@ -67,7 +69,7 @@ def command(
     registry: str | None,
     to: str,
     rest: _Rest,
-    verb: str,
+    verb: MessageType,
     path: str,
 ) -> int:
     """Send a request with the value JSON to the address TO and print the answer.

@@ -1,7 +1,6 @@
 """`python -m actors runtime`: a runtime with the hyperties named as NAME=module:Class."""
 
 import re
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from enum import Enum, unique
@@ -9,7 +8,7 @@ from functools import partial
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import click
 import trio
@@ -21,8 +20,8 @@ from actors.cli.group import CommandError
 from actors.cli.lifetime import serve
 from actors.cli.node_access import check_host, check_node, credentials_options, enter
 from actors.cli.options import (
+    FILE_OPTION,
     Count,
-    Handler,
     OpenTracer,
     Quantity,
     check_address,
@@ -32,12 +31,14 @@ from actors.cli.options import (
     check_node_url,
     check_server,
     check_user,
+    choice,
     client_tls_options,
     http_options,
     ice_option,
     identity_option,
     if_given,
     log_option,
+    made_from,
     monitor_option,
     policy_options,
     trace_options,
@@ -52,9 +53,7 @@ from actors.commands.catalogues import (
     topology_option,
     trust_option,
 )
-from actors.http.service import HttpConfig
 from actors.keys.key_file import open_key_file
-from actors.kit.back_ends.ice import IcePlan
 from actors.kit.database import flaw_of
 from actors.kit.ids import fresh_ids
 from actors.kit.log import get_logger
@@ -69,11 +68,9 @@ from actors.runtime.isolation.loading import HypertyLoadError
 from actors.runtime.runtime import Runtime
 from actors.runtime.store.file import FORM, StoreFileError
 from actors.runtime.store.runtime_store import open_store
-from actors.runtime.stubs.credentials import Credentials
 from actors.runtime.stubs.stub import LOOPBACK
 from fsm.limits.shares import MIB, TOTALS, SandboxTotals
 from fsm.p2p.dialling import LinkPolicy, P2pUse, P2pWait, PeerPolicy
-from fsm.registry.resolve.link_entry import Topology
 from specs.addresses import address
 from specs.addresses.address import (
     RUNTIME_SCHEME,
@@ -213,41 +210,32 @@ def _peer(ctx: click.Context, option: click.Parameter, text: str) -> PeerPolicy:
     return PeerPolicy(peer, P2pUse(use))
 
 
-def links_options(handler: Handler) -> Handler:
-    """Add `--p2p-use`, `--p2p-peer`, `--p2p-wait` and `--p2p-require`."""
-    use = click.option(
+def _links(p2p_use: P2pUse, p2p_peer: tuple[PeerPolicy, ...], p2p_wait: P2pWait) -> LinkPolicy:
+    return LinkPolicy(p2p_use, p2p_peer, p2p_wait)
+
+
+links_options = made_from(
+    "links",
+    _links,
+    click.option(
         "--p2p-use",
-        type=click.Choice([one.value for one in P2pUse]),
-        default=P2pUse.WHENEVER_POSSIBLE.value,
-        show_default=True,
+        **choice(P2pUse, P2pUse.WHENEVER_POSSIBLE),
         help="When to open direct links to other runtimes.",
-    )
-    peers = click.option(
+    ),
+    click.option(
         "--p2p-peer",
         metavar="PEER=USE",
         multiple=True,
         callback=_check_peers,
         help="The same for one DOMAIN, *.DOMAIN or runtime; repeatable, the first match counts.",
-    )
-    wait = click.option(
+    ),
+    click.option(
         "--p2p-wait",
-        type=click.Choice([one.value for one in P2pWait]),
-        default=P2pWait.OPPORTUNISTIC.value,
-        show_default=True,
+        **choice(P2pWait, P2pWait.OPPORTUNISTIC),
         help="While a link is set up, send by the node, or wait for the link for a time.",
-    )
-    require = click.option(
-        "--p2p-require",
-        type=click.Choice([one.value for one in VouchedBy]),
-        help="Who has to vouch for the other end of a link; else messages go by the node. Default: "
-        "domain where this runtime logs in, else none.",
-    )
-    return use(peers(wait(require(handler))))
-
-
-def links_of(use: str, peers: tuple[PeerPolicy, ...], wait: str) -> LinkPolicy:
-    """Return the policy for direct links that these options state."""
-    return LinkPolicy(P2pUse(use), peers, P2pWait(wait))
+    ),
+)
+"""The options `--p2p-use`, `--p2p-peer` and `--p2p-wait`, as a `LinkPolicy`."""
 
 
 Deploy: TypeAlias = Callable[[Runtime, str], Awaitable[str]]
@@ -354,9 +342,7 @@ def _check_owner(ctx: click.Context, option: click.Parameter, value: str) -> str
 )
 @click.option(
     "--sandbox",
-    type=click.Choice([one.value for one in Housing]),
-    default=Housing.NURSERY.value,
-    show_default=True,
+    **choice(Housing, Housing.NURSERY),
     help="Where hyperties run: in this process, or each in a sandbox process of its own.",
 )
 @click.option(
@@ -364,7 +350,6 @@ def _check_owner(ctx: click.Context, option: click.Parameter, value: str) -> str
     metavar="MIB",
     type=Count(min=SANDBOX_MEMORY // MIB),
     default=TOTALS.memory // MIB,
-    show_default=True,
     help="Memory that all sandbox processes may use together, in MiB.",
 )
 @click.option(
@@ -372,7 +357,6 @@ def _check_owner(ctx: click.Context, option: click.Parameter, value: str) -> str
     metavar="PROCESSORS",
     type=Quantity(min=SANDBOXES_CPU_LEAST),
     default=TOTALS.cpu,
-    show_default=True,
     help="Processors that all sandbox processes may use together, such as 0.5.",
 )
 @click.option(
@@ -380,14 +364,12 @@ def _check_owner(ctx: click.Context, option: click.Parameter, value: str) -> str
     metavar="MIB",
     type=Count(1, TRANSFER_MOST // MIB),
     default=TRANSFER_BYTES // MIB,
-    show_default=True,
     help="Size of the largest request or answer of a hyperty, in MiB of JSON; more is refused 413.",
 )
 @click.option(
     "--p2p",
     metavar="KINDS",
     default="unix,tcp,websocket",
-    show_default=True,
     callback=check_kinds,
     help="Transports of links to other runtimes, best first; none for no links.",
 )
@@ -395,11 +377,16 @@ def _check_owner(ctx: click.Context, option: click.Parameter, value: str) -> str
     "--p2p-host",
     metavar="HOST",
     default=LOOPBACK,
-    show_default=True,
     help="Host on which links by websocket and tcp are accepted. A private address or a name "
     "is offered only to peers that --p2p-peer names.",
 )
 @links_options
+@click.option(
+    "--p2p-require",
+    **choice(VouchedBy),
+    help="Who has to vouch for the other end of a link; else messages go by the node. Default: "
+    "domain where this runtime logs in, else none.",
+)
 @ice_option
 @click.option(
     "--ice-relay-only",
@@ -414,7 +401,6 @@ def _check_owner(ctx: click.Context, option: click.Parameter, value: str) -> str
     metavar="SECONDS",
     type=Quantity(min=STUB_IDLE_LEAST),
     default=STUB_IDLE,
-    show_default=True,
     help="Release the connection to another domain after this time without use.",
 )
 @catalogue_option
@@ -444,8 +430,7 @@ def _check_owner(ctx: click.Context, option: click.Parameter, value: str) -> str
 )
 @click.option(
     "--store",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
+    **FILE_OPTION,
     help="File that keeps stored data objects over the end of the process.",
 )
 @http_options
@@ -453,43 +438,24 @@ def _check_owner(ctx: click.Context, option: click.Parameter, value: str) -> str
 @monitor_option
 @config_option
 @log_option
-def command(  # noqa: PLR0913 - one for each option
+def command(  # type: ignore[explicit-any]  # noqa: PLR0913 - one for each option
     *,
     domain: str,
     name: str,
-    node: str | None,
-    registry: str | None,
     hyperty: dict[str, str],
     load: dict[str, str],
-    sandbox: str,
+    sandbox: Housing,
     sandbox_memory: int,
     sandbox_cpu: float,
     largest_body: int,
     p2p: tuple[Kind, ...],
-    p2p_host: str,
-    p2p_use: str,
-    p2p_peer: tuple[PeerPolicy, ...],
-    p2p_wait: str,
-    p2p_require: str | None,
-    ice: IcePlan | None,
-    ice_relay_only: bool,
-    topology: str,
     foreign: dict[str, str],
-    stub_idle: float,
     places: Places | None,
     trust: Path | None,
     descriptor: str | None,
-    credentials: Credentials,
-    tls: ssl.SSLContext | None,
-    insecure: bool,
-    identity: Path | None,
     policies: PolicyConfig,
-    publish_status: bool,
-    user: str | None,
-    store: Path | None,
-    http: HttpConfig | None,
     trace: OpenTracer,
-    monitor: bool,
+    **same: Any,
 ) -> int:
     """Run a hyperty runtime until SIGTERM or Ctrl-C.
 
@@ -497,7 +463,7 @@ def command(  # noqa: PLR0913 - one for each option
     """
     if descriptor is not None and places is None:
         raise click.UsageError("--descriptor needs --catalogue and --trust")
-    if node is not None and registry is not None:
+    if same["node"] is not None and same["registry"] is not None:
         raise click.UsageError("a domain with a --node has no --registry; remove one of them")
     if load and places is None:
         raise click.UsageError("--load needs --catalogue and --trust")
@@ -505,40 +471,25 @@ def command(  # noqa: PLR0913 - one for each option
         raise click.UsageError(
             "--load and --hyperty name the same hyperty; rename that of --hyperty"
         )
-    crew = {**housed(hyperty, Housing(sandbox)), **_loaded(load)}
+    crew = {**housed(hyperty, sandbox), **_loaded(load)}
     config = RuntimeConfig(
         domain=domain,
         name=name,
-        node=node,
-        registry=registry,
-        tls=tls,
-        insecure=insecure,
         sandboxes=SandboxTotals(sandbox_memory * MIB, sandbox_cpu),
         largest_body=largest_body * MIB,
         kinds=p2p,
-        p2p_host=p2p_host,
-        links=links_of(p2p_use, p2p_peer, p2p_wait),
-        p2p_require=None if p2p_require is None else VouchedBy(p2p_require),
-        ice=ice,
-        ice_relay_only=ice_relay_only,
         trust=None if places is not None else believed(trust),
-        topology=Topology(topology),
         nodes=foreign,
-        stub_idle=stub_idle,
         catalogues=None if places is None else catalogue_access(places, trust, f"{domain}.{name}"),
         descriptor=descriptor,
-        credentials=credentials,
-        identity=identity,
         policy=policies,
-        publish_status=publish_status,
-        user=user,
-        store=store,
         ids=fresh_ids(),
-        monitor=monitor,
-        http=http,
+        **same,  # options with the names of fields
     )
     service = partial(_open, config, crew, trace)
-    needs = Needs(partial(_check, config), {} if http is None else {"--http": [http.listen]})
+    needs = Needs(
+        partial(_check, config), {} if config.http is None else {"--http": [config.http.listen]}
+    )
     return run(partial(serve, service, partial(_announce, config)), needs=needs)
 
 

@@ -62,7 +62,7 @@ from actors.catalogue.source import (
 from actors.catalogue.trust_file import read_trust
 from actors.cli.failure import Meanings, meant, run, say
 from actors.cli.group import CommandError, ExitCode, OrderedGroup, echo
-from actors.cli.options import FILE, Count, Quantity, check_domain, if_given
+from actors.cli.options import FILE, FILE_OPTION, Count, Quantity, check_domain, if_given
 from actors.commands.config import read_signer
 from actors.keys.key_set import BadKeysError, Keys, read_keys
 from actors.runtime.catalogue import what_runs_here
@@ -288,15 +288,12 @@ def _code(
 @command.command("sign", short_help="Sign a descriptor, with a package of code or without.")
 @click.argument("draft", type=FILE)
 @click.option("--domain", required=True, callback=check_domain, help="Domain of the descriptor.")
-@click.option("--key", required=True, metavar="FILE", type=FILE, help="Private key of the domain.")
-@click.option(
-    "--out", required=True, metavar="FILE", type=FILE, help="File for the signed descriptor."
-)
+@click.option("--key", **FILE_OPTION, required=True, help="Private key of the domain.")
+@click.option("--out", **FILE_OPTION, required=True, help="File for the signed descriptor.")
 @click.option(
     "--entry",
     metavar="TYPE/NAME",
     default="protocolstub/default",
-    show_default=True,
     callback=check_entry,
     help="Place in the catalogue; other domains fetch protocolstub/default.",
 )
@@ -331,13 +328,12 @@ def _code(
 )
 @click.option(
     "--domain-keys",
-    metavar="FILE",
-    type=FILE,
+    **FILE_OPTION,
     help="Public keys of `node --domain-key`, as a JSON Web Key Set; by them other domains "
     "verify what the domain states of its runtimes.",
 )
 @click.option("--publisher", metavar="NAME", help="Publisher of the code.")
-@click.option("--publisher-key", metavar="FILE", type=FILE, help="Private key of the publisher.")
+@click.option("--publisher-key", **FILE_OPTION, help="Private key of the publisher.")
 def sign(  # noqa: PLR0913 - one for each option
     *,
     draft: Path,
@@ -454,14 +450,12 @@ def _write(path: Path, content: bytes) -> None:
 @_into_option
 @click.option(
     "--keys",
-    metavar="FILE",
-    type=FILE,
+    **FILE_OPTION,
     help="Public keys of the domain, published as well; required the first time.",
 )
 @click.option(
     "--package",
-    metavar="FILE",
-    type=FILE,
+    **FILE_OPTION,
     help="Package [default: the file with the same name and .zip, if it exists].",
 )
 def publish(*, file: Path, into: Path, keys: Path | None, package: Path | None) -> None:
@@ -618,8 +612,8 @@ _WORDS: Final = {True: "ok", False: "refused", None: "unknown"}
 
 @command.command("verify", short_help="Show a descriptor, and why a runtime would refuse it.")
 @click.argument("where")
-@click.option("--trust", metavar="FILE", type=FILE, help="Trust file, as for runtimes.")
-@click.option("--keys", metavar="FILE", type=FILE, help="Public keys of the domain.")
+@click.option("--trust", **FILE_OPTION, help="Trust file, as for runtimes.")
+@click.option("--keys", **FILE_OPTION, help="Public keys of the domain.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def verify(*, where: str, trust: Path | None, keys: Path | None, as_json: bool) -> int:
     """Show the descriptor at WHERE, and each check that a runtime makes.
@@ -700,9 +694,8 @@ def _check_hash(_: click.Context, __: click.Parameter, value: str | None) -> str
 @click.option("--domain", required=True, callback=check_domain, help="Domain of the list.")
 @click.option(
     "--key",
+    **FILE_OPTION,
     required=True,
-    metavar="FILE",
-    type=FILE,
     help="Private key of the domain.",
 )
 @click.option(
@@ -720,13 +713,12 @@ def _check_hash(_: click.Context, __: click.Parameter, value: str | None) -> str
 @click.option(
     "--package", metavar="SHA256", callback=_check_hash, help="Hash of a revoked package."
 )
-@click.option("--why", metavar="TEXT", default="", help="Reason, for runtimes.")
+@click.option("--why", metavar="TEXT", default="", show_default=False, help="Reason, for runtimes.")
 @click.option(
     "--days",
     metavar="N",
     type=Quantity(min=0, max=365, min_open=True),
     default=_LIST_DAYS,
-    show_default=True,
     help="Validity of the list; later nothing of the domain is accepted until it is renewed.",
 )
 def revoke(

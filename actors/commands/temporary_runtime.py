@@ -3,10 +3,9 @@
 import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
-from ssl import SSLContext
-from typing import Final, final
+from typing import Any, Final, final
 
 import attrs
 import click
@@ -17,7 +16,6 @@ from actors.cli.failure import run
 from actors.cli.group import CommandError, ExitCode
 from actors.cli.node_access import check_node, credentials_options, enter
 from actors.cli.options import (
-    Handler,
     OpenTracer,
     Option,
     check_domain,
@@ -26,6 +24,7 @@ from actors.cli.options import (
     identity_option,
     if_given,
     log_option,
+    made_from,
     node_option,
     trace_options,
 )
@@ -42,8 +41,7 @@ from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.discovery.search import SearchError
 from actors.runtime.runtime import Runtime
-from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials, ReleaseError
-from fsm.registry.resolve.link_entry import Topology
+from actors.runtime.stubs.credentials import NO_CREDENTIALS, ReleaseError
 from specs.reply_code import Code
 from transports.system import open_system_network
 
@@ -119,8 +117,35 @@ def temporary_runtime(command_name: str, name_option: str) -> Option:
         command_name: Name of the command, with which made names begin.
         name_option: The option for the name of the runtime.
     """
-    parameter = name_option.removeprefix("--").replace("-", "_")
-    options: tuple[Option, ...] = (
+
+    def make(  # type: ignore[explicit-any] # options with the names of fields
+        *,
+        name: str | None,
+        domain: str,
+        foreign: dict[str, str],
+        places: Places | None,
+        trust: Path | None,
+        trace: OpenTracer,
+        **same: Any,
+    ) -> TemporaryRuntime:
+        config = RuntimeConfig(
+            domain=domain,
+            name=name or f"{command_name}-{secrets.token_hex(4)}",
+            kinds=(),
+            nodes=foreign,
+            catalogues=catalogue_access(places, trust, f"{domain}.{command_name}"),
+            ids=fresh_ids(),
+            **same,  # options with the names of fields
+        )
+        return TemporaryRuntime(config, trace, name is None)
+
+    names = {
+        name_option.removeprefix("--").replace("-", "_"): "name",
+        **{one: one for one in _TAKEN},
+    }
+    return made_from(
+        "temporary",
+        make,
         node_option,
         click.option(
             "--domain", required=True, callback=check_domain, help="The domain of the node."
@@ -141,45 +166,11 @@ def temporary_runtime(command_name: str, name_option: str) -> Option:
         trace_options,
         config_option,
         log_option,
+        names=names,
     )
 
-    def adding(command: Handler) -> Handler:
-        @wraps(command)
-        def opened(  # noqa: PLR0913 - one for each option
-            *,
-            node: str,
-            domain: str,
-            topology: str,
-            foreign: dict[str, str],
-            places: Places | None,
-            trust: Path | None,
-            credentials: Credentials,
-            tls: SSLContext | None,
-            insecure: bool,
-            identity: Path | None,
-            trace: OpenTracer,
-            **values: object,
-        ) -> int:
-            name = values.pop(parameter)
-            config = RuntimeConfig(
-                domain=domain,
-                name=str(name or f"{command_name}-{secrets.token_hex(4)}"),
-                node=node,
-                tls=tls,
-                insecure=insecure,
-                kinds=(),
-                topology=Topology(topology),
-                nodes=foreign,
-                catalogues=catalogue_access(places, trust, f"{domain}.{command_name}"),
-                credentials=credentials,
-                identity=identity,
-                ids=fresh_ids(),
-            )
-            return command(temporary=TemporaryRuntime(config, trace, name is None), **values)
 
-        made: Handler = opened
-        for option in reversed(options):
-            made = option(made)
-        return made
-
-    return adding
+_TAKEN: Final = (
+    *("node", "domain", "topology", "foreign", "places", "trust", "credentials", "tls"),
+    *("insecure", "identity", "trace"),
+)

