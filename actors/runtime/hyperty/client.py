@@ -403,7 +403,7 @@ class HypertyClient:
         seconds and without their errors; then the object is deleted, or left to its store.
 
         Args:
-            schema: `comm` (communication), `ctxt` (participant), or the catalogue address of a data
+            schema: `comm` (communication), `ctxt` (context), or the catalogue address of a data
                 schema for whose objects the node of the domain allocates addresses.
             value: The first value.
             name: Name of the object, for people.

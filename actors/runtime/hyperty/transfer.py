@@ -113,7 +113,7 @@ def _about(participant: Participant, message: Message, step: ChunkStep, said: _S
 async def send_ahead(
     participant: Participant, message: Message, body: bytes
 ) -> AsyncIterator[JsonObject]:
-    """Send a body to a hyperty in chunks; its message is to be sent in the participant.
+    """Send a body to a hyperty in chunks; its message is to be sent inside the block.
 
     Args:
         participant: The sending hyperty.

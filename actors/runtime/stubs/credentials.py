@@ -167,6 +167,16 @@ class Credentials(Protocol):
         ...
 
 
+class AskingCredentials(Credentials):
+    """Credentials that may have to ask a user.
+
+    Attributes:
+        patience: Seconds that a token may take.
+    """
+
+    patience: float = TOKEN_TIMEOUT
+
+
 @final
 @attrs.frozen(field_transformer=type_checked)
 class GivenToken(Credentials):
@@ -282,7 +292,9 @@ async def obtained(credentials: Credentials, audience: str) -> str | Credentials
     If cancelled, a token may have been made that nobody uses.
     """
     token: object = None
-    patience = getattr(credentials, "patience", TOKEN_TIMEOUT)  # some may have to ask a user
+    patience = TOKEN_TIMEOUT
+    if isinstance(credentials, AskingCredentials):
+        patience = credentials.patience
     with Crash() as crash, trio.move_on_after(patience) as scope:
         token = await credentials.token(audience)
     if isinstance(token, str) and (token == "" or is_word(token)):

@@ -13,7 +13,7 @@ from typing_extensions import override
 from actors.kit.ids import IdSource
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.stubs.credentials import (
-    Credentials,
+    AskingCredentials,
     CredentialsError,
     excess,
     is_word,
@@ -33,7 +33,7 @@ _REFUSALS = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.NOT_FOUND})
 
 
 @final
-class IdpCredentials(Credentials):
+class IdpCredentials(AskingCredentials):
     """Requests an assertion from the identity provider of a user for each login.
 
     The provider gets `contents` (the domain whose node is shown the token), `origin` (the runtime),

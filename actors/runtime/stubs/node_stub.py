@@ -404,6 +404,8 @@ class NodeStub(Actor[NodeStubMessage], PortHost):
 
     def _give_up(self, message: Message, code: Code, why: str) -> None:
         """Give up a message that cannot be written."""
+        # What is said instead keeps the place of the message: others of its pair wait behind it.
+        later, self.queue = self.queue, deque()
         self._core.forget(message)
         if message.is_request:
             self.refuse(message, code, why)
@@ -411,6 +413,7 @@ class NodeStub(Actor[NodeStubMessage], PortHost):
             self._hops.dropped(message, DropReason.MALFORMED)
             if message.is_final:
                 self._core.send(malformed_answer(message, why), trio.current_time())
+        self.queue.extend(later)
 
     @deferred
     def queued(self, message: Message) -> None:

@@ -160,6 +160,18 @@ async def test_an_answer_that_no_line_can_hold_is_replaced_and_counted(autojump_
         assert world.counters.drops == {DropReason.MALFORMED: 3}
 
 
+async def test_the_substitute_of_an_answer_keeps_its_place_among_those_of_the_pair(autojump_clock):
+    """I-B7: also of answers that wait for the session."""
+    large = {"code": 200, "value": "x" * MAX_MESSAGE_BYTES}
+    bodies = (large, {"code": 200}, {"code": 200})
+    async with open_node_stub() as world:
+        await world.send(
+            *(Message(n, MessageType.RESPONSE, A, C, body) for n, body in enumerate(bodies, 1))
+        )
+        await world.settle()
+        assert [(m.id, m.code) for m in world.node.heard] == [(1, 502), (2, 200), (3, 200)]
+
+
 async def test_a_message_too_large_for_the_wire_is_answered(autojump_clock):
     async with open_node_stub() as world:
         await world.send(ask(1, to=C, value="x" * MAX_MESSAGE_BYTES), ask(2, to=C))

@@ -289,6 +289,16 @@ class Restarted:
                 await trio.sleep_forever()
 
 
+async def test_a_source_of_an_application_has_attributes_as_it_likes():
+    class Source:
+        patience = "three"
+
+        async def token(self, _audience):
+            return "word"
+
+    assert await obtained(Source(), DOMAIN) == "word"
+
+
 async def test_after_a_restart_of_the_node_a_runtime_gets_a_token_and_is_back():
     async with open_provider() as (provider, server), trio.open_nursery() as nursery:
         login = attrs.evolve(login_by(provider.issuer), clock=real_time)
