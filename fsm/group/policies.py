@@ -15,7 +15,7 @@ comes back without it, or with an older one.
 
 from collections.abc import Mapping
 from enum import IntEnum, StrEnum, unique
-from typing import Final, TypeAlias, assert_never, final
+from typing import Final, Protocol, final
 
 import attrs
 import orjson
@@ -153,88 +153,21 @@ class Whose(StrEnum):
     NODE = "node"
 
 
-# ---- inputs
+class PoliciesPort(Protocol):
+    """The host of the policies; a method never calls the core back."""
 
+    def judge(self, book: Book) -> None:
+        """Judge by these policies from the next message on."""
 
-@final
-@attrs.frozen(slots=True)
-class Missing:
-    """The engine has no policies."""
+    def write(self, book: Book) -> None:
+        """Write policies to the engine."""
 
+    def answer(self, outcome: Book | Refused) -> None:
+        """Answer a proposal: it is in effect, or is refused."""
 
-@final
-@attrs.frozen(slots=True)
-class Known:
-    """The node is a member of the group, and knows what the engine has. Idempotent."""
+    def report_difference(self, version: int) -> None:
+        """Report that the policies of the domain are not those of this node's files."""
 
-
-@final
-@attrs.frozen(slots=True)
-class Proposed:
-    """The domain is to have other policies.
-
-    Attributes:
-        book: Their version does not count.
-        is_of_files: Whether they are what the files of this node say.
-        at: Seconds since the epoch, by the clock of this node.
-    """
-
-    book: Book
-    is_of_files: bool = False
-    at: int = 0
-
-
-@final
-@attrs.frozen(slots=True)
-class Written:
-    """The engine has what this node wrote."""
-
-
-@final
-@attrs.frozen(slots=True)
-class Fenced:
-    """The node is no member any more."""
-
-
-Input: TypeAlias = PolicyRow | Missing | Known | Proposed | Written | Fenced
-
-
-# ---- effects
-
-
-@final
-@attrs.frozen(slots=True)
-class Judged:
-    """Judge by these policies from the next message on."""
-
-    book: Book
-
-
-@final
-@attrs.frozen(slots=True)
-class WrittenDown:
-    """Write policies to the engine."""
-
-    book: Book
-
-
-@final
-@attrs.frozen(slots=True)
-class Made:
-    """A proposal is in effect; a `Refused` is the other answer to one."""
-
-    book: Book
-
-
-@final
-@attrs.frozen(slots=True)
-class FilesDiffer:
-    """The policies of the domain are not those of this node's files."""
-
-    version: int
-
-
-Effect: TypeAlias = Judged | WrittenDown | Made | FilesDiffer | Refused
 
 BUSY: Final = Refused(Code.UNAVAILABLE, "another change of the policies is being written")
 _LEFT: Final = Refused(
@@ -252,10 +185,12 @@ class PoliciesCore:
 
     Args:
         files: The policies of the node's own files.
+        port: The host.
     """
 
-    def __init__(self, files: Book) -> None:
+    def __init__(self, files: Book, port: PoliciesPort) -> None:
         self._files = files
+        self._port: Final = port
         self._agreed: Book | None = None
         self._there: PolicyRow | None = None
         self._writing: Book | None = None
@@ -282,38 +217,44 @@ class PoliciesCore:
         agreed = 0 if self._agreed is None or self.problem is not None else self._agreed.version
         return {Whose.DOMAIN: there, Whose.NODE: agreed}
 
-    def feed(self, happened: Input) -> list[Effect]:
-        """Take an input; return the effects, in order."""
-        match happened:
-            case PolicyRow():
-                return [*self._lost(), *self._found(happened), *self._mended()]
-            case Missing():
-                self._there = None
-                return [*self._lost(), *self._mended()]
-            case Known():
-                self._is_known = True
-                return self._mended()
-            case Proposed():
-                return self._propose(happened)
-            case Written():
-                return self._written()
-            case Fenced():
-                return self._fenced()
-            case _:
-                assert_never(happened)
-
     # ---- what the engine has
 
-    def _found(self, there: PolicyRow) -> list[Effect]:
+    def take_row(self, row: PolicyRow | None) -> None:
+        """Take what the engine has; None: it has no policies."""
+        self._writing = None
+        if self._end_proposal():
+            why = "another node has changed the policies; read them, and ask again"
+            self._port.answer(Refused(Code.CONFLICT, why))
+        if row is None:
+            self._there = None
+        else:
+            self._adopt(row)
+        self._mend()
+
+    def join(self) -> None:
+        """Note that the node is a member, and knows what the engine has. Idempotent."""
+        self._is_known = True
+        self._mend()
+
+    def fence(self) -> None:
+        """Note that the node is no member any more. Idempotent."""
+        self._is_known = False
+        self._there = self._writing = None
+        if self._end_proposal():
+            self._port.answer(_LEFT)
+
+    def _adopt(self, there: PolicyRow) -> None:
         self._there = there
         if self._is_older(there):
-            return []
+            return
         if there.book is None:
             version = max(there.version, self._newest)
-            return [Judged(Book(sets=(_UNREADABLE,), default=Result.DENY, version=version))]
+            self._port.judge(Book(sets=(_UNREADABLE,), default=Result.DENY, version=version))
+            return
         self._agreed = there.book
-        is_so = self._is_silent or _is_alike(self._files, there.book)
-        return [Judged(there.book), *([] if is_so else [FilesDiffer(there.version)])]
+        self._port.judge(there.book)
+        if not self._is_silent and not _is_alike(self._files, there.book):
+            self._port.report_difference(there.version)
 
     @property
     def _is_silent(self) -> bool:
@@ -328,52 +269,54 @@ class PoliciesCore:
     def _newest(self) -> int:
         return 0 if self._agreed is None else self._agreed.version
 
-    def _mended(self) -> list[Effect]:
+    def _mend(self) -> None:
         """Write what the engine lacks."""
         lacks = self._there is None or self._is_older(self._there)
         wanted = self._agreed or (None if self._is_silent else self._files)
-        if not self._is_known or not lacks or wanted is None or self._writing is not None:
-            return []
-        self._writing = wanted
-        return [WrittenDown(wanted)]
+        if self._is_known and lacks and wanted is not None and self._writing is None:
+            self._writing = wanted
+            self._port.write(wanted)
 
     # ---- what this node writes
 
-    def _propose(self, asked: Proposed) -> list[Effect]:
+    def propose(self, book: Book, *, is_of_files: bool = False, at: int = 0) -> None:
+        """Give the domain other policies.
+
+        Args:
+            book: The policies; their version does not count.
+            is_of_files: Whether they are what the files of this node say.
+            at: Seconds since the epoch, by the clock of this node.
+        """
         if self._writing is not None:
-            return [BUSY]
+            self._port.answer(BUSY)
+            return
         there = 0 if self._there is None else self._there.version
-        version = max(self._newest + 1, there + 1, asked.at)
-        wanted = attrs.evolve(asked.book, version=version)
+        wanted = attrs.evolve(book, version=max(self._newest + 1, there + 1, at))
         flaw = _flaw(wanted)
         if flaw is not None:
-            return [flaw]
-        if asked.is_of_files:
+            self._port.answer(flaw)
+            return
+        if is_of_files:
             self._files = wanted
         if self._agreed is not None and self.problem is None and _is_alike(wanted, self._agreed):
-            return [Made(self._agreed)]
+            self._port.answer(self._agreed)
+            return
         self._writing, self._is_asked = wanted, True
-        return [WrittenDown(wanted)]
+        self._port.write(wanted)
 
-    def _written(self) -> list[Effect]:
+    def end_write(self) -> None:
+        """Note that the engine has what this node wrote."""
         written, self._writing = self._writing, None
-        is_asked, self._is_asked = self._is_asked, False
-        if written is None:
-            return []
-        effects = self._found(PolicyRow(written.version, written))
-        return [*effects, Made(written)] if is_asked else effects
+        is_asked = self._end_proposal()
+        if written is not None:
+            self._adopt(PolicyRow(written.version, written))
+            if is_asked:
+                self._port.answer(written)
 
-    def _lost(self) -> list[Effect]:
-        self._writing = None
+    def _end_proposal(self) -> bool:
+        """Await no outcome any more; return whether a proposal did."""
         is_asked, self._is_asked = self._is_asked, False
-        why = "another node has changed the policies; read them, and ask again"
-        return [Refused(Code.CONFLICT, why)] if is_asked else []
-
-    def _fenced(self) -> list[Effect]:
-        self._is_known = False
-        self._there = self._writing = None
-        is_asked, self._is_asked = self._is_asked, False
-        return [_LEFT] if is_asked else []
+        return is_asked
 
 
 def _flaw(book: Book) -> Refused | None:

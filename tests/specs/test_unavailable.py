@@ -29,7 +29,7 @@ ANSWERS = {
     "actors/node/group/carrier.py::Carrier._answer": "the other node can be reached",
     "actors/node/foreign.py::Onward.subscribe": "paths that are being set up get ready",
     "actors/node/login/connector.py::IdentityConnector.handle": "open logins end",
-    "actors/node/policy/engine.py::DomainPolicies.objection": "there are policies it can read",
+    "actors/node/policy/domain.py::DomainPolicies.objection": "there are policies it can read",
     "actors/node/policy/engine.py::PolicyService._reload": "the actor has room, or is started",
     "actors/node/bus.py::NodeBus.route": "runtimes come back to the node",
     "actors/node/registry/registry.py::DomainRegistry._note": "runtimes register again",

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from enum import IntEnum, StrEnum
-from typing import Final, TypeAlias, assert_never, final
+from functools import partial
+from typing import Final, TypeAlias, final
 
 import trio
 
@@ -37,10 +38,11 @@ class DomainPolicies:
 
     def __init__(self, store: PolicyStore) -> None:
         self._store: Final = store
-        self._core: Final = policies.PoliciesCore(store.book)
-        self._write: _Write = _nowhere
+        self._core: Final = policies.PoliciesCore(store.book, self)
+        self._due = list[Callable[[], object]]()
+        self._write_row: _Write = _nowhere
         self._objection: Callable[[], Refused | None] = _no_objection
-        self._answer: Answer = _to_nobody
+        self._asker: Answer = _to_nobody
         self.wall: Callable[[], float] = trio.current_time
 
     def begin(self, write: _Write, objection: Callable[[], Refused | None]) -> None:
@@ -51,7 +53,7 @@ class DomainPolicies:
             objection: Returns why nothing can be written now; None: it can.
         """
         self.fenced()
-        self._write, self._objection = write, objection
+        self._write_row, self._objection = write, objection
 
     @property
     def versions(self) -> Mapping[StrEnum | IntEnum, int]:
@@ -73,7 +75,8 @@ class DomainPolicies:
 
     def there(self, row: policies.PolicyRow | None) -> None:
         """Note what the engine has; None: no policies."""
-        self._feed(policies.Missing() if row is None else row)
+        self._core.take_row(row)
+        self._perform()
 
     def written(self, key: str) -> None:
         """Note that the engine has what this node wrote.
@@ -82,7 +85,8 @@ class DomainPolicies:
             key: Key of the row, which may be any.
         """
         if key == policies.POLICY_KEY:
-            self._feed(policies.Written())
+            self._core.end_write()
+            self._perform()
 
     def known(self) -> bool:
         """Note that the node is a member, and knows what the engine has. Idempotent.
@@ -90,12 +94,14 @@ class DomainPolicies:
         Returns:
             Whether the node knows by which policies it judges: nothing is being written.
         """
-        self._feed(policies.Known())
+        self._core.join()
+        self._perform()
         return self._core.is_settled
 
     def fenced(self) -> None:
         """Note that the node is no member any more."""
-        self._feed(policies.Fenced())
+        self._core.fence()
+        self._perform()
 
     # ---- changes
 
@@ -109,27 +115,36 @@ class DomainPolicies:
         """
         objection = self._objection() or (None if self._core.is_settled else policies.BUSY)
         if objection is None:
-            self._answer = answer
-            self._feed(policies.Proposed(book, is_of_files, int(self.wall())))
+            self._asker = answer
+            self._core.propose(book, is_of_files=is_of_files, at=int(self.wall()))
+            self._perform()
         else:
             answer(objection)
 
-    def _feed(self, happened: policies.Input) -> None:
-        for effect in self._core.feed(happened):
-            match effect:
-                case policies.Judged(book):
-                    self._judge(book)
-                case policies.WrittenDown(book):
-                    self._write(Change(policies.PolicyRow(book.version, book), THE_NODE))
-                case policies.Made(book):
-                    self._answered(book)
-                case Refused():
-                    self._answered(effect)
-                case policies.FilesDiffer(version):
-                    why = "SIGHUP gives the domain those of this node's files"
-                    _log.warning("policy files differ", version=version, what=why)
-                case _:
-                    assert_never(effect)
+    # ---- port of the core: what may lead back to it waits until the core is done
+
+    def judge(self, book: Book) -> None:
+        """Judge by other policies."""
+        self._due.append(partial(self._judge, book))
+
+    def write(self, book: Book) -> None:
+        """Write policies to the engine."""
+        change = Change(policies.PolicyRow(book.version, book), THE_NODE)
+        self._due.append(lambda: self._write_row(change))
+
+    def answer(self, outcome: Book | Refused) -> None:
+        """Answer a proposal."""
+        self._due.append(partial(self._answer, outcome))
+
+    def report_difference(self, version: int) -> None:
+        """Report that the policies of the domain are not those of this node's files."""
+        why = "SIGHUP gives the domain those of this node's files"
+        self._due.append(partial(_log.warning, "policy files differ", version=version, what=why))
+
+    def _perform(self) -> None:
+        due, self._due = self._due, []
+        for perform in due:
+            perform()
 
     def _judge(self, book: Book) -> None:
         self._store.adopt(book)
@@ -139,9 +154,9 @@ class DomainPolicies:
         else:
             _log.error("policies unreadable, all is denied", why=problem)
 
-    def _answered(self, outcome: Book | Refused) -> None:
-        answer, self._answer = self._answer, _to_nobody
-        answer(outcome)
+    def _answer(self, outcome: Book | Refused) -> None:
+        asker, self._asker = self._asker, _to_nobody
+        asker(outcome)
 
 
 def _nowhere(_: Change) -> None:

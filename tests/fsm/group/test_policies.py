@@ -6,27 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsm.effects import Refused
-from fsm.group.policies import (
-    BUSY,
-    POLICY_KEY,
-    Fenced,
-    FilesDiffer,
-    Judged,
-    Known,
-    Made,
-    Missing,
-    PoliciesCore,
-    PolicyRow,
-    Proposed,
-    Written,
-    WrittenDown,
-)
+from fsm.group.policies import BUSY, POLICY_KEY, PoliciesCore, PoliciesPort, PolicyRow
 from fsm.group.row_form import read_row, write_row
 from fsm.policy.model import Book
 from fsm.policy.reading import read_set
 from fsm.policy.terms import Algorithm, Result
 from specs.limits.group import GROUP_POLICY_BYTES
 from specs.limits.node import MAX_POLICY_SETS
+from tests.support.link_calls import Calls, Told
+
+asks = Calls(PoliciesPort)
+
+
+def node(files):
+    return Told(PoliciesPort, lambda port: PoliciesCore(files, port))
 
 
 def book(*names, version=1, **more):
@@ -79,103 +72,99 @@ def test_a_row_that_is_too_large_is_not_read():
 
 
 def test_the_first_node_writes_what_its_files_say():
-    core = PoliciesCore(book("a"))
-    assert core.feed(Missing()) == []
-    assert core.feed(Known()) == [WrittenDown(book("a"))]
-    assert core.feed(Known()) == []
+    core = node(book("a"))
+    assert core.take_row(None) == []
+    assert core.join() == [asks.write(book("a"))]
+    assert core.join() == []
     assert not core.is_settled
-    assert core.feed(Written()) == [Judged(book("a"))]
+    assert core.end_write() == [asks.judge(book("a"))]
     assert core.is_settled
 
 
 def test_a_node_whose_files_say_nothing_writes_nothing():
-    assert PoliciesCore(book(version=3)).feed(Known()) == []
-    (wanted,) = PoliciesCore(book(default=Result.DENY)).feed(Known())
+    assert node(book(version=3)).join() == []
+    (wanted,) = node(book(default=Result.DENY)).join()
     assert wanted.book.default is Result.DENY
 
 
 def test_a_later_node_takes_what_is_there_and_says_that_its_files_differ():
-    core = PoliciesCore(book("mine"))
+    core = node(book("mine"))
     there = book("theirs", version=4)
-    assert core.feed(PolicyRow(4, there)) == [Judged(there), FilesDiffer(4)]
-    assert core.feed(Known()) == []
-    assert PoliciesCore(book("theirs")).feed(PolicyRow(4, there)) == [Judged(there)]
+    assert core.take_row(PolicyRow(4, there)) == [asks.judge(there), asks.report_difference(4)]
+    assert core.join() == []
+    assert node(book("theirs")).take_row(PolicyRow(4, there)) == [asks.judge(there)]
 
 
 def known(*names, version=4):
-    core = PoliciesCore(Book())
-    core.feed(PolicyRow(version, book(*names, version=version)))
-    core.feed(Known())
+    core = node(Book())
+    core.take_row(PolicyRow(version, book(*names, version=version)))
+    core.join()
     return core
 
 
 def test_a_change_is_judged_by_when_the_engine_has_it():
     core = known("a")
     next_ = book("a", "b", version=5)
-    assert core.feed(Proposed(book("a", "b"))) == [WrittenDown(next_)]
-    assert core.feed(Proposed(book("c"))) == [BUSY]
-    assert core.feed(Written()) == [Judged(next_), Made(next_)]
-    assert core.feed(Proposed(book("a", "b"))) == [Made(next_)]
+    assert core.propose(book("a", "b")) == [asks.write(next_)]
+    assert core.propose(book("c")) == [asks.answer(BUSY)]
+    assert core.end_write() == [asks.judge(next_), asks.answer(next_)]
+    assert core.propose(book("a", "b")) == [asks.answer(next_)]
 
 
 def test_a_change_that_another_node_was_before_is_refused():
     core = known("a")
-    core.feed(Proposed(book("b")))
+    core.propose(book("b"))
     theirs = book("c", version=5)
-    refused, judged = core.feed(PolicyRow(5, theirs))
-    assert (refused.code, judged) == (409, Judged(theirs))
-    assert core.feed(Written()) == []
+    refused, judged = core.take_row(PolicyRow(5, theirs))
+    assert (refused.outcome.code, judged) == (409, asks.judge(theirs))
+    assert core.end_write() == []
 
 
 def test_a_change_whose_outcome_a_fenced_node_does_not_hear_is_answered():
     core = known("a")
-    core.feed(Proposed(book("b")))
-    (refused,) = core.feed(Fenced())
-    assert refused.code == 503
-    assert core.feed(Fenced()) == []
+    core.propose(book("b"))
+    (refused,) = core.fence()
+    assert refused.outcome.code == 503
+    assert core.fence() == []
 
 
 def test_a_version_that_cannot_be_read_denies_everything():
     core = known("a")
-    (judged,) = core.feed(PolicyRow(5, None))
+    (judged,) = core.take_row(PolicyRow(5, None))
     assert (ids(judged.book), judged.book.default, judged.book.version) == (
         ["unreadable"], Result.DENY, 5,
     )  # fmt: skip
     assert "5" in core.problem
-    (wanted,) = core.feed(Proposed(book("a")))
+    (wanted,) = core.propose(book("a"))
     assert wanted.book.version == 6
-    assert core.feed(Written()) == [Judged(wanted.book), Made(wanted.book)]
+    assert core.end_write() == [asks.judge(wanted.book), asks.answer(wanted.book)]
     assert core.problem is None
 
 
-@pytest.mark.parametrize(
-    "there", [Missing(), PolicyRow(3, book("old", version=3)), PolicyRow(3, None)]
-)
+@pytest.mark.parametrize("there", [None, PolicyRow(3, book("old", version=3)), PolicyRow(3, None)])
 def test_what_the_engine_has_lost_is_written_anew(there):
     core = known("a")
-    assert core.feed(there) == [WrittenDown(book("a", version=4))]
+    assert core.take_row(there) == [asks.write(book("a", version=4))]
     assert core.problem is None
-    core.feed(Fenced())
-    assert core.feed(there) == []
-    assert core.feed(Known()) == [WrittenDown(book("a", version=4))]
+    core.fence()
+    assert core.take_row(there) == []
+    assert core.join() == [asks.write(book("a", version=4))]
 
 
-@pytest.mark.parametrize(
-    "there", [Missing(), PolicyRow(3, book("old", version=3)), PolicyRow(0, None)]
-)
+@pytest.mark.parametrize("there", [None, PolicyRow(3, book("old", version=3)), PolicyRow(0, None)])
 def test_a_change_by_a_node_that_knows_less_than_another_is_not_taken_back_by_that_one(there):
     """POL-05: it was answered as made."""
-    other, core = known("a", version=1_000), PoliciesCore(Book())
-    core.feed(there)
-    core.feed(Known())
-    (wanted,) = core.feed(Proposed(book("b"), at=1_001))
-    assert core.feed(Written())[-1] == Made(wanted.book)
-    assert other.feed(PolicyRow(wanted.book.version, wanted.book)) == [Judged(wanted.book)]
+    other, core = known("a", version=1_000), node(Book())
+    core.take_row(there)
+    core.join()
+    (wanted,) = core.propose(book("b"), at=1_001)
+    assert core.end_write()[-1] == asks.answer(wanted.book)
+    assert other.take_row(PolicyRow(wanted.book.version, wanted.book)) == [asks.judge(wanted.book)]
 
 
 def test_versions_are_counted_where_a_clock_goes_back():
     core = known("a", version=1_000)
-    (wanted,) = core.feed(Proposed(book("b"), at=7))
+    (wanted,) = core.propose(book("b"), at=7)
     assert wanted.book.version == 1_001
 
 
@@ -184,40 +173,37 @@ class Row:
 
     def __init__(self, count):
         self.value, self.revision = None, 0
-        self.cores = [PoliciesCore(book(f"f{n}") if n else Book()) for n in range(count)]
+        self.cores = [node(book(f"f{n}") if n else Book()) for n in range(count)]
         self.known = [0] * count
         self.judged = [Book(version=0)] * count
         self.writing = [None] * count
         self.asked = self.answered = 0
         self.old, self.made = None, []
 
-    def feed(self, number, happened):
-        for effect in self.cores[number].feed(happened):
-            match effect:
-                case Judged(taken):
-                    assert taken.version >= self.judged[number].version
-                    self.judged[number] = taken
-                case WrittenDown(wanted):
+    def perform(self, number, calls):
+        for call in calls:
+            match call.name:
+                case "judge":
+                    assert call.book.version >= self.judged[number].version
+                    self.judged[number] = call.book
+                case "write":
                     assert self.writing[number] is None
-                    self.writing[number] = wanted
-                case Made(made):
-                    self.made.append(made)
+                    self.writing[number] = call.book
+                case "answer":
                     self.answered += 1
-                case Refused():
-                    self.answered += 1
-                case FilesDiffer():
-                    pass
+                    if not isinstance(call.outcome, Refused):
+                        self.made.append(call.outcome)
 
     def tell(self, number):
         if self.known[number] != self.revision:
             self.writing[number] = None
             self.known[number] = self.revision
-            self.feed(number, self.found())
+            self.perform(number, self.cores[number].take_row(self.found()))
 
     def found(self):
         match self.value:
             case None:
-                return Missing()
+                return None
             case "garbage":
                 return PolicyRow(0, None)
             case there:
@@ -233,7 +219,7 @@ class Row:
         self.writing[number] = None
         self.revision += 1
         self.value, self.known[number] = wanted, self.revision
-        self.feed(number, Written())
+        self.perform(number, self.cores[number].end_write())
 
     def put(self, value):
         self.value, self.revision = value, self.revision + 1
@@ -241,7 +227,8 @@ class Row:
     def propose(self, number, name):
         self.old = self.value
         self.asked += 1
-        self.feed(number, Proposed(book(f"p{name}"), at=100 * name))
+        calls = self.cores[number].propose(book(f"p{name}"), at=100 * name)
+        self.perform(number, calls)
 
     def do(self, step, number, name):
         match step:
@@ -264,9 +251,9 @@ class Row:
 
     def fence(self, number):
         self.writing[number], self.known[number] = None, -1
-        self.feed(number, Fenced())
+        self.perform(number, self.cores[number].fence())
         self.tell(number)
-        self.feed(number, Known())
+        self.perform(number, self.cores[number].join())
 
 
 STEPS = st.tuples(
@@ -279,7 +266,7 @@ STEPS = st.tuples(
 def test_all_nodes_come_to_one_version_and_none_goes_back(steps):
     row = Row(3)
     for number in range(3):
-        row.feed(number, Known())
+        row.perform(number, row.cores[number].join())
     for name, (step, number) in enumerate(steps):
         row.do(step, number, name)
     row.settle()
