@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { BUSY_PAUSE, GONE_READS, LEAVE_TRIES, QUIET, RECONNECT_TRIES, REPLY_TIMEOUT } from "../../web/src/constants.js";
+import { BUSY_PAUSE, GONE_READS, LEAVE_TRIES, QUIET, RECONNECT_TRIES, REPEAT_LAST, REPLY_TIMEOUT } from "../../web/src/constants.js";
 import { PEER, reply, RUNTIME, settle } from "./fake_node.js";
 import { MINE, opened, PATHS, SUBSCRIPTION, URL, whole } from "./object_page.js";
 
@@ -218,10 +218,26 @@ test("a path whose request is lost is asked for again before its owner is", asyn
   assert.deepEqual([said(asks), copy.value], [2, { n: 4 }]);
 });
 
-test("without a path the owner is asked at last", async () => {
-  const { node, said, copy } = await withoutPath();
+test("a path that the node forgets once more while its owner is asked is set once more", async () => {
+  const { node, given, answers } = await withoutPath();
+  node.answers = answers;
+  given[SUBSCRIPTION] = { code: 503 };
+  await node.clock.turn(20);
+  const before = ofPath(node, "subscribe").length;
+  node.cut();
+  await node.clock.turn(20);
+  assert.equal(ofPath(node, "subscribe").length, before + 1);
+});
+
+test("without a path the owner is asked at last, and the path again later", async () => {
+  const { node, said, copy, answers } = await withoutPath();
   await node.clock.turn(60);
   assert.deepEqual([said(asks), copy.value, ofPath(node, "subscribe").length], [2, { n: 4 }, 1 + RECONNECT_TRIES]);
+  node.answers = answers;
+  await node.clock.turn(REPEAT_LAST);
+  assert.deepEqual([said(asks), ofPath(node, "subscribe").length], [3, 2 + RECONNECT_TRIES]);
+  await node.clock.turn(REPEAT_LAST);
+  assert.equal(ofPath(node, "subscribe").length, 2 + RECONNECT_TRIES);
 });
 
 for (const code of [403, 404, 413]) {

@@ -29,7 +29,7 @@ from specs.bodies.object import ObjectBack, ObjectName, Observe, ObserverExpelle
 from specs.child import child_resources, children_addresses
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import READ_PAUSE, RECONNECT_TRIES
-from specs.limits.sync import BUSY_PAUSE, LEAVE_TRIES
+from specs.limits.sync import BUSY_PAUSE, LEAVE_TRIES, REPEAT_LAST
 from specs.message import Message, MessageType, refuse
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import write_body
@@ -64,6 +64,7 @@ class Observed:
         is_closing: Its path is being removed; a new observer waits for that.
         version: The newest that came here; 0: none.
         is_renewed: Its path is being set again, and its reporter's end asked for all.
+        is_lost: That has failed, and is repeated.
         is_deleted: Whether its reporter has deleted it, and the children with it.
         child_link: The link by which children that are written here go; None: by the node.
     """
@@ -75,6 +76,7 @@ class Observed:
     is_closing: bool = False
     version: int = 0
     is_renewed: bool = False
+    is_lost: bool = False
     is_deleted: bool = False
     child_link: str | None = None
     waiting: list[tuple[Message, Observe]] = attrs.field(factory=list)
@@ -348,20 +350,36 @@ class ObservedObjects:
         """Set a path again, and ask its owner again for all local observers.
 
         The node has forgotten both. What is lost is repeated, and the owner's runtime may come
-        back later than this one: each is asked some times.
+        back later than this one: each is asked some times at once, and then now and then, as no
+        change comes here before that.
         """
         is_set, pause = False, READ_PAUSE
         for left in reversed(range(RECONNECT_TRIES)):
             is_set = is_set or not self._is_open(url)
             if not is_set:
                 is_set = (await self._set_path(url)).code not in _LATER
-            if not is_set and not left:
-                _log.warning("no path for an observed object", url=url)
             # Without a path the owner is asked at last: its answer brings what was missed so far.
-            if (is_set or not left) and await self._is_known_again(url):
+            if (is_set or not left) and await self._is_known_again(url) and is_set:
+                if self._is_open(url):
+                    self._objects[url].is_lost = False
                 return
             await trio.sleep(pause)
             pause *= 2
+        entry = self._objects.get(url)
+        if entry is not None and not (entry.is_closing or entry.is_lost):
+            _log.warning("no path for an observed object", url=url)
+            entry.is_lost = True
+            self._spawn(partial(self._find_again, url, entry))
+
+    async def _find_again(self, url: str, entry: Observed) -> None:
+        """Set a path again, and ask its owner again, until both are known or a link serves."""
+        while entry.is_lost:
+            await trio.sleep(REPEAT_LAST)
+            if self._objects.get(url) is not entry or entry.is_closing:
+                return
+            entry.is_lost &= entry.route.used is None
+            if entry.is_lost:
+                await self._renew(url)
 
     def _is_open(self, url: str) -> bool:
         entry = self._objects.get(url)

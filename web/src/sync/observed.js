@@ -2,7 +2,7 @@
 
 import { domainOf, isBelow, subscriptionManager } from "../address.js";
 import { Alarm, sleep } from "../clock.js";
-import { BUSY_PAUSE, CODES, LEAVE_TRIES, READ_PAUSE, RECONNECT_TRIES } from "../constants.js";
+import { BUSY_PAUSE, CODES, LEAVE_TRIES, READ_PAUSE, RECONNECT_TRIES, REPEAT_LAST } from "../constants.js";
 import { isObject } from "../json.js";
 import { address, codeOf, isSuccess, reasonIn, refuse } from "../message.js";
 import { childrenOf, publishedOf, RESOURCES } from "./children.js";
@@ -42,6 +42,8 @@ class Observed {
   /** The newest version that came here; 0: none. */
   version = 0;
   isRenewed = false;
+  /** Whether the node has forgotten the path again meanwhile. */
+  isForgotten = false;
   isDeleted = false;
   hasPath = false;
   /** The link by which changes may come; null: none. @type {string | null} */
@@ -343,25 +345,50 @@ export class ObservedObjects {
   /** The node has forgotten all: set the paths again. */
   renew() {
     for (const there of this.#all.values()) {
-      if (!there.isClosing && there.hasPath) void this.#renew(there);
+      if (there.isClosing || !there.hasPath) continue;
+      there.isForgotten = true;
+      void this.#renew(there);
     }
   }
 
-  /** @param {Observed} there */
+  /**
+   * Set a path again, and ask its owner again: some times at once, and then now and then until both
+   * are known or a link serves, as no change comes here before that.
+   *
+   * @param {Observed} there
+   */
   async #renew(there) {
     if (there.isRenewed) return;
     there.isRenewed = true;
+    let isKnown = false;
+    do {
+      there.isForgotten = false;
+      isKnown = await this.#isRenewedNow(there);
+    } while (there.isForgotten);
+    there.isRenewed = false;
+    if (!isKnown) void this.#findAgain(there);
+  }
+
+  /** @param {Observed} there */
+  async #findAgain(there) {
+    await sleep(this.#context.tools.clock, REPEAT_LAST);
+    const isWanted = this.#all.get(there.url) === there && !there.isClosing && there.route.used === null;
+    if (isWanted && !there.isRenewed) void this.#renew(there);
+  }
+
+  /** @param {Observed} there */
+  async #isRenewedNow(there) {
     let pause = READ_PAUSE;
     let isSet = false;
-    for (let tries = 0; tries < RECONNECT_TRIES; tries += 1) {
+    for (let tries = 0; tries < RECONNECT_TRIES && !there.isForgotten; tries += 1) {
       isSet = isSet || there.isClosing || !isOneOf(LATER, await this.#setPath(there));
       // Without a path the owner is asked at last: its answer brings what was missed so far.
       const isLast = tries === RECONNECT_TRIES - 1;
-      if ((isSet || isLast) && (await this.#isKnownAgain(there))) break;
+      if ((isSet || isLast) && (await this.#isKnownAgain(there)) && isSet) return true;
       await sleep(this.#context.tools.clock, pause);
       pause *= 2;
     }
-    there.isRenewed = false;
+    return false;
   }
 
   /** @param {Observed} there */

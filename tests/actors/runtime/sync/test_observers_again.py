@@ -104,17 +104,29 @@ async def test_a_path_that_is_not_set_is_asked_for_again_before_the_owner_is(cod
     assert [m.to for m in lone.bus.said] == [*3 * [node], f"{URL}/subscription", BOB]
 
 
-async def test_without_a_path_the_owner_is_asked_at_last(autojump_clock, caplog):
+async def test_without_a_path_the_owner_is_asked_at_last_and_the_path_later(autojump_clock, caplog):
+    """I-D4: what outlasts all tries at once is found all the same."""
     lone = observing(BOB)
     node = "domain://msg-node.a.ex/sm"
-    lone.bus.decide = lambda message: 503 if message.to == node else 200
+    codes = iter([503] * RECONNECT_TRIES)
+    lone.bus.decide = lambda message: next(codes, 200) if message.to == node else 200
     await lone.run()
-    assert [m.to for m in lone.bus.said] == [
-        *RECONNECT_TRIES * [node], f"{URL}/subscription", BOB,
-    ]  # fmt: skip
+    asked = [f"{URL}/subscription", BOB]
+    assert [m.to for m in lone.bus.said] == [*RECONNECT_TRIES * [node], *asked, node, *asked]
     assert [record.getMessage() for record in caplog.records] == [
         f"no path for an observed object url={URL}"
     ]
+
+
+async def test_an_owner_that_cannot_answer_for_long_is_asked_again(autojump_clock):
+    """I-D4: the node delivers to an observer only after the owner's yes has passed it."""
+    lone = observing(BOB)
+    codes = iter([503] * 3 * RECONNECT_TRIES)
+    is_asked = f"{URL}/subscription"
+    lone.bus.decide = lambda message: next(codes, 200) if message.to == is_asked else 200
+    await lone.run()
+    assert [m.to for m in lone.bus.said].count(is_asked) == 3 * RECONNECT_TRIES + 1
+    assert lone.bus.said[-1].to == BOB
 
 
 async def test_a_path_of_what_is_observed_no_more_is_not_asked_for_again(autojump_clock):
