@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from actors.deployed import Deployed, DeployedApart
     from actors.embedded_node import open_node
     from actors.embedding import Runtime, open_runtime
-    from actors.http.service import HttpConfig, HttpPlaceError, OpenMetricsError, ShownCatalogue
+    from actors.http.config import HttpConfig, HttpPlaceError, OpenMetricsError, ShownCatalogue
     from actors.keys.key_file import KeyFileError
     from actors.keys.key_set import BadKeysError
     from actors.keys.push import PushError, PushKeys
@@ -288,7 +288,7 @@ _PLACES: Final = MappingProxyType(
         "actors.embedded_node": ("open_node",),
         "actors.embedding": ("Runtime", "open_runtime"),
         "actors.deployed": ("Deployed", "DeployedApart"),
-        "actors.http.service": (
+        "actors.http.config": (
             "HttpConfig",
             "ShownCatalogue",
             "HttpPlaceError",

@@ -36,6 +36,18 @@ def children_addresses(url: str) -> tuple[str, ...]:
     return tuple(f"{url}{CHILDREN}{name}" for name in child_resources(url))
 
 
+SUBSCRIPTION: Final = "subscription"
+"""The part of an object's address at which it is asked for observers."""
+
+CHANGES: Final = "changes"
+"""The part of an object's address at which its changes are published."""
+
+
+def published_addresses(url: str) -> tuple[str, ...]:
+    """Return the addresses at which observers of an object hear of it and of its children."""
+    return f"{url}/{CHANGES}", *children_addresses(url)
+
+
 def parent_of(address: str) -> str | None:
     """Return the object whose children's address this is; None: it is no such address."""
     url, found, name = address.partition(CHILDREN)

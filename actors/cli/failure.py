@@ -13,7 +13,7 @@ import orjson
 import trio
 
 from actors.cli.group import CommandError, ExitCode, echo
-from actors.http.service import HttpPlaceError, OpenMetricsError
+from actors.http.config import HttpPlaceError, OpenMetricsError
 from actors.keys.key_file import KeyFileError
 from actors.kit.errors import TraceDirectoryError
 from actors.kit.trace import NULL_TRACER, Tracer

@@ -21,7 +21,7 @@ from typing_extensions import override
 from actors.cli.config_file import PROFILE, log_loaded, warn_unknown
 from actors.cli.failure import open_tracer
 from actors.cli.group import CommandError, ExitCode, echo
-from actors.http.service import HttpConfig
+from actors.http.config import HttpConfig
 from actors.kit import http_client
 from actors.kit.back_ends.ice import IceFileError, IcePlan, read_ice
 from actors.kit.http_client import PlainUrlError

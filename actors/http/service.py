@@ -6,13 +6,11 @@ keeps the process from ever ending. It also cannot be configured to refuse HTTP/
 """
 
 import itertools
-import ssl
 from collections.abc import AsyncIterator, Container, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from email.utils import formatdate
 from functools import partial
 from http import HTTPStatus
-from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Never, final
 from urllib.parse import parse_qsl
@@ -24,6 +22,7 @@ from typing_extensions import override
 
 from actors.catalogue.source import DirectorySource
 from actors.catalogue.source import Source as CatalogueSource
+from actors.http.config import HttpConfig, HttpPlaceError, OpenMetricsError
 from actors.http.metrics import MetricsPage, ReadyPage, health
 from actors.http.site import (
     ROOT,
@@ -42,7 +41,6 @@ from actors.http.site import (
     WellKnown,
     json_page,
 )
-from actors.kit.arguments import as_path
 from actors.kit.counters import Counters, Measured
 from actors.kit.listener import ListenerActor
 from actors.kit.log import get_logger
@@ -55,7 +53,6 @@ from actors.kit.supervision.supervisor import (
     open_supervisor,
 )
 from fsm.limits.unauthenticated_links import HostShares
-from specs.errors import PlaceError, ProtoflyError
 from specs.jsonvalue import JsonObject
 from specs.limits.node import REST_CONNECTIONS, REST_PER_HOST
 from specs.limits.protocol import (
@@ -71,51 +68,6 @@ from transports.link import Everybody, Kind, Link, Listener, Network
 from transports.urls import is_this_machine, own_origin, read_host_port, split_target
 
 # The configuration of an HTTP service, and the errors that its operator has to correct.
-
-
-@final
-@attrs.frozen
-class ShownCatalogue:
-    """A catalogue that is served."""
-
-    domain: str
-    directory: Path = attrs.field(converter=as_path)
-
-
-@final
-@attrs.frozen
-class HttpConfig:
-    """The HTTP service of a node or a runtime.
-
-    Attributes:
-        listen: `host:port`; port 0 picks a free one.
-        token: Bearer token for readers of metrics; None: readers on this machine only.
-        tls: Context that encrypts connections; None: no TLS.
-        rest: Whether runtimes may have sessions over HTTP; nodes only.
-        catalogue: Catalogue at /.well-known/; None: no catalogue. Nodes only.
-    """
-
-    listen: str
-    token: bytes | None = attrs.field(default=None, repr=False)
-    rest: bool = False
-    catalogue: ShownCatalogue | None = None
-    tls: ssl.SSLContext | None = None
-
-
-@final
-class OpenMetricsError(ProtoflyError, public=True):
-    """Every client that reaches the address could read the metrics."""
-
-    def __init__(self, where: str) -> None:
-        super().__init__(f"metrics at {where} can be read from other machines without a token")
-        self.where = where
-
-
-@final
-class HttpPlaceError(PlaceError, public=True):
-    """The address for health and metrics cannot be used."""
-
-    summary = "cannot serve health and metrics on {}"
 
 
 _log = get_logger("actors.http")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 import attrs
 from typing_extensions import override
 
-from actors.http.service import HttpConfig
+from actors.http.config import HttpConfig
 from actors.keys.signing import SigningKey
 from actors.kit.arguments import as_domain, as_path_or_none, type_checked
 from actors.kit.ids import IdSource

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import attrs
 
-from actors.http.service import HttpConfig
+from actors.http.config import HttpConfig
 from actors.kit.arguments import as_domain, as_path_or_none, check_type, type_checked
 from actors.kit.back_ends.ice import IcePlan
 from actors.kit.ids import IdSource

@@ -10,7 +10,7 @@ import trio
 import trio.testing
 from typing_extensions import override
 
-from actors.http.service import HttpConfig
+from actors.http.config import HttpConfig
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import ActorRef, Delivery

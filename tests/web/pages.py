@@ -9,7 +9,7 @@ import attrs
 import trio
 
 from actors.embedded_node import open_node
-from actors.http.service import HttpConfig
+from actors.http.config import HttpConfig
 from actors.node.config import NodeConfig
 from tests.support.ports import free_port
 

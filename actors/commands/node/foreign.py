@@ -22,7 +22,7 @@ from actors.cli.options import (
     option,
 )
 from actors.commands.catalogues import catalogue_access, check_places
-from actors.http.service import ShownCatalogue
+from actors.http.config import ShownCatalogue
 from actors.keys.key_file import KeyFileError
 from actors.keys.push import open_push_key
 from actors.kit.back_ends.ice import IcePlan

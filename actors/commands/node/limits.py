@@ -12,7 +12,7 @@ import click
 
 from actors.cli.group import CommandError
 from actors.cli.options import HTTP_OPTIONS, Option, http_config, made_from
-from actors.http.service import HttpConfig
+from actors.http.config import HttpConfig
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from fsm.limits.rates import Rate
 

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from typing_extensions import override
 
 from actors.cli.group import CommandError, ExitCode
-from actors.http.service import HttpPlaceError
+from actors.http.config import HttpPlaceError
 from actors.keys.runtime_key import SEED_BYTES
 from actors.keys.signing import make_domain_key
 from actors.kit.errors import PartEndedError

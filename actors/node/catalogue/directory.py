@@ -47,7 +47,7 @@ from specs.limits.node import JWKS_BYTES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from actors.http.service import ShownCatalogue
+    from actors.http.config import ShownCatalogue
 
 
 _log = get_logger("actors.catalogue")

@@ -20,7 +20,7 @@ from specs.descriptor import Listing, ListingEntry
 from transports.bodies import write_body
 
 if TYPE_CHECKING:
-    from actors.http.service import ShownCatalogue
+    from actors.http.config import ShownCatalogue
 
 
 _log = get_logger("actors.catalogue")

@@ -13,7 +13,7 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.http.service import HttpConfig
+from actors.http.config import HttpConfig
 from actors.http.site import WEB, Feed, Gate, HttpService, Page, Visit, json_page
 from actors.kit.counters import BrokenClaim
 from actors.kit.trace import user_digest

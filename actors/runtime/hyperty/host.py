@@ -21,13 +21,12 @@ from actors.runtime.hyperty.hyperty import (
 from actors.runtime.hyperty.transfer import KeptBodies
 from actors.runtime.hyperty.typed import Sendable
 from actors.runtime.objects.participant import Participant
-from actors.runtime.sync.registration import SUBSCRIPTION
 from fsm.bus.chunks import WholeBody
 from fsm.limits.shares import WorkShares, peer_of
 from specs.addresses.address import is_below, scheme_of
 from specs.bodies.chunk import CHUNK, CHUNKS
 from specs.bodies.object import Forward, Invitation
-from specs.child import CHILDREN
+from specs.child import CHILDREN, SUBSCRIPTION
 from specs.errors import BadMessageError
 from specs.limits.bus import CONCURRENT, PEER_WAITING, WAITING
 from specs.limits.protocol import GOODBYE_TIMEOUT, RETRY_AFTER

@@ -21,11 +21,10 @@ from actors.runtime.discovery.search import Discoverer
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.observers import Observers
 from actors.runtime.store.runtime_store import RuntimeStore
-from actors.runtime.sync.registration import CHANGES
 from fsm.limits.shares import OpenShares
 from specs.addresses.address import domain_of, is_below
 from specs.bodies.object import ObjectAnew, ObjectName, ObserverList, ObserversChange, ReadAttribute
-from specs.child import parent_of
+from specs.child import CHANGES, parent_of
 from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
 from specs.jsonvalue import JsonObject

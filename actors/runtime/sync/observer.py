@@ -17,7 +17,6 @@ from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef, Delivery
 from actors.runtime.registry.registry import Registry
 from actors.runtime.sync.output import LinkWatches, Spawn, SyncOutput, code_in_use
-from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION, published_addresses
 from actors.runtime.sync.reporter.reporter import NOTHING_STORED
 from fsm.bus.child_paths import Elsewhere
 from fsm.effects import is_p2p_part
@@ -26,7 +25,13 @@ from fsm.sync.routes import Moving, ObserverRoute
 from specs.addresses.address import subscription_manager
 from specs.bodies.link import Path
 from specs.bodies.object import ObjectBack, ObjectName, Observe, ObserverExpelled, Subscription
-from specs.child import child_resources, children_addresses
+from specs.child import (
+    CHANGES,
+    SUBSCRIPTION,
+    child_resources,
+    children_addresses,
+    published_addresses,
+)
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import READ_PAUSE, RECONNECT_TRIES
 from specs.limits.sync import BUSY_PAUSE, LEAVE_TRIES, REPEAT_LAST

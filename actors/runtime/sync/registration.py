@@ -33,7 +33,7 @@ from specs.addresses.address import (
 from specs.bodies.link import Path
 from specs.bodies.object import CreateObject, DataObject
 from specs.bodies.registry import Record
-from specs.child import children_addresses
+from specs.child import SUBSCRIPTION, children_addresses
 from specs.errors import BadMessageError
 from specs.limits.protocol import READ_PAUSE
 from specs.limits.sync import RENEWED_AT_ONCE, REPEAT_LAST
@@ -126,15 +126,6 @@ def _is_done(url: str, answer: Message) -> bool:
     if answer.code in _LOST:
         _log.error("object has lost its address", url=url, why=reason_in(answer))
     return answer.code <= LAST_SUCCESS
-
-
-SUBSCRIPTION: Final = "subscription"
-CHANGES: Final = "changes"
-
-
-def published_addresses(url: str) -> tuple[str, ...]:
-    """Return the addresses at which observers of an object hear of it and of its children."""
-    return f"{url}/{CHANGES}", *children_addresses(url)
 
 
 @final

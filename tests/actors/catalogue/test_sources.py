@@ -13,7 +13,7 @@ from actors.catalogue.source import (
     MemorySource,
     package_path,
 )
-from actors.http.service import HttpConfig, ShownCatalogue
+from actors.http.config import HttpConfig, ShownCatalogue
 from actors.kit.http_client import PUBLIC, ServerUrl
 from actors.node.app import open_node
 from actors.node.config import NodeConfig

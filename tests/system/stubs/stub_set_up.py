@@ -17,7 +17,7 @@ import trio
 from trio.testing import MockClock
 
 from actors.catalogue.client import CatalogueAccess
-from actors.http.service import HttpConfig
+from actors.http.config import HttpConfig
 from actors.hyperties import Caller, Echo
 from actors.node.app import open_node
 from actors.node.config import NodeConfig

@@ -11,13 +11,12 @@ from typing import Final, TypeAlias, final
 
 from actors.runtime.registry.registry import Registry
 from actors.runtime.sync.output import LinkWatches, Spawn, SyncOutput, observer_of
-from actors.runtime.sync.registration import published_addresses
 from fsm.bus.child_paths import Elsewhere
 from fsm.effects import is_p2p_part
 from fsm.sync.reporter import ReportedObject
 from fsm.sync.routes import RuntimeRoutes
 from specs.addresses.address import runtime_of
-from specs.child import children_addresses
+from specs.child import children_addresses, published_addresses
 from specs.limits.sync import MAX_WITNESSED
 from specs.message import Message, MessageType
 from specs.reply_code import Code

@@ -18,7 +18,7 @@ from actors.runtime.registry.allocation import AddressAllocation
 from actors.runtime.registry.registrations import Registrar
 from actors.runtime.registry.registry import Registry
 from actors.runtime.sync.output import Spawn, SyncOutput, code_in_use, observer_of
-from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION, ObjectRegistrations
+from actors.runtime.sync.registration import ObjectRegistrations
 from actors.runtime.sync.reporter.children import Observes, ReportedChildren
 from actors.runtime.sync.reporter.links import ObserverLinks
 from actors.runtime.sync.schemas import scheme_for
@@ -51,7 +51,7 @@ from specs.bodies.object import (
     Wrapped,
 )
 from specs.bodies.word import Operation
-from specs.child import child_resources, parent_of
+from specs.child import CHANGES, SUBSCRIPTION, child_resources, parent_of
 from specs.errors import BadMessageError
 from specs.jsonvalue import Absence, value_at
 from specs.limits.protocol import READ_PAUSE

@@ -8,7 +8,7 @@ import trio
 
 from actors.catalogue.memory import write_whole
 from actors.catalogue.source import LISTING, package_path
-from actors.http.service import HttpConfig, ShownCatalogue
+from actors.http.config import HttpConfig, ShownCatalogue
 from actors.keys.signing import make_key
 from actors.kit.counters import Tally
 from fsm.group.catalogue import CATALOGUE, Why

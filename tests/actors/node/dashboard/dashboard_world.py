@@ -6,7 +6,7 @@ import h11
 import orjson
 import trio
 
-from actors.http.service import HttpConfig
+from actors.http.config import HttpConfig
 from tests.support.node.node_peer import open_world
 from tests.support.node.web import exchange
 from transports.system import open_system_network

@@ -6,7 +6,7 @@ import orjson
 import pytest
 import trio
 
-from actors.http.service import HttpConfig
+from actors.http.config import HttpConfig
 from actors.http.site import Visit
 from actors.kit.counters import Counters, Gauge, Tally
 from actors.kit.trace import NULL_TRACER

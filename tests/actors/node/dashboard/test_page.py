@@ -6,7 +6,7 @@ from urllib.parse import quote
 import orjson
 import pytest
 
-from actors.http.service import HttpConfig, ShownCatalogue
+from actors.http.config import HttpConfig, ShownCatalogue
 from actors.policy.store import PolicyConfig
 from fsm.group.kinds import Holder, NodeRow
 from fsm.group.row_form import write_row

@@ -10,7 +10,7 @@ import pytest
 import trio
 from prometheus_client.parser import text_string_to_metric_families
 
-from actors.http.service import HttpConfig
+from actors.http.config import HttpConfig
 from actors.kit.counters import Refused
 from actors.node.app import open_node
 from actors.node.config import NodeConfig

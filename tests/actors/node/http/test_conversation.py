@@ -11,8 +11,9 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from actors.http.config import HttpConfig, HttpPlaceError, OpenMetricsError
 from actors.http.metrics import Part, Readiness, ReadyPage
-from actors.http.service import HttpConfig, HttpPlaceError, OpenMetricsError, open_http, site_of
+from actors.http.service import open_http, site_of
 from actors.http.site import Feed, HttpService, Parts
 from actors.kit.counters import Counters
 from actors.kit.supervision.supervisor import Monitor

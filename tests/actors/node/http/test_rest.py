@@ -8,7 +8,7 @@ import attrs
 import pytest
 import trio
 
-from actors.http.service import HttpConfig
+from actors.http.config import HttpConfig
 from actors.node.http.rest_link import RestLink
 from actors.node.limits import DEFAULT_LIMITS
 from actors.runtime.stubs.rest_wire import http_over

@@ -5,8 +5,9 @@ from http import HTTPStatus
 import pytest
 import trio
 
+from actors.http.config import HttpConfig, ShownCatalogue
 from actors.http.metrics import Part, Readiness, ReadyPage
-from actors.http.service import HttpConfig, ShownCatalogue, site_of
+from actors.http.service import site_of
 from actors.http.site import Visit
 from actors.keys.key_set import read_keys
 from actors.keys.signing import make_key

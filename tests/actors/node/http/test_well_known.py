@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from actors.http.config import HttpConfig, ShownCatalogue
 from actors.http.metrics import Readiness, ReadyPage
-from actors.http.service import HttpConfig, ShownCatalogue, site_of
+from actors.http.service import site_of
 from actors.http.site import Visit
 from actors.kit.counters import Counters
 from tests.support.catalogues import Publishing, archive_of

@@ -13,8 +13,10 @@ class Guest(actors.Hyperty):
 
     async def observe_and_answer(self, url):
         async with self.observe(url) as copy:
+            # From now on: the next child of others may be there before the answer.
+            changes = copy.children.changes()
             mine = await copy.children.create({"hello": len(copy.children)})
-            async for change in copy.children.changes():
+            async for change in changes:
                 if change.new is not None and not change.id.startswith(f"{self.url}#"):
                     await mine.update({"heard": change.new})
                 elif change.new is None:

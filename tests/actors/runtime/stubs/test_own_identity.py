@@ -6,7 +6,7 @@ import attrs
 import pytest
 import trio
 
-from actors.http.service import HttpConfig
+from actors.http.config import HttpConfig
 from actors.keys.runtime_key import make_runtime_key
 from actors.keys.signing import make_key
 from actors.keys.token import read_statement
