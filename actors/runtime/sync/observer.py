@@ -70,6 +70,7 @@ class Observed:
         version: The newest that came here; 0: none.
         is_renewed: Its path is being set again, and its reporter's end asked for all.
         is_lost: That has failed, and is repeated.
+        is_sought: A task repeats it, or looks in time whether that is still needed.
         is_deleted: Whether its reporter has deleted it, and the children with it.
         child_link: The link by which children that are written here go; None: by the node.
     """
@@ -82,6 +83,7 @@ class Observed:
     version: int = 0
     is_renewed: bool = False
     is_lost: bool = False
+    is_sought: bool = False
     is_deleted: bool = False
     child_link: str | None = None
     waiting: list[tuple[Message, Observe]] = attrs.field(factory=list)
@@ -374,7 +376,9 @@ class ObservedObjects:
         if entry is not None and not (entry.is_closing or entry.is_lost):
             _log.warning("no path for an observed object", url=url)
             entry.is_lost = True
-            self._spawn(partial(self._find_again, url, entry))
+            if not entry.is_sought:
+                entry.is_sought = True
+                self._spawn(partial(self._find_again, url, entry))
 
     async def _find_again(self, url: str, entry: Observed) -> None:
         """Set a path again, and ask its owner again, until both are known or a link serves."""
@@ -385,6 +389,7 @@ class ObservedObjects:
             entry.is_lost &= entry.route.used is None
             if entry.is_lost:
                 await self._renew(url)
+        entry.is_sought = False
 
     def _is_open(self, url: str) -> bool:
         entry = self._objects.get(url)

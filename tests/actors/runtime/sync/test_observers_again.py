@@ -129,6 +129,18 @@ async def test_an_owner_that_cannot_answer_for_long_is_asked_again(autojump_cloc
     assert lone.bus.said[-1].to == BOB
 
 
+async def test_a_node_that_comes_and_goes_is_asked_by_one_task_only(autojump_clock):
+    lone = observing(BOB)
+    codes = iter([*[503] * RECONNECT_TRIES, 200, *[503] * RECONNECT_TRIES])
+    node = "domain://msg-node.a.ex/sm"
+    lone.bus.decide = lambda message: next(codes) if message.to == node else 200
+    for _ in range(3):
+        await lone.jobs.pop()()
+        repeats = len(lone.jobs)
+        lone.observed.renew_paths("a.ex")
+    assert repeats == 1
+
+
 async def test_a_path_of_what_is_observed_no_more_is_not_asked_for_again(autojump_clock):
     lone = observing(BOB)
 
