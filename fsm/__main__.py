@@ -4,17 +4,8 @@ from pathlib import Path
 
 import click
 
+from fsm.commands import judge
 from fsm.commands.check import check_machines
-from fsm.commands.judge import (
-    UsageError,
-    echo,
-    enter,
-    json_option,
-    judge_traces,
-    machine_named,
-    machines_named,
-    print_json,
-)
 from fsm.drawing.document import as_json, as_text, page, summary_json, summary_text
 from fsm.drawing.draw import Format, draw, javascript
 from fsm.machine_list import MACHINES
@@ -34,25 +25,25 @@ def cli() -> None:
 
 
 @cli.command(name="list")
-@json_option
+@judge.json_option
 def list_machines(*, wants_json: bool) -> None:
     """List the machines."""
     tables = list(MACHINES.values())
     if wants_json:
-        print_json(*(summary_json(table) for table in tables))
+        judge.print_json(*(summary_json(table) for table in tables))
     else:
-        echo(summary_text(tables))
+        judge.echo(summary_text(tables))
 
 
 @cli.command()
-@click.argument("machine", callback=machine_named)
-@json_option
+@click.argument("machine", callback=judge.machine_named)
+@judge.json_option
 def show(machine: Table, *, wants_json: bool) -> None:
     """Show the table of MACHINE."""
     if wants_json:
-        print_json(as_json(machine))
+        judge.print_json(as_json(machine))
     else:
-        echo(as_text(machine))
+        judge.echo(as_text(machine))
 
 
 @cli.command(name="draw")
@@ -68,9 +59,11 @@ def show(machine: Table, *, wants_json: bool) -> None:
 @_output_option
 def draw_machine(machines: tuple[str, ...], language: str, output: Path | None) -> None:
     """Draw a MACHINE; with --format js several, or all if none is named."""
-    tables = machines_named(machines)
+    tables = judge.machines_named(machines)
     if language != Format.JS.value and len(machines) != 1:
-        raise UsageError(f"one machine is drawn as {language}; name one of {', '.join(MACHINES)}")
+        raise judge.UsageError(
+            f"one machine is drawn as {language}; name one of {', '.join(MACHINES)}"
+        )
     try:
         drawing = javascript(tables) if len(tables) > 1 else draw(tables[0], Format(language))
     except LayoutError as exc:
@@ -87,7 +80,7 @@ def document(output: Path | None) -> None:
 
 def _write(text: str, output: Path | None) -> None:
     if output is None:
-        echo(text, nl=False)
+        judge.echo(text, nl=False)
         return
     try:
         output.write_text(text, encoding="utf-8")
@@ -97,7 +90,7 @@ def _write(text: str, output: Path | None) -> None:
 
 
 cli.add_command(check_machines)
-cli.add_command(judge_traces)
+cli.add_command(judge.judge_traces)
 
 if __name__ == "__main__":
-    enter(cli, "python -m fsm")
+    judge.enter(cli, "python -m fsm")

@@ -29,15 +29,7 @@ from fsm.judge.process import judge_across
 from fsm.judge.trace_files import is_inside
 from spark.files import shared_out
 from spark.schemas import PIECE, What
-from spark.workers.folds import (
-    Said,
-    of_bad_line,
-    of_finding,
-    of_violation,
-    packed,
-    row_of,
-    unpacked,
-)
+from spark.workers import folds
 
 _Key: TypeAlias = tuple[str | int | None, ...]
 
@@ -69,23 +61,23 @@ class FolderFold(StatefulProcessor):
         news = judge.round()
         self._kept.update((frozen(judge),))
         for broken in news.violations:
-            yield _row(of_violation(broken))
+            yield _row(folds.of_violation(broken))
         for found in news.findings:
-            yield _row(of_finding(found))
+            yield _row(folds.of_finding(found))
         for bad in news.bad:
-            yield _row(of_bad_line(bad))
+            yield _row(folds.of_bad_line(bad))
         for process in news.processes:
             yield _row(_of_process(str(key[0]), process))
-        for said in packed(news.evidence, self._buckets):
+        for said in folds.packed(news.evidence, self._buckets):
             yield _row(said)
 
 
-def _row(said: Said) -> Row:
+def _row(said: folds.Said) -> Row:
     return Row(**said)
 
 
-def _of_process(folder: str, process: LiveProcess) -> Said:
-    return row_of(
+def _of_process(folder: str, process: LiveProcess) -> folds.Said:
+    return folds.row_of(
         What.PROCESS, run=process.run, node=process.node, about=folder, ln=process.records,
         data=json.dumps({"running": process.is_running, "unjudged": process.unjudged}),
     )  # fmt: skip
@@ -126,13 +118,13 @@ class AcrossFold(StatefulProcessor):
             if row["what"] != What.EVIDENCE:
                 yield row
                 continue
-            for item in unpacked(row["claim"], row["run"], row["node"], row["data"]):
+            for item in folds.unpacked(row["claim"], row["run"], row["node"], row["data"]):
                 by_key[item.key].append(item)
         for name, items in by_key.items():
             kept = self._kept.getValue((name,))
             judged = _Judged() if kept is None else thawed(bytes(kept[0]), _Judged)
             for found in judged.take(items):
-                yield _row(of_finding(found))
+                yield _row(folds.of_finding(found))
             self._kept.updateValue((name,), (frozen(judged),))
 
 

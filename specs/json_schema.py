@@ -22,6 +22,7 @@ from specs.dialects.normalise import BODILESS
 from specs.jsonvalue import Json, JsonObject
 from specs.message import MessageType
 from specs.reply_code import FIRST_CODE, LAST_CODE
+from specs.schema import shape
 from specs.schema.field import (
     Needs,
     ObjectUnless,
@@ -34,21 +35,6 @@ from specs.schema.field import (
     wire_name,
     wire_path,
 )
-from specs.schema.shape import (
-    END,
-    Address,
-    Anything,
-    Free,
-    Many,
-    Maybe,
-    Number,
-    Part,
-    Shape,
-    Text,
-    Truth,
-    Whole,
-    Word,
-)
 
 BODIES: Final[tuple[type[attrs.AttrsInstance], ...]] = tuple(
     one
@@ -60,7 +46,7 @@ BODIES: Final[tuple[type[attrs.AttrsInstance], ...]] = tuple(
 
 ADDRESS: Final = (
     r"^[A-Za-z][A-Za-z0-9+.-]*://(?![^/]*\.\.)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
-    r"(/(?!\.{1,2}(/|$))[A-Za-z0-9._~!$&'()*+,;=:@#%-]+)*/?" + END
+    r"(/(?!\.{1,2}(/|$))[A-Za-z0-9._~!$&'()*+,;=:@#%-]+)*/?" + shape.END
 )
 """The addresses that `specs.addresses.address.parse` takes."""
 
@@ -73,38 +59,40 @@ def address_schema() -> JsonObject:
     return {"type": "string", "maxLength": MAX_ADDRESS, "pattern": ADDRESS}
 
 
-def shape_schema(holds: Shape) -> JsonObject:
+def shape_schema(holds: shape.Shape) -> JsonObject:
     """Return the schema of a field."""
     match holds:
-        case Maybe(of):
+        case shape.Maybe(of):
             return {"anyOf": [shape_schema(of), {"type": "null"}]}
-        case Many(of, size):
+        case shape.Many(of, size):
             items: JsonObject = {"type": "array", "items": shape_schema(of)}
             return {**items, "minItems": size.least, "maxItems": size.most}
-        case Part(kind):
+        case shape.Part(kind):
             return {"$ref": f"#/$defs/{kind.__name__}"}
-        case Anything():
+        case shape.Anything():
             return {}
-        case Free():
+        case shape.Free():
             return {"type": "object"}
         case _:
             return _plain(holds)
 
 
-def _plain(holds: Text | Address | Word | Whole | Number | Truth) -> JsonObject:
+def _plain(
+    holds: shape.Text | shape.Address | shape.Word | shape.Whole | shape.Number | shape.Truth,
+) -> JsonObject:
     match holds:
-        case Text(least, pattern):
+        case shape.Text(least, pattern):
             least_: JsonObject = {"minLength": least} if least else {}
             return {"type": "string", **least_, **({"pattern": pattern} if pattern else {})}
-        case Address():
+        case shape.Address():
             return {"$ref": ADDRESS_REF}
-        case Word(words):
+        case shape.Word(words):
             return {"enum": list[Json](words)}
-        case Whole(least, most):
+        case shape.Whole(least, most):
             return {"type": "integer", "minimum": least, "maximum": most}
-        case Number(least, most):
+        case shape.Number(least, most):
             return {"type": "number", "minimum": least, "maximum": most}
-        case Truth(only):
+        case shape.Truth(only):
             return {"type": "boolean"} if only is None else {"const": only}
         case _:
             assert_never(holds)
@@ -265,9 +253,9 @@ def _field(field: "attrs.Attribute[object]") -> JsonObject:
 def _parts(kind: type[attrs.AttrsInstance]) -> Iterator[type[attrs.AttrsInstance]]:
     for field in attrs.fields(kind):
         holds = shape_at(field)
-        while isinstance(holds, Maybe | Many):
+        while isinstance(holds, shape.Maybe | shape.Many):
             holds = holds.of
-        if isinstance(holds, Part):
+        if isinstance(holds, shape.Part):
             yield holds.kind
 
 

@@ -15,32 +15,7 @@ from typing import Final, Literal, TypeAlias
 
 import attrs
 
-from specs.bodies.answer import (
-    AddressesGiven,
-    AttributeAway,
-    AttributeRead,
-    ChildrenReported,
-    Done,
-    IceServersGiven,
-    Listed,
-    ObjectCreated,
-    ObjectShown,
-    ObjectsResumed,
-    Provisional,
-    RecordFound,
-    RecordsAway,
-    RecordsFound,
-    Refusal,
-    SessionOpened,
-    SessionResumed,
-    Sourced,
-    StatementRenewed,
-    SubscriptionGranted,
-    SubscriptionRenewed,
-    TokenGiven,
-    TurnGiven,
-    ValueGiven,
-)
+from specs.bodies import answer, registry, session
 from specs.bodies.link import Command, LinkStatus, ListChange, Nothing, Path
 from specs.bodies.object import (
     Change,
@@ -63,23 +38,6 @@ from specs.bodies.object import (
     ReadAttribute,
     Resume,
     Subscription,
-)
-from specs.bodies.registry import (
-    Allocate,
-    Discover,
-    Free,
-    ReadRecord,
-    RecordChanged,
-    Register,
-    UpdateRecord,
-)
-from specs.bodies.session import (
-    AskQuality,
-    GlobalRecord,
-    IdentityCall,
-    QualityClient,
-    SessionControl,
-    Status,
 )
 from specs.errors import SpecError
 from specs.jsonvalue import Json, JsonObject
@@ -156,9 +114,9 @@ class Answers:
     """
 
     yes: BodyClass
-    wait: BodyClass = Provisional
-    no: BodyClass = Refusal
-    late: BodyClass = Refusal
+    wait: BodyClass = answer.Provisional
+    no: BodyClass = answer.Refusal
+    late: BodyClass = answer.Refusal
 
     def body(self, code: int) -> BodyClass:
         """Return the class for a code."""
@@ -278,26 +236,26 @@ _CRE, _REA, _UPD = MessageType.CREATE, MessageType.READ, MessageType.UPDATE
 _DEL, _SUB, _UNS = MessageType.DELETE, MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE
 _EXE, _FWD = MessageType.EXECUTE, MessageType.FORWARD
 
-_DONE: Final = Answers(Done)
-_SOURCED: Final = Answers(Sourced)
-_LISTED: Final = Answers(Listed)
-_OPENED: Final = Answers(SessionOpened)
-_RESUMED: Final = Answers(SessionResumed)
-_STATED: Final = Answers(StatementRenewed)
-_GIVEN: Final = Answers(AddressesGiven)
-_RECORD: Final = Answers(RecordFound, late=RecordsAway)
-_ATTRIBUTE: Final = Answers(AttributeRead, late=AttributeAway)
-_FOUND: Final = Answers(RecordsFound, late=RecordsAway)
-_CREATED: Final = Answers(ObjectCreated)
-_OBSERVED: Final = Answers(ObjectShown, wait=ChildrenReported)
-_SHOWN: Final = Answers(ObjectShown)
-_GRANTED: Final = Answers(SubscriptionGranted)
-_RENEWED: Final = Answers(SubscriptionRenewed)
-_OBJECTS: Final = Answers(ObjectsResumed)
-_VALUE: Final = Answers(ValueGiven)
-_TOKEN: Final = Answers(TokenGiven)
-_TURN: Final = Answers(TurnGiven)
-_ICE: Final = Answers(IceServersGiven)
+_DONE: Final = Answers(answer.Done)
+_SOURCED: Final = Answers(answer.Sourced)
+_LISTED: Final = Answers(answer.Listed)
+_OPENED: Final = Answers(answer.SessionOpened)
+_RESUMED: Final = Answers(answer.SessionResumed)
+_STATED: Final = Answers(answer.StatementRenewed)
+_GIVEN: Final = Answers(answer.AddressesGiven)
+_RECORD: Final = Answers(answer.RecordFound, late=answer.RecordsAway)
+_ATTRIBUTE: Final = Answers(answer.AttributeRead, late=answer.AttributeAway)
+_FOUND: Final = Answers(answer.RecordsFound, late=answer.RecordsAway)
+_CREATED: Final = Answers(answer.ObjectCreated)
+_OBSERVED: Final = Answers(answer.ObjectShown, wait=answer.ChildrenReported)
+_SHOWN: Final = Answers(answer.ObjectShown)
+_GRANTED: Final = Answers(answer.SubscriptionGranted)
+_RENEWED: Final = Answers(answer.SubscriptionRenewed)
+_OBJECTS: Final = Answers(answer.ObjectsResumed)
+_VALUE: Final = Answers(answer.ValueGiven)
+_TOKEN: Final = Answers(answer.TokenGiven)
+_TURN: Final = Answers(answer.TurnGiven)
+_ICE: Final = Answers(answer.IceServersGiven)
 
 # fmt: off
 # ruff: noqa: E501 - a row of the table is one line
@@ -319,30 +277,30 @@ KINDS: Final = (
     Kind("M-12", _EXE, "R/registry",           "PQ",                    "method=yield",                      Command,         _DONE,     "have a link wait for the peer's", "P2P-27"),
     Kind("M-12", _EXE, "R/registry",           "PQ",                    "method=resume",                     Command,         _DONE,     "have a link wait no longer", "P2P-27"),
     # Stubs and sessions
-    Kind("M-13", _UPD, "S",                    "S/status",              "!resource",                         Status,          None,      "report a step of a stub", "C-12"),
-    Kind("M-14", _EXE, "S",                    "MN/session",            "method=open",                       SessionControl,  _OPENED,   "open a session", "C-65, C-79"),
-    Kind("M-15", _EXE, "S",                    "MN/session",            "method=re-open",                    SessionControl,  _RESUMED,  "take up a session again", "C-65, C-79"),
-    Kind("M-16", _EXE, "S",                    "MN/session",            "method=close",                      SessionControl,  _DONE,     "close a session"),
-    Kind("M-17", _EXE, "S",                    "MN/session",            "method=ping",                       SessionControl,  _DONE,     "keep a session alive"),
-    Kind("M-17", _EXE, "R/ua",                 "MN/session",            "method=release",                    SessionControl,  _DONE,     "give back a name of a runtime", "MN-21"),
-    Kind("M-17", _EXE, "S",                    "MN/session",            "method=renew",                      SessionControl,  _STATED,   "renew the domain's statement about a runtime"),
+    Kind("M-13", _UPD, "S",                    "S/status",              "!resource",                         session.Status,          None,      "report a step of a stub", "C-12"),
+    Kind("M-14", _EXE, "S",                    "MN/session",            "method=open",                       session.SessionControl,  _OPENED,   "open a session", "C-65, C-79"),
+    Kind("M-15", _EXE, "S",                    "MN/session",            "method=re-open",                    session.SessionControl,  _RESUMED,  "take up a session again", "C-65, C-79"),
+    Kind("M-16", _EXE, "S",                    "MN/session",            "method=close",                      session.SessionControl,  _DONE,     "close a session"),
+    Kind("M-17", _EXE, "S",                    "MN/session",            "method=ping",                       session.SessionControl,  _DONE,     "keep a session alive"),
+    Kind("M-17", _EXE, "R/ua",                 "MN/session",            "method=release",                    session.SessionControl,  _DONE,     "give back a name of a runtime", "MN-21"),
+    Kind("M-17", _EXE, "S",                    "MN/session",            "method=renew",                      session.SessionControl,  _STATED,   "renew the domain's statement about a runtime"),
     # Addresses
-    Kind("M-18", _CRE, "R/address-allocation", "MN/address-allocation", "",                                  Allocate,        _GIVEN,    "allocate addresses", "C-42..C-45"),
-    Kind("M-19", _DEL, "R/address-allocation", "MN/address-allocation", "resource",                          Free,            _DONE,     "free a block of addresses", "C-46"),
-    Kind("M-20", _DEL, "R/address-allocation", "MN/address-allocation", "childrenResources",                 Free,            _DONE,     "free addresses", "C-47"),
+    Kind("M-18", _CRE, "R/address-allocation", "MN/address-allocation", "",                                  registry.Allocate,        _GIVEN,    "allocate addresses", "C-42..C-45"),
+    Kind("M-19", _DEL, "R/address-allocation", "MN/address-allocation", "resource",                          registry.Free,            _DONE,     "free a block of addresses", "C-46"),
+    Kind("M-20", _DEL, "R/address-allocation", "MN/address-allocation", "childrenResources",                 registry.Free,            _DONE,     "free addresses", "C-47"),
     # Registry
-    Kind("M-21", _CRE, "R/registry",           "DR",                    "value:{}",                          Register,        _DONE,     "register", "REG-07, REG-10"),
-    Kind("M-22", _UPD, "R/registry",           "DR",                    "value:{} !attribute",               UpdateRecord,    _DONE,     "change a record"),
-    Kind("M-23", _UPD, "R/registry",           "DR",                    "attribute=status value",            UpdateRecord,    _DONE,     "unregister", "C-52"),
-    Kind("M-24", _UPD, "R/registry",           "DR",                    "!value !attribute",                 UpdateRecord,    _DONE,     "keep a registration alive", "C-53"),
-    Kind("M-25", _REA, "R/registry",           "DR",                    "resource:URL !attribute",           ReadRecord,      _RECORD,   "read a record", "C-54"),
-    Kind("M-25", _REA, "R/registry",           "DR",                    "resource:URL attribute",            ReadRecord,      _ATTRIBUTE,"read one attribute of a record", "C-54"),
-    Kind("M-26", _REA, "x",                    "DR",                    "resource:USER",                     ReadRecord,      _FOUND,    "search by user"),
-    Kind("M-27", _REA, "x",                    "DR",                    "resource:GUID",                     ReadRecord,      _FOUND,    "search by global identifier"),
-    Kind("M-28", _REA, "x",                    "DR",                    "resource:IDP",                      ReadRecord,      _FOUND,    "search by an identity provider's name"),
+    Kind("M-21", _CRE, "R/registry",           "DR",                    "value:{}",                          registry.Register,        _DONE,     "register", "REG-07, REG-10"),
+    Kind("M-22", _UPD, "R/registry",           "DR",                    "value:{} !attribute",               registry.UpdateRecord,    _DONE,     "change a record"),
+    Kind("M-23", _UPD, "R/registry",           "DR",                    "attribute=status value",            registry.UpdateRecord,    _DONE,     "unregister", "C-52"),
+    Kind("M-24", _UPD, "R/registry",           "DR",                    "!value !attribute",                 registry.UpdateRecord,    _DONE,     "keep a registration alive", "C-53"),
+    Kind("M-25", _REA, "R/registry",           "DR",                    "resource:URL !attribute",           registry.ReadRecord,      _RECORD,   "read a record", "C-54"),
+    Kind("M-25", _REA, "R/registry",           "DR",                    "resource:URL attribute",            registry.ReadRecord,      _ATTRIBUTE,"read one attribute of a record", "C-54"),
+    Kind("M-26", _REA, "x",                    "DR",                    "resource:USER",                     registry.ReadRecord,      _FOUND,    "search by user"),
+    Kind("M-27", _REA, "x",                    "DR",                    "resource:GUID",                     registry.ReadRecord,      _FOUND,    "search by global identifier"),
+    Kind("M-28", _REA, "x",                    "DR",                    "resource:IDP",                      registry.ReadRecord,      _FOUND,    "search by an identity provider's name"),
     Kind("M-29", _SUB, "x",                    "MN/sm",                 "resources:x/registration",          Path,            _DONE,     "follow the status of a registration"),
-    Kind("M-30", _UPD, "DR",                   "x/registration",        "",                                  RecordChanged,   None,      "report the status of a registration", "C-55"),
-    Kind("M-31", _REA, "H",                    "R/discovery",           "resource",                          Discover,        _VALUE,    "search in the own runtime"),
+    Kind("M-30", _UPD, "DR",                   "x/registration",        "",                                  registry.RecordChanged,   None,      "report the status of a registration", "C-55"),
+    Kind("M-31", _REA, "H",                    "R/discovery",           "resource",                          registry.Discover,        _VALUE,    "search in the own runtime"),
     # Data objects
     Kind("M-32", _CRE, "H",                    "R/sm",                  "value schema !authorise",           CreateObject,    _CREATED,  "create an object"),
     Kind("M-33", _CRE, "H",                    "R/sm",                  "resource authorise",                InviteObservers, _SOURCED,  "have an observer invited", "C-80"),
@@ -375,13 +333,13 @@ KINDS: Final = (
     Kind("M-52", _SUB, "O/subscription",       "R/sm",                  "resource",                          ObjectBack,      _VALUE,    "notify that an object is back"),
     Kind("M-53", _UPD, "O",                    "O/observers",           "operation",                         ObserversChange, None,      "report observers that join or leave"),
     # Connectors
-    Kind("M-55", _EXE, "x",                    "IDM",                   "method",                            IdentityCall,    _VALUE,    "call an identity provider", "C-59"),
+    Kind("M-55", _EXE, "x",                    "IDM",                   "method",                            session.IdentityCall,    _VALUE,    "call an identity provider", "C-59"),
     Kind("M-56", _REA, "R/graph-connector",    "GR",                    "resource",                          ObjectName,      _TOKEN,    "read a user's global record", "C-58"),
-    Kind("M-57", _CRE, "R/graph-connector",    "GR",                    "resource value",                    GlobalRecord,    _DONE,     "publish a user's global record", "C-58"),
-    Kind("M-58", _CRE, "H",                    "QOS",                   "value:{}",                          AskQuality,      _TURN,     "ask for network resources", "C-60"),
-    Kind("M-58", _REA, "H",                    "QOS",                   "resource",                          QualityClient,   _VALUE,    "ask what became of them", "C-60"),
+    Kind("M-57", _CRE, "R/graph-connector",    "GR",                    "resource value",                    session.GlobalRecord,    _DONE,     "publish a user's global record", "C-58"),
+    Kind("M-58", _CRE, "H",                    "QOS",                   "value:{}",                          session.AskQuality,      _TURN,     "ask for network resources", "C-60"),
+    Kind("M-58", _REA, "H",                    "QOS",                   "resource",                          session.QualityClient,   _VALUE,    "ask what became of them", "C-60"),
     Kind("M-58", _REA, "x",                    "QOS",                   "!resource",                         Nothing,         _ICE,      "ask for the servers of STUN and TURN", "C-60"),
-    Kind("M-58", _DEL, "H",                    "QOS",                   "resource",                          QualityClient,   _DONE,     "release them", "C-60"),
+    Kind("M-58", _DEL, "H",                    "QOS",                   "resource",                          session.QualityClient,   _DONE,     "release them", "C-60"),
 )
 # fmt: on
 """The catalogue. A message fits one row at most; the sections are those of the protocol's page."""

@@ -25,22 +25,14 @@ from specs.dialects.normalise import Envelope, enclosed, normalise, read_envelop
 from specs.errors import BadMessageError
 from specs.identity import IDENTITY, NOBODY, SenderIdentity, Stamp, write_sender
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.protocol import (
-    FRAME_MESSAGES,
-    IDENTITY_BYTES,
-    MAX_FRAME_BYTES,
-    MAX_JSON_DEPTH,
-    MAX_JSON_KEYS,
-    MAX_JSON_TEXT,
-    MAX_MESSAGE_BYTES,
-)
+from specs.limits import protocol
 from specs.limits.transfer import TRANSFER_PARTS
 from specs.message import Message, MessageType, malformed_answer, refuse
 from specs.reply_code import FIRST_CODE, FIRST_FINAL, Code
 
 _NESTED: Final = frozenset({dict, list})
 
-_SHORT: Final = 4 * MAX_JSON_KEYS
+_SHORT: Final = 4 * protocol.MAX_JSON_KEYS
 """Bytes of JSON in which no object has too many keys: each has two quotes, a colon and a value."""
 
 _BRACKETS: Final = bytes.maketrans(b"{}", b"[]")
@@ -61,14 +53,14 @@ def check_size(text: bytes, value: Json) -> None:
     Raises:
         BadMessageError: A limit is exceeded; the code is 413.
     """
-    has_texts = len(text) > MAX_JSON_TEXT
+    has_texts = len(text) > protocol.MAX_JSON_TEXT
     if has_texts or not (_has_few_parts(text) or _is_flat(value) or _is_small(text)):
         _look(value, has_texts=has_texts)
 
 
 def _has_few_parts(text: bytes) -> bool:
     """Return whether JSON is too short for too many keys, and has too few brackets to be deep."""
-    return len(text) <= _SHORT and text.count(b"{") + text.count(b"[") <= MAX_JSON_DEPTH
+    return len(text) <= _SHORT and text.count(b"{") + text.count(b"[") <= protocol.MAX_JSON_DEPTH
 
 
 def _is_small(text: bytes) -> bool:
@@ -89,7 +81,7 @@ def _is_small(text: bytes) -> bool:
 
 
 def _is_shallow(brackets: bytes) -> bool:
-    for _ in range(MAX_JSON_DEPTH):
+    for _ in range(protocol.MAX_JSON_DEPTH):
         brackets = brackets.replace(b"[]", b"")
         if not brackets:
             return True
@@ -101,14 +93,14 @@ def _has_few_keys(outline: bytes) -> bool:
 
     Of an innermost object only its colons are left. All with as many keys are removed at once.
     """
-    if outline.count(b":") <= MAX_JSON_KEYS:
+    if outline.count(b":") <= protocol.MAX_JSON_KEYS:
         return True
     for _ in range(_SHAPES):
         end = outline.find(b"]") + 1
         if not end:
             return True
         shape = outline[outline.rfind(b"[", 0, end) : end]
-        if len(shape) > MAX_JSON_KEYS + len(b"[]"):
+        if len(shape) > protocol.MAX_JSON_KEYS + len(b"[]"):
             return False
         outline = outline.replace(shape, b"")
     return False
@@ -116,11 +108,13 @@ def _has_few_keys(outline: bytes) -> bool:
 
 def _is_flat(value: Json) -> bool:
     """Return whether nothing is nested in the body of a message; values may be large."""
-    if not isinstance(value, dict) or len(value) > MAX_JSON_KEYS:
+    if not isinstance(value, dict) or len(value) > protocol.MAX_JSON_KEYS:
         return False
     for part in value.values():
         if isinstance(part, dict):
-            if len(part) > MAX_JSON_KEYS or not _NESTED.isdisjoint(map(type, part.values())):
+            if len(part) > protocol.MAX_JSON_KEYS or not _NESTED.isdisjoint(
+                map(type, part.values())
+            ):
                 return False
         elif isinstance(part, list):
             return False
@@ -129,27 +123,27 @@ def _is_flat(value: Json) -> bool:
 
 def _look(value: Json, *, has_texts: bool) -> None:
     level = [value]
-    for _ in range(MAX_JSON_DEPTH + 1):
+    for _ in range(protocol.MAX_JSON_DEPTH + 1):
         if has_texts:
             _check_texts(level)
         if _NESTED.isdisjoint(map(type, level)):
             # Often most of it: this is asked without a look at each part.
             return
         objects = [one for one in level if isinstance(one, dict)]
-        if max(map(len, objects), default=0) > MAX_JSON_KEYS:
-            why = f"an object has more than {MAX_JSON_KEYS} keys"
+        if max(map(len, objects), default=0) > protocol.MAX_JSON_KEYS:
+            why = f"an object has more than {protocol.MAX_JSON_KEYS} keys"
             raise BadMessageError(why, Code.TOO_LARGE)
         if has_texts:
             _check_texts(chain.from_iterable(objects))
         lists = [one for one in level if isinstance(one, list)]
         level = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(lists)]
-    raise BadMessageError(f"JSON is nested deeper than {MAX_JSON_DEPTH}", Code.TOO_LARGE)
+    raise BadMessageError(f"JSON is nested deeper than {protocol.MAX_JSON_DEPTH}", Code.TOO_LARGE)
 
 
 def _check_texts(values: Iterable[Json]) -> None:
     for one in values:
-        if isinstance(one, str) and len(one) > MAX_JSON_TEXT:
-            why = f"a text is longer than {MAX_JSON_TEXT} characters"
+        if isinstance(one, str) and len(one) > protocol.MAX_JSON_TEXT:
+            why = f"a text is longer than {protocol.MAX_JSON_TEXT} characters"
             raise BadMessageError(why, Code.TOO_LARGE)
 
 
@@ -168,13 +162,13 @@ def check_large(text: bytes | bytearray, body: JsonObject) -> None:
     _check_parts(text)
     level: list[Json] = [body]
     # The message around it is one level.
-    for _ in range(MAX_JSON_DEPTH):
+    for _ in range(protocol.MAX_JSON_DEPTH):
         if _NESTED.isdisjoint(map(type, level)):
             return
         objects = (one for one in level if isinstance(one, dict))
         lists = (one for one in level if isinstance(one, list))
         level = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(lists)]
-    raise BadMessageError(f"JSON is nested deeper than {MAX_JSON_DEPTH}", Code.TOO_LARGE)
+    raise BadMessageError(f"JSON is nested deeper than {protocol.MAX_JSON_DEPTH}", Code.TOO_LARGE)
 
 
 def _check_parts(text: bytes | bytearray) -> None:
@@ -240,10 +234,10 @@ def decode_frame(frame: bytes, stamp: Stamp = NOBODY) -> list[Message | BadLine]
     if b"\n" not in frame:
         return [*decode_items(frame, stamp)] if frame and not frame.isspace() else []
     lines = [line for line in frame.split(b"\n") if line and not line.isspace()]
-    read = [item for line in lines[:FRAME_MESSAGES] for item in decode_items(line, stamp)]
-    if len(lines) > FRAME_MESSAGES:
-        rest = b"\n".join(lines[FRAME_MESSAGES:])
-        reason = f"a frame holds more than {FRAME_MESSAGES} messages"
+    read = [item for line in lines[: protocol.FRAME_MESSAGES] for item in decode_items(line, stamp)]
+    if len(lines) > protocol.FRAME_MESSAGES:
+        rest = b"\n".join(lines[protocol.FRAME_MESSAGES :])
+        reason = f"a frame holds more than {protocol.FRAME_MESSAGES} messages"
         read.append(BadLine(_summary(rest), BadMessageError(reason, Code.TOO_LARGE)))
     return read
 
@@ -272,7 +266,7 @@ def decode_line(line: bytes, stamp: Stamp = NOBODY) -> Message | BadLine:
     raw: Json = None
     try:
         raw = _parse(line)
-        return normalise(_object(line, raw, IDENTITY_BYTES if stamp.is_read else 0), stamp)
+        return normalise(_object(line, raw, protocol.IDENTITY_BYTES if stamp.is_read else 0), stamp)
     except BadMessageError as error:
         return _bad_line(line, raw, error)
 
@@ -307,7 +301,7 @@ def read_plain(line: bytes, stamp: Stamp) -> Message | None:
     if not (digits.isdigit() and digits[0] != _ZERO and line.startswith(_BEGIN)):
         return None
     start = line.find(_BODY, comma, comma + _ENVELOPE)
-    if start <= comma or line[-1] != _END or len(line) > MAX_MESSAGE_BYTES:
+    if start <= comma or line[-1] != _END or len(line) > protocol.MAX_MESSAGE_BYTES:
         return None
     envelope = _envelope_in(line[comma + 1 : start])
     if envelope is None:
@@ -315,7 +309,7 @@ def read_plain(line: bytes, stamp: Stamp) -> Message | None:
     try:
         # With the brackets of the message around it, any JSON in there is the whole body.
         body = orjson.loads(memoryview(line)[start + len(_BODY) - 1 : -1])
-        if len(line) > MAX_JSON_TEXT or not _is_flat(body):
+        if len(line) > protocol.MAX_JSON_TEXT or not _is_flat(body):
             check_size(line, {"body": body})
     except (orjson.JSONDecodeError, BadMessageError):
         return None
@@ -373,8 +367,8 @@ def _parse(line: bytes | bytearray) -> Json:
 
 
 def _object(line: bytes, raw: Json, more: int = 0) -> JsonObject:
-    if len(line) > MAX_MESSAGE_BYTES + more:
-        raise BadMessageError(f"larger than {MAX_MESSAGE_BYTES} bytes", Code.TOO_LARGE)
+    if len(line) > protocol.MAX_MESSAGE_BYTES + more:
+        raise BadMessageError(f"larger than {protocol.MAX_MESSAGE_BYTES} bytes", Code.TOO_LARGE)
     if not isinstance(raw, dict):
         raise BadMessageError("a message is a JSON object")
     check_size(line, raw)
@@ -410,7 +404,7 @@ def _head(line: bytes) -> JsonObject:
     """
     head: JsonObject = {}
     depth = 0
-    for part in _HEAD_PART.finditer(line, 0, MAX_MESSAGE_BYTES):
+    for part in _HEAD_PART.finditer(line, 0, protocol.MAX_MESSAGE_BYTES):
         name, text, number = part.groups()
         if part[0] in _OPENING:
             depth += 1
@@ -470,8 +464,8 @@ def encode(message: Message, dialect: Dialect | None = None) -> bytes:
         line = _plain(message) if dialect is None else orjson.dumps(emit(message, dialect))
     except TypeError as exc:
         raise BadMessageError(f"its body is no JSON: {exc}", Code.INTERNAL) from exc
-    if len(line) > MAX_FRAME_BYTES:
-        raise BadMessageError(f"larger than {MAX_FRAME_BYTES} bytes", Code.TOO_LARGE)
+    if len(line) > protocol.MAX_FRAME_BYTES:
+        raise BadMessageError(f"larger than {protocol.MAX_FRAME_BYTES} bytes", Code.TOO_LARGE)
     return line if dialect is None or len(line) < _ROOMY else bytes(memoryview(line))
 
 
@@ -492,7 +486,7 @@ def most_bytes(message: Message) -> int:
     """Return how long the line of a message may be: the identity in it does not count."""
     identity = message.identity
     # The comma is before the entry, and its last bytes end body and message.
-    return MAX_MESSAGE_BYTES + (0 if identity is None else len(_entry(identity)) - 1)
+    return protocol.MAX_MESSAGE_BYTES + (0 if identity is None else len(_entry(identity)) - 1)
 
 
 def _plain(message: Message) -> bytes:
@@ -529,7 +523,9 @@ def frames(messages: Iterable[bytes]) -> list[bytes]:
     made: list[list[bytes]] = [[]]
     size = 0
     for line in messages:
-        if made[-1] and (len(made[-1]) == FRAME_MESSAGES or size + len(line) > MAX_FRAME_BYTES):
+        if made[-1] and (
+            len(made[-1]) == protocol.FRAME_MESSAGES or size + len(line) > protocol.MAX_FRAME_BYTES
+        ):
             made.append([])
             size = 0
         made[-1].append(line)

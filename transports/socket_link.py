@@ -16,20 +16,8 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from specs.limits.protocol import (
-    GOODBYE_TIMEOUT,
-    MAX_FRAME_BYTES,
-    OUTBOX_BYTES,
-    READ_BYTES,
-)
-from transports.errors import (
-    CloseReason,
-    FrameTooLargeError,
-    FrameTooSlowError,
-    LinkBrokenError,
-    LinkClosedError,
-    LinkError,
-)
+from specs.limits import protocol
+from transports import errors
 from transports.link import Kind, Link, Turn, Upgrade
 from transports.tls import AcceptedStream, TlsStream, receive
 
@@ -68,7 +56,7 @@ class SocketLink(Link):
         self._sending: Final = Turn("sending")
         self._receiving: Final = Turn("receiving")
         self._drained: trio.Event | None = None
-        self._end: tuple[str, CloseReason | None] | None = None
+        self._end: tuple[str, errors.CloseReason | None] | None = None
         self._has_left = False
         self._is_closed = False
         self._is_over_limit = False
@@ -89,7 +77,7 @@ class SocketLink(Link):
         """
 
     @abstractmethod
-    def _goodbye(self, close_reason: CloseReason) -> bytes:
+    def _goodbye(self, close_reason: errors.CloseReason) -> bytes:
         """Return the bytes that report the close reason to the peer."""
 
     def _frame_due(self) -> float | None:
@@ -106,7 +94,7 @@ class SocketLink(Link):
             self._inbox = deque()
         self._inbox.append(frame)
 
-    def _finish(self, reason: str, close_reason: CloseReason | None = None) -> None:
+    def _finish(self, reason: str, close_reason: errors.CloseReason | None = None) -> None:
         """Note that the other end is gone, and close the writing side."""
         if self._end is None:
             self._end = (reason, close_reason)
@@ -133,7 +121,7 @@ class SocketLink(Link):
                 await self._flush()
                 self._check_open()
             if self._end is not None:
-                raise LinkBrokenError(self.name, *self._end)
+                raise errors.LinkBrokenError(self.name, *self._end)
             self._outbox.extend(self._wrapped(frames))
             del frames  # a slow reader does not keep them twice
             await self._flush()
@@ -162,7 +150,7 @@ class SocketLink(Link):
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise LinkClosedError(self.name)
+            raise errors.LinkClosedError(self.name)
 
     async def _flush(self) -> None:
         """Return when all of the outbox is written.
@@ -184,7 +172,7 @@ class SocketLink(Link):
             self._outbox.clear()
             self._check_open()
             end = self._end or ("the connection broke", None)
-            raise LinkBrokenError(self.name, *end) from exc
+            raise errors.LinkBrokenError(self.name, *end) from exc
         finally:
             pen.release()
 
@@ -210,11 +198,11 @@ class SocketLink(Link):
     def _check_readable(self) -> None:
         self._check_open()
         if self._is_over_limit:
-            raise FrameTooLargeError(self.name)
+            raise errors.FrameTooLargeError(self.name)
         if self._is_too_slow:
-            raise FrameTooSlowError(self.name)
+            raise errors.FrameTooSlowError(self.name)
         if self._end is not None:
-            raise LinkBrokenError(self.name, *self._end)
+            raise errors.LinkBrokenError(self.name, *self._end)
 
     async def _read(self) -> None:
         self.heard_at = trio.current_time()
@@ -226,10 +214,10 @@ class SocketLink(Link):
             else:
                 data = await self._read_by(due)
         except trio.ClosedResourceError as exc:
-            raise LinkClosedError(self.name) from exc
+            raise errors.LinkClosedError(self.name) from exc
         except OSError as exc:
             if self._is_closed:
-                raise LinkClosedError(self.name) from exc
+                raise errors.LinkClosedError(self.name) from exc
             self._finish("the connection was reset")
         else:
             self.heard_at = trio.current_time()
@@ -241,13 +229,13 @@ class SocketLink(Link):
         with trio.move_on_at(due):
             return await _receive(self._stream)
         self._is_too_slow = True
-        raise FrameTooSlowError(self.name)
+        raise errors.FrameTooSlowError(self.name)
 
     @override
     async def rest(self, seconds: float) -> None:
         with trio.move_on_after(seconds):
             with self._receiving:
-                while self._end is None and sum(map(len, self._inbox or ())) < READ_BYTES:
+                while self._end is None and sum(map(len, self._inbox or ())) < protocol.READ_BYTES:
                     self._check_readable()
                     await self._read()
             await trio.sleep_forever()
@@ -272,34 +260,34 @@ class SocketLink(Link):
         A sender that is writing writes them, too. Waiting for that sender could make two peers,
         each waiting to be read, wait forever; so it is done only when answers pile up.
         """
-        if self._is_writing and len(self._outbox) < OUTBOX_BYTES:
+        if self._is_writing and len(self._outbox) < protocol.OUTBOX_BYTES:
             return
-        with suppress(LinkError):  # the next read reports it better
+        with suppress(errors.LinkError):  # the next read reports it better
             await self._flush()
 
     # -- leaving --------------------------------------------------------------
 
     @override
-    async def say_goodbye(self, close_reason: CloseReason) -> bool:
+    async def say_goodbye(self, close_reason: errors.CloseReason) -> bool:
         self._check_open()
         await self._leave(close_reason)
         return True
 
     @override
-    async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
+    async def aclose(self, close_reason: errors.CloseReason = errors.CloseReason.DONE) -> None:
         if self._is_closed:
             await trio.lowlevel.checkpoint()
             return
         self._is_closed = True
         self._inbox = None
         try:
-            with trio.move_on_after(GOODBYE_TIMEOUT), suppress(LinkError):
+            with trio.move_on_after(protocol.GOODBYE_TIMEOUT), suppress(errors.LinkError):
                 await self._leave(close_reason)
                 await self._let_leave()
         finally:
             await trio.aclose_forcefully(self._stream)
 
-    async def _leave(self, close_reason: CloseReason) -> None:
+    async def _leave(self, close_reason: errors.CloseReason) -> None:
         """Say goodbye, and close the writing side."""
         if self._end is None and not self._has_left:
             self._has_left = True
@@ -331,7 +319,7 @@ class SocketLink(Link):
         left = len(self._outbox)
         with suppress(OSError):  # no TCP
             unsent = trio.socket.TCP_NOTSENT_LOWAT
-            self._stream.setsockopt(socket.IPPROTO_TCP, unsent, left + OUTBOX_BYTES)
+            self._stream.setsockopt(socket.IPPROTO_TCP, unsent, left + protocol.OUTBOX_BYTES)
         with suppress(OSError):
             room = int.from_bytes(
                 self._stream.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4), sys.byteorder
@@ -341,7 +329,7 @@ class SocketLink(Link):
     async def _drain(self) -> None:
         """Read and drop what still comes, until the peer closes."""
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-            while await self._stream.receive_some(READ_BYTES):
+            while await self._stream.receive_some(protocol.READ_BYTES):
                 pass
         if self._drained is not None:
             self._drained.set()
@@ -349,7 +337,7 @@ class SocketLink(Link):
 
 def _receive(stream: AcceptedStream) -> Awaitable[bytes]:
     if isinstance(stream, TlsStream):
-        return stream.socket.recv(READ_BYTES)
+        return stream.socket.recv(protocol.READ_BYTES)
     return receive(stream.socket)
 
 
@@ -378,7 +366,7 @@ class RawLink(SocketLink):
         return b"".join(frames)
 
     @override
-    def _goodbye(self, close_reason: CloseReason) -> bytes:
+    def _goodbye(self, close_reason: errors.CloseReason) -> bytes:
         return b""
 
     @override
@@ -386,7 +374,7 @@ class RawLink(SocketLink):
         if data:
             self._deliver(data)
         else:
-            self._finish("the other end has hung up", CloseReason.DONE)
+            self._finish("the other end has hung up", errors.CloseReason.DONE)
 
 
 _HEAD: Final = 4
@@ -412,7 +400,7 @@ class StreamLink(SocketLink):
         )
 
     @override
-    def _goodbye(self, close_reason: CloseReason) -> bytes:
+    def _goodbye(self, close_reason: errors.CloseReason) -> bytes:
         return (_FAREWELL | close_reason.value).to_bytes(_HEAD, "big")
 
     @override
@@ -428,9 +416,9 @@ class StreamLink(SocketLink):
         """Take one frame or farewell from the buffer; return whether to look for another."""
         size = int.from_bytes(self._buffer[:_HEAD], "big")
         if size >= _FAREWELL:
-            self._finish("the other end has left", CloseReason.read(size & 0xFFFF))
+            self._finish("the other end has left", errors.CloseReason.read(size & 0xFFFF))
             return False
-        if size > MAX_FRAME_BYTES:
+        if size > protocol.MAX_FRAME_BYTES:
             self._refuse_size()
             return False
         end = _HEAD + size

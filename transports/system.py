@@ -10,6 +10,7 @@ import trio
 from typing_extensions import override
 
 from specs.limits.protocol import DIAL_TIMEOUT
+from transports import sockets
 from transports.errors import DialError, ListenError
 from transports.link import (
     DEFAULT_PATHS,
@@ -26,15 +27,6 @@ from transports.link import (
     Upgrade,
 )
 from transports.socket_link import RawLink, StreamLink
-from transports.sockets import (
-    bind_shared,
-    bind_tcp,
-    bind_unix,
-    dial_tcp,
-    dial_unix,
-    next_stream,
-    open_background,
-)
 from transports.tls import AcceptedStream, TlsStream, begin_tls, client_context, dial_error
 from transports.urls import WebSocketUrl, read_websocket_url
 from transports.webrtc.process import WebRtcProcess
@@ -64,7 +56,7 @@ class _StreamListener(Listener):
 
     @override
     async def accept(self) -> Link:
-        stream = await next_stream(self._listener)
+        stream = await sockets.next_stream(self._listener)
         accepted = stream if self._tls is None else TlsStream(stream, self._tls)
         return self._network.wrap(self._kind, "in", accepted)
 
@@ -109,9 +101,9 @@ class SystemNetwork(Network):
             case Kind.WEBSOCKET:
                 return await self._dial_websocket(address, subprotocol, tls)
             case Kind.TCP | Kind.STREAM:
-                stream = await dial_tcp(address)
+                stream = await sockets.dial_tcp(address)
             case Kind.UNIX:
-                stream = await dial_unix(address)
+                stream = await sockets.dial_unix(address)
             case Kind.WEBRTC:
                 raise DialError(address, "a data channel is negotiated, not dialled")
             case _:
@@ -132,7 +124,7 @@ class SystemNetwork(Network):
             url = read_websocket_url(address)
         except ValueError as exc:
             raise DialError(address, str(exc)) from exc
-        plain = await dial_tcp(url.authority)
+        plain = await sockets.dial_tcp(url.authority)
         stream: DialledStream = plain
         if tls is not None or url.scheme == "wss":
             stream = await self._encrypted(plain, url, tls)
@@ -184,9 +176,9 @@ class SystemNetwork(Network):
         self, where: str, paths: ServedPaths, gate: Gate
     ) -> AsyncIterator[Listener]:
         if where == self._shared:
-            socket, address = bind_shared(where), where
+            socket, address = sockets.bind_shared(where), where
         else:
-            socket, address = await bind_tcp(where)
+            socket, address = await sockets.bind_tcp(where)
         async with (
             socket,
             open_websocket_listener(
@@ -200,13 +192,13 @@ class SystemNetwork(Network):
 
     @asynccontextmanager
     async def _listen_tcp(self, kind: Kind, where: str, gate: Gate) -> AsyncIterator[Listener]:
-        socket, address = await bind_tcp(where)
+        socket, address = await sockets.bind_tcp(where)
         async with socket:
             yield _StreamListener(address, kind, socket, self, gate.tls)
 
     @asynccontextmanager
     async def _listen_unix(self, path: str, gate: Gate) -> AsyncIterator[Listener]:
-        with bind_unix(path) as socket:
+        with sockets.bind_unix(path) as socket:
             await trio.lowlevel.checkpoint()
             yield _StreamListener(path, Kind.UNIX, socket, self, gate.tls)
 
@@ -226,5 +218,5 @@ async def open_system_network(
     Links must be closed before: when the context is left, also if cancelled, dialled WebSockets are
     not read any more, and their peers see a break.
     """
-    async with open_background() as nursery:
+    async with sockets.open_background() as nursery:
         yield SystemNetwork(nursery, tls, shared)

@@ -12,17 +12,7 @@ from typing import Final, TypeVar, final
 import attrs
 import trio
 
-from actors.catalogue.errors import (
-    NO_PLACE,
-    NotServedError,
-    RefusalError,
-    RefusedDescriptorError,
-    SourceAwayError,
-    from_error,
-    no_trust,
-    refusals,
-    refuse_if,
-)
+from actors.catalogue import errors, seal
 from actors.catalogue.memory import (
     CatalogueMemory,
     Kept,
@@ -31,14 +21,6 @@ from actors.catalogue.memory import (
     PackageStore,
     VolatileMemory,
     fetched_package,
-)
-from actors.catalogue.seal import (
-    Sealed,
-    check_publisher,
-    described,
-    known_revocations,
-    sealed_descriptor,
-    signed_revocations,
 )
 from actors.catalogue.source import BadPlaceError, Places, Source
 from actors.catalogue.trust_file import DomainTrust, KeyTrust, Trust
@@ -70,17 +52,12 @@ from specs.descriptor import (
     SourcePackage,
     StubDescriptor,
 )
-from specs.limits.foreign_code import (
-    CATALOGUE_DOMAIN_BYTES,
-    DESCRIPTOR_BYTES,
-    DESCRIPTOR_FRESH,
-    REVOCATIONS_BYTES,
-)
+from specs.limits import foreign_code
 from specs.limits.node import JWKS_BYTES
 
 _CROWDED: Final = Refused(
     Reason.TOO_LARGE,
-    f"its domain has more than {CATALOGUE_DOMAIN_BYTES} bytes of descriptors",
+    f"its domain has more than {foreign_code.CATALOGUE_DOMAIN_BYTES} bytes of descriptors",
     "ask the domain for fewer, or smaller ones",
 )
 _UNPROVED: Final = Refused(
@@ -121,12 +98,12 @@ async def keys_of(said: Keys | KeyTrust, source: Source, known: str | None) -> D
     if said is KeyTrust.FIRST_USE and known is not None:
         return DomainKeys(_read(known), known)
     if said is KeyTrust.PUBLISHED and not source.proves_domain:
-        raise RefusalError(_UNPROVED)
+        raise errors.RefusalError(_UNPROVED)
     try:
         text = (await source.read(DOMAIN_KEYS, JWKS_BYTES)).decode(errors="replace")
-    except (NotServedError, SourceAwayError) as exc:
+    except (errors.NotServedError, errors.SourceAwayError) as exc:
         if known is None:
-            raise RefusalError(from_error(exc)) from exc
+            raise errors.RefusalError(errors.from_error(exc)) from exc
         text = known
     return DomainKeys(_read(text), text)
 
@@ -136,7 +113,9 @@ def _read(text: str) -> Keys:
         return read_keys(text.encode())
     except BadKeysError as exc:
         why = f"its keys cannot be used: {exc.reason}"
-        raise RefusalError(Refused(Reason.WRONG_KEY, why, "ask the domain to mend them")) from exc
+        raise errors.RefusalError(
+            Refused(Reason.WRONG_KEY, why, "ask the domain to mend them")
+        ) from exc
 
 
 _log = get_logger("actors.catalogue")
@@ -289,9 +268,9 @@ class CatalogueClient:
         try:
             async with lock:
                 return await self._find(entry, look)
-        except RefusalError as exc:
+        except errors.RefusalError as exc:
             self._fetched.pop(entry, None)
-            raise RefusedDescriptorError(entry.described, exc.refused) from exc
+            raise errors.RefusedDescriptorError(entry.described, exc.refused) from exc
         finally:
             if not lock.locked():
                 self._locks.pop(entry.domain, None)
@@ -299,12 +278,12 @@ class CatalogueClient:
     async def _find(self, entry: Entry, look: Callable[[_Visit], Awaitable[T]]) -> T:
         said = self._trust.of(entry.domain)
         if said is None:
-            raise RefusalError(no_trust(entry.domain))
+            raise errors.RefusalError(errors.no_trust(entry.domain))
         kept = await self._load()
         try:
             async with self._places.open(entry.domain) as source:
                 if source is None:
-                    raise RefusalError(NO_PLACE)
+                    raise errors.RefusalError(errors.NO_PLACE)
                 keys = await keys_of(said.keys, source, kept.keys.get(entry.domain))
                 revocations = await self._revocations(entry.domain, source, keys.keys)
                 visit = _Visit(entry, source, said, keys, revocations)
@@ -312,7 +291,7 @@ class CatalogueClient:
                     await self._remember(visit, {})
                 return await look(visit)
         except BadPlaceError as exc:
-            raise RefusalError(NO_PLACE) from exc
+            raise errors.RefusalError(errors.NO_PLACE) from exc
 
     async def _load(self) -> Kept:
         if self._kept is None:
@@ -329,27 +308,27 @@ class CatalogueClient:
     ) -> tuple[Revocations, str] | None:
         """Return the newest list of a domain; one that is not served any more stays in effect."""
         text = (await self._load()).revoked.get(domain)
-        known = None if text is None else known_revocations(text)
+        known = None if text is None else seal.known_revocations(text)
         try:
-            served = await source.read(REVOKED, REVOCATIONS_BYTES)
-        except (NotServedError, SourceAwayError):
+            served = await source.read(REVOKED, foreign_code.REVOCATIONS_BYTES)
+        except (errors.NotServedError, errors.SourceAwayError):
             return None if known is None or text is None else (known, text)
-        with refusals():
-            found = signed_revocations(served, keys)
-        refuse_if(judge_revocations(domain, found, known, self._now()))
+        with errors.refusals():
+            found = seal.signed_revocations(served, keys)
+        errors.refuse_if(judge_revocations(domain, found, known, self._now()))
         return found, served.decode()
 
     # ---- the descriptor
 
     async def _visited(self, visit: _Visit) -> Found:
         sealed = await self._fetch(visit)
-        descriptor = described(StubDescriptor, sealed, visit.keys.keys)
+        descriptor = seal.described(StubDescriptor, sealed, visit.keys.keys)
         # Keys that are new count from here on: they signed what was asked for.
         await self._remember(visit, {})
         facts = Facts(visit.entry, descriptor, sealed.digest)
         verdict = judge(facts, visit.said.terms, self._memory(visit), self._here, self._now())
         if isinstance(verdict, Refused):
-            raise RefusalError(verdict)
+            raise errors.RefusalError(verdict)
         await self._remember(visit, {visit.entry: Known(verdict.seen, sealed.text)})
         package, reach = descriptor.source_package, visit.said.terms.reach
         if verdict.level is Level.PROFILE or package is None:
@@ -358,19 +337,19 @@ class CatalogueClient:
         return Found(Level.PACKAGE, descriptor, sealed.digest, reach, content)
 
     async def _content(self, visit: _Visit, package: SourcePackage) -> bytes:
-        check_publisher(package, self._trust.publishers.get(package.publisher, {}))
+        seal.check_publisher(package, self._trust.publishers.get(package.publisher, {}))
         return await fetched_package(self._store.packages, visit.source, package)
 
     async def _hyperty(self, visit: _Visit) -> FoundHyperty:
         sealed = await self._fetch(visit)
-        descriptor = described(HypertyDescriptor, sealed, visit.keys.keys)
+        descriptor = seal.described(HypertyDescriptor, sealed, visit.keys.keys)
         await self._remember(visit, {})
         facts = HypertyFacts(visit.entry, descriptor, sealed.digest)
         verdict = judge_hyperty(
             facts, visit.said.terms, self._memory(visit), self._here, self._now()
         )
         if isinstance(verdict, Refused):
-            raise RefusalError(verdict)
+            raise errors.RefusalError(verdict)
         await self._remember(visit, {visit.entry: Known(verdict.seen, sealed.text)})
         package = descriptor.source_package
         content = b"" if package is None else await self._content(visit, package)
@@ -379,35 +358,35 @@ class CatalogueClient:
     async def _signed(self, kind: type[D], visit: _Visit) -> D:
         """Return a descriptor that has no code."""
         sealed = await self._fetch(visit)
-        descriptor = described(kind, sealed, visit.keys.keys)
+        descriptor = seal.described(kind, sealed, visit.keys.keys)
         await self._remember(visit, {})
         memory = self._memory(visit)
-        refuse_if(judge_entry(visit.entry, descriptor, memory, sealed.digest, self._now()))
+        errors.refuse_if(judge_entry(visit.entry, descriptor, memory, sealed.digest, self._now()))
         seen = Seen(descriptor.counter, sealed.digest)
         await self._remember(visit, {visit.entry: Known(seen, sealed.text)})
         return descriptor
 
-    async def _fetch(self, visit: _Visit) -> Sealed:
+    async def _fetch(self, visit: _Visit) -> seal.Sealed:
         """Return the newest descriptor that is available, with an unverified signature."""
         entry = visit.entry
         known = (await self._load()).known.get(entry)
         if known is not None and self._is_fresh(entry):
-            return sealed_descriptor(known.text.encode())
+            return seal.sealed_descriptor(known.text.encode())
         try:
-            text = await visit.source.read(entry.path, DESCRIPTOR_BYTES)
-        except NotServedError as exc:
-            raise RefusalError(from_error(exc)) from exc
-        except SourceAwayError as exc:
+            text = await visit.source.read(entry.path, foreign_code.DESCRIPTOR_BYTES)
+        except errors.NotServedError as exc:
+            raise errors.RefusalError(errors.from_error(exc)) from exc
+        except errors.SourceAwayError as exc:
             if known is None:
-                raise RefusalError(from_error(exc)) from exc
+                raise errors.RefusalError(errors.from_error(exc)) from exc
             _log.warning("catalogue away", entry=entry.address, why=exc.reason)
-            return sealed_descriptor(known.text.encode())
+            return seal.sealed_descriptor(known.text.encode())
         self._fetched[entry] = trio.current_time()
-        return sealed_descriptor(text)
+        return seal.sealed_descriptor(text)
 
     def _is_fresh(self, entry: Entry) -> bool:
         fetched = self._fetched.get(entry)
-        return fetched is not None and trio.current_time() - fetched < DESCRIPTOR_FRESH
+        return fetched is not None and trio.current_time() - fetched < foreign_code.DESCRIPTOR_FRESH
 
     def _memory(self, visit: _Visit) -> Memory:
         known = None if self._kept is None else self._kept.known.get(visit.entry)
@@ -427,8 +406,8 @@ class CatalogueClient:
             old, domain = await self._load(), visit.entry.domain
             known = {**old.known, **fresh}
             sizes = [len(one.text) for entry, one in known.items() if entry.domain == domain]
-            if fresh and sum(sizes) > CATALOGUE_DOMAIN_BYTES:
-                raise RefusalError(_CROWDED)
+            if fresh and sum(sizes) > foreign_code.CATALOGUE_DOMAIN_BYTES:
+                raise errors.RefusalError(_CROWDED)
             revoked, keys = dict(old.revoked), dict(old.keys)
             if visit.revocations is not None:
                 revoked[domain] = visit.revocations[1]

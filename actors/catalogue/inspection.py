@@ -8,15 +8,8 @@ from typing import Final, final
 
 import attrs
 
+from actors.catalogue import errors
 from actors.catalogue.client import keys_of
-from actors.catalogue.errors import (
-    NotServedError,
-    RefusalError,
-    SourceAwayError,
-    no_trust,
-    refusals,
-    refuse_if,
-)
 from actors.catalogue.seal import (
     Sealed,
     SealType,
@@ -128,7 +121,7 @@ async def inspect(
     refused: Refused | None = None
     try:
         await inspector.run(text, path)
-    except RefusalError as exc:
+    except errors.RefusalError as exc:
         refused = exc.refused
         inspector.checks.append(Check(str(refused.reason), refused.why, passed=False))
     return Inspection(tuple(inspector.checks), inspector.descriptor, refused)
@@ -173,7 +166,7 @@ class _Inspector:
             await self._package(descriptor.source_package)
 
     def _read(self, text: bytes) -> tuple[Sealed, Described, Entry]:
-        with refusals():
+        with errors.refusals():
             seal = read_seal(text, SealType.DESCRIPTOR)
             self.descriptor = descriptor = read_descriptor(seal.content)
             entry = entry_of(descriptor)
@@ -184,7 +177,7 @@ class _Inspector:
         if path.endswith(entry.path) or "/" not in path:
             return
         why = f"it stands at {path} and was signed for {entry.path}"
-        raise RefusalError(Refused(Reason.MISPLACED, why, _MISPLACED))
+        raise errors.RefusalError(Refused(Reason.MISPLACED, why, _MISPLACED))
 
     def _trusted(self, entry: Entry) -> DomainTrust | None:
         trust = self.believed.trust
@@ -192,7 +185,7 @@ class _Inspector:
             return None
         said = trust.of(entry.domain)
         if said is None:
-            raise RefusalError(no_trust(entry.domain))
+            raise errors.RefusalError(errors.no_trust(entry.domain))
         return said
 
     async def _keys(self, said: DomainTrust | None) -> Keys | None:
@@ -201,31 +194,31 @@ class _Inspector:
         return (await keys_of(said.keys, self.source, None)).keys
 
     def _verify(self, seal: Sealed, keys: Keys) -> None:
-        with refusals():
+        with errors.refusals():
             verified(seal, keys)
         self._say("signature", f"by the key {seal.key_name!r}")
 
     async def _revoked(self, entry: Entry, keys: Keys) -> Revocations | None:
         try:
             text = await self.source.read(REVOKED, REVOCATIONS_BYTES)
-        except (NotServedError, SourceAwayError):
+        except (errors.NotServedError, errors.SourceAwayError):
             self._say("revoked", "the catalogue has no list of what is revoked")
             return None
-        with refusals():
+        with errors.refusals():
             found = signed_revocations(text, keys)
-        refuse_if(judge_revocations(entry.domain, found, None, self.now))
+        errors.refuse_if(judge_revocations(entry.domain, found, None, self.now))
         self._say("revoked", f"the list has {len(found.revoked)} entries")
         return found
 
     def _judge(self, entry: Entry, descriptor: Described, digest: str, memory: Memory) -> None:
-        refuse_if(judge_entry(entry, descriptor, memory, digest, self.now))
+        errors.refuse_if(judge_entry(entry, descriptor, memory, digest, self.now))
         left = (descriptor.expires - self.now) / 86_400
         self._say("time", f"good for {left:.1f} days, counter {descriptor.counter}")
 
     def _judge_stub(self, facts: Facts, said: DomainTrust, known: Revocations | None) -> None:
         verdict = judge(facts, said.terms, Memory(revocations=known), self.here, self.now)
         if isinstance(verdict, Refused):
-            raise RefusalError(verdict)
+            raise errors.RefusalError(verdict)
         self._say("level", _HOW[verdict.level])
 
     def _judge_hyperty(
@@ -234,7 +227,7 @@ class _Inspector:
         memory = Memory(revocations=known)
         verdict = judge_hyperty(facts, said.terms, memory, self.here, self.now)
         if isinstance(verdict, Refused):
-            raise RefusalError(verdict)
+            raise errors.RefusalError(verdict)
         self._say("level", _HOW[verdict.level])
 
     async def _package(self, promised: SourcePackage) -> None:
@@ -242,7 +235,7 @@ class _Inspector:
             keys = self.believed.trust.publishers.get(promised.publisher, {})
             check_publisher(promised, keys)
             self._say("publisher", f"signed by {promised.publisher!r}")
-        with refusals():
+        with errors.refusals():
             content = await self.source.read(package_path(promised.sha256), PACKAGE_BYTES)
-        refuse_if(flaw_of(promised, content))
+        errors.refuse_if(flaw_of(promised, content))
         self._say("package", f"{promised.size} bytes, {promised.sha256}")

@@ -13,14 +13,8 @@ from typing import Final, final
 import attrs
 import orjson
 
+from actors.catalogue import errors
 from actors.catalogue.archive import check_archive, facts_of
-from actors.catalogue.errors import (
-    BadDescriptorError,
-    BadSealError,
-    CatalogueFileError,
-    RefusedDescriptorError,
-    from_error,
-)
 from actors.catalogue.memory import write_whole
 from actors.catalogue.seal import (
     SealType,
@@ -41,12 +35,7 @@ from specs.addresses.address import DOMAIN_KEYS, REVOKED, CatalogueType, Entry
 from specs.descriptor import LANGUAGE, Described, Listing, ListingEntry, Revocations, Revoked
 from specs.errors import ProtoflyError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.foreign_code import (
-    DESCRIPTOR_BYTES,
-    LISTING_BYTES,
-    PACKAGE_BYTES,
-    REVOCATIONS_BYTES,
-)
+from specs.limits import foreign_code
 from specs.limits.node import JWKS_BYTES
 from transports.bodies import write_body
 
@@ -106,10 +95,14 @@ def signed_draft(entry: Entry, draft: JsonObject, key: SigningKey) -> str:
     made = read_descriptor(content)
     said = (entry_of(made), made.type, made.object_name)
     if said != (entry, str(entry.type), entry.name):
-        raise BadDescriptorError(f"its cguid, type or objectName is not that of {entry.address}")
+        raise errors.BadDescriptorError(
+            f"its cguid, type or objectName is not that of {entry.address}"
+        )
     text = sealed(content, SealType.DESCRIPTOR, key)
-    if len(text) > DESCRIPTOR_BYTES:
-        raise BadDescriptorError(f"signed, it is larger than {DESCRIPTOR_BYTES} bytes")
+    if len(text) > foreign_code.DESCRIPTOR_BYTES:
+        raise errors.BadDescriptorError(
+            f"signed, it is larger than {foreign_code.DESCRIPTOR_BYTES} bytes"
+        )
     return text
 
 
@@ -204,13 +197,13 @@ class CatalogueFolder:
         path = self._directory / DOMAIN_KEYS
         text = self._read(DOMAIN_KEYS, JWKS_BYTES)
         if text is None:
-            raise CatalogueFileError(
+            raise errors.CatalogueFileError(
                 path, "no keys are published there yet; `stub publish --keys` does that"
             )
         try:
             return read_keys(text)
         except BadKeysError as exc:
-            raise CatalogueFileError(path, exc.reason) from exc
+            raise errors.CatalogueFileError(path, exc.reason) from exc
 
     def publish(self, offer: Offer, now: float) -> tuple[Entry, Described]:
         """Publish a descriptor, and its keys and package before it; refused, nothing is written.
@@ -229,7 +222,7 @@ class CatalogueFolder:
         memory = Memory(self._seen(entry), self._revocations(keys))
         refused = judge_entry(entry, descriptor, memory, digest, now)
         if refused is not None:
-            raise RefusedDescriptorError(entry.described, refused)
+            raise errors.RefusedDescriptorError(entry.described, refused)
         files = self._package(entry, descriptor, offer.package)
         if offer.keys is not None:
             files[DOMAIN_KEYS] = offer.keys
@@ -275,27 +268,27 @@ class CatalogueFolder:
         """Read a list as runtimes will: a list that they refuse takes everything away."""
         try:
             return signed_revocations(text, keys)
-        except BadSealError as exc:
+        except errors.BadSealError as exc:
             refused = Refused(exc.reason, exc.why, "sign it with a key that is published there")
-            raise RefusedDescriptorError("the list of what is revoked", refused) from exc
+            raise errors.RefusedDescriptorError("the list of what is revoked", refused) from exc
 
     def _check_domain(self, domain: str, known: Revocations | None) -> None:
         if known is not None and known.domain != domain:
             why = f"it is the list of {known.domain}; take a directory for each domain"
-            raise CatalogueFileError(self._directory / REVOKED, why)
+            raise errors.CatalogueFileError(self._directory / REVOKED, why)
         for line in self._listed():
             self._seen(Entry(domain, CatalogueType(line.type), line.name))
 
     # ---- what is there
 
     def _revocations(self, keys: Keys) -> Revocations | None:
-        text = self._read(REVOKED, REVOCATIONS_BYTES)
+        text = self._read(REVOKED, foreign_code.REVOCATIONS_BYTES)
         if text is None:
             return None
         try:
             return signed_revocations(text, keys)
-        except (BadSealError, BadDescriptorError) as exc:
-            raise CatalogueFileError(self._directory / REVOKED, str(exc)) from exc
+        except (errors.BadSealError, errors.BadDescriptorError) as exc:
+            raise errors.CatalogueFileError(self._directory / REVOKED, str(exc)) from exc
 
     @staticmethod
     def _checked(text: bytes, keys: Keys) -> tuple[Entry, Described, str]:
@@ -304,8 +297,8 @@ class CatalogueFolder:
             seal = read_seal(text, SealType.DESCRIPTOR)
             descriptor = read_descriptor(verified(seal, keys))
             return entry_of(descriptor), descriptor, seal.digest
-        except (BadSealError, BadDescriptorError) as exc:
-            raise RefusedDescriptorError(_TEXT, from_error(exc)) from exc
+        except (errors.BadSealError, errors.BadDescriptorError) as exc:
+            raise errors.RefusedDescriptorError(_TEXT, errors.from_error(exc)) from exc
 
     def _seen(self, entry: Entry) -> dict[Entry, Seen]:
         """Return what is published at a place, if anything is.
@@ -313,17 +306,19 @@ class CatalogueFolder:
         Raises:
             CatalogueFileError: It cannot be read, or is of another domain.
         """
-        text = self._read(entry.path, REVOCATIONS_BYTES)
+        text = self._read(entry.path, foreign_code.REVOCATIONS_BYTES)
         if text is None:
             return {}
         try:
             seal = read_seal(text, SealType.DESCRIPTOR)
             old = read_descriptor(seal.content)
-        except (BadSealError, BadDescriptorError) as exc:
-            raise CatalogueFileError(self._directory / entry.path, str(exc)) from exc
+        except (errors.BadSealError, errors.BadDescriptorError) as exc:
+            raise errors.CatalogueFileError(self._directory / entry.path, str(exc)) from exc
         if old.cguid != entry.address:
             where = self._directory / entry.path
-            raise CatalogueFileError(where, f"it is {old.cguid}; take a directory for each domain")
+            raise errors.CatalogueFileError(
+                where, f"it is {old.cguid}; take a directory for each domain"
+            )
         return {entry: Seen(old.counter, seal.digest)}
 
     # ---- what is written
@@ -336,15 +331,15 @@ class CatalogueFolder:
         if promised is None:
             return {}
         path = package_path(promised.sha256)
-        content = package if package is not None else self._read(path, PACKAGE_BYTES)
+        content = package if package is not None else self._read(path, foreign_code.PACKAGE_BYTES)
         if content is None:
             why = "its package is neither given nor published already"
-            raise RefusedDescriptorError(
+            raise errors.RefusedDescriptorError(
                 entry.described, Refused(Reason.NOT_THERE, why, "name it with --package")
             )
         refused = flaw_of(promised, content)
         if refused is not None:
-            raise RefusedDescriptorError(entry.described, refused)
+            raise errors.RefusedDescriptorError(entry.described, refused)
         return {path: content}
 
     def _list(self, entry: Entry) -> None:
@@ -355,11 +350,11 @@ class CatalogueFolder:
             self._write(LISTING, orjson.dumps(write_body(listing), option=orjson.OPT_INDENT_2))
 
     def _listed(self) -> tuple[ListingEntry, ...]:
-        text = self._read(LISTING, LISTING_BYTES)
+        text = self._read(LISTING, foreign_code.LISTING_BYTES)
         try:
             return () if text is None else read_listing(text).entries
-        except BadDescriptorError as exc:
-            raise CatalogueFileError(self._directory / LISTING, exc.reason) from exc
+        except errors.BadDescriptorError as exc:
+            raise errors.CatalogueFileError(self._directory / LISTING, exc.reason) from exc
 
     def _read(self, path: str, limit: int) -> bytes | None:
         where = self._directory / path
@@ -369,9 +364,9 @@ class CatalogueFolder:
         except FileNotFoundError:
             return None
         except OSError as exc:
-            raise CatalogueFileError(where, exc.strerror or "it cannot be read") from exc
+            raise errors.CatalogueFileError(where, exc.strerror or "it cannot be read") from exc
         if len(content) > limit:
-            raise CatalogueFileError(where, f"it is larger than {limit} bytes")
+            raise errors.CatalogueFileError(where, f"it is larger than {limit} bytes")
         return content
 
     def _write(self, path: str, content: bytes) -> None:
@@ -379,7 +374,7 @@ class CatalogueFolder:
         try:
             write_whole(where, content)
         except OSError as exc:
-            raise CatalogueFileError(where, exc.strerror or "it cannot be written") from exc
+            raise errors.CatalogueFileError(where, exc.strerror or "it cannot be written") from exc
 
 
 # Descriptors as upstream's catalogues keep them, as drafts of ours.
@@ -411,7 +406,7 @@ def adopted(entry: Entry, draft: JsonObject) -> JsonObject:
         if entry.type is not CatalogueType.SCHEMA:
             language = draft.get("language", "an unnamed language")
             why = f"its code is in {language}, and only {LANGUAGE} can run here"
-            raise BadDescriptorError(f"{why}; write it anew and sign it with --package")
+            raise errors.BadDescriptorError(f"{why}; write it anew and sign it with --package")
         rest |= _schema_in(package)
     return rest
 
@@ -430,9 +425,9 @@ def _schema_in(package: JsonObject) -> JsonObject:
     try:
         schema: Json = orjson.loads(b64decode(source if isinstance(source, str) else ""))
     except ValueError as exc:
-        raise BadDescriptorError("its sourceCode is no JSON Schema in base64") from exc
+        raise errors.BadDescriptorError("its sourceCode is no JSON Schema in base64") from exc
     if not isinstance(schema, dict):
-        raise BadDescriptorError("its sourceCode is no JSON Schema in base64")
+        raise errors.BadDescriptorError("its sourceCode is no JSON Schema in base64")
     fields: JsonObject = {"schema": schema}
     properties = schema.get("properties")
     for name in ("scheme", "children"):

@@ -25,18 +25,8 @@ import trio
 from typing_extensions import override
 
 from actors.catalogue.errors import NotServedError, SourceAwayError
+from actors.kit import http_client
 from actors.kit.arguments import PathInput, check_texts
-from actors.kit.http_client import (
-    ANYWHERE,
-    PUBLIC,
-    Egress,
-    HttpAnswer,
-    HttpClient,
-    HttpError,
-    HttpUrlError,
-    ServerUrl,
-    sockets,
-)
 from specs.addresses.address import WELL_KNOWN, parse
 from specs.errors import BadUrlError, PlaceError
 from specs.limits.foreign_code import FETCH_TIMEOUT
@@ -179,10 +169,12 @@ class HttpSource(Source):
         egress: Network addresses that may be dialled; checked for each new connection.
     """
 
-    def __init__(self, server: ServerUrl, egress: Egress = ANYWHERE) -> None:
+    def __init__(
+        self, server: http_client.ServerUrl, egress: http_client.Egress = http_client.ANYWHERE
+    ) -> None:
         self.name = server.text
         self.proves_domain = server.scheme == "https"
-        self._client = HttpClient(server, dial=sockets(egress))
+        self._client = http_client.HttpClient(server, dial=http_client.sockets(egress))
 
     @override
     async def read(self, path: str, limit: int) -> bytes:
@@ -191,7 +183,7 @@ class HttpSource(Source):
                 answer = await self._client.read(f"/{path}", limit)
         except trio.TooSlowError as exc:
             raise SourceAwayError(self.name, f"no answer within {FETCH_TIMEOUT:g} s") from exc
-        except HttpError as exc:
+        except http_client.HttpError as exc:
             raise SourceAwayError(self.name, exc.reason) from exc
         return self._content(answer, path)
 
@@ -199,7 +191,7 @@ class HttpSource(Source):
     async def aclose(self) -> None:
         await self._client.aclose()
 
-    def _content(self, answer: HttpAnswer, path: str) -> bytes:
+    def _content(self, answer: http_client.HttpAnswer, path: str) -> bytes:
         if answer.status in _ABSENT:
             raise NotServedError(self.name, path)
         if answer.status != HTTPStatus.OK:
@@ -291,7 +283,7 @@ def read_places(texts: Iterable[PathInput]) -> Places:
     return Places(named, general)
 
 
-def source_at(where: str, egress: Egress = ANYWHERE) -> Source:
+def source_at(where: str, egress: http_client.Egress = http_client.ANYWHERE) -> Source:
     """Open the catalogue at a directory or URL.
 
     Args:
@@ -304,8 +296,8 @@ def source_at(where: str, egress: Egress = ANYWHERE) -> Source:
     if _URL not in where:
         return DirectorySource(Path(where))
     try:
-        return HttpSource(ServerUrl.read(where), egress)
-    except HttpUrlError as exc:
+        return HttpSource(http_client.ServerUrl.read(where), egress)
+    except http_client.HttpUrlError as exc:
         raise BadPlaceError(where, exc.reason) from exc
 
 
@@ -313,14 +305,14 @@ def _maker(where: str) -> Maker:
     """Return what opens a catalogue, after a check of its URL."""
     if _URL in where:
         try:
-            ServerUrl.read(where.replace(DOMAIN, "a.example"))
-        except HttpUrlError as exc:
+            http_client.ServerUrl.read(where.replace(DOMAIN, "a.example"))
+        except http_client.HttpUrlError as exc:
             raise BadPlaceError(where, exc.reason) from exc
     return partial(_open, where)
 
 
 def _open(where: str, domain: str) -> Source:
-    egress = PUBLIC if DOMAIN in where else ANYWHERE
+    egress = http_client.PUBLIC if DOMAIN in where else http_client.ANYWHERE
     return source_at(where.replace(DOMAIN, domain), egress)
 
 

@@ -54,15 +54,8 @@ from actors.kit.supervision.supervisor import (
 )
 from fsm.limits.unauthenticated_links import HostShares
 from specs.jsonvalue import JsonObject
+from specs.limits import protocol
 from specs.limits.node import REST_CONNECTIONS, REST_PER_HOST
-from specs.limits.protocol import (
-    HTTP_CONNECTIONS,
-    HTTP_HEAD_BYTES,
-    HTTP_PER_HOST,
-    HTTP_REQUEST_TIMEOUT,
-    HTTP_REQUESTS,
-    MAX_FRAME_BYTES,
-)
 from transports.errors import LinkBrokenError, LinkError, ListenError
 from transports.link import Everybody, Kind, Link, Listener, Network
 from transports.urls import is_this_machine, own_origin, read_host_port, split_target
@@ -77,7 +70,7 @@ _CLOSE: Final = ("connection", "close")
 
 _VERSIONS: Final = (b"1.0", b"1.1")
 
-_PIECE: Final = HTTP_HEAD_BYTES // 4
+_PIECE: Final = protocol.HTTP_HEAD_BYTES // 4
 """Bytes looked at at once: by no more can a head be over its limit."""
 
 _QUERY_FIELDS: Final = 16
@@ -100,9 +93,11 @@ class Conversation(Actor[Never]):
         self._shares = shares
         self._own_origin = own_origin
         self._host = link.host  # a link forgets it at its end
-        self._protocol = h11.Connection(h11.SERVER, max_incomplete_event_size=HTTP_HEAD_BYTES)
+        self._protocol = h11.Connection(
+            h11.SERVER, max_incomplete_event_size=protocol.HTTP_HEAD_BYTES
+        )
         self._unread = b""
-        self._left = HTTP_REQUESTS
+        self._left = protocol.HTTP_REQUESTS
 
     @override
     async def start(self) -> None:
@@ -131,7 +126,7 @@ class Conversation(Actor[Never]):
     async def _turn(self) -> bool:
         """Answer one request; False: there is none any more."""
         visit: Visit | Page | None = None
-        with trio.move_on_after(HTTP_REQUEST_TIMEOUT) as patience:
+        with trio.move_on_after(protocol.HTTP_REQUEST_TIMEOUT) as patience:
             try:
                 visit = await self._next_visit()
             except h11.RemoteProtocolError as exc:
@@ -144,7 +139,7 @@ class Conversation(Actor[Never]):
         if isinstance(answer, Feed):
             return await self._stream(answer)
         is_head = isinstance(visit, Visit) and visit.method == "HEAD"
-        with trio.move_on_after(HTTP_REQUEST_TIMEOUT):
+        with trio.move_on_after(protocol.HTTP_REQUEST_TIMEOUT):
             await self._write(answer, b"" if is_head else answer.body)
             return self._may_go_on()
         return False
@@ -235,7 +230,7 @@ class Conversation(Actor[Never]):
 
     async def _is_read(self, event: h11.Event) -> bool:
         """Send a part of an answer; False: the peer does not read it."""
-        with trio.move_on_after(HTTP_REQUEST_TIMEOUT) as patience:
+        with trio.move_on_after(protocol.HTTP_REQUEST_TIMEOUT) as patience:
             await self._send(event)
         return not patience.cancelled_caught
 
@@ -255,8 +250,8 @@ class Conversation(Actor[Never]):
 
     async def _send(self, *events: h11.Event) -> None:
         data = b"".join([self._protocol.send(event) or b"" for event in events])
-        frames = range(0, len(data), MAX_FRAME_BYTES)
-        await self._link.send_many([data[at : at + MAX_FRAME_BYTES] for at in frames])
+        frames = range(0, len(data), protocol.MAX_FRAME_BYTES)
+        await self._link.send_many([data[at : at + protocol.MAX_FRAME_BYTES] for at in frames])
 
 
 def _visit(request: h11.Request, host: str, own_origin: str) -> Visit:
@@ -405,7 +400,9 @@ async def open_http(
     async with _listening(network, config) as listener:
         check_readers(config, listener.address)
         limits = (
-            (REST_CONNECTIONS, REST_PER_HOST) if config.rest else (HTTP_CONNECTIONS, HTTP_PER_HOST)
+            (REST_CONNECTIONS, REST_PER_HOST)
+            if config.rest
+            else (protocol.HTTP_CONNECTIONS, protocol.HTTP_PER_HOST)
         )
         shares = HostShares(*limits)
         async with open_supervisor("http", monitor=monitor) as supervisor:

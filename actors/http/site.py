@@ -24,21 +24,9 @@ from actors.catalogue.errors import BadSealError, NotServedError, SourceAwayErro
 from actors.catalogue.seal import SealType, read_seal
 from actors.catalogue.source import LISTING, package_path
 from actors.catalogue.source import Source as CatalogueSource
-from specs.addresses.address import (
-    DOMAIN_KEYS,
-    REVOKED,
-    WELL_KNOWN,
-    Entry,
-    entry_at,
-    host_in_authority,
-)
+from specs.addresses import address
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.foreign_code import (
-    DESCRIPTOR_BYTES,
-    LISTING_BYTES,
-    PACKAGE_BYTES,
-    REVOCATIONS_BYTES,
-)
+from specs.limits import foreign_code
 from specs.limits.node import JWKS_BYTES
 from specs.limits.protocol import RETRY_AFTER
 from transports.urls import is_this_machine
@@ -143,15 +131,15 @@ def json_page(status: HTTPStatus, value: Json, *headers: tuple[str, str]) -> Pag
     return Page(status, orjson.dumps(value) + b"\n", headers=headers)
 
 
-ROOT: Final = f"/{WELL_KNOWN}/"
+ROOT: Final = f"/{address.WELL_KNOWN}/"
 """Prefix of the paths of a catalogue."""
 
 _SIGNED: Final = "application/jose"
 _KEY_SET: Final = "application/jwk-set+json"
 _FILES: Final = {
-    DOMAIN_KEYS: (JWKS_BYTES, _KEY_SET),
-    REVOKED: (REVOCATIONS_BYTES, _SIGNED),
-    LISTING: (LISTING_BYTES, "application/json"),
+    address.DOMAIN_KEYS: (JWKS_BYTES, _KEY_SET),
+    address.REVOKED: (foreign_code.REVOCATIONS_BYTES, _SIGNED),
+    LISTING: (foreign_code.LISTING_BYTES, "application/json"),
 }
 """Largest size and media type of each file."""
 
@@ -195,16 +183,16 @@ class WellKnown:
             limit, kind = _FILES[path]
             return await self._source.read(path, limit), kind
         if path.startswith(_PACKAGES):
-            return await self._source.read(path, PACKAGE_BYTES), "application/zip"
+            return await self._source.read(path, foreign_code.PACKAGE_BYTES), "application/zip"
         _, *rest = path.split("/")
-        entry = entry_at(self._domain, rest[0], rest[1]) if len(rest) in {2, 3} else None
+        entry = address.entry_at(self._domain, rest[0], rest[1]) if len(rest) in {2, 3} else None
         if entry is None:
             raise NotServedError(self._source.name, path)
-        text = await self._source.read(entry.path, DESCRIPTOR_BYTES)
+        text = await self._source.read(entry.path, foreign_code.DESCRIPTOR_BYTES)
         _, _, *attributes = rest
         return (text, _SIGNED) if not attributes else self._attribute(entry, text, attributes[0])
 
-    def _attribute(self, entry: Entry, text: bytes, name: str) -> tuple[bytes, str]:
+    def _attribute(self, entry: address.Entry, text: bytes, name: str) -> tuple[bytes, str]:
         try:
             content = read_seal(text, SealType.DESCRIPTOR).content
         except BadSealError as exc:
@@ -330,7 +318,11 @@ class Gate:
             return _REMOTE
         if visit.header("sec-fetch-site") in _OTHER_SITES:
             return _REMOTE
-        return None if is_this_machine(host_in_authority(visit.header("host") or "")) else _REMOTE
+        return (
+            None
+            if is_this_machine(address.host_in_authority(visit.header("host") or ""))
+            else _REMOTE
+        )
 
     def _is_known(self, visit: Visit) -> bool:
         shown = visit.bearer

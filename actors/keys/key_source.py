@@ -12,14 +12,7 @@ from actors.kit.http_client import HttpClient, HttpError, ServerUrl
 from actors.kit.log import get_logger
 from fsm.session.assertion import KeyCacheCore
 from specs.errors import PlaceError
-from specs.limits.node import (
-    JWKS_BYTES,
-    KEY_FILE_FRESH,
-    KEY_FILE_PAUSE,
-    KEYS_FRESH,
-    KEYS_PAUSE,
-    KEYS_TIMEOUT,
-)
+from specs.limits import node
 
 _log = get_logger("actors.keys")
 
@@ -69,8 +62,8 @@ class KeySource(ABC):
 class KeyFile(KeySource):
     """A file with a set of keys; read again at a login, at most once a second."""
 
-    fresh = KEY_FILE_FRESH
-    pause = KEY_FILE_PAUSE
+    fresh = node.KEY_FILE_FRESH
+    pause = node.KEY_FILE_PAUSE
 
     def __init__(self, path: Path) -> None:
         self.name = str(path)
@@ -92,7 +85,7 @@ class KeyFile(KeySource):
         """
         try:
             with self._path.open("rb") as file:
-                return self._read(file.read(JWKS_BYTES + 1))
+                return self._read(file.read(node.JWKS_BYTES + 1))
         except OSError as exc:
             raise KeysAwayError(self.name, exc.strerror or "it cannot be read") from exc
         except BadKeysError as exc:
@@ -106,20 +99,20 @@ _OK: Final = 200
 class KeyUrl(KeySource):
     """A server that publishes keys over HTTP; redirects are not followed."""
 
-    fresh = KEYS_FRESH
-    pause = KEYS_PAUSE
+    fresh = node.KEYS_FRESH
+    pause = node.KEYS_PAUSE
 
     def __init__(self, url: ServerUrl) -> None:
         self.name = url.text
-        self._client = HttpClient(url, JWKS_BYTES)
+        self._client = HttpClient(url, node.JWKS_BYTES)
 
     @override
     async def fetch(self) -> Keys:
         try:
-            with trio.fail_after(KEYS_TIMEOUT):
+            with trio.fail_after(node.KEYS_TIMEOUT):
                 answer = await self._client.ask("GET", "")
         except trio.TooSlowError as exc:
-            raise KeysAwayError(self.name, f"no answer within {KEYS_TIMEOUT} s") from exc
+            raise KeysAwayError(self.name, f"no answer within {node.KEYS_TIMEOUT} s") from exc
         except HttpError as exc:
             raise KeysAwayError(self.name, exc.reason) from exc
         if answer.status != _OK:

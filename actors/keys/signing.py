@@ -11,16 +11,7 @@ from joserfc import jws
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 
-from actors.keys.key_set import (
-    ALGORITHMS,
-    EDDSA,
-    REGISTRY,
-    BadKeysError,
-    Key,
-    algorithms_of,
-    canonical,
-    import_key,
-)
+from actors.keys import key_set
 from actors.keys.runtime_key import make_runtime_key
 from actors.kit.arguments import PathInput, as_path
 from specs.jsonvalue import Json, JsonObject
@@ -43,7 +34,7 @@ class SigningKey:
 
     name: str
     algorithm: str
-    _key: Key = attrs.field(repr=False)
+    _key: key_set.Key = attrs.field(repr=False)
 
     def private(self) -> JsonObject:
         """Return the private key as it is stored; keep it secret."""
@@ -65,7 +56,7 @@ class SigningKey:
             kind: Value of `typ` in the header.
         """
         header = {"alg": self.algorithm, "kid": self.name, "typ": kind}
-        return jws.serialize_compact(header, content, self._key, registry=REGISTRY)
+        return jws.serialize_compact(header, content, self._key, registry=key_set.REGISTRY)
 
     def _named(self, words: dict[str, str | list[str]]) -> JsonObject:
         plain: JsonObject = {name: words[name] for name in _MATERIAL if name in words}  # type: ignore[misc] # they are texts
@@ -95,11 +86,11 @@ def make_domain_key(seed: bytes) -> SigningKey:
     made = make_runtime_key(seed)
     words: JsonObject = orjson.loads(made.stored())
     name = f"k{made.thumbprint[:_NAME_CHARS]}"
-    return read_key(orjson.dumps({**words, "alg": EDDSA, "kid": name}))
+    return read_key(orjson.dumps({**words, "alg": key_set.EDDSA, "kid": name}))
 
 
-def _generated(algorithm: str) -> Key:
-    match canonical(algorithm):
+def _generated(algorithm: str) -> key_set.Key:
+    match key_set.canonical(algorithm):
         case "EdDSA":
             return OKPKey.generate_key("Ed25519")
         case "ES256":
@@ -117,7 +108,7 @@ def _content(path: PathInput) -> bytes:
         with as_path(path, "the key, if it is not bytes,").open("rb") as file:
             return file.read(JWKS_BYTES)
     except OSError as exc:
-        raise BadKeysError(exc.strerror or "it cannot be read") from exc
+        raise key_set.BadKeysError(exc.strerror or "it cannot be read") from exc
 
 
 def read_key(key: bytes | PathInput) -> SigningKey:
@@ -133,15 +124,17 @@ def read_key(key: bytes | PathInput) -> SigningKey:
     try:
         content: Json = orjson.loads(key if isinstance(key, bytes) else _content(key))
     except orjson.JSONDecodeError as exc:
-        raise BadKeysError("it is no JSON") from exc
+        raise key_set.BadKeysError("it is no JSON") from exc
     words = content if isinstance(content, dict) else {}
-    algorithms = algorithms_of(words)
+    algorithms = key_set.algorithms_of(words)
     name = words.get("kid")
     if not algorithms or not isinstance(name, str) or not name or "d" not in words:
-        raise BadKeysError(f"it is no private key for {' or '.join(ALGORITHMS)} with a 'kid'")
+        raise key_set.BadKeysError(
+            f"it is no private key for {' or '.join(key_set.ALGORITHMS)} with a 'kid'"
+        )
     try:
-        material = import_key(words, _MATERIAL)
+        material = key_set.import_key(words, _MATERIAL)
         _ = material.private_key
     except (JoseError, ValueError, KeyError) as exc:
-        raise BadKeysError("the key is damaged") from exc
+        raise key_set.BadKeysError("the key is damaged") from exc
     return SigningKey(name, algorithms[0], material)

@@ -16,53 +16,45 @@ import trio
 from typing_extensions import override
 
 from actors.kit.http_client import Egress, PrivatePlaceError
+from transports import link
 from transports.errors import DialError, ListenError
-from transports.link import (
-    DEFAULT_PATHS,
-    EVERYBODY,
-    PROTOFLY_V1,
-    ChannelEnd,
-    ChannelTerms,
-    Gate,
-    Kind,
-    Link,
-    Listener,
-    Network,
-    ServedPaths,
-)
 from transports.urls import join_host_port, read_host_port, read_websocket_url
 
 _NONE: Final = "there is no network here"
 
 
 @final
-class _NoNetwork(Network):
+class _NoNetwork(link.Network):
     """Neither dials nor listens."""
 
     @override
     async def dial(
         self,
-        kind: Kind,
+        kind: link.Kind,
         address: str,
-        subprotocol: str | None = PROTOFLY_V1,
+        subprotocol: str | None = link.PROTOFLY_V1,
         tls: ssl.SSLContext | None = None,
-    ) -> Link:
+    ) -> link.Link:
         await trio.lowlevel.checkpoint()
         raise DialError(address, _NONE)
 
     @override
     def listen(
-        self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
-    ) -> AbstractAsyncContextManager[Listener]:
+        self,
+        kind: link.Kind,
+        where: str,
+        paths: link.ServedPaths = link.DEFAULT_PATHS,
+        gate: link.Gate = link.EVERYBODY,
+    ) -> AbstractAsyncContextManager[link.Listener]:
         raise ListenError(where, _NONE)
 
 
-NO_NETWORK: Final[Network] = _NoNetwork()
+NO_NETWORK: Final[link.Network] = _NoNetwork()
 """Refuses to dial and to listen."""
 
 
 @final
-class GuardedNetwork(Network):
+class GuardedNetwork(link.Network):
     """Dials the addresses that an egress allows.
 
     Args:
@@ -70,19 +62,19 @@ class GuardedNetwork(Network):
         egress: Resolves and checks the host of each dial.
     """
 
-    def __init__(self, network: Network, egress: Egress) -> None:
+    def __init__(self, network: link.Network, egress: Egress) -> None:
         self._network = network
         self._egress = egress
 
     @override
     async def dial(
         self,
-        kind: Kind,
+        kind: link.Kind,
         address: str,
-        subprotocol: str | None = PROTOFLY_V1,
+        subprotocol: str | None = link.PROTOFLY_V1,
         tls: ssl.SSLContext | None = None,
-    ) -> Link:
-        if kind is Kind.UNIX:
+    ) -> link.Link:
+        if kind is link.Kind.UNIX:
             raise DialError(address, "another domain has named a place on this machine")
         try:
             place = await self._place(kind, address)
@@ -94,17 +86,21 @@ class GuardedNetwork(Network):
 
     @override
     def listen(
-        self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
-    ) -> AbstractAsyncContextManager[Listener]:
+        self,
+        kind: link.Kind,
+        where: str,
+        paths: link.ServedPaths = link.DEFAULT_PATHS,
+        gate: link.Gate = link.EVERYBODY,
+    ) -> AbstractAsyncContextManager[link.Listener]:
         return self._network.listen(kind, where, paths, gate)
 
     @override
-    def negotiate(self, terms: ChannelTerms) -> AbstractAsyncContextManager[ChannelEnd]:
+    def negotiate(self, terms: link.ChannelTerms) -> AbstractAsyncContextManager[link.ChannelEnd]:
         return self._network.negotiate(terms)
 
-    async def _place(self, kind: Kind, address: str) -> str:
+    async def _place(self, kind: link.Kind, address: str) -> str:
         """Return the address with a number for its host; a WebSocket server sees it, too."""
-        if kind is Kind.WEBSOCKET:
+        if kind is link.Kind.WEBSOCKET:
             url = read_websocket_url(address)
             host = await self._egress.place(url.host, url.port)
             if url.scheme == "wss":

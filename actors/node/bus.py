@@ -16,20 +16,12 @@ from typing_extensions import override
 from actors.kit.back_ends.requests import Asked
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, Reply
+from actors.node import messages
 from actors.node.components import LocalService
 from actors.node.errors import AddressTakenError
 from actors.node.links.acceptor import Claim as SessionClaim
 from actors.node.links.acceptor import Item
 from actors.node.links.port import Port
-from actors.node.messages import (
-    BusMessage,
-    Component,
-    Emitted,
-    ForeignRef,
-    GroupEvent,
-    LogEvent,
-    SessionView,
-)
 from actors.node.policy_hook import Asker
 from actors.node.session.control import Control
 from actors.node.session.exchange import Exchange
@@ -73,7 +65,7 @@ _log = get_logger("actors.node")
 
 
 @final
-class NodeBus(Actor[BusMessage]):
+class NodeBus(Actor[messages.BusMessage]):
     """Routes between sessions and the parts of the node; owns all that it is made of.
 
     Args:
@@ -116,14 +108,14 @@ class NodeBus(Actor[BusMessage]):
         await self._resume()
 
     @override
-    async def handle(self, message: BusMessage) -> None:
+    async def handle(self, message: messages.BusMessage) -> None:
         match message:
-            case Emitted(emitted, to_runtime):
+            case messages.Emitted(emitted, to_runtime):
                 self.emitted(emitted, to_runtime)
-            case GroupEvent():
+            case messages.GroupEvent():
                 if self._others is not None:
                     self._others.heed(message)
-            case LogEvent():
+            case messages.LogEvent():
                 if self._exchange.durable is not None:
                     self._exchange.durable.heed(message)
             case _:
@@ -140,7 +132,7 @@ class NodeBus(Actor[BusMessage]):
         self._exchange.turn.hand_over()
         self._exchange.departure.begin(trio.current_time(), is_possible=is_possible)
 
-    def sessions(self) -> tuple[SessionView, ...]:
+    def sessions(self) -> tuple[messages.SessionView, ...]:
         """Return the present sessions."""
         sessions = self._exchange.sessions.items()
         return tuple(_view(self._exchange, *one) for one in sessions)
@@ -510,7 +502,7 @@ class NodeBus(Actor[BusMessage]):
 
     # ---- parts
 
-    def attach(self, address: str, component: Component) -> AddressTakenError | None:
+    def attach(self, address: str, component: messages.Component) -> AddressTakenError | None:
         """Make a part reachable at an address (MN-09); return the objection to it.
 
         Args:
@@ -526,11 +518,11 @@ class NodeBus(Actor[BusMessage]):
         self._exchange.requests_at_parts = self._exchange.fresh_request_shares()
         return None
 
-    def detach(self, address: str, component: Component) -> None:
+    def detach(self, address: str, component: messages.Component) -> None:
         """Have a part answer at an address no longer. Idempotent."""
         self._exchange.components.detach(address, component)
 
-    def connect_abroad(self, foreign: ForeignRef) -> None:
+    def connect_abroad(self, foreign: messages.ForeignRef) -> None:
         """Take the actor that carries messages to other domains."""
         self._exchange.foreign.open(foreign)
 
@@ -604,8 +596,8 @@ def _subject(message: Message) -> str | None:
         return None
 
 
-def _view(exchange: Exchange, runtime: str, session: Session) -> SessionView:
-    return SessionView(
+def _view(exchange: Exchange, runtime: str, session: Session) -> messages.SessionView:
+    return messages.SessionView(
         runtime,
         str(session.core.state),
         None if session.port is None else session.port.name,

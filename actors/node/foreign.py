@@ -34,14 +34,10 @@ from actors.kit.supervision.supervisor import (
     open_supervisor,
 )
 from actors.kit.trace import Tracer
+from actors.node import messages
 from actors.node.components import LocalService
 from actors.node.config import NOWHERE, ForeignPlan
 from actors.node.described_stubs import DescribedStubs, ForeignStub
-from actors.node.messages import (
-    BusMessage,
-    Emitted,
-    ForeignCall,
-)
 from actors.node.session.exchange import Exchange
 from actors.node.session.foreign_routes import Paths
 from actors.node.tables import Tables
@@ -78,7 +74,7 @@ class ForeignStubHost(StubHost[OutboundMessage]):
         self,
         plan: SandboxPlan,
         tools: HostTools,
-        owner: ActorRef[ForeignCall],
+        owner: ActorRef[messages.ForeignCall],
         forget: Callable[[str], None],
     ) -> None:
         super().__init__(plan, tools)
@@ -141,7 +137,7 @@ class ForeignStubHost(StubHost[OutboundMessage]):
 
         await self._report(gone)
 
-    async def _report(self, call: ForeignCall) -> None:
+    async def _report(self, call: messages.ForeignCall) -> None:
         # An owner that is gone wants no news.
         with suppress(ActorStoppedError):
             await self._owner.tell(call)
@@ -158,7 +154,7 @@ class ForeignParts:
     node: str
     plan: ForeignPlan
     network: Network
-    bus: ActorRef[BusMessage]
+    bus: ActorRef[messages.BusMessage]
     tracer: Tracer
     counters: Counters
     monitor: Monitor
@@ -171,7 +167,7 @@ class ForeignParts:
 
 
 @final
-class ForeignHost(Actor[ForeignCall], ForeignPort):
+class ForeignHost(Actor[messages.ForeignCall], ForeignPort):
     """Opens a sandbox for the stub of each domain that is wanted, and carries messages.
 
     What the table wants done waits until the call of it has returned, and is done in order.
@@ -207,7 +203,7 @@ class ForeignHost(Actor[ForeignCall], ForeignPort):
         self._has_left.set()
 
     @override
-    async def handle(self, message: ForeignCall) -> None:
+    async def handle(self, message: messages.ForeignCall) -> None:
         message(self._core, trio.current_time())
         await self._do_wanted()
 
@@ -263,7 +259,7 @@ class ForeignHost(Actor[ForeignCall], ForeignPort):
     def renew(self, domain: str) -> None:
         self._tell(lambda node: node.renew_paths(message_node(domain)))
 
-    def _tell(self, message: BusMessage) -> None:
+    def _tell(self, message: messages.BusMessage) -> None:
         self._wanted.append(partial(self._parts.bus.tell, message))
 
     @override
@@ -287,7 +283,7 @@ class ForeignHost(Actor[ForeignCall], ForeignPort):
         answer = refuse(message, code, why, retry_after)
         self._trace.refused(message, "", code, why, Ground.ROUTE)
         self._trace.hop(Op.SYNTH, answer)
-        await self._parts.bus.tell(Emitted(answer))
+        await self._parts.bus.tell(messages.Emitted(answer))
 
     async def _answer(self, stub: str, message: Message, code: Code, why: str) -> None:
         answer = refuse(message, code, why)

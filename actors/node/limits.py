@@ -6,30 +6,12 @@ from typing import Final, final
 import attrs
 
 from fsm.limits.rates import Rate
-from specs.limits.protocol import (
-    FAN_OUT,
-    HANDSHAKE_BURST,
-    HANDSHAKE_RATE,
-    IDENTITY_BURST,
-    IDENTITY_RATE,
-    MAX_FAILED_OPENS,
-    MAX_MALFORMED,
-    MESSAGE_BURST,
-    MESSAGE_RATE,
-    NODE_BURST,
-    NODE_RATE,
-    OUTBOX_BUDGET,
-    OUTBOX_BYTES,
-    OUTBOX_MESSAGES,
-    UNAUTHENTICATED_LINKS,
-    UNAUTHENTICATED_PER_HOST,
-    WRITE_TIMEOUT,
-)
+from specs.limits import protocol
 
-_MESSAGES: Final = Rate(MESSAGE_RATE, MESSAGE_BURST)
-_IDENTITY: Final = Rate(IDENTITY_RATE, IDENTITY_BURST)
-_NODES: Final = Rate(NODE_RATE, NODE_BURST)
-_HANDSHAKES: Final = Rate(HANDSHAKE_RATE, HANDSHAKE_BURST)
+_MESSAGES: Final = Rate(protocol.MESSAGE_RATE, protocol.MESSAGE_BURST)
+_IDENTITY: Final = Rate(protocol.IDENTITY_RATE, protocol.IDENTITY_BURST)
+_NODES: Final = Rate(protocol.NODE_RATE, protocol.NODE_BURST)
+_HANDSHAKES: Final = Rate(protocol.HANDSHAKE_RATE, protocol.HANDSHAKE_BURST)
 _ANY: Final = Rate(math.inf, 1)
 
 
@@ -56,15 +38,15 @@ class NodeLimits:
     identity: Rate = _IDENTITY
     nodes: Rate = _NODES
     handshakes: Rate = _HANDSHAKES
-    max_failed_opens: float = MAX_FAILED_OPENS
-    unauthenticated: float = UNAUTHENTICATED_LINKS
-    unauthenticated_per_host: float = UNAUTHENTICATED_PER_HOST
-    outbox_messages: float = OUTBOX_MESSAGES
-    outbox_bytes: float = OUTBOX_BYTES
-    outbox_budget: float = OUTBOX_BUDGET
-    write_timeout: float = WRITE_TIMEOUT
-    max_malformed: float = MAX_MALFORMED
-    fan_out: float = FAN_OUT
+    max_failed_opens: float = protocol.MAX_FAILED_OPENS
+    unauthenticated: float = protocol.UNAUTHENTICATED_LINKS
+    unauthenticated_per_host: float = protocol.UNAUTHENTICATED_PER_HOST
+    outbox_messages: float = protocol.OUTBOX_MESSAGES
+    outbox_bytes: float = protocol.OUTBOX_BYTES
+    outbox_budget: float = protocol.OUTBOX_BUDGET
+    write_timeout: float = protocol.WRITE_TIMEOUT
+    max_malformed: float = protocol.MAX_MALFORMED
+    fan_out: float = protocol.FAN_OUT
 
 
 DEFAULT_LIMITS: Final = NodeLimits()

@@ -45,18 +45,7 @@ from fsm.machines.stub_connection import STUB_CONNECTION, State
 from fsm.session.stub_mirror import StubMirror
 from fsm.table import UndeclaredTransitionError
 from specs.identity import NOBODY, READ, Stamp
-from specs.limits.foreign_code import (
-    SANDBOX_EASY_BURST,
-    SANDBOX_EASY_RATE,
-    SANDBOX_FLOOD,
-    SANDBOX_REASON,
-    SANDBOX_WORDS,
-)
-from specs.limits.protocol import (
-    GOODBYE_TIMEOUT,
-    SANDBOX_BURST,
-    SANDBOX_RATE,
-)
+from specs.limits import foreign_code, protocol
 from specs.message import Message
 from specs.reply_code import DropReason
 from specs.trace import Op
@@ -153,8 +142,8 @@ class HostTools:
     counters: Counters
     login: TokenSource = nothing
     archive: bytes = attrs.field(default=b"", repr=False)
-    rate: float = SANDBOX_RATE
-    burst: int = SANDBOX_BURST
+    rate: float = protocol.SANDBOX_RATE
+    burst: int = protocol.SANDBOX_BURST
     patience: float = 0.0
 
 
@@ -172,10 +161,12 @@ class SandboxHost(Actor[M], ABC):
         self.plan = plan
         self.why = "it was ended"
         self._tools = tools
-        self._easy = TokenBucket(SANDBOX_EASY_RATE, SANDBOX_EASY_BURST)
-        self._posts = FloodCore(tools.rate, tools.burst, SANDBOX_FLOOD)
+        self._easy = TokenBucket(foreign_code.SANDBOX_EASY_RATE, foreign_code.SANDBOX_EASY_BURST)
+        self._posts = FloodCore(tools.rate, tools.burst, foreign_code.SANDBOX_FLOOD)
         self._words = FloodCore(
-            SANDBOX_WORDS * tools.rate, SANDBOX_WORDS * tools.burst, SANDBOX_FLOOD
+            foreign_code.SANDBOX_WORDS * tools.rate,
+            foreign_code.SANDBOX_WORDS * tools.burst,
+            foreign_code.SANDBOX_FLOOD,
         )
         self._waited = 0.0
         self._at_rest: _Wait = trio.lowlevel.checkpoint
@@ -285,7 +276,7 @@ class SandboxHost(Actor[M], ABC):
     async def closing(self) -> None:
         if self._outlet is not None and not self._has_left.is_set():
             self._outlet.put(PipeMessage(Word.LEAVE))
-            with trio.move_on_after(2 * GOODBYE_TIMEOUT):
+            with trio.move_on_after(2 * protocol.GOODBYE_TIMEOUT):
                 await self._has_left.wait()
 
     # ---- the pipe
@@ -338,7 +329,7 @@ class SandboxHost(Actor[M], ABC):
                     if self.plan.hops:
                         keep_hop(self._tools.tracer, self.plan.url, item)
                 case Word.READY if item.text:
-                    return f"it could not be started: {item.text[:SANDBOX_REASON]}"
+                    return f"it could not be started: {item.text[: foreign_code.SANDBOX_REASON]}"
                 case _:
                     await self._heard(item)
         return self.why
@@ -447,7 +438,7 @@ class StubHost(SandboxHost[M], ABC):
                 raise PipeError(f"{item.word} is nothing a sandbox says")
 
     async def _stepped(self, item: PipeMessage) -> None:
-        why = item.get("why")[:SANDBOX_REASON]
+        why = item.get("why")[: foreign_code.SANDBOX_REASON]
         try:
             machine, cause, new = item.get("machine"), item.get("cause"), item.get("new")
             step = self._mirror.follow(machine, cause, new, why)

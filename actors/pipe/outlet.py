@@ -12,16 +12,8 @@ from typing import Final, final
 import trio
 
 from actors.pipe.plan import MORE, PipeError, PipeMessage, Word, parts_of, write_message
+from specs.limits import protocol
 from specs.limits.foreign_code import SANDBOX_UNREAD, SANDBOX_UNREAD_BYTES
-from specs.limits.protocol import (
-    FRAME_MESSAGES,
-    GOODBYE_TIMEOUT,
-    MAX_FRAME_BYTES,
-    OUTBOX_BYTES,
-    OUTBOX_MESSAGES,
-    SANDBOX_LINKS,
-    SANDBOX_WINDOW,
-)
 from transports.errors import DialError, LinkBrokenError, LinkError
 from transports.link import PROTOFLY_V1, Link, Network
 from transports.urls import Endpoint, read_endpoint
@@ -32,7 +24,7 @@ class Window:
     """Frames sent and not yet taken at the other end of a pipe."""
 
     def __init__(self) -> None:
-        self._open = SANDBOX_WINDOW
+        self._open = protocol.SANDBOX_WINDOW
         self._is_closed = False
         self._moved = trio.Event()
 
@@ -51,7 +43,7 @@ class Window:
 
     def taken(self) -> None:
         """Note that the other end took a frame."""
-        self._open = min(self._open + 1, SANDBOX_WINDOW)
+        self._open = min(self._open + 1, protocol.SANDBOX_WINDOW)
         self._moved.set()
 
     def close(self) -> None:
@@ -68,7 +60,7 @@ class FrameParts:
         most: Bytes it may have.
     """
 
-    def __init__(self, most: int = MAX_FRAME_BYTES) -> None:
+    def __init__(self, most: int = protocol.MAX_FRAME_BYTES) -> None:
         self._most = most
         self._parts = bytearray()
 
@@ -111,7 +103,9 @@ class Outlet:
     @property
     def is_full(self) -> bool:
         """True if senders have to wait."""
-        return len(self._waiting) >= OUTBOX_MESSAGES or self._bytes >= OUTBOX_BYTES
+        return (
+            len(self._waiting) >= protocol.OUTBOX_MESSAGES or self._bytes >= protocol.OUTBOX_BYTES
+        )
 
     @property
     def is_crowded(self) -> bool:
@@ -182,7 +176,9 @@ class Outlet:
         if not self._waiting:
             self._wake = trio.Event()
             await self._wake.wait()
-        taken = [self._waiting.popleft() for _ in range(min(FRAME_MESSAGES, len(self._waiting)))]
+        taken = [
+            self._waiting.popleft() for _ in range(min(protocol.FRAME_MESSAGES, len(self._waiting)))
+        ]
         self._bytes -= sum(map(len, taken))
         self._is_writing = True
         self._room.set()
@@ -207,7 +203,7 @@ class _Relay:
         self._parts = FrameParts()
         self._window = Window()
         self._scope = trio.CancelScope()
-        self._put, self._frames = trio.open_memory_channel[bytes](SANDBOX_WINDOW)
+        self._put, self._frames = trio.open_memory_channel[bytes](protocol.SANDBOX_WINDOW)
 
     async def run(self, network: Network, endpoint: Endpoint, subprotocol: str | None) -> None:
         """Dial, then carry frames both ways until the link breaks or `hang`."""
@@ -268,7 +264,9 @@ class _Relay:
             if frame is not None:
                 self._put.send_nowait(frame)
         except trio.WouldBlock:
-            raise PipeError(f"more than {SANDBOX_WINDOW} frames of a link at once") from None
+            raise PipeError(
+                f"more than {protocol.SANDBOX_WINDOW} frames of a link at once"
+            ) from None
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             # It was in transit when the link broke.
             return
@@ -279,7 +277,7 @@ class _Relay:
 
     def hang(self) -> None:
         """Write what is left, briefly, then say goodbye."""
-        self._scope.deadline = trio.current_time() + GOODBYE_TIMEOUT
+        self._scope.deadline = trio.current_time() + protocol.GOODBYE_TIMEOUT
         self._put.close()
 
 
@@ -306,7 +304,7 @@ class Relays:
         """Return what carries a link that the sandbox asks for; None: it may not have it."""
         asked = (item.get("kind"), item.text)
         endpoint = next((one for one in self._endpoints if (one.kind, one.address) == asked), None)
-        most = SANDBOX_LINKS * len(self._endpoints)
+        most = protocol.SANDBOX_LINKS * len(self._endpoints)
         if endpoint is None:
             self._refuse(item, "the sandbox may not dial this")
             return None

@@ -19,18 +19,7 @@ from actors.pipe.plan import SandboxCode, SandboxError, Word, parts_of, write_co
 from fsm.limits.rates import TokenBucket
 from fsm.limits.shares import MIB, TOTALS, SandboxAdmission, SandboxTotals
 from fsm.limits.timers import IDLE, ProcessorTime
-from specs.limits.foreign_code import (
-    SANDBOX_LOG_BURST,
-    SANDBOX_LOG_RATE,
-    SANDBOXES,
-    SANDBOXES_SPAN,
-)
-from specs.limits.protocol import (
-    SANDBOX_CPU,
-    SANDBOX_LOG_CHARACTERS,
-    SANDBOX_LOG_LINES,
-    SANDBOX_MEMORY,
-)
+from specs.limits import foreign_code, protocol
 from transports.link import Kind, Link, Upgrade
 from transports.socket_link import StreamLink
 from transports.sockets import open_background
@@ -158,7 +147,8 @@ def process_sandboxes(totals: SandboxTotals) -> Iterator[ProcessSandboxes]:
 
 
 _AMPLE: Final = SandboxTotals(
-    memory=SANDBOXES * SANDBOX_MEMORY, cpu=SANDBOXES * SANDBOX_CPU / SANDBOXES_SPAN
+    memory=foreign_code.SANDBOXES * protocol.SANDBOX_MEMORY,
+    cpu=foreign_code.SANDBOXES * protocol.SANDBOX_CPU / foreign_code.SANDBOXES_SPAN,
 )
 
 open_process_sandbox: Final = ProcessSandboxes(_AMPLE).open
@@ -256,17 +246,21 @@ async def _end(process: "subprocess.Popen[bytes]") -> None:
 
 async def _log_errors(stream: trio.lowlevel.FdStream, domain: str, pid: int) -> None:
     """Log part of the process's stderr, and throttle a process that writes much."""
-    rest, lines, pace = b"", 0, TokenBucket(SANDBOX_LOG_RATE, SANDBOX_LOG_BURST)
+    rest, lines, pace = (
+        b"",
+        0,
+        TokenBucket(foreign_code.SANDBOX_LOG_RATE, foreign_code.SANDBOX_LOG_BURST),
+    )
     async with stream:
         while piece := await stream.receive_some(_READ):
             await trio.sleep(pace.spend(trio.current_time()))
             *whole, rest = (rest + bytes(piece)).split(b"\n")
             rest = rest[:_READ]
-            for line in whole[: max(SANDBOX_LOG_LINES - lines, 0)]:
-                text = line[:SANDBOX_LOG_CHARACTERS].decode(errors="replace")
+            for line in whole[: max(protocol.SANDBOX_LOG_LINES - lines, 0)]:
+                text = line[: protocol.SANDBOX_LOG_CHARACTERS].decode(errors="replace")
                 log = _log.info if text.startswith(_CONFINED) else _log.warning
                 log("sandbox says", domain=domain, pid=pid, text=text)
-            if lines <= SANDBOX_LOG_LINES < lines + len(whole):
+            if lines <= protocol.SANDBOX_LOG_LINES < lines + len(whole):
                 _log.warning(
                     "sandbox says too much, the rest is not logged", domain=domain, pid=pid
                 )

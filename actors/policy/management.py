@@ -12,16 +12,7 @@ from fsm.effects import Refused
 from fsm.policy.model import Book, PolicySet
 from fsm.policy.page import BadPolicyError
 from fsm.policy.reading import read_set
-from specs.bodies.policy import (
-    AddPolicies,
-    PolicyBook,
-    PolicyChange,
-    PolicyCommand,
-    PolicyEntry,
-    ReadPolicies,
-    RemovePolicies,
-    ReplacePolicies,
-)
+from specs.bodies import policy
 from specs.errors import BadMessageError
 from specs.limits.node import MAX_POLICY_SETS
 from specs.limits.protocol import MAX_MESSAGE_BYTES
@@ -60,21 +51,21 @@ class PolicyManagement:
         """
         match message.type:
             case MessageType.READ:
-                return self._read(message, read_body(message, ReadPolicies))
+                return self._read(message, read_body(message, policy.ReadPolicies))
             case MessageType.CREATE:
-                return self._add(message, read_body(message, AddPolicies), source)
+                return self._add(message, read_body(message, policy.AddPolicies), source)
             case MessageType.UPDATE:
-                return self._replace(message, read_body(message, ReplacePolicies), source)
+                return self._replace(message, read_body(message, policy.ReplacePolicies), source)
             case MessageType.DELETE:
-                return self._remove(message, read_body(message, RemovePolicies))
+                return self._remove(message, read_body(message, policy.RemovePolicies))
             case MessageType.EXECUTE:
-                read_body(message, PolicyCommand)
+                read_body(message, policy.PolicyCommand)
                 return None
             case other:
                 known = "read, create, update, delete and execute"
                 raise BadMessageError(f"policies know {known}, not {other}")
 
-    def _read(self, message: Message, asked: ReadPolicies) -> Message:
+    def _read(self, message: Message, asked: policy.ReadPolicies) -> Message:
         if asked.resource is None:
             book = _listed(self._store.book, self._counts)
             return reply_to(message, Code.OK, {"value": write_body(book)})
@@ -87,7 +78,7 @@ class PolicyManagement:
             return refuse(message, Code.TOO_LARGE, why)
         return answer
 
-    def _add(self, message: Message, asked: AddPolicies, source: str) -> Message | Book:
+    def _add(self, message: Message, asked: policy.AddPolicies, source: str) -> Message | Book:
         one, sets = _set_of(asked.value, source), self._store.book.sets
         if self._store.book.set_of(one.id) is not None:
             why = f"there is a set {one.id} already; replace it by update"
@@ -97,7 +88,9 @@ class PolicyManagement:
             return refuse(message, Code.TOO_LARGE, why)
         return self._store.with_sets((*sets, one))
 
-    def _replace(self, message: Message, asked: ReplacePolicies, source: str) -> Message | Book:
+    def _replace(
+        self, message: Message, asked: policy.ReplacePolicies, source: str
+    ) -> Message | Book:
         one = _set_of(asked.value, source)
         if one.id != asked.resource:
             raise BadMessageError(f"resource is {asked.resource}, but value.id is {one.id}")
@@ -106,7 +99,7 @@ class PolicyManagement:
         sets = self._store.book.sets
         return self._store.with_sets(one if old.id == one.id else old for old in sets)
 
-    def _remove(self, message: Message, asked: RemovePolicies) -> Message | Book:
+    def _remove(self, message: Message, asked: policy.RemovePolicies) -> Message | Book:
         if self._store.book.set_of(asked.resource) is None:
             return _unknown(message, asked.resource)
         return self._store.with_sets(
@@ -124,7 +117,7 @@ def changed(message: Message, outcome: Book | Refused, lasts: str) -> Message:
     """
     if isinstance(outcome, Refused):
         return refuse(message, outcome.code, outcome.why)
-    change = PolicyChange(outcome.version, lasts)
+    change = policy.PolicyChange(outcome.version, lasts)
     return reply_to(message, Code.OK, {"value": write_body(change)})
 
 
@@ -140,13 +133,15 @@ def _unknown(message: Message, name: str) -> Message:
     return refuse(message, Code.NOT_FOUND, f"there is no policy set {name}")
 
 
-def _listed(book: Book, counts: Mapping[str, int]) -> PolicyBook:
+def _listed(book: Book, counts: Mapping[str, int]) -> policy.PolicyBook:
     entries = tuple(
-        PolicyEntry(one.id, one.version, sum(len(each.rules) for each in one.policies), one.source)
+        policy.PolicyEntry(
+            one.id, one.version, sum(len(each.rules) for each in one.policies), one.source
+        )
         for one in book.sets
     )
     combining, default = str(book.combining), str(book.default)
-    return PolicyBook(book.version, combining, default, entries, dict(counts))
+    return policy.PolicyBook(book.version, combining, default, entries, dict(counts))
 
 
 def unusable(message: Message, error: PolicyFileError) -> Message:

@@ -28,15 +28,7 @@ from actors.kit.supervision.actor import Actor, Delivery
 from actors.kit.trace import Tracer
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.p2p.profile import LINK_STUBS, link_stub
-from actors.runtime.stubs import node_stub
-from actors.runtime.stubs.catalogue import (
-    Catalogue,
-    Descriptor,
-    HypertyFound,
-    NotInCatalogueError,
-    SchemaRefusedError,
-    StubKind,
-)
+from actors.runtime.stubs import catalogue, node_stub
 from actors.runtime.stubs.credentials import NO_CREDENTIALS
 from actors.runtime.stubs.node_stub import NodeStub, NodeStubMessage
 from actors.runtime.stubs.stub import StubContext, StubFactory
@@ -189,7 +181,7 @@ _log = get_logger("actors.runtime")
 
 
 @final
-class FetchingCatalogue(Catalogue):
+class FetchingCatalogue(catalogue.Catalogue):
     """Finds what is configured, and fetches what is not.
 
     Args:
@@ -200,7 +192,11 @@ class FetchingCatalogue(Catalogue):
     """
 
     def __init__(
-        self, own: Catalogue, client: CatalogueClient, makers: StubMakers, evidence: Evidence
+        self,
+        own: catalogue.Catalogue,
+        client: CatalogueClient,
+        makers: StubMakers,
+        evidence: Evidence,
     ) -> None:
         self._own = own
         self._client = client
@@ -208,7 +204,7 @@ class FetchingCatalogue(Catalogue):
         self._evidence = evidence
 
     @override
-    async def find(self, address: str) -> Descriptor:
+    async def find(self, address: str) -> catalogue.Descriptor:
         """Return a descriptor that may be acted upon.
 
         Stubs of direct links have descriptors that ship with the runtime, for domains that
@@ -222,11 +218,11 @@ class FetchingCatalogue(Catalogue):
         try:
             entry, _ = read_entry(address)
         except BadUrlError as exc:
-            raise NotInCatalogueError(address) from exc
-        shipped: Descriptor | None = None
-        with suppress(NotInCatalogueError):
+            raise catalogue.NotInCatalogueError(address) from exc
+        shipped: catalogue.Descriptor | None = None
+        with suppress(catalogue.NotInCatalogueError):
             shipped = await self._own.find(entry.address)
-        if shipped is not None and shipped.kind is StubKind.NODE:
+        if shipped is not None and shipped.kind is catalogue.StubKind.NODE:
             return shipped
         return await self._fetch(entry, shipped)
 
@@ -248,7 +244,7 @@ class FetchingCatalogue(Catalogue):
         return None
 
     @override
-    async def hyperty(self, address: str) -> HypertyFound:
+    async def hyperty(self, address: str) -> catalogue.HypertyFound:
         entry, _ = read_entry(address)
         try:
             found = await self._client.find_hyperty(entry)
@@ -257,7 +253,7 @@ class FetchingCatalogue(Catalogue):
             self._report_refused(entry, exc)
             raise
         self._report_trusted(entry, found, Level.PACKAGE)
-        return HypertyFound(found.descriptor, found.package, tuple(filter(None, schemes)))
+        return catalogue.HypertyFound(found.descriptor, found.package, tuple(filter(None, schemes)))
 
     async def _scheme(self, data_object: str) -> str | None:
         """Return the scheme of data objects that a descriptor names, by it or by their schema."""
@@ -279,9 +275,11 @@ class FetchingCatalogue(Catalogue):
             self._report_refused(entry, exc)
             is_away = exc.refused.reason is Reason.AWAY
             code = Code.BACKEND_TIMEOUT if is_away else Code.BAD_BACKEND
-            raise SchemaRefusedError(code, str(exc)) from exc
+            raise catalogue.SchemaRefusedError(code, str(exc)) from exc
 
-    async def _fetch(self, entry: Entry, shipped: Descriptor | None) -> Descriptor:
+    async def _fetch(
+        self, entry: Entry, shipped: catalogue.Descriptor | None
+    ) -> catalogue.Descriptor:
         try:
             found = await self._client.find(entry)
             made = self._made(entry, found)
@@ -305,7 +303,7 @@ class FetchingCatalogue(Catalogue):
         else:
             self._evidence.identity.learn(domain, keys, is_signed=True)
 
-    def _made(self, entry: Entry, found: Found) -> Descriptor:
+    def _made(self, entry: Entry, found: Found) -> catalogue.Descriptor:
         profile, package = found.descriptor.profile, found.descriptor.source_package
         options = dict(found.descriptor.configuration or {})
         if found.package is not None and package is not None:
@@ -320,7 +318,7 @@ class FetchingCatalogue(Catalogue):
         options = {**profile.options, **options}
         if profile.stub in LINK_STUBS:
             make = self._link_stub(entry, profile.stub, options)
-            return Descriptor(entry.address, LINK_STUBS[profile.stub], make)
+            return catalogue.Descriptor(entry.address, LINK_STUBS[profile.stub], make)
         self._check(entry, () if profile.endpoint is None else (profile.endpoint,))
         make = _fenced(self._makers.shipped[profile.stub], found.reach)
         return _descriptor(entry, make, profile.endpoint, options)
@@ -393,8 +391,8 @@ _NO_PROFILE: Final = Refused(
 
 
 def fetching(
-    own: Catalogue, access: CatalogueAccess, makers: StubMakers, evidence: Evidence
-) -> Catalogue:
+    own: catalogue.Catalogue, access: CatalogueAccess, makers: StubMakers, evidence: Evidence
+) -> catalogue.Catalogue:
     """Put together the catalogue of a runtime that fetches what `own` does not have.
 
     Args:
@@ -430,8 +428,8 @@ def _schema_entry(address: str) -> Entry | None:
 
 def _descriptor(
     entry: Entry, make: StubFactory, node_url: str | None, options: JsonObject
-) -> Descriptor:
-    return Descriptor(entry.address, StubKind.NODE, make, node_url, options)
+) -> catalogue.Descriptor:
+    return catalogue.Descriptor(entry.address, catalogue.StubKind.NODE, make, node_url, options)
 
 
 def _fenced(make: StubFactory, reach: Reach) -> StubFactory:

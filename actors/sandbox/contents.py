@@ -23,13 +23,7 @@ from typing import Final, TypeAlias, assert_never, cast, final
 from typing_extensions import override
 
 from actors.kit.supervision.actor import Actor, Delivery
-from actors.pipe.plan import (
-    Contents,
-    HypertyContents,
-    HypertyPackageContents,
-    NodeStubContents,
-    PackageContents,
-)
+from actors.pipe import plan
 from actors.runtime.stubs.stub import StubContext, StubFactory
 from specs.limits.foreign_code import PACKAGE_FILES, PACKAGE_UNPACKED_BYTES
 from specs.limits.transfer import SANDBOX_TRANSFER_BYTES
@@ -130,7 +124,7 @@ Maker: TypeAlias = Callable[[StubContext], Actor[Delivery]]
 
 @contextmanager
 def open_contents(
-    contents: Contents,
+    contents: plan.Contents,
     archive: bytes,
     record_error: Callable[[Exception, str], str],
     largest_body: int = SANDBOX_TRANSFER_BYTES,
@@ -149,20 +143,20 @@ def open_contents(
         Exception: Any error that the code raises when it is imported.
     """
     match contents:
-        case NodeStubContents():
+        case plan.NodeStubContents():
             from actors.runtime.stubs import node_stub  # noqa: PLC0415 - see above
 
             yield node_stub.activate
-        case PackageContents(entry_point):
+        case plan.PackageContents(entry_point):
             with open_archive(archive) as package:
                 yield _checked(_stub_factory(entry_point, _in_package(package, entry_point)))
-        case HypertyContents(where):
+        case plan.HypertyContents(where):
             from actors.sandbox import hyperties  # noqa: PLC0415 - see above
 
             module, name = _split(where)
             made = hyperties.checked(where, _named(module, name))
             yield hyperties.host(made, record_error, largest_body, {})
-        case HypertyPackageContents(entry_point, configuration):
+        case plan.HypertyPackageContents(entry_point, configuration):
             from actors.sandbox import hyperties  # noqa: PLC0415 - see above
 
             with open_archive(archive) as package:

@@ -12,14 +12,7 @@ from typing_extensions import override
 from actors.pipe.outlet import FrameParts, Outlet, Window
 from actors.pipe.plan import PipeMessage, Word, parts_of
 from specs.limits.protocol import DIAL_TIMEOUT, SANDBOX_WINDOW
-from transports.errors import (
-    CloseReason,
-    DialError,
-    LinkBrokenError,
-    LinkClosedError,
-    LinkError,
-    ListenError,
-)
+from transports import errors
 from transports.link import (
     DEFAULT_PATHS,
     EVERYBODY,
@@ -57,7 +50,7 @@ class PipeLink(Link):
         self._sending: Final = Turn("sending")
         self._receiving: Final = Turn("receiving")
         self._arrive, self._frames = trio.open_memory_channel[bytes](SANDBOX_WINDOW)
-        self._end: LinkBrokenError | None = None
+        self._end: errors.LinkBrokenError | None = None
         self._is_closed = False
 
     # ---- what the host says
@@ -75,8 +68,8 @@ class PipeLink(Link):
     def broken(self, item: PipeMessage) -> None:
         """Note that the link is no more."""
         code = item.get("farewell")
-        close_reason = CloseReason.read(int(code)) if code.isdecimal() else None
-        self._end = LinkBrokenError(self.name, item.text, close_reason)
+        close_reason = errors.CloseReason.read(int(code)) if code.isdecimal() else None
+        self._end = errors.LinkBrokenError(self.name, item.text, close_reason)
         self._window.close()
         self._arrive.close()
 
@@ -103,13 +96,13 @@ class PipeLink(Link):
             self._outlet.put(PipeMessage(Word.TOOK, self._number))
             return frame
 
-    def _gone(self) -> LinkError:
+    def _gone(self) -> errors.LinkError:
         if self._is_closed or self._end is None:
-            return LinkClosedError(self.name)
+            return errors.LinkClosedError(self.name)
         return self._end
 
     @override
-    async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
+    async def aclose(self, close_reason: errors.CloseReason = errors.CloseReason.DONE) -> None:
         if not self._is_closed:
             self._is_closed = True
             self._window.close()
@@ -149,7 +142,7 @@ class PipeNetwork(Network):
         tls: ssl.SSLContext | None = None,
     ) -> Link:
         if tls is not None:
-            raise DialError(address, "a sandbox dials by the TLS of its runtime only")
+            raise errors.DialError(address, "a sandbox dials by the TLS of its runtime only")
         number = next(self._numbers)
         asked = self._dials[number] = _Dial(kind)
         fields = {"kind": str(kind), "subprotocol": subprotocol}
@@ -160,16 +153,16 @@ class PipeNetwork(Network):
         finally:
             del self._dials[number]
             if asked.link is None:
-                self._outlet.put(PipeMessage(Word.HANG, number, str(CloseReason.DONE.value)))
+                self._outlet.put(PipeMessage(Word.HANG, number, str(errors.CloseReason.DONE.value)))
         if asked.link is None:
-            raise DialError(address, asked.why)
+            raise errors.DialError(address, asked.why)
         return asked.link
 
     @override
     def listen(
         self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
     ) -> AbstractAsyncContextManager[Listener]:
-        raise ListenError(where, "a sandbox cannot listen")
+        raise errors.ListenError(where, "a sandbox cannot listen")
 
     def heard(self, item: PipeMessage) -> None:
         """Take what the host says of a link; of one that is gone nothing counts."""

@@ -16,14 +16,7 @@ import attrs
 from fsm.effects import RowChanged
 from fsm.limits.rates import ErrorWindow
 from specs.addresses.address import RUNTIME_SCHEME, is_backend, is_below, runtime_of, scheme_of
-from specs.limits.p2p import (
-    FORGERIES,
-    HELD_BYTES,
-    HELD_BYTES_IN_ALL,
-    HELD_IN_ALL,
-    HELD_MESSAGES,
-    PROOF_TIMEOUT,
-)
+from specs.limits import p2p
 from specs.trace import Op
 
 _TABLE: Final = "components"
@@ -82,7 +75,7 @@ class _Peer(Generic[T]):
     held: OrderedDict[str, _Queue[T]] = attrs.field(factory=OrderedDict)
     waiting: int = 0
     size: int = 0
-    forgeries: ErrorWindow = attrs.field(factory=lambda: ErrorWindow(FORGERIES - 1))
+    forgeries: ErrorWindow = attrs.field(factory=lambda: ErrorWindow(p2p.FORGERIES - 1))
     is_gone: bool = False
 
 
@@ -168,13 +161,13 @@ class LinkSenders(Generic[T]):
             size: Bytes of memory that it takes.
         """
         peer, entity = self._peers[link], runtime_of(from_)
-        is_full = peer.waiting >= HELD_MESSAGES or peer.size + size > HELD_BYTES
-        if is_full or self._held >= HELD_IN_ALL or self._bytes + size > HELD_BYTES_IN_ALL:
+        is_full = peer.waiting >= p2p.HELD_MESSAGES or peer.size + size > p2p.HELD_BYTES
+        if is_full or self._held >= p2p.HELD_IN_ALL or self._bytes + size > p2p.HELD_BYTES_IN_ALL:
             return Holding.FULL
         queue = peer.held.get(entity)
         is_first = queue is None
         if queue is None:
-            queue = peer.held[entity] = _Queue(now + PROOF_TIMEOUT)
+            queue = peer.held[entity] = _Queue(now + p2p.PROOF_TIMEOUT)
         queue.items.append(item)
         queue.size += size
         peer.waiting += 1

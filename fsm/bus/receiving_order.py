@@ -25,14 +25,7 @@ import attrs
 from fsm.limits.shares import message_bytes
 from fsm.p2p.transfer import Behind, Key
 from specs.addresses.address import RUNTIME_SCHEME, scheme_of
-from specs.limits.p2p import (
-    HELD_BYTES,
-    ORDER_BYTES,
-    ORDER_HELD,
-    ORDER_PAIRS,
-    ORDER_SENT,
-    ORDER_WAITS,
-)
+from specs.limits import p2p
 from specs.limits.protocol import REPLY_TIMEOUT, SESSION_IDLE
 from specs.message import Message, instance_id, position_of
 
@@ -169,8 +162,8 @@ class PairOrderCore(Generic[T]):
 
     def _wait(self, name: _Wait, latest: _Waiting[T]) -> list[T]:
         waiting, link = self._waiting.get(name), name[2]
-        is_full = self._held_bytes[link] + latest.size > HELD_BYTES
-        if is_full or (waiting is None and self._waits[link] >= ORDER_WAITS):
+        is_full = self._held_bytes[link] + latest.size > p2p.HELD_BYTES
+        if is_full or (waiting is None and self._waits[link] >= p2p.ORDER_WAITS):
             return self._release(name)
         if waiting is None:
             self._waits[link] += 1
@@ -201,7 +194,7 @@ class PairOrderCore(Generic[T]):
         if waiting is None:
             return [what]
         size = message_bytes(message)
-        if self._held[path] >= ORDER_HELD or self._held_bytes[path] + size > HELD_BYTES:
+        if self._held[path] >= p2p.ORDER_HELD or self._held_bytes[path] + size > p2p.HELD_BYTES:
             return None
         self._held[path] += 1
         self._held_bytes[path] += size
@@ -219,7 +212,7 @@ class PairOrderCore(Generic[T]):
             return message.id > behind.top
         if not _is_by_runtime(message):
             return False  # it was not sent with the answers of the peer
-        if message.id in behind.answers or len(behind.answers) >= ORDER_SENT:
+        if message.id in behind.answers or len(behind.answers) >= p2p.ORDER_SENT:
             return False  # of so many the older ones are not named
         given = self._pairs.get((message.from_, message.to))
         return given is None or not given.has(instance_id(message))
@@ -333,7 +326,7 @@ class PairOrderCore(Generic[T]):
             if self._pairs[pair].at + SESSION_IDLE > now:
                 break
             self._drop(pair)
-        while len(self._pairs) >= ORDER_PAIRS or self._bytes.total() > ORDER_BYTES:
+        while len(self._pairs) >= p2p.ORDER_PAIRS or self._bytes.total() > p2p.ORDER_BYTES:
             largest = max(self._bytes, key=self._bytes.__getitem__)
             self._drop(next(iter(self._of[largest])))
 

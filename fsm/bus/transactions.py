@@ -22,15 +22,7 @@ import attrs
 
 from fsm.engine import Entity, Step
 from fsm.machines.transaction import TRANSACTION, State, Trigger
-from specs.limits.protocol import (
-    DEDUP_ALL_BYTES,
-    DEDUP_BYTES,
-    DEDUP_COST,
-    DEDUP_SECONDS,
-    DEDUP_WINDOW,
-    REPLY_TIMEOUT,
-    SANDBOX_OUTSTANDING,
-)
+from specs.limits import protocol
 from specs.message import DURABLE, Message, MessageType, instance_id, request_id
 from specs.reply_code import DropReason
 
@@ -358,7 +350,7 @@ def _instance(message: Message) -> _Instance:
 
 
 def _size_of(instance: _Instance) -> int:
-    return DEDUP_COST + len(instance[0]) + len(instance[3])
+    return protocol.DEDUP_COST + len(instance[0]) + len(instance[3])
 
 
 @final
@@ -367,7 +359,7 @@ class _Window(OrderedDict[_Instance, float]):
 
     def __init__(self, sender: str) -> None:
         super().__init__()
-        self.size = DEDUP_COST + len(sender)
+        self.size = protocol.DEDUP_COST + len(sender)
 
 
 @final
@@ -398,18 +390,18 @@ class DeduplicationWindow:
         else:
             self._senders.move_to_end(message.from_)
         at = window.get(instance)
-        if at is not None and now - at <= DEDUP_SECONDS:
+        if at is not None and now - at <= protocol.DEDUP_SECONDS:
             return False
         if at is None:
             size = _size_of(instance)
             window.size += size
             self._size += size
         window[instance] = now
-        while len(window) > DEDUP_WINDOW or window.size > DEDUP_BYTES:
+        while len(window) > protocol.DEDUP_WINDOW or window.size > protocol.DEDUP_BYTES:
             size = _size_of(window.popitem(last=False)[0])
             window.size -= size
             self._size -= size
-        if not is_known or self._size > DEDUP_ALL_BYTES:
+        if not is_known or self._size > protocol.DEDUP_ALL_BYTES:
             self._forget(now)
         return True
 
@@ -421,15 +413,19 @@ class DeduplicationWindow:
         """
         window = self._senders.get(message.from_)
         at = None if window is None else window.get(_instance(message))
-        return at is not None and now - at <= DEDUP_SECONDS
+        return at is not None and now - at <= protocol.DEDUP_SECONDS
 
     def _forget(self, now: float) -> None:
         """Forget who was silent for long, and who has to give way."""
         while True:
             sender = next(iter(self._senders))
             window = self._senders[sender]
-            is_over = now - next(reversed(window.values()), now) > DEDUP_SECONDS
-            if not is_over and len(self._senders) <= _SENDERS and self._size <= DEDUP_ALL_BYTES:
+            is_over = now - next(reversed(window.values()), now) > protocol.DEDUP_SECONDS
+            if (
+                not is_over
+                and len(self._senders) <= _SENDERS
+                and self._size <= protocol.DEDUP_ALL_BYTES
+            ):
                 return
             del self._senders[sender]
             self._size -= window.size
@@ -485,13 +481,13 @@ class OutstandingCore:
         while asked:
             oldest = next(iter(asked))
             until, _ = asked[oldest]
-            if until > now and len(asked) < SANDBOX_OUTSTANDING:
+            if until > now and len(asked) < protocol.SANDBOX_OUTSTANDING:
                 break
             del asked[oldest]
         # Only what subscribes is read later; other bodies are not kept twice.
         is_read = request.type is MessageType.SUBSCRIBE
         kept = request if is_read else attrs.evolve(request, body={})
-        asked[instance_id(request)] = (now + REPLY_TIMEOUT, kept)
+        asked[instance_id(request)] = (now + protocol.REPLY_TIMEOUT, kept)
 
     def forget(self, request: Message) -> None:
         """Forget a request that was answered by another component."""

@@ -30,16 +30,8 @@ from fsm.machines.stub_deployment import STUB_DEPLOYMENT, Trigger
 from fsm.machines.stub_deployment import State as Deployment
 from fsm.session.node_session_io import OutboundMessage
 from specs.addresses.address import domain_of, is_below, status_of
+from specs.limits import protocol
 from specs.limits.foreign_code import FOREIGN_DOMAINS
-from specs.limits.protocol import (
-    OUTBOX_BYTES,
-    PEER_OFFENCES,
-    QUARANTINE,
-    RETRY_AFTER,
-    RETRY_COOL_DOWN,
-    SANDBOX_COOL_DOWN,
-    STUB_QUEUE,
-)
 from specs.message import Message
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 
@@ -105,7 +97,9 @@ class _ForeignHistory:
     def crashed(self, why: str, now: float) -> None:
         """Count a crash; after too many the domain is not dialled for a while."""
         if self.crashes.crashed(now):
-            self.rest(now + SANDBOX_COOL_DOWN, f"its sandbox crashes again and again: {why}")
+            self.rest(
+                now + protocol.SANDBOX_COOL_DOWN, f"its sandbox crashes again and again: {why}"
+            )
 
 
 @final
@@ -148,7 +142,7 @@ class _ForeignSandbox:
         self.is_ending = False
         self.is_released = False
         self.used = math.inf
-        limits = Share(STUB_QUEUE, OUTBOX_BYTES)
+        limits = Share(protocol.STUB_QUEUE, protocol.OUTBOX_BYTES)
         self._waiting: UserQueue[OutboundMessage] = UserQueue(
             "messages that wait for a stub", limits
         )
@@ -239,9 +233,9 @@ class ForeignCore:
             return _NoRoute(Code.TOO_LARGE, f"this node has tried {FOREIGN_DOMAINS} other domains")
         why, until = "", now
         if self._is_leaving:
-            why, until = _LEAVING, now + RETRY_COOL_DOWN
+            why, until = _LEAVING, now + protocol.RETRY_COOL_DOWN
         elif sandbox is not None and sandbox.is_ending and not sandbox.is_released:
-            why, until = sandbox.why, now + RETRY_COOL_DOWN
+            why, until = sandbox.why, now + protocol.RETRY_COOL_DOWN
         elif sandbox is None and past is not None:
             why, until = past.why, past.until
         return _NoRoute(Code.UNAVAILABLE, why, until - now) if now < until else None
@@ -277,7 +271,7 @@ class ForeignCore:
     def _refuse_full(self, message: Message, why: str) -> None:
         """End a message that a full queue has no space for."""
         if message.is_request:
-            self._port.refuse(message, Code.UNAVAILABLE, why, RETRY_AFTER)
+            self._port.refuse(message, Code.UNAVAILABLE, why, protocol.RETRY_AFTER)
         else:
             self._port.drop(message, DropReason.OVERFLOW)
 
@@ -364,7 +358,7 @@ class ForeignCore:
             self._port.answer(sandbox.stub, message, Code.UNAUTHENTICATED, why)
         else:
             self._port.drop(message, reason)
-        if sandbox.offences >= PEER_OFFENCES and not sandbox.is_ending:
+        if sandbox.offences >= protocol.PEER_OFFENCES and not sandbox.is_ending:
             self._end(sandbox, _BAD)
 
     # ---- the end of a sandbox
@@ -382,7 +376,7 @@ class ForeignCore:
         del self._sandboxes[sandbox.domain]
         why = sandbox.why or why
         past, state = self._past[sandbox.domain], sandbox.deployment.state
-        if sandbox.is_released and sandbox.offences < PEER_OFFENCES:
+        if sandbox.is_released and sandbox.offences < protocol.PEER_OFFENCES:
             # What has come meanwhile goes by another stub.
             for entry in sandbox.release():
                 self.send(sandbox.domain, entry, now)
@@ -393,10 +387,10 @@ class ForeignCore:
         if state is Deployment.DEPLOYING:
             self._failed(sandbox, why)
         self._refuse_waiting(sandbox, why)
-        if sandbox.offences >= PEER_OFFENCES:
-            past.rest(now + QUARANTINE, why)
+        if sandbox.offences >= protocol.PEER_OFFENCES:
+            past.rest(now + protocol.QUARANTINE, why)
         elif sandbox.is_ending or state is not Deployment.DEPLOYED:
-            past.rest(now + RETRY_COOL_DOWN, why)
+            past.rest(now + protocol.RETRY_COOL_DOWN, why)
         else:
             past.crashed(why, now)
             self._port.renew(sandbox.domain)
@@ -410,14 +404,14 @@ class ForeignCore:
     def _refuse_waiting(self, sandbox: _ForeignSandbox, why: str) -> None:
         reason = f"no route to {sandbox.domain}: {why}"
         for entry in sandbox.release():
-            self._refuse(entry.message, Code.UNAVAILABLE, reason, RETRY_COOL_DOWN)
+            self._refuse(entry.message, Code.UNAVAILABLE, reason, protocol.RETRY_COOL_DOWN)
 
     def banish(self, domain: str, now: float) -> None:
         """Do not dial a domain for a while: it used too many addresses without a right (S14)."""
-        self._past.setdefault(domain, _ForeignHistory()).rest(now + QUARANTINE, _BAD)
+        self._past.setdefault(domain, _ForeignHistory()).rest(now + protocol.QUARANTINE, _BAD)
         sandbox = self._sandboxes.get(domain)
         if sandbox is not None and not sandbox.is_ending:
-            sandbox.offences = PEER_OFFENCES
+            sandbox.offences = protocol.PEER_OFFENCES
             self._end(sandbox, _BAD)
 
     def leave(self) -> None:

@@ -14,22 +14,12 @@ import attrs
 import click
 from typing_extensions import Buffer, override
 
+from fsm.judge import trace_files
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED
 from fsm.judge.claims.fold import Finding
 from fsm.judge.crossings import clock_lines
 from fsm.judge.process import ProcessJudgement
 from fsm.judge.replay import Violation
-from fsm.judge.trace_files import (
-    LinesPart,
-    ManifestError,
-    Missing,
-    Reading,
-    TraceFileError,
-    folders_of,
-    parts_in,
-    read_manifest,
-    silent,
-)
 from fsm.judge.trace_line import STEP_TEXTS, Claim, Verdict
 from fsm.judge.verdict import RunJudgement, combined, judge_folders
 from fsm.machine_list import MACHINES, table_named
@@ -176,7 +166,9 @@ def progress_of(title: str, total: int = 1) -> Iterator[Progress]:
 
 
 @contextmanager
-def progress_of_reading(title: str, parts: Sequence[LinesPart]) -> Iterator[Sequence[LinesPart]]:
+def progress_of_reading(
+    title: str, parts: Sequence[trace_files.LinesPart]
+) -> Iterator[Sequence[trace_files.LinesPart]]:
     """Show how many bytes of files of this machine were read, while the context is open.
 
     Args:
@@ -278,12 +270,12 @@ def judge_traces(
     conformant, with 1 if they are not or are incomplete, with 3 if there is no trace.
     """
     try:
-        manifest = None if place is None else read_manifest(place)
-        with progress_of_reading("traces", parts_in(traces)) as parts:
-            folders = judge_folders(folders_of(parts))
-    except TraceFileError as exc:
+        manifest = None if place is None else trace_files.read_manifest(place)
+        with progress_of_reading("traces", trace_files.parts_in(traces)) as parts:
+            folders = judge_folders(trace_files.folders_of(parts))
+    except trace_files.TraceFileError as exc:
         raise _NoTraceError(one_line(str(exc))) from exc
-    except ManifestError as exc:
+    except trace_files.ManifestError as exc:
         raise UsageError(one_line(str(exc))) from exc
     found = _Found([folder.reading for folder in folders])
     processes = sorted((one for folder in folders for one in folder.processes), key=_name)
@@ -308,13 +300,13 @@ def _name(judged: ProcessJudgement) -> tuple[str, str]:
 class _Found:
     """The findings in all files."""
 
-    def __init__(self, readings: Sequence[Reading]) -> None:
+    def __init__(self, readings: Sequence[trace_files.Reading]) -> None:
         self._readings = readings
         self.count = sum(reading.count for reading in readings)
         self.bad = [bad for reading in readings for bad in reading.bad]
-        self.silent = silent(readings)
+        self.silent = trace_files.silent(readings)
 
-    def place(self, one: Missing) -> tuple[str, int] | None:
+    def place(self, one: trace_files.Missing) -> tuple[str, int] | None:
         """Return the file and the line of what lacks something; None: there is none."""
         places = (reading.place(one.run, one.node, one.ln) for reading in self._readings)
         return next((place for place in places if place is not None), None)
@@ -331,7 +323,7 @@ def _flaws(judged: RunJudgement, found: _Found) -> Iterator[JsonObject]:
         yield {"run": run, "node": node, "file": file, "reason": "no record is in this trace"}
 
 
-def _flaw(one: Missing, found: _Found) -> JsonObject:
+def _flaw(one: trace_files.Missing, found: _Found) -> JsonObject:
     shown: JsonObject = {"run": one.run, "node": one.node, "ln": one.ln, "reason": one.reason}
     place = found.place(one)
     return shown if place is None else shown | {"file": place[0], "line": place[1]}

@@ -27,20 +27,7 @@ import attrs
 from fsm.effects import Refused
 from fsm.limits.shares import Share, UserQueue, user_of
 from fsm.limits.timers import Alarms
-from specs.limits.group import (
-    DURABLE_ANSWER,
-    DURABLE_BATCH,
-    DURABLE_FETCHES,
-    DURABLE_LIFE,
-    DURABLE_LOGS,
-    DURABLE_PATIENCE,
-    DURABLE_PAUSE,
-    DURABLE_PAUSE_MOST,
-    DURABLE_WAITING,
-    DURABLE_WAITING_BYTES,
-    DURABLE_WINDOW,
-    GROUP_RETRY,
-)
+from specs.limits import group
 from specs.message import Message
 from specs.reply_code import FIRST_FINAL, NOT_NOW
 
@@ -75,7 +62,7 @@ class AcceptCore:
 
     def __init__(self, domain: str) -> None:
         self._domain = domain
-        limits = Share(DURABLE_WAITING, DURABLE_WAITING_BYTES)
+        limits = Share(group.DURABLE_WAITING, group.DURABLE_WAITING_BYTES)
         self._waiting = UserQueue[Offered]("durable messages that wait", limits)
         self._number = 0
         self._batch: Sequence[Offered] = ()
@@ -97,7 +84,7 @@ class AcceptCore:
         if self._batch or not self._waiting:
             return None
         self._number += 1
-        self._batch = self._waiting.take(DURABLE_BATCH)
+        self._batch = self._waiting.take(group.DURABLE_BATCH)
         return self._number, self._batch
 
     def end_batch(self, number: int) -> Sequence[Offered]:
@@ -159,7 +146,7 @@ class LogPort(Protocol):
 
 _ANOTHERS: Final = "its runtime belongs to another user, or has another key, than when it was sent"
 _UNREADABLE: Final = "the entry of the log cannot be read"
-_OLD: Final = f"it was not answered within {DURABLE_LIFE / 3600:g} hours"
+_OLD: Final = f"it was not answered within {group.DURABLE_LIFE / 3600:g} hours"
 _NOT_TAKEN: Final = "the receiver does not take it"
 
 
@@ -179,7 +166,7 @@ class _Item:
     until: float
     due: float = -math.inf
     since: float = math.inf
-    pause: float = DURABLE_PAUSE
+    pause: float = group.DURABLE_PAUSE
 
     def is_answered_by(self, answer: Message) -> bool:
         asked = self.message
@@ -224,7 +211,9 @@ class _Log:
 
     @property
     def must_fetch(self) -> bool:
-        return self.is_behind and self.fetch is None and len(self.items) <= DURABLE_WINDOW // 2
+        return (
+            self.is_behind and self.fetch is None and len(self.items) <= group.DURABLE_WINDOW // 2
+        )
 
     @property
     def must_trim(self) -> bool:
@@ -341,7 +330,7 @@ class DeliverCore:
         """Note that the log of a runtime has an entry at a position, or has had one."""
         if self._filled is not None:
             self._filled[runtime] = max(position, self._filled.get(runtime, 0))
-            if len(self._filled) > DURABLE_LOGS:
+            if len(self._filled) > group.DURABLE_LOGS:
                 self._filled = None
         log = self._logs.get(runtime)
         if log is not None:
@@ -365,11 +354,11 @@ class DeliverCore:
         if log is not None and log.fetch == number:
             log.fetch = None
             if entries is None:
-                log.fetches_at = now + GROUP_RETRY
+                log.fetches_at = now + group.GROUP_RETRY
             else:
                 self._read(log, entries, now)
         self._proceed(runtime, now)
-        while self._unread and self._fetching < DURABLE_FETCHES:
+        while self._unread and self._fetching < group.DURABLE_FETCHES:
             self._proceed(next(iter(self._unread)), now)
 
     def take_trim(self, runtime: str, position: int, now: float, *, is_done: bool) -> None:
@@ -391,7 +380,7 @@ class DeliverCore:
         if is_done:
             log.trimmed = max(log.trimmed, position)
         else:
-            log.trims_at = now + GROUP_RETRY
+            log.trims_at = now + group.GROUP_RETRY
         self._proceed(runtime, now)
 
     def _read(self, log: _Log, entries: Sequence[Kept], now: float) -> None:
@@ -429,25 +418,25 @@ class DeliverCore:
 
     def _deliver(self, log: _Log, item: _Item, now: float) -> None:
         """Deliver a message, or give it up."""
-        if min(item.until, item.since + DURABLE_PATIENCE) <= now:
+        if min(item.until, item.since + group.DURABLE_PATIENCE) <= now:
             log.end(item)
             why = _OLD if item.until <= now else _NOT_TAKEN
             self._port.give_up(log.runtime, item.message, why)
             return
         item.since = min(item.since, now)
-        item.due = now + DURABLE_ANSWER
+        item.due = now + group.DURABLE_ANSWER
         self._port.deliver(log.runtime, item.position, item.message)
 
     def _fetch(self, log: _Log, now: float) -> None:
         self._unread.pop(log.runtime, None)
         if not log.must_fetch or log.fetches_at > now:
             return
-        if self._fetching >= DURABLE_FETCHES:
+        if self._fetching >= group.DURABLE_FETCHES:
             self._unread[log.runtime] = None
             return
         self._fetching += 1
         log.fetch, log.expects = next(self._numbers), log.known
-        log.wanted = DURABLE_WINDOW - len(log.items)
+        log.wanted = group.DURABLE_WINDOW - len(log.items)
         self._port.fetch(log.runtime, log.fetch, log.reached, log.wanted)
 
 
@@ -456,10 +445,10 @@ def _apply_answer(log: _Log, answer: Message, now: float) -> None:
     for one in log.items:
         if one.is_answered_by(answer):
             if answer.code < FIRST_FINAL:
-                one.due = now + DURABLE_ANSWER
+                one.due = now + group.DURABLE_ANSWER
             elif answer.code in NOT_NOW:
                 one.due = now + one.pause
-                one.pause = min(2 * one.pause, DURABLE_PAUSE_MOST)
+                one.pause = min(2 * one.pause, group.DURABLE_PAUSE_MOST)
             else:
                 log.end(one)
             return

@@ -11,23 +11,8 @@ from typing import Final, TypeAlias, assert_never
 
 import orjson
 
+from fsm.group import kinds
 from fsm.group.catalogue import CatalogueRow, read_file, write_file
-from fsm.group.kinds import (
-    GroupRow,
-    Holder,
-    Kind,
-    NameRow,
-    NodeReport,
-    NodeRow,
-    OwnerRow,
-    PathRow,
-    RowRefusal,
-    RowRefusedError,
-    SessionRow,
-    brief,
-    full,
-    is_node_id,
-)
 from fsm.group.policies import POLICY_KEY, PolicyRow, read_policies, write_policies
 from fsm.session.node_session_io import KeptSession, PeerForm
 from fsm.session.runtime_names import NameKept, Owner
@@ -39,24 +24,26 @@ _DIGEST: Final = 32
 """Bytes of a digest."""
 
 
-def write_row(row: GroupRow) -> bytes:
+def write_row(row: kinds.GroupRow) -> bytes:
     """Return the value of a row in the engine."""
     return write_file(row) if isinstance(row, CatalogueRow) else orjson.dumps(_fields(row))
 
 
-_Plain: TypeAlias = NodeRow | SessionRow | OwnerRow | PathRow | NameRow | PolicyRow
+_Plain: TypeAlias = (
+    kinds.NodeRow | kinds.SessionRow | kinds.OwnerRow | kinds.PathRow | kinds.NameRow | PolicyRow
+)
 """Rows whose value is JSON and nothing else."""
 
 
 def _fields(row: _Plain) -> JsonObject:
     match row:
-        case NodeRow(holder, address, is_leaving, report):
+        case kinds.NodeRow(holder, address, is_leaving, report):
             value: JsonObject = {"boot": holder.boot, "address": address, "leaving": is_leaving}
             if report is not None:
                 value["report"] = {"up": report.up, "figures": dict[str, Json](report.figures)}
-        case SessionRow():
+        case kinds.SessionRow():
             value = _session(row)
-        case OwnerRow(address, runtime, block, is_bound):
+        case kinds.OwnerRow(address, runtime, block, is_bound):
             value = {
                 "runtime": runtime,
                 "block": block,
@@ -64,9 +51,9 @@ def _fields(row: _Plain) -> JsonObject:
                 "offers": None,  # older nodes of the group require it
                 **_said(address),
             }
-        case PathRow(resource, holder):
+        case kinds.PathRow(resource, holder):
             value = {"boot": holder.boot, **_said(resource)}
-        case NameRow(name):
+        case kinds.NameRow(name):
             value = _name(name)
         case PolicyRow():
             value = write_policies(row)
@@ -76,10 +63,10 @@ def _fields(row: _Plain) -> JsonObject:
 
 
 def _said(address: str) -> JsonObject:
-    return {} if brief(address) == address else {"about": address}
+    return {} if kinds.brief(address) == address else {"about": address}
 
 
-def _session(row: SessionRow) -> JsonObject:
+def _session(row: kinds.SessionRow) -> JsonObject:
     kept, identity = row.kept, row.identity
     return {
         "node": row.holder.node,
@@ -132,7 +119,7 @@ def _finite(time: float) -> float | None:
 # ---- read
 
 
-def read_row(key: str, value: bytes) -> GroupRow:
+def read_row(key: str, value: bytes) -> kinds.GroupRow:
     """Read a row of the engine.
 
     Args:
@@ -145,37 +132,37 @@ def read_row(key: str, value: bytes) -> GroupRow:
     kind, _, about = key.partition("/")
     if key == POLICY_KEY:
         return read_policies(value)
-    if kind == Kind.CATALOGUE:
+    if kind == kinds.Kind.CATALOGUE:
         return _read_file(key, about, value)
     if kind not in _READERS:
-        raise RowRefusedError(key, RowRefusal.UNKNOWN_KIND)
+        raise kinds.RowRefusedError(key, kinds.RowRefusal.UNKNOWN_KIND)
     if len(value) > GROUP_ROW_BYTES:
-        raise RowRefusedError(key, RowRefusal.TOO_LARGE)
+        raise kinds.RowRefusedError(key, kinds.RowRefusal.TOO_LARGE)
     try:
         fields = orjson.loads(value)
         row = _READERS[kind](about, fields) if isinstance(fields, dict) and about else None
     except ValueError:
         row = None
     if row is None:
-        raise RowRefusedError(key, RowRefusal.MALFORMED)
+        raise kinds.RowRefusedError(key, kinds.RowRefusal.MALFORMED)
     return row
 
 
 def _read_file(key: str, about: str, value: bytes) -> CatalogueRow:
     row = read_file(about, value)
     if row is None:
-        raise RowRefusedError(key, RowRefusal.MALFORMED)
+        raise kinds.RowRefusedError(key, kinds.RowRefusal.MALFORMED)
     return row
 
 
 _Fields: TypeAlias = Mapping[str, Json]
 
 
-def _read_node(about: str, fields: _Fields) -> NodeRow | None:
+def _read_node(about: str, fields: _Fields) -> kinds.NodeRow | None:
     holder = _holder(about, fields.get("boot"))
     match fields:
         case {"address": str(address), "leaving": bool(is_leaving)} if holder is not None:
-            return NodeRow(holder, address, is_leaving, _read_report(fields.get("report")))
+            return kinds.NodeRow(holder, address, is_leaving, _read_report(fields.get("report")))
         case _:
             return None
 
@@ -183,14 +170,14 @@ def _read_node(about: str, fields: _Fields) -> NodeRow | None:
 _FIGURE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
-def _read_report(value: Json) -> NodeReport | None:
+def _read_report(value: Json) -> kinds.NodeReport | None:
     """Read a report; a node whose report cannot be read is a member all the same."""
     match value:
         case {"up": float() | int() as up, "figures": dict(figures)} if not isinstance(up, bool):
             read = {name: _count(name, count) for name, count in figures.items()}
             counts = {name: count for name, count in read.items() if count is not None}
             is_good = len(counts) == len(read) <= GROUP_FIGURES and 0 <= up < math.inf
-            return NodeReport(float(up), counts) if is_good else None
+            return kinds.NodeReport(float(up), counts) if is_good else None
         case _:
             return None
 
@@ -201,7 +188,7 @@ def _count(name: str, value: Json) -> int | None:
     return value if is_named and is_count and isinstance(value, int) else None
 
 
-def _read_session(about: str, fields: _Fields) -> SessionRow | None:
+def _read_session(about: str, fields: _Fields) -> kinds.SessionRow | None:
     holder = _holder(fields.get("node"), fields.get("boot"))
     epoch = _number(fields.get("epoch"))
     match fields:
@@ -210,7 +197,7 @@ def _read_session(about: str, fields: _Fields) -> SessionRow | None:
                 return None
             session = None if kept is None else _read_kept(about, kept)
             login = None if identity is None else _read_identity(identity)
-            return SessionRow(about, holder, epoch, PeerForm(form), stub, session, login)
+            return kinds.SessionRow(about, holder, epoch, PeerForm(form), stub, session, login)
         case _:
             return None
 
@@ -267,27 +254,27 @@ def _read_identity(value: Json) -> Identity:
             raise ValueError(value)
 
 
-def _read_owner(about: str, fields: _Fields) -> OwnerRow | None:
-    address = full(about, fields.get("about"))
+def _read_owner(about: str, fields: _Fields) -> kinds.OwnerRow | None:
+    address = kinds.full(about, fields.get("about"))
     match fields:
         case {
             "runtime": str(runtime),
             "block": str() | None as block,
             "bound": bool(is_bound),
         } if address is not None:
-            return OwnerRow(address, runtime, block, is_bound)
+            return kinds.OwnerRow(address, runtime, block, is_bound)
         case _:
             return None
 
 
-def _read_path(about: str, fields: _Fields) -> PathRow | None:
+def _read_path(about: str, fields: _Fields) -> kinds.PathRow | None:
     stands, _, node = about.rpartition("/")
-    resource = full(stands, fields.get("about"))
+    resource = kinds.full(stands, fields.get("about"))
     holder = _holder(node, fields.get("boot"))
-    return PathRow(resource, holder) if resource and holder is not None else None
+    return kinds.PathRow(resource, holder) if resource and holder is not None else None
 
 
-def _read_name(about: str, fields: _Fields) -> NameRow | None:
+def _read_name(about: str, fields: _Fields) -> kinds.NameRow | None:
     match fields:
         case {
             "issuer": str(issuer),
@@ -295,7 +282,7 @@ def _read_name(about: str, fields: _Fields) -> NameRow | None:
             "left": float() | int() | None as left,
             "released": bool(is_released),
         } if not isinstance(left, bool):
-            return NameRow(NameKept(about, Owner(issuer, user), _time(left), is_released))
+            return kinds.NameRow(NameKept(about, Owner(issuer, user), _time(left), is_released))
         case _:
             return None
 
@@ -304,12 +291,12 @@ def _time(finite: float | None) -> float:
     return math.inf if finite is None else float(finite)
 
 
-_READERS: Final[Mapping[str, Callable[[str, _Fields], GroupRow | None]]] = {
-    Kind.NODE: _read_node,
-    Kind.SESSION: _read_session,
-    Kind.OWNER: _read_owner,
-    Kind.PATH: _read_path,
-    Kind.NAME: _read_name,
+_READERS: Final[Mapping[str, Callable[[str, _Fields], kinds.GroupRow | None]]] = {
+    kinds.Kind.NODE: _read_node,
+    kinds.Kind.SESSION: _read_session,
+    kinds.Kind.OWNER: _read_owner,
+    kinds.Kind.PATH: _read_path,
+    kinds.Kind.NAME: _read_name,
 }
 
 
@@ -320,11 +307,11 @@ def _digest(text: str) -> bytes:
     return digest
 
 
-def _holder(node: Json, boot: Json) -> Holder | None:
+def _holder(node: Json, boot: Json) -> kinds.Holder | None:
     number = _number(boot)
-    if not isinstance(node, str) or not is_node_id(node) or number is None:
+    if not isinstance(node, str) or not kinds.is_node_id(node) or number is None:
         return None
-    return Holder(node, number)
+    return kinds.Holder(node, number)
 
 
 def _number(value: Json) -> int | None:

@@ -12,16 +12,9 @@ from typing import Final, Protocol, final
 
 import attrs
 
-from fsm.judge import replay
+from fsm.judge import process, replay
 from fsm.judge.claims.fold import Finding
 from fsm.judge.crossings import Skew, skews
-from fsm.judge.process import (
-    DisorderError,
-    LateHomeError,
-    ProcessJudge,
-    ProcessJudgement,
-    judge_across,
-)
 from fsm.judge.replay import order_of
 from fsm.judge.trace_files import Manifest, Missing, Part, Reading, Took, Trail, not_there, unsent
 from fsm.judge.trace_line import TraceLine, Verdict
@@ -85,7 +78,7 @@ class FolderJudgement:
     """
 
     reading: Reading
-    processes: Sequence[ProcessJudgement]
+    processes: Sequence[process.ProcessJudgement]
 
 
 def judge_folders(folders: Iterable[Sequence[Part]]) -> list[FolderJudgement]:
@@ -125,7 +118,7 @@ def judge_folder(parts: Iterable[Part]) -> FolderJudgement:
     reading = Reading(parts)
     try:
         processes = _judged(reading.records, is_sorted=False)
-    except DisorderError:
+    except process.DisorderError:
         processes = _judged(reading.sorted, is_sorted=True)
     return FolderJudgement(reading, processes)
 
@@ -151,7 +144,7 @@ def shared(writers: Sequence[Iterable[tuple[str, str]]]) -> list[set[int]]:
 
 def _judged(
     records: Callable[[], Iterable[TraceLine]], *, is_sorted: bool
-) -> list[ProcessJudgement]:
+) -> list[process.ProcessJudgement]:
     """Judge records process by process, again if one says late that it is a runtime.
 
     Raises:
@@ -163,7 +156,7 @@ def _judged(
         try:
             for record in records():
                 judge.take(record)
-        except LateHomeError as late:
+        except process.LateHomeError as late:
             homes[late.process] = late.home
         else:
             return judge.end()
@@ -188,7 +181,7 @@ class RunJudge:
         """
         self._homes = homes
         self._is_sorted = is_sorted
-        self._judges: dict[tuple[str, str], ProcessJudge] = {}
+        self._judges: dict[tuple[str, str], process.ProcessJudge] = {}
 
     def take(self, record: TraceLine) -> None:
         """Take a record.
@@ -199,18 +192,18 @@ class RunJudge:
         at = record.run, record.node
         judge = self._judges.get(at)
         if judge is None:
-            judge = self._judges[at] = ProcessJudge(
+            judge = self._judges[at] = process.ProcessJudge(
                 *at, self._homes.get(at), is_sorted=self._is_sorted
             )
         judge.take(record)
 
-    def end(self) -> list[ProcessJudgement]:
+    def end(self) -> list[process.ProcessJudgement]:
         """Judge each process by itself, in the order of their names; there are no more records."""
         return [judge.end() for _, judge in sorted(self._judges.items())]
 
 
 def combined(
-    processes: Sequence[ProcessJudgement],
+    processes: Sequence[process.ProcessJudgement],
     quarantined: int = 0,
     untraced: Collection[str] = (),
     manifest: Manifest | None = None,
@@ -228,7 +221,7 @@ def combined(
     machines = replay.judgement_of(nodes, entities, quarantined)
     lost = unsent([trail_of(one) for one in processes])
     evidence = (item for one in processes for item in one.evidence)
-    across = judge_across(evidence, processes_whole(processes) - set(lost))
+    across = process.judge_across(evidence, processes_whole(processes) - set(lost))
     findings = in_order([*(found for one in processes for found in one.findings), *across])
     lacking = [gap for one in processes for gap in (*one.missing, *one.unanswered)]
     lacking += lost.values()
@@ -241,7 +234,7 @@ def combined(
     return RunJudgement(verdict, machines, findings, tuple(lacking), clocks)
 
 
-def trail_of(one: ProcessJudgement) -> Trail:
+def trail_of(one: process.ProcessJudgement) -> Trail:
     """Return what a process leaves for others to be compared with."""
     node = one.node
     return Trail(node.run, node.node, one.took.itself, one.is_whole, one.crossings)

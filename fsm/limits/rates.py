@@ -17,14 +17,8 @@ from typing import Final, Generic, TypeVar, final
 
 import attrs
 
+from specs.limits import protocol
 from specs.limits.bus import CONTENTION, SUBMIT_BURST, SUBMIT_RATE
-from specs.limits.protocol import (
-    ERROR_WINDOW,
-    PEER_OFFENCES,
-    QUARANTINE,
-    SANDBOX_RESTARTS,
-    SANDBOX_SECONDS,
-)
 
 
 @final
@@ -259,17 +253,17 @@ class CrashCount:
 
     def crashed(self, now: float) -> bool:
         """Count a crash; return whether there are too many now. The count then begins anew."""
-        while self._crashes and self._crashes[0] <= now - SANDBOX_SECONDS:
+        while self._crashes and self._crashes[0] <= now - protocol.SANDBOX_SECONDS:
             self._crashes.popleft()
         self._crashes.append(now)
-        if len(self._crashes) <= SANDBOX_RESTARTS:
+        if len(self._crashes) <= protocol.SANDBOX_RESTARTS:
             return False
         self._crashes.clear()
         return True
 
     def is_calm(self, now: float) -> bool:
         """Return whether all counted crashes are older than the window."""
-        return not self._crashes or self._crashes[-1] <= now - SANDBOX_SECONDS
+        return not self._crashes or self._crashes[-1] <= now - protocol.SANDBOX_SECONDS
 
 
 @final
@@ -296,7 +290,7 @@ class ErrorWindow:
         if self._borne == math.inf:
             return True
         times = self._times
-        while times and times[0] <= now - ERROR_WINDOW:
+        while times and times[0] <= now - protocol.ERROR_WINDOW:
             times.popleft()
         times.extend([now] * count)
         while len(times) > self._borne + 1:
@@ -325,13 +319,13 @@ class QuarantineCore:
             now: Seconds on the host's clock.
         """
         count, since = self._offences.get(node, (0, now))
-        if since + QUARANTINE <= now:
+        if since + protocol.QUARANTINE <= now:
             count, since = 0, now
-        if count + 1 < PEER_OFFENCES:
+        if count + 1 < protocol.PEER_OFFENCES:
             self._offences[node] = count + 1, since
             return False
         self._offences.pop(node, None)
-        self._until[node] = now + QUARANTINE
+        self._until[node] = now + protocol.QUARANTINE
         return True
 
     def holds(self, node: str, now: float) -> bool:

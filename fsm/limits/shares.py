@@ -16,13 +16,7 @@ from typing_extensions import override
 from fsm.effects import Refused
 from specs.addresses.address import domain_of
 from specs.jsonvalue import Json
-from specs.limits.foreign_code import (
-    SANDBOXES,
-    SANDBOXES_CPU,
-    SANDBOXES_CPU_LEAST,
-    SANDBOXES_MEMORY,
-    SANDBOXES_SPAN,
-)
+from specs.limits import foreign_code
 from specs.limits.protocol import SANDBOX_CPU, SANDBOX_MEMORY
 from specs.message import Message
 from specs.reply_code import Code
@@ -492,14 +486,14 @@ class SandboxTotals:
     """
 
     memory: int = attrs.field(
-        default=SANDBOXES_MEMORY,
+        default=foreign_code.SANDBOXES_MEMORY,
         validator=[attrs.validators.instance_of(int), attrs.validators.ge(SANDBOX_MEMORY)],
     )
     cpu: float = attrs.field(
-        default=SANDBOXES_CPU,
+        default=foreign_code.SANDBOXES_CPU,
         validator=[
             attrs.validators.instance_of((int, float)),
-            attrs.validators.ge(SANDBOXES_CPU_LEAST),
+            attrs.validators.ge(foreign_code.SANDBOXES_CPU_LEAST),
         ],
     )
 
@@ -535,8 +529,8 @@ class SandboxAdmission:
 
     def _refusal(self) -> str | None:
         count, totals = self._running + 1, self._totals
-        if count > SANDBOXES:
-            return f"{SANDBOXES} sandbox processes run already"
+        if count > foreign_code.SANDBOXES:
+            return f"{foreign_code.SANDBOXES} sandbox processes run already"
         if self._is_grouped:
             return None
         if count * SANDBOX_MEMORY > totals.memory:
@@ -545,7 +539,7 @@ class SandboxAdmission:
                 f"{self._running} of {SANDBOX_MEMORY // MIB} MiB each run already; "
                 "raise --sandbox-memory (RuntimeConfig.sandboxes)"
             )
-        if count * SANDBOX_CPU > totals.cpu * SANDBOXES_SPAN:
+        if count * SANDBOX_CPU > totals.cpu * foreign_code.SANDBOXES_SPAN:
             return (
                 f"all sandboxes together may use {totals.cpu:g} processors of a day, and "
                 f"{self._running} of {SANDBOX_CPU} s each run already; "

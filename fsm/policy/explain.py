@@ -11,22 +11,8 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
+from fsm.policy import model
 from fsm.policy.attributes import ATTRIBUTES, Request, Value, subjects
-from fsm.policy.model import (
-    ALWAYS,
-    AllOf,
-    AnyOf,
-    Book,
-    Condition,
-    Leaf,
-    Not,
-    Policy,
-    PolicySet,
-    Rule,
-    Scope,
-    check_of,
-    in_order,
-)
 from fsm.policy.operators import exact_values
 from fsm.policy.pdp import (
     Judge,
@@ -97,7 +83,7 @@ class Explanation:
     missing: dict[str, str]
 
 
-def explain(book: Book, request: Request) -> Explanation:
+def explain(book: model.Book, request: Request) -> Explanation:
     """Judge a message and explain each step; by the same functions as a node judges.
 
     Of a message that names several resources, the deciding one is explained.
@@ -112,12 +98,14 @@ def explain(book: Book, request: Request) -> Explanation:
     if len(alone) > 1:
         request = next(one for one in alone if pdp.decide(one).result is verdict.result)
     findings: list[Finding] = []
-    for one in in_order(book.sets):
+    for one in model.in_order(book.sets):
         findings.append(_finding(request, judge_of_set(one), one.scope))
-        for policy in in_order(one.policies):
+        for policy in model.in_order(one.policies):
             judge = judge_of_policy(policy, one)
             findings.append(_finding(request, judge, one.scope, policy.scope))
-            findings += [_of_rule(request, rule, policy, one) for rule in in_order(policy.rules)]
+            findings += [
+                _of_rule(request, rule, policy, one) for rule in model.in_order(policy.rules)
+            ]
     happens = effective(verdict, book.default)
     return Explanation(verdict, happens, tuple(findings), missing(request))
 
@@ -141,13 +129,15 @@ def missing(request: Request) -> dict[str, str]:
     }
 
 
-def _of_rule(request: Request, rule: Rule, policy: Policy, of: PolicySet) -> Finding:
+def _of_rule(
+    request: Request, rule: model.Rule, policy: model.Policy, of: model.PolicySet
+) -> Finding:
     judge = judge_of_rule(rule, policy, of)
     finding = _finding(request, judge, of.scope, policy.scope, rule.scope)
     return attrs.evolve(finding, condition=_seen_if_any(rule.condition, request))
 
 
-def _finding(request: Request, judge: Judge, *scopes: Scope) -> Finding:
+def _finding(request: Request, judge: Judge, *scopes: model.Scope) -> Finding:
     scope = scopes[-1]
     is_addressed = scope.direction is Direction.BOTH or (
         (scope.direction is Direction.OUT) is request.is_outgoing
@@ -156,26 +146,26 @@ def _finding(request: Request, judge: Judge, *scopes: Scope) -> Finding:
     return Finding(path_of(*scopes), judge(request).result, is_addressed, target)
 
 
-def _seen_if_any(condition: Condition, request: Request) -> Seen | None:
-    return None if condition == ALWAYS else _seen(condition, request)
+def _seen_if_any(condition: model.Condition, request: Request) -> Seen | None:
+    return None if condition == model.ALWAYS else _seen(condition, request)
 
 
-_JOINED: Final = {AllOf: "allOf", AnyOf: "anyOf"}
-_Parts: TypeAlias = Sequence[Condition]
+_JOINED: Final = {model.AllOf: "allOf", model.AnyOf: "anyOf"}
+_Parts: TypeAlias = Sequence[model.Condition]
 
 
-def _seen(condition: Condition, request: Request) -> Seen:
-    check = check_of(condition)
+def _seen(condition: model.Condition, request: Request) -> Seen:
+    check = model.check_of(condition)
     outcome = True if check is None else check(request)
     match condition:
-        case Leaf(attribute, operator, parameters):
+        case model.Leaf(attribute, operator, parameters):
             is_one = len(parameters) == 1 and operator is not Operator.IN
             shown = repr(parameters[0] if is_one else list(parameters))
             text = f"{attribute.name} {operator} {shown}"
             return Seen(text, outcome, request.known.get(attribute.name))
-        case Not(of):
+        case model.Not(of):
             return Seen("not", outcome, parts=_all_seen((of,), request))
-        case AllOf(parts) | AnyOf(parts):
+        case model.AllOf(parts) | model.AnyOf(parts):
             return Seen(_JOINED[type(condition)], outcome, parts=_all_seen(parts, request))
 
 
@@ -212,7 +202,7 @@ class Remark:
     what: str
 
 
-def review(one: PolicySet) -> list[Remark]:
+def review(one: model.PolicySet) -> list[Remark]:
     """Look for what its author cannot have meant."""
     remarks = list(_duties(one.scope, path_of(one.scope), tuple(Result)))
     if not one.policies:
@@ -222,14 +212,14 @@ def review(one: PolicySet) -> list[Remark]:
     return remarks
 
 
-def _of_policy(policy: Policy, of: PolicySet) -> Iterator[Remark]:
+def _of_policy(policy: model.Policy, of: model.PolicySet) -> Iterator[Remark]:
     path = path_of(of.scope, policy.scope)
     yield from _duties(policy.scope, path, tuple(Result))
     if not policy.rules:
         yield Remark(path, "has no rules, so nothing of it ever applies")
     above = _asked(of.scope.target) + _asked(policy.scope.target)
     scopes = (of.scope.direction, policy.scope.direction)
-    rules = in_order(policy.rules)
+    rules = model.in_order(policy.rules)
     for place, rule in enumerate(rules):
         path = path_of(of.scope, policy.scope, rule.scope)
         yield from _duties(rule.scope, path, (rule.effect,))
@@ -242,7 +232,7 @@ def _of_policy(policy: Policy, of: PolicySet) -> Iterator[Remark]:
             yield Remark(path, f"never decides: {by.scope.id} applies to all of it and prevails")
 
 
-def _duties(scope: Scope, path: str, effects: Sequence[Result]) -> Iterator[Remark]:
+def _duties(scope: model.Scope, path: str, effects: Sequence[Result]) -> Iterator[Remark]:
     for effect, tasks in scope.duties.items():
         if effect not in effects:
             yield Remark(path, f"has tasks for {effect}, which it never says; remove them")
@@ -255,7 +245,9 @@ def _duties(scope: Scope, path: str, effects: Sequence[Result]) -> Iterator[Rema
 # ---- rules that cannot apply
 
 
-def _never(rule: Rule, above: tuple[Condition, ...], scopes: Sequence[Direction]) -> str:
+def _never(
+    rule: model.Rule, above: tuple[model.Condition, ...], scopes: Sequence[Direction]
+) -> str:
     """Return why no message can be meant; empty: one can."""
     directions = {one for one in (*scopes, rule.scope.direction) if one is not Direction.BOTH}
     if len(directions) > 1:
@@ -263,7 +255,7 @@ def _never(rule: Rule, above: tuple[Condition, ...], scopes: Sequence[Direction]
     asked = above + _asked(rule.scope.target) + _asked(rule.condition)
     wanted: dict[str, frozenset[Value]] = {}
     for one in asked:
-        if isinstance(one, Leaf) and one.operator in _EXACT:
+        if isinstance(one, model.Leaf) and one.operator in _EXACT:
             name, values = one.attribute.name, _values(one)
             wanted[name] = wanted.get(name, values) & values
             if not wanted[name]:
@@ -271,14 +263,14 @@ def _never(rule: Rule, above: tuple[Condition, ...], scopes: Sequence[Direction]
     return ""
 
 
-def _values(leaf: Leaf) -> frozenset[Value]:
+def _values(leaf: model.Leaf) -> frozenset[Value]:
     return exact_values(leaf.attribute, leaf.parameters)
 
 
 # ---- rules that others forestall
 
 
-def _covering(rules: Sequence[Rule], place: int, combining: Algorithm) -> Rule | None:
+def _covering(rules: Sequence[model.Rule], place: int, combining: Algorithm) -> model.Rule | None:
     """Return the rule that decides whenever the one at a place could."""
     rule, stronger = rules[place], _STRONGER.get(combining)
     others = list(rules[:place])
@@ -288,7 +280,7 @@ def _covering(rules: Sequence[Rule], place: int, combining: Algorithm) -> Rule |
     return next((one for one in others if _covers(one, rule)), None)
 
 
-def _covers(other: Rule, rule: Rule) -> bool:
+def _covers(other: model.Rule, rule: model.Rule) -> bool:
     if other.scope.direction not in {Direction.BOTH, rule.scope.direction}:
         return False
     theirs = _asked(other.scope.target) + _asked(other.condition)
@@ -296,10 +288,10 @@ def _covers(other: Rule, rule: Rule) -> bool:
     return all(any(_implies(mine, one) for mine in ours) for one in theirs)
 
 
-def _implies(ours: Condition, theirs: Condition) -> bool:
+def _implies(ours: model.Condition, theirs: model.Condition) -> bool:
     if ours == theirs:
         return True
-    if not isinstance(ours, Leaf) or not isinstance(theirs, Leaf):
+    if not isinstance(ours, model.Leaf) or not isinstance(theirs, model.Leaf):
         return False
     same = ours.attribute == theirs.attribute
     if same and ours.operator in _EXACT and theirs.operator in _EXACT:
@@ -309,10 +301,10 @@ def _implies(ours: Condition, theirs: Condition) -> bool:
     return False
 
 
-def _asked(condition: Condition) -> tuple[Condition, ...]:
+def _asked(condition: model.Condition) -> tuple[model.Condition, ...]:
     """Return the conditions that must all hold."""
-    if condition == ALWAYS:
+    if condition == model.ALWAYS:
         return ()
-    if isinstance(condition, AllOf):
+    if isinstance(condition, model.AllOf):
         return tuple(one for part in condition.parts for one in _asked(part))
     return (condition,)

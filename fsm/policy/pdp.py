@@ -14,19 +14,8 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
+from fsm.policy import model
 from fsm.policy.attributes import RESOURCE, Request, subjects
-from fsm.policy.model import (
-    Book,
-    Check,
-    Policy,
-    PolicySet,
-    Rule,
-    Scope,
-    Task,
-    check_of,
-    in_order,
-    leaves,
-)
 from fsm.policy.terms import Algorithm, Direction, Result
 
 
@@ -44,7 +33,7 @@ class Verdict:
     result: Result
     path: str = ""
     why: str = ""
-    tasks: tuple[Task, ...] = ()
+    tasks: tuple[model.Task, ...] = ()
 
 
 Judge: TypeAlias = Callable[[Request], Verdict]
@@ -65,9 +54,11 @@ class Pdp:
         is_stamping: Whether anything in it stamps messages (POL-13).
     """
 
-    def __init__(self, book: Book) -> None:
+    def __init__(self, book: model.Book) -> None:
         self.book = book
-        self._judge = _combined(book.combining, [judge_of_set(one) for one in in_order(book.sets)])
+        self._judge = _combined(
+            book.combining, [judge_of_set(one) for one in model.in_order(book.sets)]
+        )
         self._is_per_resource = any(_asks_resource(one) for one in book.sets)
         self.is_silent = not book.sets
         self.is_stamping = any(map(_is_stamping, book.sets))
@@ -117,18 +108,20 @@ def _of_all(verdicts: Sequence[Verdict], default: Result) -> Verdict:
     return SILENT
 
 
-def _asks_resource(one: PolicySet) -> bool:
+def _asks_resource(one: model.PolicySet) -> bool:
     conditions = [scope.target for scope in _scopes(one)]
     conditions += [rule.condition for policy in one.policies for rule in policy.rules]
-    return any(leaf.attribute.name in RESOURCE for each in conditions for leaf in leaves(each))
+    return any(
+        leaf.attribute.name in RESOURCE for each in conditions for leaf in model.leaves(each)
+    )
 
 
-def _is_stamping(one: PolicySet) -> bool:
+def _is_stamping(one: model.PolicySet) -> bool:
     tasks = (task for scope in _scopes(one) for some in scope.duties.values() for task in some)
     return any(task.do == _STAMP for task in tasks)
 
 
-def _scopes(one: PolicySet) -> list[Scope]:
+def _scopes(one: model.PolicySet) -> list[model.Scope]:
     rules = [rule.scope for policy in one.policies for rule in policy.rules]
     return [one.scope, *(policy.scope for policy in one.policies), *rules]
 
@@ -136,30 +129,30 @@ def _scopes(one: PolicySet) -> list[Scope]:
 # ---- elements
 
 
-def path_of(*scopes: Scope) -> str:
+def path_of(*scopes: model.Scope) -> str:
     """Return how an element is called from outside."""
     return "/".join(scope.id for scope in scopes)
 
 
-def judge_of_set(one: PolicySet) -> Judge:
+def judge_of_set(one: model.PolicySet) -> Judge:
     """Return what judges by a set."""
-    inner = [judge_of_policy(policy, one) for policy in in_order(one.policies)]
+    inner = [judge_of_policy(policy, one) for policy in model.in_order(one.policies)]
     return _scoped(one.scope, path_of(one.scope), _combined(one.combining, inner))
 
 
-def judge_of_policy(policy: Policy, of: PolicySet) -> Judge:
+def judge_of_policy(policy: model.Policy, of: model.PolicySet) -> Judge:
     """Return the judge that evaluates a policy.
 
     Args:
         policy: The policy.
         of: The set that it belongs to.
     """
-    inner = [judge_of_rule(rule, policy, of) for rule in in_order(policy.rules)]
+    inner = [judge_of_rule(rule, policy, of) for rule in model.in_order(policy.rules)]
     path = path_of(of.scope, policy.scope)
     return _scoped(policy.scope, path, _combined(policy.combining, inner))
 
 
-def judge_of_rule(rule: Rule, policy: Policy, of: PolicySet) -> Judge:
+def judge_of_rule(rule: model.Rule, policy: model.Policy, of: model.PolicySet) -> Judge:
     """Return the judge that evaluates a rule.
 
     Args:
@@ -169,14 +162,14 @@ def judge_of_rule(rule: Rule, policy: Policy, of: PolicySet) -> Judge:
     """
     path = path_of(of.scope, policy.scope, rule.scope)
     says = Verdict(rule.effect, path, rule.reason, rule.scope.duties.get(rule.effect, ()))
-    check = check_of(rule.condition)
+    check = model.check_of(rule.condition)
     plain = attrs.evolve(rule.scope, duties={})
     if check is None:
         return _scoped(plain, path, lambda _: says)
     return _scoped(plain, path, _if(check, says, _unsure(path, "condition")))
 
 
-def _if(check: Check, says: Verdict, unsure: Verdict) -> Judge:
+def _if(check: model.Check, says: Verdict, unsure: Verdict) -> Judge:
     def judge(request: Request) -> Verdict:
         outcome = check(request)
         if outcome is None:
@@ -191,10 +184,10 @@ def _unsure(path: str, part: str) -> Verdict:
     return Verdict(Result.INDETERMINATE, path, why)
 
 
-def _scoped(scope: Scope, path: str, inner: Judge) -> Judge:
+def _scoped(scope: model.Scope, path: str, inner: Judge) -> Judge:
     """Return a judge that looks at direction and target first, and adds its own tasks."""
     judge = _dutiful(scope, inner) if scope.duties else inner
-    target = check_of(scope.target)
+    target = model.check_of(scope.target)
     if target is not None:
         judge = _aimed(target, _unsure(path, "target"), judge)
     if scope.direction is not Direction.BOTH:
@@ -202,7 +195,7 @@ def _scoped(scope: Scope, path: str, inner: Judge) -> Judge:
     return judge
 
 
-def _dutiful(scope: Scope, inner: Judge) -> Judge:
+def _dutiful(scope: model.Scope, inner: Judge) -> Judge:
     duties = scope.duties
 
     def judge(request: Request) -> Verdict:
@@ -213,7 +206,7 @@ def _dutiful(scope: Scope, inner: Judge) -> Judge:
     return judge
 
 
-def _aimed(target: Check, unsure: Verdict, inner: Judge) -> Judge:
+def _aimed(target: model.Check, unsure: Verdict, inner: Judge) -> Judge:
     def judge(request: Request) -> Verdict:
         outcome = target(request)
         if outcome is None:

@@ -9,31 +9,12 @@ In a condition, a table is "and", a list is "or", nothing is "always" (POL-09).
 import re
 from typing import Final
 
+from fsm.policy import model
 from fsm.policy.attributes import ALIASES, ATTRIBUTES, Attribute
-from fsm.policy.model import (
-    ALWAYS,
-    AllOf,
-    AnyOf,
-    Condition,
-    Duties,
-    Leaf,
-    Not,
-    Policy,
-    PolicySet,
-    Rule,
-    Scope,
-    Task,
-    leaves,
-)
 from fsm.policy.operators import ParameterError, make_test
 from fsm.policy.page import Place
 from fsm.policy.terms import ALGORITHMS, EFFECTS, Algorithm, Direction, Moment, Operator, Result
-from specs.limits.node import (
-    MAX_POLICY_CONDITIONS,
-    MAX_POLICY_DEPTH,
-    MAX_POLICY_RULES,
-    MAX_POLICY_TASKS,
-)
+from specs.limits import node
 from specs.limits.protocol import MAX_LIST
 
 _LOGIC: Final = ("not", "anyOf", "allOf")
@@ -51,57 +32,59 @@ _NAMES: Final = (*(name.partition(".")[0] for name in ATTRIBUTES), *ALIASES, *_L
 _OPERATORS: Final = (*(str(one) for one in Operator), *_LOGIC)
 
 
-def read_condition(at: Place) -> Condition:
+def read_condition(at: Place) -> model.Condition:
     """Read a target or a condition; what is absent or empty always holds.
 
     Raises:
         BadPolicyError: It is none.
     """
     if at.value is None or at.value in ({}, []):
-        return ALWAYS
-    return _condition(at, None, MAX_POLICY_DEPTH)
+        return model.ALWAYS
+    return _condition(at, None, node.MAX_POLICY_DEPTH)
 
 
-def _condition(at: Place, of: Attribute | None, depth: int) -> Condition:
+def _condition(at: Place, of: Attribute | None, depth: int) -> model.Condition:
     """Read a condition, or what is asked of one attribute."""
     if depth == 0:
-        raise at.bad(f"is nested more than {MAX_POLICY_DEPTH} deep; make it several rules")
+        raise at.bad(f"is nested more than {node.MAX_POLICY_DEPTH} deep; make it several rules")
     if isinstance(at.value, list):
-        return _joined([_condition(one, of, depth - 1) for one in _some(at)], AnyOf)
+        return _joined([_condition(one, of, depth - 1) for one in _some(at)], model.AnyOf)
     if not isinstance(at.value, dict):
         what = "a table of attributes" if of is None else 'a table such as { equals = "..." }'
         raise at.bad(f"must be {what}, or a list of them")
     if not at.value:
         raise at.bad("says nothing; remove it or say what it must be")
     known = _NAMES if of is None else _OPERATORS
-    return _joined([_entry(one, of, depth) for one in at.keys(known)], AllOf)
+    return _joined([_entry(one, of, depth) for one in at.keys(known)], model.AllOf)
 
 
-def _entry(at: Place, of: Attribute | None, depth: int) -> Condition:
+def _entry(at: Place, of: Attribute | None, depth: int) -> model.Condition:
     """Read one key of a table: a word of logic, an attribute, or an operator."""
     name = at.path.rpartition(".")[2]
     match name:
         case "not":
-            return Not(_condition(at, of, depth - 1))
+            return model.Not(_condition(at, of, depth - 1))
         case "anyOf":
-            return _joined([_condition(one, of, depth - 1) for one in _some(at)], AnyOf)
+            return _joined([_condition(one, of, depth - 1) for one in _some(at)], model.AnyOf)
         case "allOf":
-            return _joined([_condition(one, of, depth - 1) for one in _some(at)], AllOf)
+            return _joined([_condition(one, of, depth - 1) for one in _some(at)], model.AllOf)
         case _ if of is None and name in _GROUPS:
-            return _joined([_member(one, name, depth) for one in at.keys(_GROUPS[name])], AllOf)
+            return _joined(
+                [_member(one, name, depth) for one in at.keys(_GROUPS[name])], model.AllOf
+            )
         case _ if of is None:
             return _condition(at, ATTRIBUTES[ALIASES.get(name, name)], depth - 1)
         case _:
             return _leaf(at, of, Operator(name))
 
 
-def _member(at: Place, group: str, depth: int) -> Condition:
+def _member(at: Place, group: str, depth: int) -> model.Condition:
     """Read what is asked of one attribute of a group."""
     name = at.path.rpartition(".")[2]
     return _condition(at, ATTRIBUTES[f"{group}.{name}"], depth - 1)
 
 
-def _leaf(at: Place, of: Attribute, operator: Operator) -> Leaf:
+def _leaf(at: Place, of: Attribute, operator: Operator) -> model.Leaf:
     if isinstance(at.value, list):
         parameters = tuple(one.value for one in _some(at))
     elif operator is Operator.IN:
@@ -109,7 +92,7 @@ def _leaf(at: Place, of: Attribute, operator: Operator) -> Leaf:
     else:
         parameters = (at.value,)
     try:
-        return Leaf(of, operator, parameters, make_test(of, operator, parameters))
+        return model.Leaf(of, operator, parameters, make_test(of, operator, parameters))
     except ParameterError as exc:
         raise at.bad(str(exc)) from exc
 
@@ -121,7 +104,9 @@ def _some(at: Place) -> list[Place]:
     return items
 
 
-def _joined(parts: list[Condition], how: type[AllOf] | type[AnyOf]) -> Condition:
+def _joined(
+    parts: list[model.Condition], how: type[model.AllOf] | type[model.AnyOf]
+) -> model.Condition:
     return parts[0] if len(parts) == 1 else how(tuple(parts))
 
 
@@ -142,7 +127,7 @@ _CHANGES: Final = {"stamp": "stamped", "durable": "kept"}
 """Tasks that change the message, and what it is then."""
 
 
-def read_set(document: object, source: str) -> PolicySet:
+def read_set(document: object, source: str) -> model.PolicySet:
     """Read a policy set.
 
     Args:
@@ -154,8 +139,8 @@ def read_set(document: object, source: str) -> PolicySet:
     """
     at = Place(source, "", document)
     _known(at, SET_KEYS)
-    policies = tuple(_policy(one) for one in at.key("policies").items(MAX_POLICY_RULES))
-    made = PolicySet(
+    policies = tuple(_policy(one) for one in at.key("policies").items(node.MAX_POLICY_RULES))
+    made = model.PolicySet(
         scope=_scope(at),
         policies=policies,
         combining=_algorithm(at.key("policyCombiningAlgorithm")),
@@ -169,30 +154,30 @@ def read_set(document: object, source: str) -> PolicySet:
     return made
 
 
-def _policy(at: Place) -> Policy:
+def _policy(at: Place) -> model.Policy:
     _known(at, POLICY_KEYS)
-    rules = tuple(_rule(one) for one in at.key("rules").items(MAX_POLICY_RULES))
+    rules = tuple(_rule(one) for one in at.key("rules").items(node.MAX_POLICY_RULES))
     _distinct(at.key("rules"), [one.scope.id for one in rules])
     combining = _algorithm(at.key("ruleCombiningAlgorithm"))
-    return Policy(scope=_scope(at), rules=rules, combining=combining)
+    return model.Policy(scope=_scope(at), rules=rules, combining=combining)
 
 
-def _rule(at: Place) -> Rule:
+def _rule(at: Place) -> model.Rule:
     _known(at, RULE_KEYS)
     effect = at.key("effect").word(EFFECTS, None)
     if effect is None:
         raise at.bad('has no effect; write effect = "permit" or "deny"')
     condition = read_condition(at.key("condition"))
     reason = at.key("reason").text()
-    return Rule(scope=_scope(at), effect=effect, condition=condition, reason=reason)
+    return model.Rule(scope=_scope(at), effect=effect, condition=condition, reason=reason)
 
 
-def _scope(at: Place) -> Scope:
+def _scope(at: Place) -> model.Scope:
     name = at.key("id").label()
     if not re.fullmatch(ID, name):
         raise at.key("id").bad("must be 1 to 64 letters, digits, dots, dashes or underscores")
     at.key("description").text()
-    return Scope(
+    return model.Scope(
         id=name,
         target=read_condition(at.key("target")),
         direction=at.key("direction").word(_DIRECTIONS, Direction.BOTH),
@@ -201,20 +186,20 @@ def _scope(at: Place) -> Scope:
     )
 
 
-def _duties(at: Place) -> Duties:
-    duties: Duties = {}
+def _duties(at: Place) -> model.Duties:
+    duties: model.Duties = {}
     for key in ("obligations", "advice"):
         table = at.key(key)
         if table.value is None:
             continue
         for one in table.keys(tuple(EFFECTS)):
             effect = EFFECTS[one.path.rpartition(".")[2]]
-            tasks = tuple(_task(task, effect, key) for task in one.items(MAX_POLICY_TASKS))
+            tasks = tuple(_task(task, effect, key) for task in one.items(node.MAX_POLICY_TASKS))
             duties[effect] = duties.get(effect, ()) + tasks
     return duties
 
 
-def _task(at: Place, effect: Result, key: str) -> Task:
+def _task(at: Place, effect: Result, key: str) -> model.Task:
     _known(at, TASK_KEYS)
     do = at.key("do").text()
     if not do:
@@ -231,7 +216,7 @@ def _task(at: Place, effect: Result, key: str) -> Task:
     name, text = at.key("name").text(), at.key("text").text()
     if do == "count" and not re.fullmatch(ID, name):
         raise at.bad("a counter needs a name of letters, digits, dots, dashes or underscores")
-    return Task(do, when, name, text, is_advice=key == "advice")
+    return model.Task(do, when, name, text, is_advice=key == "advice")
 
 
 def _algorithm(at: Place) -> Algorithm:
@@ -249,13 +234,13 @@ def _distinct(at: Place, names: list[str]) -> None:
         raise at.bad(f"two are called {twice!r}; give each an id of its own")
 
 
-def _bounded(at: Place, made: PolicySet) -> None:
+def _bounded(at: Place, made: model.PolicySet) -> None:
     rules = [rule for policy in made.policies for rule in policy.rules]
-    if len(rules) > MAX_POLICY_RULES:
-        raise at.bad(f"has {len(rules)} rules; more than {MAX_POLICY_RULES} are too many")
+    if len(rules) > node.MAX_POLICY_RULES:
+        raise at.bad(f"has {len(rules)} rules; more than {node.MAX_POLICY_RULES} are too many")
     scopes = (made.scope, *(one.scope for one in made.policies), *(one.scope for one in rules))
     conditions = (*(one.target for one in scopes), *(one.condition for one in rules))
-    number = sum(1 for one in conditions for _ in leaves(one))
-    if number > MAX_POLICY_CONDITIONS:
-        most = MAX_POLICY_CONDITIONS
+    number = sum(1 for one in conditions for _ in model.leaves(one))
+    if number > node.MAX_POLICY_CONDITIONS:
+        most = node.MAX_POLICY_CONDITIONS
         raise at.bad(f"makes {number} comparisons; more than {most} are too many")

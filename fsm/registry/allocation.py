@@ -22,12 +22,7 @@ from fsm.limits.shares import Share, UserShares, own_user
 from fsm.machines.address import ADDRESS, State, Trigger
 from fsm.registry.addresses import AddressMint
 from specs.addresses.address import RUNTIME_SCHEME, is_below, runtime_of, scheme_of
-from specs.limits.node import (
-    ADDRESS_COST,
-    DOMAIN_ADDRESS_BYTES,
-    USER_ADDRESS_BYTES,
-    USER_ADDRESSES,
-)
+from specs.limits import node
 from specs.limits.protocol import MAX_ADDRESSES, MAX_DOMAIN_ADDRESSES, MAX_TOMBSTONES
 from specs.reply_code import Code
 from specs.trace import Op
@@ -130,12 +125,12 @@ def _digest(address: str) -> int:
     return int.from_bytes(hashlib.blake2b(address.encode(), digest_size=_DIGEST).digest())
 
 
-_EACH: Final = Share(USER_ADDRESSES, USER_ADDRESS_BYTES)
-_TOGETHER: Final = Share(MAX_DOMAIN_ADDRESSES, DOMAIN_ADDRESS_BYTES)
+_EACH: Final = Share(node.USER_ADDRESSES, node.USER_ADDRESS_BYTES)
+_TOGETHER: Final = Share(MAX_DOMAIN_ADDRESSES, node.DOMAIN_ADDRESS_BYTES)
 
 
 def _cost(address: str) -> int:
-    return ADDRESS_COST + len(address)
+    return node.ADDRESS_COST + len(address)
 
 
 _TOO_MANY: Final = Refused(Code.TOO_LARGE, f"a session holds at most {MAX_ADDRESSES} addresses")

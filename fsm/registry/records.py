@@ -44,22 +44,7 @@ from specs.addresses.address import (
 )
 from specs.errors import BadMessageError, BadUrlError
 from specs.jsonvalue import Absence, Json, JsonObject, value_at
-from specs.limits.node import (
-    INDEXED_NAMES,
-    MAX_RECORD_BYTES,
-    PUSH_DEVICES,
-    PUSH_LIFE,
-    PUSH_RUNTIMES,
-    RECORD_COST,
-    RECORD_KEY_COST,
-)
-from specs.limits.protocol import (
-    MAX_ID,
-    SEARCH_BYTES,
-    SEARCH_CURSOR_CHARS,
-    SEARCH_PAGE,
-    SEARCH_WAITING,
-)
+from specs.limits import node, protocol
 from specs.reply_code import Code
 
 
@@ -205,8 +190,8 @@ def _written(value: JsonObject | bytes) -> bytes:
 
 
 def _cost(row: "Row") -> int:
-    keys = sum(RECORD_KEY_COST + len(text) for _, text in _keys(row.value))
-    return RECORD_COST + len(row.url) + len(row.text) + keys
+    keys = sum(node.RECORD_KEY_COST + len(text) for _, text in _keys(row.value))
+    return node.RECORD_COST + len(row.url) + len(row.text) + keys
 
 
 @final
@@ -344,7 +329,7 @@ def _keys(record: Mapping[str, Json]) -> Iterator[tuple[By, str]]:
     for by in _LISTS:
         listed = record.get(by.value)
         texts = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
-        yield from ((by, text) for text in dict.fromkeys(map(_normal, texts[:INDEXED_NAMES])))
+        yield from ((by, text) for text in dict.fromkeys(map(_normal, texts[: node.INDEXED_NAMES])))
     user = record.get("user")
     if isinstance(user, str):
         name = last_segment(user)
@@ -429,7 +414,7 @@ class Find:
     """
 
     search: Search
-    limit: int = SEARCH_PAGE
+    limit: int = protocol.SEARCH_PAGE
     after: str | None = None
 
 
@@ -577,9 +562,9 @@ def _wrong_user(value: JsonObject, users: frozenset[str] | None) -> Answered | N
 
 def size_refusal(value: JsonObject) -> Answered | None:
     """Return the refusal of a record that is too large; None: it is not."""
-    if len(json.dumps(value, separators=(",", ":"))) <= MAX_RECORD_BYTES:
+    if len(json.dumps(value, separators=(",", ":"))) <= node.MAX_RECORD_BYTES:
         return None
-    return Answered(Code.TOO_LARGE, f"a record has at most {MAX_RECORD_BYTES} bytes")
+    return Answered(Code.TOO_LARGE, f"a record has at most {node.MAX_RECORD_BYTES} bytes")
 
 
 def wanted_state(status: State, fields: JsonObject) -> State | None:
@@ -676,14 +661,14 @@ class DeviceTable:
         gone: list[str] = []
         if device.user is not None:
             held = sorted(self.reached_by(device.user, 0.0), key=lambda one: one.until)
-            gone += [one.runtime for one in held[: max(0, len(held) + 1 - PUSH_DEVICES)]]
-        if len(self._devices) - len(gone) >= PUSH_RUNTIMES:
+            gone += [one.runtime for one in held[: max(0, len(held) + 1 - node.PUSH_DEVICES)]]
+        if len(self._devices) - len(gone) >= node.PUSH_RUNTIMES:
             gone += [one.runtime for one in self._devices.values() if one.until <= now]
         for runtime in gone:
             self.forget(runtime)
-        if len(self._devices) >= PUSH_RUNTIMES:
+        if len(self._devices) >= node.PUSH_RUNTIMES:
             return None
-        self._note(attrs.evolve(device, until=now + PUSH_LIFE))
+        self._note(attrs.evolve(device, until=now + node.PUSH_LIFE))
         return tuple(gone)
 
     def _note(self, device: Device) -> None:
@@ -776,7 +761,7 @@ class Cursor:
 
     search: str
     is_live: bool
-    below: int = MAX_ID + 1
+    below: int = protocol.MAX_ID + 1
     waiting: tuple[tuple[str, int], ...] = ()
 
     @classmethod
@@ -800,7 +785,7 @@ class Cursor:
         Raises:
             BadMessageError: It is none of this search.
         """
-        if len(text) > SEARCH_CURSOR_CHARS:
+        if len(text) > protocol.SEARCH_CURSOR_CHARS:
             raise BadMessageError(_BAD)
         try:
             parts: Json = json.loads(base64.b64decode(text, altchars=b"-_", validate=True))
@@ -909,11 +894,11 @@ class _Filling:
 
     def __init__(self, limit: int, behind: set[str], tags: _Tags, *, is_shared: bool) -> None:
         self.taken: list[Found] = []
-        self.passed = MAX_ID + 1
+        self.passed = protocol.MAX_ID + 1
         self._limit = limit
         self._entries = max(1, limit // _QUARTER) if is_shared else limit
-        self._bytes = SEARCH_BYTES // _QUARTER if is_shared else SEARCH_BYTES
-        self._room = SEARCH_BYTES
+        self._bytes = protocol.SEARCH_BYTES // _QUARTER if is_shared else protocol.SEARCH_BYTES
+        self._room = protocol.SEARCH_BYTES
         self._used: dict[str, tuple[int, int]] = {}
         self._behind = behind
         self._tags = tags
@@ -952,7 +937,7 @@ class _Filling:
     def _has_room_for(self, runtime: str) -> bool:
         """Return whether the cursor has room for one more session that waits."""
         self._behind.add(self._tags.of(runtime))
-        return len(self._behind) <= SEARCH_WAITING
+        return len(self._behind) <= protocol.SEARCH_WAITING
 
 
 def _tag_of(search: Search) -> str:

@@ -17,39 +17,7 @@ from fsm.engine import Entity, Step
 from fsm.limits.shares import Share, UserShares
 from fsm.limits.timers import Alarms
 from fsm.machines.registration import REGISTRATION, State, Trigger
-from fsm.registry.records import (
-    AWAY,
-    KEPT,
-    NO_SUCH_STATUS,
-    OK,
-    UNKNOWN,
-    Answered,
-    By,
-    Create,
-    Cursor,
-    Effect,
-    Entry,
-    Find,
-    Forget,
-    Found,
-    Input,
-    Keep,
-    Lane,
-    Leave,
-    Read,
-    RecordIndex,
-    Row,
-    Search,
-    StatusChanged,
-    Tick,
-    Touch,
-    create_refusal,
-    page_of,
-    shown,
-    size_refusal,
-    touch_refusal,
-    wanted_state,
-)
+from fsm.registry import records
 from specs.errors import BadMessageError
 from specs.jsonvalue import JsonObject
 from specs.limits.node import (
@@ -79,7 +47,7 @@ class Mirror:
     """
 
     url: str
-    row: Row | None
+    row: records.Row | None
 
 
 @final
@@ -91,7 +59,7 @@ class _Before:
         reported: Key and state of its entity; None: it has no history in this process.
     """
 
-    row: Row | None
+    row: records.Row | None
     reported: tuple[str, State] | None
 
 
@@ -109,15 +77,15 @@ class RegistrationCore:
     """
 
     def __init__(
-        self, rows: Iterable[Row] = (), is_ours: Callable[[str], bool] | None = None
+        self, rows: Iterable[records.Row] = (), is_ours: Callable[[str], bool] | None = None
     ) -> None:
         self._is_ours = is_ours
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, records.Row] = {}
         self._entities: dict[str, Entity] = {}
         self._buried = 0
         self._buried_before = 0
         self._last = 0
-        self._index = RecordIndex()
+        self._index = records.RecordIndex()
         self._alarms = Alarms[str]()
         self._before: dict[str, _Before] = {}
         self._users: dict[str, str] = {}
@@ -131,7 +99,7 @@ class RegistrationCore:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def row(self, url: str) -> Row | None:
+    def row(self, url: str) -> records.Row | None:
         """Return the row of an address."""
         return self._rows.get(url)
 
@@ -157,7 +125,7 @@ class RegistrationCore:
     def _user_of(self, runtime: str) -> str:
         return self._users.get(runtime, runtime)
 
-    def _count(self, held: Row | None, row: Row | None) -> None:
+    def _count(self, held: records.Row | None, row: records.Row | None) -> None:
         """Count a row for its user instead of another one of its address."""
         if held is not None and held.status is State.DISCONNECTED:
             user = self._shares.user(held.runtime)
@@ -174,7 +142,7 @@ class RegistrationCore:
             if held.runtime not in self._shares:
                 self._users.pop(held.runtime, None)
 
-    def _undo(self, url: str, row: Row | None) -> None:
+    def _undo(self, url: str, row: records.Row | None) -> None:
         held = self._rows.pop(url, None)
         self._count(held, row)
         if row is not None:
@@ -184,7 +152,7 @@ class RegistrationCore:
         elif held is not None:
             self._index.remove(held)
 
-    def feed(self, happened: Input | Mirror, now: float) -> list[Effect]:
+    def feed(self, happened: records.Input | Mirror, now: float) -> list[records.Effect]:
         """Take an input; return the effects, in order.
 
         Args:
@@ -192,22 +160,22 @@ class RegistrationCore:
             now: Seconds since the epoch.
         """
         match happened:
-            case Create():
+            case records.Create():
                 return self._create(happened, now)
-            case Touch():
+            case records.Touch():
                 return self._touch(happened, now)
-            case Read() | Find():
+            case records.Read() | records.Find():
                 return [self._read(happened, now)]
-            case Leave():
+            case records.Leave():
                 return self._leave(happened, now)
             case Mirror(url, row):
                 return [*self._mirror(url, row)]
-            case Tick():
+            case records.Tick():
                 return self._tick(now)
             case _:
                 assert_never(happened)
 
-    def _create(self, asked: Create, now: float) -> list[Effect]:
+    def _create(self, asked: records.Create, now: float) -> list[records.Effect]:
         held = self._rows.get(asked.url)
         live = State.LASTING if asked.is_lasting else State.LIVE
         wanted = State.CREATED if asked.value.get("status") == State.CREATED else live
@@ -217,20 +185,20 @@ class RegistrationCore:
         refusal = self._create_refusal(asked)
         if refusal is not None:
             return [refusal]
-        row = Row(asked.url, asked.by, wanted, now, _valued(asked.value, wanted), number)
+        row = records.Row(asked.url, asked.by, wanted, now, _valued(asked.value, wanted), number)
         removed, refusal = self._make_room(asked, held, row)
         if refusal is not None:
             return [*removed, refusal]
         if held is not None:
-            return [*removed, *self._change(attrs.evolve(held, runtime=asked.by), row), OK]
+            return [*removed, *self._change(attrs.evolve(held, runtime=asked.by), row), records.OK]
         self._last = number
         self._put(row)
         step = self._new_entity(asked.url).step(_WAY[wanted][0], "create")
-        return [*removed, step, Keep(row), *_changed(None, row), OK]
+        return [*removed, step, records.Keep(row), *_changed(None, row), records.OK]
 
     def _make_room(
-        self, asked: Create, held: Row | None, row: Row
-    ) -> tuple[list[Effect], Answered | None]:
+        self, asked: records.Create, held: records.Row | None, row: records.Row
+    ) -> tuple[list[records.Effect], records.Answered | None]:
         """Remove records of the same user that are away, the oldest first, until there is room.
 
         Nothing is removed if that would not be enough.
@@ -239,7 +207,7 @@ class RegistrationCore:
             What was removed, and why there is no room; None: there is.
         """
         away = iter(self._away.get(self._user(asked), {}))
-        removed: list[Row] = []
+        removed: list[records.Row] = []
         while (refusal := self._share_refusal(asked, held, row, removed)) is not None:
             spare = next((one for one in away if one != asked.url), None)
             if spare is None or refusal.code is not Code.TOO_LARGE:
@@ -248,23 +216,27 @@ class RegistrationCore:
         why = "its user registers others"
         return [effect for one in removed for effect in self._bury(one, why)], None
 
-    def _user(self, asked: Create | Touch) -> str:
+    def _user(self, asked: records.Create | records.Touch) -> str:
         """Return the user that records of a session count for."""
         is_known = asked.by in self._shares
         return self._shares.user(asked.by) if is_known else next(iter(asked.users or ()), asked.by)
 
-    def _create_refusal(self, asked: Create) -> Answered | None:
+    def _create_refusal(self, asked: records.Create) -> records.Answered | None:
         held = self._rows.get(asked.url)
         is_new = held is None or held.runtime != asked.by
-        if is_new and self._index.count(By.RUNTIME, asked.by) >= MAX_RECORDS:
-            return Answered(Code.TOO_LARGE, _MANY)
+        if is_new and self._index.count(records.By.RUNTIME, asked.by) >= MAX_RECORDS:
+            return records.Answered(Code.TOO_LARGE, _MANY)
         if held is None and len(self._rows) >= MAX_DOMAIN_RECORDS:
-            return Answered(Code.UNAVAILABLE, _FULL)
-        return create_refusal(asked, None if held is None else held.runtime)
+            return records.Answered(Code.UNAVAILABLE, _FULL)
+        return records.create_refusal(asked, None if held is None else held.runtime)
 
     def _share_refusal(
-        self, asked: Create | Touch, held: Row | None, row: Row, removed: Sequence[Row] = ()
-    ) -> Answered | None:
+        self,
+        asked: records.Create | records.Touch,
+        held: records.Row | None,
+        row: records.Row,
+        removed: Sequence[records.Row] = (),
+    ) -> records.Answered | None:
         """Return the refusal of a row for which its user has no room; None: there is room.
 
         `removed` are rows of the user that would go.
@@ -280,74 +252,80 @@ class RegistrationCore:
             return None
         if runtime not in self._shares:
             del self._users[runtime]
-        return Answered(refused.code, refused.why)
+        return records.Answered(refused.code, refused.why)
 
-    def _touch(self, asked: Touch, now: float) -> list[Effect]:
+    def _touch(self, asked: records.Touch, now: float) -> list[records.Effect]:
         held = self._rows.get(asked.url)
         if held is None:
-            return [UNKNOWN]
+            return [records.UNKNOWN]
         before = held.value
         value = {**before, **asked.fields}
-        refusal = touch_refusal(asked, {**before, "runtime": held.runtime})
+        refusal = records.touch_refusal(asked, {**before, "runtime": held.runtime})
         if refusal is None and asked.fields:
-            refusal = size_refusal(value)
+            refusal = records.size_refusal(value)
         if refusal is not None:
             return [refusal]
-        wanted = wanted_state(held.status, asked.fields)
+        wanted = records.wanted_state(held.status, asked.fields)
         if wanted is None:
-            return [NO_SUCH_STATUS]
+            return [records.NO_SUCH_STATUS]
         if wanted in _WAYS_TO_LIVE:
             wanted = State.LASTING if asked.is_lasting else State.LIVE
         row = _changed_row(held, wanted, value, now)
         refusal = self._share_refusal(asked, held, row)
         if refusal is not None and row.cost > held.cost:
             return [refusal]
-        return [*self._change(held, row), OK]
+        return [*self._change(held, row), records.OK]
 
-    def _change(self, held: Row, row: Row) -> list[Effect]:
+    def _change(self, held: records.Row, row: records.Row) -> list[records.Effect]:
         self._put(row)
         if row.status is held.status:
-            return [Keep(row)]
+            return [records.Keep(row)]
         trigger = _WAYS_TO_LIVE.get(row.status, Trigger.DISCONNECT)
         steps = self._step(held, trigger, "update" if row.is_live else "unregister")
-        return [*steps, Keep(row), *_changed(held, row)]
+        return [*steps, records.Keep(row), *_changed(held, row)]
 
-    def _read(self, asked: Read | Find, now: float) -> Answered:
-        if isinstance(asked, Find):
+    def _read(self, asked: records.Read | records.Find, now: float) -> records.Answered:
+        if isinstance(asked, records.Find):
             return self._search(asked, now)
         held = self._rows.get(asked.url)
         if held is None or held.status not in _VISIBLE:
-            return UNKNOWN
+            return records.UNKNOWN
         is_live = _is_live(held, now)
         return asked.answer(held.value if is_live else _shown_away(held), is_live=is_live)
 
-    def _search(self, asked: Find, now: float) -> Answered:
+    def _search(self, asked: records.Find, now: float) -> records.Answered:
         search, after = asked.search, asked.after
         try:
-            start = None if after is None else Cursor.read(after, search)
+            start = None if after is None else records.Cursor.read(after, search)
         except BadMessageError as exc:
-            return Answered(exc.code, exc.reason)
+            return records.Answered(exc.code, exc.reason)
         if start is not None:
             return self._page(asked, start, now)
-        live = self._page(asked, Cursor.first(search, is_live=True), now)
+        live = self._page(asked, records.Cursor.first(search, is_live=True), now)
         if live.value:
             return live
-        away = self._page(asked, Cursor.first(search, is_live=False), now)
-        return away if away.value else UNKNOWN
+        away = self._page(asked, records.Cursor.first(search, is_live=False), now)
+        return away if away.value else records.UNKNOWN
 
-    def _page(self, asked: Find, start: Cursor, now: float) -> Answered:
+    def _page(self, asked: records.Find, start: records.Cursor, now: float) -> records.Answered:
         search, is_live = asked.search, start.is_live
         lanes = (
-            Lane(runtime, partial(self._older, search, entries, is_live=is_live, now=now))
+            records.Lane(runtime, partial(self._older, search, entries, is_live=is_live, now=now))
             for runtime, entries in self._index.find(search.by, search.value).items()
         )
-        page = page_of(lanes, start, asked.limit)
-        code, why = (Code.OK, "") if is_live else (Code.TIMEOUT, AWAY)
-        return Answered(code, why, [*page.values], page.after and page.after.text)
+        page = records.page_of(lanes, start, asked.limit)
+        code, why = (Code.OK, "") if is_live else (Code.TIMEOUT, records.AWAY)
+        return records.Answered(code, why, [*page.values], page.after and page.after.text)
 
     def _older(
-        self, search: Search, entries: Sequence[Entry], below: int, *, is_live: bool, now: float
-    ) -> Iterator[Found]:
+        self,
+        search: records.Search,
+        entries: Sequence[records.Entry],
+        below: int,
+        *,
+        is_live: bool,
+        now: float,
+    ) -> Iterator[records.Found]:
         """Yield what a search finds of a session, from the newest below a number on."""
         for place in range(bisect_left(entries, (below,)) - 1, -1, -1):
             row = self._rows[entries[place][1]]
@@ -355,11 +333,11 @@ class RegistrationCore:
                 continue
             value = row.value if is_live else _shown_away(row)
             if search.accepts(row.url, value):
-                yield Found(row.number, row.runtime, value)
+                yield records.Found(row.number, row.runtime, value)
 
-    def _leave(self, left: Leave, now: float) -> list[Effect]:
-        effects: list[Effect] = []
-        for url in self._index.urls(By.RUNTIME, left.runtime):
+    def _leave(self, left: records.Leave, now: float) -> list[records.Effect]:
+        effects: list[records.Effect] = []
+        for url in self._index.urls(records.By.RUNTIME, left.runtime):
             if self._rows[url].status is State.LIVE:
                 effects += self._disconnect(self._rows[url], left.why, now)
             held = self._rows[url]
@@ -368,14 +346,14 @@ class RegistrationCore:
                 effects += self._bury(held, left.why)
         return effects
 
-    def _disconnect(self, held: Row, why: str, now: float) -> list[Effect]:
+    def _disconnect(self, held: records.Row, why: str, now: float) -> list[records.Effect]:
         row = _changed_row(held, State.DISCONNECTED, held.value, now)
         self._put(row)
         steps = self._step(held, Trigger.DISCONNECT, why)
-        return [*steps, Keep(row), *_changed(held, row)]
+        return [*steps, records.Keep(row), *_changed(held, row)]
 
-    def _tick(self, now: float) -> list[Effect]:
-        effects: list[Effect] = []
+    def _tick(self, now: float) -> list[records.Effect]:
+        effects: list[records.Effect] = []
         for url in self._alarms.due(now):
             held = self._rows.get(url)
             if held is None:
@@ -391,7 +369,7 @@ class RegistrationCore:
                 effects += self._bury(held, "its runtime did not return")
         return effects
 
-    def _mirror(self, url: str, row: Row | None) -> list[Step]:
+    def _mirror(self, url: str, row: records.Row | None) -> list[Step]:
         """Have a record as another node has it; only what was reported here is reported on."""
         held, entity = self._rows.pop(url, None), self._entities.get(url)
         self._count(held, row)
@@ -425,14 +403,14 @@ class RegistrationCore:
         self._entities.clear()
         return steps
 
-    def _bury(self, held: Row, why: str) -> list[Effect]:
+    def _bury(self, held: records.Row, why: str) -> list[records.Effect]:
         self._note(held.url)
         steps = self._step(held, Trigger.BURY, why)
         self._index.remove(held)
         self._count(held, None)
         del self._rows[held.url], self._entities[held.url]
         self._buried += 1
-        return [*steps, Forget(held.url)]
+        return [*steps, records.Forget(held.url)]
 
     def _note(self, url: str) -> None:
         """Remember the state of an address, for `revert`."""
@@ -441,7 +419,7 @@ class RegistrationCore:
             reported = None if entity is None else (entity.key, State(str(entity.state)))
             self._before[url] = _Before(self._rows.get(url), reported)
 
-    def _put(self, row: Row) -> None:
+    def _put(self, row: records.Row) -> None:
         self._note(row.url)
         held = self._rows.get(row.url)
         self._rows[row.url] = row
@@ -455,13 +433,13 @@ class RegistrationCore:
         entity = self._entities[url] = Entity(REGISTRATION, key)
         return entity
 
-    def _step(self, held: Row, trigger: Trigger, why: str) -> list[Step]:
+    def _step(self, held: records.Row, trigger: Trigger, why: str) -> list[Step]:
         """Step the entity of a record; report first the steps of an earlier process."""
         entity = self._entities.get(held.url)
         reported: list[Step] = []
         if entity is None:
             entity = self._new_entity(held.url)
-            reported = [entity.step(one, KEPT) for one in _WAY[held.status]]
+            reported = [entity.step(one, records.KEPT) for one in _WAY[held.status]]
         return [*reported, entity.step(trigger, why)]
 
 
@@ -479,29 +457,33 @@ _RESTS: Final = "this node leaves; the record is with the others of the domain"
 _WAYS_TO_LIVE: Final = {State.LIVE: Trigger.SET_LIVE, State.LASTING: Trigger.SET_LASTING}
 
 
-def _named_user(row: Row) -> str:
+def _named_user(row: records.Row) -> str:
     user = row.value.get("user")
     return user if isinstance(user, str) else row.runtime
 
 
-def _changed_row(held: Row, status: State, value: JsonObject, now: float) -> Row:
+def _changed_row(held: records.Row, status: State, value: JsonObject, now: float) -> records.Row:
     return attrs.evolve(held, status=status, touched=now, value=_valued(value, status))
 
 
 def _valued(value: JsonObject, status: State) -> JsonObject:
-    return {**value, "status": shown(status).value}
+    return {**value, "status": records.shown(status).value}
 
 
-def _shown_away(row: Row) -> JsonObject:
+def _shown_away(row: records.Row) -> JsonObject:
     return {**row.value, "status": State.DISCONNECTED.value}
 
 
-def _changed(held: Row | None, row: Row) -> list[StatusChanged]:
+def _changed(held: records.Row | None, row: records.Row) -> list[records.StatusChanged]:
     """Return the effects of a visible change."""
-    before, after = None if held is None else shown(held.status), shown(row.status)
-    return [StatusChanged(row.url, after)] if row.status in _VISIBLE and before != after else []
+    before, after = None if held is None else records.shown(held.status), records.shown(row.status)
+    return (
+        [records.StatusChanged(row.url, after)]
+        if row.status in _VISIBLE and before != after
+        else []
+    )
 
 
-def _is_live(row: Row, now: float) -> bool:
+def _is_live(row: records.Row, now: float) -> bool:
     """Return whether a record counts as live; its time may be over without notice."""
     return row.is_live and now < row.due

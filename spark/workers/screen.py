@@ -19,14 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped] # ships no types
 
-from fsm.judge.replay import (
-    SHORTEST,
-    STEPS_OF_A_STAY,
-    EntityJudgement,
-    Machines,
-    NodeJudgement,
-    stay_of,
-)
+from fsm.judge import replay
 from fsm.judge.trace_files import Gaps, Missing, Part
 from fsm.judge.trace_line import TraceLine
 from fsm.machine_list import MACHINES
@@ -63,9 +56,9 @@ class Screened:
         stays: As `Machines.stays`.
     """
 
-    node: NodeJudgement
+    node: replay.NodeJudgement
     missing: tuple[Missing, ...]
-    suspects: tuple[EntityJudgement, ...]
+    suspects: tuple[replay.EntityJudgement, ...]
     entities: Mapping[str, int]
     used: Mapping[tuple[str, str, str, str], int]
     stays: Mapping[tuple[str, str, int], int]
@@ -376,10 +369,10 @@ class _Screen:
 
 
 def _replayed(
-    node: NodeJudgement, parts: Sequence[Part], suspects: Mapping[str, AbstractSet[str]]
-) -> tuple[EntityJudgement, ...]:
+    node: replay.NodeJudgement, parts: Sequence[Part], suspects: Mapping[str, AbstractSet[str]]
+) -> tuple[replay.EntityJudgement, ...]:
     """Judge entities by all their steps."""
-    machines = Machines(node.run, node.node, MACHINES)
+    machines = replay.Machines(node.run, node.node, MACHINES)
     keys = frozenset[str]().union(*suspects.values())
     for part in parts if keys else ():
         for record in records_about(part, keys):
@@ -408,12 +401,12 @@ _NEAR: Final = 1e-6
 
 def _stays(times: _Times) -> _Codes:
     """Return the class of each time, from zero on."""
-    exact = np.log(np.maximum(times, SHORTEST)) * STEPS_OF_A_STAY
+    exact = np.log(np.maximum(times, replay.SHORTEST)) * replay.STEPS_OF_A_STAY
     if not np.isfinite(exact).all():
         raise UndecidedError("a time is no number")
     stays = np.rint(exact)
     # This logarithm and that of `stay_of` may differ in the last digit.
     for place in np.flatnonzero(np.abs(np.abs(exact - stays) - 0.5) < _NEAR).tolist():
-        stays[place] = stay_of(float(times[place]))
+        stays[place] = replay.stay_of(float(times[place]))
     found: _Codes = stays.astype(np.int64) + _STAY_ZERO
     return found

@@ -9,15 +9,8 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import attrs
 
+from specs.bodies import word
 from specs.bodies.link import Path
-from specs.bodies.word import (
-    AttributeType,
-    CandidateKind,
-    DescriptionType,
-    LinkRole,
-    LinkValue,
-    Operation,
-)
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import MAX_ID, MAX_JSON_KEYS
 from specs.limits.sync import MAX_ALLOWED_OBSERVERS
@@ -43,7 +36,7 @@ class ConnectionDescription:
         sdp: Session description; only for WebRTC.
     """
 
-    type: Annotated[str, DescriptionType] = DescriptionType.UNSET.value
+    type: Annotated[str, word.DescriptionType] = word.DescriptionType.UNSET.value
     sdp: str | None = None
 
 
@@ -58,7 +51,7 @@ class Candidate:
         host: Proof of the machine; what leads nowhere else is only dialled on it.
     """
 
-    kind: Annotated[str, CandidateKind]
+    kind: Annotated[str, word.CandidateKind]
     address: Filled
     secret: Filled
     host: str | None = None
@@ -330,10 +323,10 @@ class Change:
     version: Version
     attribute: Filled | None = None
     value: Json = None
-    attribute_type: Annotated[str, AttributeType] | None = attrs.field(
+    attribute_type: Annotated[str, word.AttributeType] | None = attrs.field(
         default=None, metadata=wire("attributeType")
     )
-    operation: Annotated[str, Operation] | None = None
+    operation: Annotated[str, word.Operation] | None = None
     last_modified: str | None = attrs.field(default=None, metadata=wire("lastModified"))
     source: Address | None = None
     index: Annotated[int, Whole(0, MAX_ID)] | None = None
@@ -353,10 +346,10 @@ class ChangeObject:
     resource: Address
     attribute: Filled | None = None
     value: Json = None
-    attribute_type: Annotated[str, AttributeType] | None = attrs.field(
+    attribute_type: Annotated[str, word.AttributeType] | None = attrs.field(
         default=None, metadata=wire("attributeType")
     )
-    operation: Annotated[str, Operation] | None = None
+    operation: Annotated[str, word.Operation] | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
@@ -369,8 +362,8 @@ class LinkRow:
         link: Address of this runtime's end.
     """
 
-    role: Annotated[str, LinkRole]
-    status: Annotated[str, LinkValue]
+    role: Annotated[str, word.LinkRole]
+    status: Annotated[str, word.LinkValue]
     link: str | None = None
 
 
@@ -434,10 +427,10 @@ class ObserversChange:
     """
 
     value: Addresses
-    operation: Annotated[str, Operation]
+    operation: Annotated[str, word.Operation]
     version: Version | None = None
-    attribute_type: Annotated[str, AttributeType] = attrs.field(
-        default=AttributeType.ARRAY.value, metadata=wire("attributeType")
+    attribute_type: Annotated[str, word.AttributeType] = attrs.field(
+        default=word.AttributeType.ARRAY.value, metadata=wire("attributeType")
     )
 
 

@@ -13,13 +13,7 @@ import attrs
 
 from specs.addresses.address import NO_OBJECT_SCHEMES, RUNTIME_SCHEME, is_backend, scheme_of
 from specs.child import is_all_children
-from specs.dialects.normalise import (
-    ALLOCATION_ALIASES,
-    REGISTRY_HOST,
-    lists_paths,
-    normal_address,
-    sender_address,
-)
+from specs.dialects import normalise
 from specs.dialects.spellings import LIST_KEYS
 from specs.errors import BadUrlError
 from specs.jsonvalue import Json, JsonObject
@@ -42,7 +36,7 @@ _URL: Final = "://"
 _PLACE: Final = re.compile("[0-9]{1,9}")
 _NOWHERE: Final = 999_999_999
 """A place behind the last element of any list that fits into a message."""
-_REGISTRY: Final = f"domain://{REGISTRY_HOST}"
+_REGISTRY: Final = f"domain://{normalise.REGISTRY_HOST}"
 _HYPERTY_PATH: Final = "/hyperty/"
 """Upstream's runtime writes it before the address of a hyperty that it unregisters."""
 
@@ -159,7 +153,7 @@ def _names_shown(from_: Json, known: Dialect) -> Mapping[str, str]:
     if not known.is_upstream or not isinstance(from_, str):
         return known.names
     try:
-        normal = sender_address(from_)
+        normal = normalise.sender_address(from_)
     except BadUrlError:
         return known.names
     is_plain = from_ == normal and scheme_of(normal) != RUNTIME_SCHEME
@@ -318,7 +312,7 @@ def _list_key_shown(raw: JsonObject, body: JsonObject, known: Dialect) -> str:
 
 def _allocation_shown(ends: list[str], known: Dialect) -> str:
     parts = {end.removesuffix("/").rpartition("/")[2] for end in ends}
-    shown = sorted(parts & (ALLOCATION_ALIASES | {ALLOCATION}))
+    shown = sorted(parts & (normalise.ALLOCATION_ALIASES | {ALLOCATION}))
     return shown[-1] if shown else known.allocation
 
 
@@ -367,13 +361,13 @@ def _spell_end(address: str, dialect: Dialect) -> str:
 
 def _means(spelt: str, address: str) -> bool:
     try:
-        return normal_address(spelt) == address
+        return normalise.normal_address(spelt) == address
     except BadUrlError:
         return False
 
 
 def _spell_body(message: Message, dialect: Dialect) -> JsonObject:
-    is_path = message.type in _PATH_TYPES and lists_paths(message.to)
+    is_path = message.type in _PATH_TYPES and normalise.lists_paths(message.to)
     spelt: JsonObject = {}
     for key, value in message.body.items():
         if key == "description":

@@ -22,16 +22,7 @@ import trio
 from typing_extensions import override
 
 from specs.errors import ProtoflyError
-from specs.limits.engine import (
-    INBOX_BYTES,
-    INBOX_MESSAGES,
-    LEASE_SHORTEST,
-    LOG_ENTRY,
-    LOG_UNIT,
-    PUBLISHED_BYTES,
-    ROW_KEY,
-    ROW_VALUE,
-)
+from specs.limits import engine
 
 
 @attrs.frozen(slots=True)
@@ -61,20 +52,22 @@ Seen: TypeAlias = Row | Current
 
 def _is_key(instance: object, attribute: object, value: str) -> None:
     del instance, attribute
-    if not value or len(value.encode()) > ROW_KEY:
-        raise ValueError(f"a key has 1 to {ROW_KEY} bytes: {value[:80]!r}")
+    if not value or len(value.encode()) > engine.ROW_KEY:
+        raise ValueError(f"a key has 1 to {engine.ROW_KEY} bytes: {value[:80]!r}")
 
 
 def _is_value(instance: object, attribute: object, value: bytes | None) -> None:
     del instance, attribute
-    if value is not None and len(value) > ROW_VALUE:
-        raise ValueError(f"the value of a row has at most {ROW_VALUE} bytes, not {len(value)}")
+    if value is not None and len(value) > engine.ROW_VALUE:
+        raise ValueError(
+            f"the value of a row has at most {engine.ROW_VALUE} bytes, not {len(value)}"
+        )
 
 
 def _lasts(instance: object, attribute: object, value: float | None) -> None:
     del instance, attribute
-    if value is not None and value < LEASE_SHORTEST:
-        raise ValueError(f"a row lasts at least {LEASE_SHORTEST:g} s, not {value:g} s")
+    if value is not None and value < engine.LEASE_SHORTEST:
+        raise ValueError(f"a row lasts at least {engine.LEASE_SHORTEST:g} s, not {value:g} s")
 
 
 @attrs.frozen(slots=True)
@@ -100,8 +93,10 @@ class Put:
 
 def _is_entry(instance: object, attribute: object, value: bytes) -> None:
     del instance, attribute
-    if len(value) > LOG_ENTRY:
-        raise ValueError(f"an entry of a log has at most {LOG_ENTRY} bytes, not {len(value)}")
+    if len(value) > engine.LOG_ENTRY:
+        raise ValueError(
+            f"an entry of a log has at most {engine.LOG_ENTRY} bytes, not {len(value)}"
+        )
 
 
 @attrs.frozen(slots=True)
@@ -122,7 +117,7 @@ class Append:
     @property
     def units(self) -> int:
         """Units of the log that it takes."""
-        return max(1, -(-len(self.payload) // LOG_UNIT))
+        return max(1, -(-len(self.payload) // engine.LOG_UNIT))
 
 
 @attrs.frozen(slots=True)
@@ -440,8 +435,8 @@ def check_payloads(payloads: Sequence[bytes]) -> None:
         ValueError: One is over the limit.
     """
     largest = max(map(len, payloads), default=0)
-    if largest > PUBLISHED_BYTES:
-        raise ValueError(f"a payload has at most {PUBLISHED_BYTES} bytes, not {largest}")
+    if largest > engine.PUBLISHED_BYTES:
+        raise ValueError(f"a payload has at most {engine.PUBLISHED_BYTES} bytes, not {largest}")
 
 
 # What a reader of a channel has not been given yet, for all engines.
@@ -498,7 +493,7 @@ class Inbox(Due[bytes]):
     def came(self, payload: bytes) -> None:
         """Take a payload, if there is room."""
         size = self._bytes + len(payload)
-        if len(self._payloads) < INBOX_MESSAGES and size <= INBOX_BYTES:
+        if len(self._payloads) < engine.INBOX_MESSAGES and size <= engine.INBOX_BYTES:
             self._payloads.append(payload)
             self._bytes = size
             self.bell.ring()

@@ -17,46 +17,24 @@ import trio
 from typing_extensions import override
 
 from specs.limits.engine import ENGINE_TIMEOUT, LOG_LIFE, LOG_UNITS, WATCH_BATCH
-from transports.engine.contract import (
-    Append,
-    Appended,
-    Bell,
-    ConflictError,
-    Current,
-    Due,
-    Engine,
-    EngineDownError,
-    Entry,
-    Health,
-    Inbox,
-    Item,
-    LogFullError,
-    Lose,
-    Put,
-    Reached,
-    Row,
-    Seen,
-    Written,
-    check_payloads,
-    check_prefix,
-)
+from transports.engine import contract
 from transports.sockets import open_background
 
 _Outcome = TypeVar("_Outcome")
 
 
 @final
-class _Watch(Due[Seen]):
+class _Watch(contract.Due[contract.Seen]):
     """Rows; of each the last version."""
 
-    def __init__(self, prefix: str, rows: Iterable[Row]) -> None:
+    def __init__(self, prefix: str, rows: Iterable[contract.Row]) -> None:
         super().__init__()
         self._prefix: Final = prefix
         self._rows: Final = {row.key: row for row in rows}
         self._owes_current = True
         self.bell.ring()
 
-    def changed(self, row: Row) -> None:
+    def changed(self, row: contract.Row) -> None:
         """Take a new version; rows stay in the order of their revisions."""
         if row.key.startswith(self._prefix):
             self._rows.pop(row.key, None)
@@ -69,35 +47,35 @@ class _Watch(Due[Seen]):
         self.bell.ring()
 
     @override
-    def taken(self) -> Sequence[Seen]:
+    def taken(self) -> Sequence[contract.Seen]:
         keys = list(itertools.islice(self._rows, WATCH_BATCH))
-        batch: list[Seen] = [self._rows.pop(key) for key in keys]
+        batch: list[contract.Seen] = [self._rows.pop(key) for key in keys]
         if not self._rows and self._owes_current:
             self._owes_current = False
-            batch.append(Current())
+            batch.append(contract.Current())
         return batch
 
 
 @final
-class _LogNews(Due[Reached]):
+class _LogNews(contract.Due[contract.Reached]):
     """Which logs have got entries; of each the last position."""
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
+    def __init__(self, entries: Iterable[contract.Entry]) -> None:
         super().__init__()
         self._reached: Final = dict[str, int]()
         for entry in entries:
             self.appended(entry)
 
-    def appended(self, entry: Entry) -> None:
+    def appended(self, entry: contract.Entry) -> None:
         """Take a new entry; logs stay in the order of their last entries."""
         self._reached.pop(entry.log, None)
         self._reached[entry.log] = entry.position
         self.bell.ring()
 
     @override
-    def taken(self) -> Sequence[Reached]:
+    def taken(self) -> Sequence[contract.Reached]:
         logs = list(itertools.islice(self._reached, WATCH_BATCH))
-        return [Reached(log, self._reached.pop(log)) for log in logs]
+        return [contract.Reached(log, self._reached.pop(log)) for log in logs]
 
 
 @attrs.define(slots=True)
@@ -119,7 +97,7 @@ class _Faults:
 
 
 @final
-class MemoryEngine(Engine):
+class MemoryEngine(contract.Engine):
     """A handle of a store in memory.
 
     Attributes:
@@ -134,18 +112,18 @@ class MemoryEngine(Engine):
         self._is_closed = False
         self._was_up = self.health.is_up
         self._watches: Final = dict[int, _Watch]()
-        self._inboxes: Final = dict[int, Inbox]()
+        self._inboxes: Final = dict[int, contract.Inbox]()
         self._followers: Final = dict[int, _LogNews]()
         self._numbers: Final = itertools.count()
 
     # --- the side of the store ------------------------------------------------------------------
 
-    def changed(self, row: Row) -> None:
+    def changed(self, row: contract.Row) -> None:
         """Take a new version of a row."""
         for watch in self._watches.values():
             watch.changed(row)
 
-    def appended(self, entry: Entry) -> None:
+    def appended(self, entry: contract.Entry) -> None:
         """Take a new entry of a log."""
         for follower in self._followers.values():
             follower.appended(entry)
@@ -186,27 +164,27 @@ class MemoryEngine(Engine):
     # --- the contract ---------------------------------------------------------------------------
 
     @override
-    async def get(self, key: str) -> Row | None:
+    async def get(self, key: str) -> contract.Row | None:
         await self._cross()
         return self._store.row(key)
 
     @override
-    async def put_all(self, puts: Sequence[Put]) -> Sequence[Written]:
+    async def put_all(self, puts: Sequence[contract.Put]) -> Sequence[contract.Written]:
         return await self._done(lambda: self._store.write(puts), len(puts))
 
     @override
-    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended]:
+    async def append_all(self, appends: Sequence[contract.Append]) -> Sequence[contract.Appended]:
         return await self._done(lambda: self._store.append(appends), len(appends))
 
     async def _done(
         self, call: Callable[[], Sequence[_Outcome]], count: int
-    ) -> Sequence[_Outcome | EngineDownError]:
+    ) -> Sequence[_Outcome | contract.EngineDownError]:
         """Have the store do something, unless a fault prevents that or hides it."""
         try:
             await self._cross(call)
-        except EngineDownError as exc:
+        except contract.EngineDownError as exc:
             return (exc,) * count
-        lost = (EngineDownError("no answer came", is_unknown=True),) * count
+        lost = (contract.EngineDownError("no answer came", is_unknown=True),) * count
         for faults in (self.faults, self._store.faults):
             if faults.swallowed:
                 faults.swallowed -= 1
@@ -232,7 +210,9 @@ class MemoryEngine(Engine):
             if late is not None:
                 self._store.do_later(delay, late)
             await trio.sleep(ENGINE_TIMEOUT)
-            raise EngineDownError(f"no answer within {ENGINE_TIMEOUT:g} s", is_unknown=True)
+            raise contract.EngineDownError(
+                f"no answer within {ENGINE_TIMEOUT:g} s", is_unknown=True
+            )
         if delay:
             await trio.sleep(delay)
             self._check_reach(is_unknown=True)
@@ -243,16 +223,16 @@ class MemoryEngine(Engine):
 
     def _check_reach(self, *, is_unknown: bool) -> None:
         if self._is_closed:
-            raise EngineDownError("this handle is closed", is_unknown=is_unknown)
+            raise contract.EngineDownError("this handle is closed", is_unknown=is_unknown)
         if not self.health.is_up:
-            raise EngineDownError(self.health.problem, is_unknown=is_unknown)
+            raise contract.EngineDownError(self.health.problem, is_unknown=is_unknown)
 
     @override
     @asynccontextmanager
     async def watch(
         self, prefix: str = ""
-    ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[Seen]]]:
-        check_prefix(prefix)
+    ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[contract.Seen]]]:
+        contract.check_prefix(prefix)
         watch, number = _Watch(prefix, self._store.rows(prefix)), next(self._numbers)
         self._watches[number] = watch
         try:
@@ -262,13 +242,15 @@ class MemoryEngine(Engine):
             del self._watches[number]
 
     @override
-    async def fetch(self, log: str, after: int, most: int) -> Sequence[Entry]:
+    async def fetch(self, log: str, after: int, most: int) -> Sequence[contract.Entry]:
         await self._cross()
         return self._store.fetch(log, after, most)
 
     @override
     @asynccontextmanager
-    async def follow_logs(self) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[Reached]]]:
+    async def follow_logs(
+        self,
+    ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[contract.Reached]]]:
         news, number = _LogNews(self._store.entries()), next(self._numbers)
         self._followers[number] = news
         try:
@@ -280,9 +262,9 @@ class MemoryEngine(Engine):
     @override
     @asynccontextmanager
     async def inbox(
-        self, node: str, lose: Lose | None = None
+        self, node: str, lose: contract.Lose | None = None
     ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[bytes]]]:
-        inbox, number = Inbox(node, lose), next(self._numbers)
+        inbox, number = contract.Inbox(node, lose), next(self._numbers)
         self._inboxes[number] = inbox
         try:
             async with self._passing_on(inbox) as channel:
@@ -292,16 +274,20 @@ class MemoryEngine(Engine):
 
     @asynccontextmanager
     async def _passing_on(
-        self, due: Due[Item]
-    ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[Item]]]:
+        self, due: contract.Due[contract.Item]
+    ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[contract.Item]]]:
         await trio.lowlevel.checkpoint()
-        give, taken = trio.open_memory_channel[Sequence[Item]](0)
+        give, taken = trio.open_memory_channel[Sequence[contract.Item]](0)
         with taken:
             async with open_background() as nursery:
                 nursery.start_soon(self._pass_on, due, give)
                 yield taken
 
-    async def _pass_on(self, due: Due[Item], give: trio.MemorySendChannel[Sequence[Item]]) -> None:
+    async def _pass_on(
+        self,
+        due: contract.Due[contract.Item],
+        give: trio.MemorySendChannel[Sequence[contract.Item]],
+    ) -> None:
         with give, suppress(trio.BrokenResourceError):
             while not self._is_closed:
                 await due.bell.wait()
@@ -312,19 +298,19 @@ class MemoryEngine(Engine):
 
     @override
     async def publish(self, node: str, payloads: Sequence[bytes]) -> None:
-        check_payloads(payloads)
+        contract.check_payloads(payloads)
         await self._cross()
         self._store.publish(node, payloads)
 
     @property
     @override
-    def health(self) -> Health:
+    def health(self) -> contract.Health:
         if self._store.faults.is_down or self.faults.is_down:
-            return Health(is_up=False, problem="it cannot be reached")
-        return Health(is_up=True)
+            return contract.Health(is_up=False, problem="it cannot be reached")
+        return contract.Health(is_up=True)
 
     @override
-    async def health_changed(self) -> Health:
+    async def health_changed(self) -> contract.Health:
         await self._moved.wait()
         return self.health
 
@@ -333,7 +319,7 @@ class MemoryEngine(Engine):
 class _Log:
     """Entries of a log, oldest first, each with its units and the time at which it goes."""
 
-    entries: deque[tuple[Entry, int, float]] = attrs.field(factory=deque)
+    entries: deque[tuple[contract.Entry, int, float]] = attrs.field(factory=deque)
     units: int = 0
 
     def forget(self, position: int, now: float) -> None:
@@ -368,13 +354,13 @@ class MemoryStore:
     def __init__(self, nursery: trio.Nursery) -> None:
         self.faults: Final = _Faults()
         self._nursery: Final = nursery
-        self._rows: Final = dict[str, Row]()
+        self._rows: Final = dict[str, contract.Row]()
         self._ends: Final[list[_End]] = []
         self._logs: Final = dict[str, _Log]()
         self._revisions: Final = itertools.count(1)
         self._handles: Final = dict[int, MemoryEngine]()
         self._numbers: Final = itertools.count()
-        self._bell: Final = Bell()
+        self._bell: Final = contract.Bell()
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[MemoryEngine]:
@@ -431,24 +417,24 @@ class MemoryStore:
 
     # --- rows -----------------------------------------------------------------------------------
 
-    def row(self, key: str) -> Row | None:
+    def row(self, key: str) -> contract.Row | None:
         """Return a row; None: there is none."""
         return self._rows.get(key)
 
-    def rows(self, prefix: str = "") -> list[Row]:
+    def rows(self, prefix: str = "") -> list[contract.Row]:
         """Return the rows whose keys begin with a prefix, by their revision."""
         found = [row for key, row in self._rows.items() if key.startswith(prefix)]
         return sorted(found, key=lambda row: row.revision)
 
-    def write(self, puts: Sequence[Put]) -> Sequence[Written]:
+    def write(self, puts: Sequence[contract.Put]) -> Sequence[contract.Written]:
         """Write rows, each for itself; see `Engine.put_all`."""
         return tuple(self._write(put) for put in puts)
 
-    def _write(self, put: Put) -> Written:
+    def _write(self, put: contract.Put) -> contract.Written:
         row = self._rows.get(put.key)
         revision = 0 if row is None else row.revision
         if put.expected is not None and put.expected != revision:
-            return ConflictError(put.key, row)
+            return contract.ConflictError(put.key, row)
         new = self._set(put.key, put.value)
         if put.lasts is not None and put.value is not None:
             heappush(self._ends, _End(trio.current_time() + put.lasts, new, put.key))
@@ -456,7 +442,7 @@ class MemoryStore:
         return new
 
     def _set(self, key: str, value: bytes | None) -> int:
-        row = Row(key, value, next(self._revisions))
+        row = contract.Row(key, value, next(self._revisions))
         if value is None:
             self._rows.pop(key, None)
         else:
@@ -471,31 +457,31 @@ class MemoryStore:
             for handle in self._handles.values():
                 handle.came(node, payload)
 
-    def append(self, appends: Sequence[Append]) -> Sequence[Appended]:
+    def append(self, appends: Sequence[contract.Append]) -> Sequence[contract.Appended]:
         """Add entries to logs, each for itself; see `Engine.append_all`."""
         return tuple(self._append(one) for one in appends)
 
-    def _append(self, append: Append) -> Appended:
+    def _append(self, append: contract.Append) -> contract.Appended:
         now = trio.current_time()
         log = self._logs.setdefault(append.log, _Log())
         log.forget(0, now)
         if log.units + append.units > LOG_UNITS:
-            return LogFullError(append.log)
-        entry = Entry(append.log, next(self._revisions), append.payload)
+            return contract.LogFullError(append.log)
+        entry = contract.Entry(append.log, next(self._revisions), append.payload)
         log.entries.append((entry, append.units, now + LOG_LIFE))
         log.units += append.units
         for handle in self._handles.values():
             handle.appended(entry)
         return entry.position
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[contract.Entry]:
         """Return the entries of all logs, in their order."""
         for log in list(self._logs):
             self._forget(log, 0)
         found = [entry for log in self._logs.values() for entry, _, _ in log.entries]
         return sorted(found, key=lambda entry: entry.position)
 
-    def fetch(self, log: str, after: int, most: int) -> list[Entry]:
+    def fetch(self, log: str, after: int, most: int) -> list[contract.Entry]:
         """Return entries of a log; see `Engine.fetch`."""
         self._forget(log, 0)
         there = self._logs.get(log, _Log()).entries

@@ -15,40 +15,8 @@ import trio
 from typing_extensions import override
 
 from specs.limits.engine import NATS_CLAIMS
-from transports.engine.contract import (
-    Append,
-    Appended,
-    ConflictError,
-    Engine,
-    EngineDownError,
-    Entry,
-    Health,
-    Inbox,
-    Item,
-    LogFullError,
-    Lose,
-    Put,
-    Reached,
-    Row,
-    Seen,
-    Written,
-    check_payloads,
-    check_prefix,
-)
+from transports.engine import contract, nats_rows
 from transports.engine.nats_follow import NatsFollower, NatsLogNews, NatsStream, NatsWatch
-from transports.engine.nats_rows import (
-    StoredMessage,
-    append_requests,
-    error_of,
-    log_subject,
-    node_subject,
-    number_in,
-    put_request,
-    read_json,
-    stored_message,
-    stored_row,
-    subject_of,
-)
 from transports.nats.client import Missing, Request
 from transports.nats.connection import Terms
 from transports.nats.wire import Delivery, NatsError
@@ -63,7 +31,7 @@ _NO_RESPONDERS: Final = b"NATS/1.0 503"
 
 
 @final
-class NatsEngine(Engine):
+class NatsEngine(contract.Engine):
     """A handle of the rows of a group; made by `open_engine`."""
 
     def __init__(self, terms: Terms, group: str) -> None:
@@ -71,7 +39,7 @@ class NatsEngine(Engine):
         self.stream: Final = NatsStream(terms, group, self.counts)
         self._client: Final = self.stream.client
         self._bucket: Final = self.stream.bucket
-        self._inboxes: Final = dict[int, Inbox]()
+        self._inboxes: Final = dict[int, contract.Inbox]()
         self._numbers: Final = itertools.count()
 
     def close(self) -> None:
@@ -83,13 +51,13 @@ class NatsEngine(Engine):
     # --- rows -----------------------------------------------------------------------------------
 
     @override
-    async def get(self, key: str) -> Row | None:
+    async def get(self, key: str) -> contract.Row | None:
         await trio.lowlevel.checkpoint()
         self._check_up()
         (row,) = await self._stored((key,))
         return None if row is None or row.value is None else row
 
-    async def _stored(self, keys: Sequence[str]) -> Sequence[Row | None]:
+    async def _stored(self, keys: Sequence[str]) -> Sequence[contract.Row | None]:
         """Return rows, and marks of deleted ones.
 
         Raises:
@@ -97,17 +65,18 @@ class NatsEngine(Engine):
         """
         where = self._stored_in(self.stream.rows)
         asked = [
-            Request(where, b'{"last_by_subj":"%b"}' % subject_of(self._bucket, key)) for key in keys
+            Request(where, b'{"last_by_subj":"%b"}' % nats_rows.subject_of(self._bucket, key))
+            for key in keys
         ]
         found = [self._found(answer) for answer in await self._client.ask_all(asked)]
-        return [None if one is None else stored_row(self._bucket, one) for one in found]
+        return [None if one is None else nats_rows.stored_row(self._bucket, one) for one in found]
 
     @staticmethod
     def _stored_in(stream: str) -> bytes:
         """Return where the leader of a stream is asked for a message."""
         return f"$JS.API.STREAM.MSG.GET.{stream}".encode()
 
-    def _found(self, answer: Delivery | Missing) -> StoredMessage | None:
+    def _found(self, answer: Delivery | Missing) -> nats_rows.StoredMessage | None:
         """Return a message of a stream; None: there is none.
 
         Raises:
@@ -116,28 +85,28 @@ class NatsEngine(Engine):
         if isinstance(answer, Missing):
             raise self._no_answer(answer)
         try:
-            found = read_json(answer)
-            error = error_of(found)
+            found = nats_rows.read_json(answer)
+            error = nats_rows.error_of(found)
             if error is None:
-                return stored_message(found)
+                return nats_rows.stored_message(found)
         except (NatsError, ValueError) as exc:
             self.stream.suspect()
-            raise EngineDownError(f"JetStream gives no message: {exc}") from exc
+            raise contract.EngineDownError(f"JetStream gives no message: {exc}") from exc
         if error[0] == _NO_MESSAGE:
             return None
         self.stream.suspect()
-        raise EngineDownError(f"JetStream says: {error[1]}")
+        raise contract.EngineDownError(f"JetStream says: {error[1]}")
 
     @override
-    async def put_all(self, puts: Sequence[Put]) -> Sequence[Written]:
+    async def put_all(self, puts: Sequence[contract.Put]) -> Sequence[contract.Written]:
         await trio.lowlevel.checkpoint()
         if not self.health.is_up:
-            return (EngineDownError(self.health.problem),) * len(puts)
+            return (contract.EngineDownError(self.health.problem),) * len(puts)
         expected = [put.expected for put in puts]
         written = await self._write(puts, expected)
         due: Sequence[int] = range(len(puts))
         for _ in range(NATS_CLAIMS):
-            conflicts = [at for at in due if isinstance(written[at], ConflictError)]
+            conflicts = [at for at in due if isinstance(written[at], contract.ConflictError)]
             due = await self._settled(puts, conflicts, expected, written) if conflicts else ()
             if not due:
                 break
@@ -148,10 +117,10 @@ class NatsEngine(Engine):
 
     async def _settled(
         self,
-        puts: Sequence[Put],
+        puts: Sequence[contract.Put],
         conflicts: Sequence[int],
         expected: list[int | None],
-        written: list[Written],
+        written: list[contract.Written],
     ) -> Sequence[int]:
         """Find out what is there instead; return the writes that only met the mark of a deletion.
 
@@ -163,23 +132,25 @@ class NatsEngine(Engine):
         """
         try:
             rows = await self._stored([puts[at].key for at in conflicts])
-        except EngineDownError as exc:
+        except contract.EngineDownError as exc:
             for at in conflicts:
                 # To say that there is no row would be a guess.
-                written[at] = EngineDownError(exc.reason)
+                written[at] = contract.EngineDownError(exc.reason)
             return ()
         again = []
         for at, row in zip(conflicts, rows, strict=True):
             is_there = row is not None and row.value is not None
-            written[at] = ConflictError(puts[at].key, row if is_there else None)
+            written[at] = contract.ConflictError(puts[at].key, row if is_there else None)
             if puts[at].expected == 0 and not is_there:
                 expected[at] = 0 if row is None else row.revision
                 again.append(at)
         return again
 
-    async def _write(self, puts: Sequence[Put], expected: Sequence[int | None]) -> list[Written]:
+    async def _write(
+        self, puts: Sequence[contract.Put], expected: Sequence[int | None]
+    ) -> list[contract.Written]:
         requests = [
-            put_request(self._bucket, put, revision)
+            nats_rows.put_request(self._bucket, put, revision)
             for put, revision in zip(puts, expected, strict=True)
         ]
         # A lease that is renewed late is lost: nothing that waits may delay it.
@@ -188,73 +159,75 @@ class NatsEngine(Engine):
         answers = await ask(requests)
         return [self._written(put, answer) for put, answer in zip(puts, answers, strict=True)]
 
-    def _written(self, put: Put, answer: Delivery | Missing) -> Written:
+    def _written(self, put: contract.Put, answer: Delivery | Missing) -> contract.Written:
         written = self._number(answer)
         if isinstance(written, tuple):
             if written[0] in _CONFLICTS:
-                return ConflictError(put.key, None)
-            return EngineDownError(f"JetStream refuses a write: {written[1]}")
+                return contract.ConflictError(put.key, None)
+            return contract.EngineDownError(f"JetStream refuses a write: {written[1]}")
         return written
 
-    def _number(self, answer: Delivery | Missing) -> int | tuple[int, str] | EngineDownError:
+    def _number(
+        self, answer: Delivery | Missing
+    ) -> int | tuple[int, str] | contract.EngineDownError:
         """Return the number of a message that was sent to a stream, or why it has none."""
         if isinstance(answer, Missing):
             return self._no_answer(answer)
         if answer.headers.startswith(_NO_RESPONDERS):
             self.stream.suspect()
-            return EngineDownError("JetStream is not there")
+            return contract.EngineDownError("JetStream is not there")
         try:
-            found = read_json(answer)
-            return error_of(found) or number_in(found, "seq")
+            found = nats_rows.read_json(answer)
+            return nats_rows.error_of(found) or nats_rows.number_in(found, "seq")
         except NatsError as exc:
-            return EngineDownError(str(exc), is_unknown=True)
+            return contract.EngineDownError(str(exc), is_unknown=True)
 
-    def _no_answer(self, missing: Missing) -> EngineDownError:
+    def _no_answer(self, missing: Missing) -> contract.EngineDownError:
         reason = self.health.problem or self._client.problem or missing.value
-        return EngineDownError(reason, is_unknown=missing is Missing.UNKNOWN)
+        return contract.EngineDownError(reason, is_unknown=missing is Missing.UNKNOWN)
 
     def _check_up(self) -> None:
         if not self.health.is_up:
-            raise EngineDownError(self.health.problem)
+            raise contract.EngineDownError(self.health.problem)
 
     @override
     @asynccontextmanager
     async def watch(
         self, prefix: str = ""
-    ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[Seen]]]:
-        check_prefix(prefix)
+    ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[contract.Seen]]]:
+        contract.check_prefix(prefix)
         async with _following(NatsWatch(self.stream, prefix)) as rows:
             yield rows
 
     # --- logs -----------------------------------------------------------------------------------
 
     @override
-    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended]:
+    async def append_all(self, appends: Sequence[contract.Append]) -> Sequence[contract.Appended]:
         await trio.lowlevel.checkpoint()
         if not self.health.is_up:
-            return (EngineDownError(self.health.problem),) * len(appends)
-        parts = [append_requests(self._bucket, one) for one in appends]
+            return (contract.EngineDownError(self.health.problem),) * len(appends)
+        parts = [nats_rows.append_requests(self._bucket, one) for one in appends]
         answers = await self._client.ask_all(list(itertools.chain.from_iterable(parts)))
         ends = itertools.accumulate(map(len, parts))
         return [
             self._appended(one, answers[end - 1]) for one, end in zip(appends, ends, strict=True)
         ]
 
-    def _appended(self, append: Append, answer: Delivery | Missing) -> Appended:
+    def _appended(self, append: contract.Append, answer: Delivery | Missing) -> contract.Appended:
         written = self._number(answer)
         if isinstance(written, tuple):
             if _LOG_FULL in written[1]:
-                return LogFullError(append.log)
-            return EngineDownError(f"JetStream refuses an entry: {written[1]}")
+                return contract.LogFullError(append.log)
+            return contract.EngineDownError(f"JetStream refuses an entry: {written[1]}")
         return written
 
     @override
-    async def fetch(self, log: str, after: int, most: int) -> Sequence[Entry]:
+    async def fetch(self, log: str, after: int, most: int) -> Sequence[contract.Entry]:
         await trio.lowlevel.checkpoint()
         self._check_up()
         where = self._stored_in(self.stream.logs)
-        subject = log_subject(self._bucket, log).decode()
-        entries: list[Entry] = []
+        subject = nats_rows.log_subject(self._bucket, log).decode()
+        entries: list[contract.Entry] = []
         while len(entries) < most:
             asked = orjson.dumps({"seq": after + 1, "next_by_subj": subject})
             (answer,) = await self._client.ask_all([Request(where, asked)])
@@ -263,12 +236,14 @@ class NatsEngine(Engine):
                 break
             after = found.number
             if not found.is_filler:
-                entries.append(Entry(log, found.number, found.payload))
+                entries.append(contract.Entry(log, found.number, found.payload))
         return entries
 
     @override
     @asynccontextmanager
-    async def follow_logs(self) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[Reached]]]:
+    async def follow_logs(
+        self,
+    ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[contract.Reached]]]:
         async with _following(NatsLogNews(self.stream)) as news:
             yield news
 
@@ -281,7 +256,8 @@ class NatsEngine(Engine):
             Request(
                 where,
                 orjson.dumps({
-                    "filter": log_subject(self._bucket, log).decode(), "seq": position + 1,
+                    "filter": nats_rows.log_subject(self._bucket, log).decode(),
+                    "seq": position + 1,
                 }),
             )
             for log, position in reached.items()
@@ -290,38 +266,38 @@ class NatsEngine(Engine):
             if isinstance(answer, Missing):
                 raise self._no_answer(answer)
             try:
-                error = error_of(read_json(answer))
+                error = nats_rows.error_of(nats_rows.read_json(answer))
             except NatsError as exc:
-                raise EngineDownError(str(exc)) from exc
+                raise contract.EngineDownError(str(exc)) from exc
             if error is not None:
                 self.stream.suspect()
-                raise EngineDownError(f"JetStream says: {error[1]}")
+                raise contract.EngineDownError(f"JetStream says: {error[1]}")
 
     # --- payloads -------------------------------------------------------------------------------
 
     @override
     async def publish(self, node: str, payloads: Sequence[bytes]) -> None:
-        check_payloads(payloads)
+        contract.check_payloads(payloads)
         if self.stream.is_closed:
-            raise EngineDownError(self.health.problem)
+            raise contract.EngineDownError(self.health.problem)
         try:
-            await self._client.publish(node_subject(self._bucket, node), payloads)
+            await self._client.publish(nats_rows.node_subject(self._bucket, node), payloads)
         except NatsError as exc:
-            raise EngineDownError(str(exc)) from exc
+            raise contract.EngineDownError(str(exc)) from exc
 
     @override
     @asynccontextmanager
     async def inbox(
-        self, node: str, lose: Lose | None = None
+        self, node: str, lose: contract.Lose | None = None
     ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[bytes]]]:
-        inbox, number = Inbox(node, lose), next(self._numbers)
+        inbox, number = contract.Inbox(node, lose), next(self._numbers)
 
         def take(delivery: Delivery | None) -> None:
             if delivery is not None:
                 inbox.came(delivery.payload)
 
         give, taken = trio.open_memory_channel[Sequence[bytes]](0)
-        subscription = self._client.subscribe(node_subject(self._bucket, node), take)
+        subscription = self._client.subscribe(nats_rows.node_subject(self._bucket, node), take)
         self._inboxes[number] = inbox
         try:
             await self._client.flush()
@@ -333,7 +309,9 @@ class NatsEngine(Engine):
             del self._inboxes[number]
             self._client.unsubscribe(subscription)
 
-    async def _pass_on(self, inbox: Inbox, give: trio.MemorySendChannel[Sequence[bytes]]) -> None:
+    async def _pass_on(
+        self, inbox: contract.Inbox, give: trio.MemorySendChannel[Sequence[bytes]]
+    ) -> None:
         with give, suppress(trio.BrokenResourceError):
             while not self.stream.is_closed:
                 await inbox.bell.wait()
@@ -344,19 +322,19 @@ class NatsEngine(Engine):
 
     @property
     @override
-    def health(self) -> Health:
+    def health(self) -> contract.Health:
         return self.stream.health
 
     @override
-    async def health_changed(self) -> Health:
+    async def health_changed(self) -> contract.Health:
         return await self.stream.health_changed()
 
 
 @asynccontextmanager
 async def _following(
-    follower: NatsFollower[Item],
-) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[Item]]]:
-    give, taken = trio.open_memory_channel[Sequence[Item]](0)
+    follower: NatsFollower[contract.Item],
+) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[contract.Item]]]:
+    give, taken = trio.open_memory_channel[Sequence[contract.Item]](0)
     with taken:
         async with open_background() as nursery:
             nursery.start_soon(follower.run, give)

@@ -14,32 +14,9 @@ import orjson
 import trio
 from typing_extensions import override
 
-from specs.limits.engine import (
-    NATS_HEARTBEAT,
-    NATS_MARK_LIFE,
-    NATS_PATIENCE,
-    NATS_PULL_BYTES,
-    NATS_PULL_LIFE,
-    NATS_REPLICAS,
-    NATS_RETRY,
-    WATCH_BATCH,
-)
+from specs.limits import engine
+from transports.engine import nats_rows
 from transports.engine.contract import Bell, Counts, Current, Health, Item, Reached, Row, Seen
-from transports.engine.nats_rows import (
-    NANO,
-    Json,
-    bucket_of,
-    error_of,
-    log_of,
-    log_pattern,
-    log_terms,
-    number_in,
-    part_of,
-    pattern_of,
-    read_json,
-    row_of,
-    stream_terms,
-)
 from transports.nats.client import NatsClient, Request
 from transports.nats.connection import Terms
 from transports.nats.wire import Delivery, NatsError, status
@@ -72,7 +49,7 @@ class NatsStream:
 
     def __init__(self, terms: Terms, group: str, counts: Counts) -> None:
         self.client: Final = NatsClient(terms, self._client_moved)
-        self.bucket: Final = bucket_of(group)
+        self.bucket: Final = nats_rows.bucket_of(group)
         self.rows: Final = f"KV_{self.bucket}"
         self.logs: Final = f"LOG_{self.bucket}"
         self.health = Health(is_up=False, problem=self.client.problem)
@@ -95,7 +72,7 @@ class NatsStream:
                     except NatsError as exc:
                         self._is_verified = False
                         self._set_health(Health(is_up=False, problem=str(exc)))
-                        await trio.sleep(NATS_RETRY)
+                        await trio.sleep(engine.NATS_RETRY)
                     if self._is_verified:
                         self._set_health(Health(is_up=True))
 
@@ -114,18 +91,20 @@ class NatsStream:
         await self._moved.wait()
         return self.health
 
-    async def api(self, what: str, terms: Json | None = None) -> Json:
+    async def api(self, what: str, terms: nats_rows.Json | None = None) -> nats_rows.Json:
         """Ask JetStream, and return its answer, which may be an error.
 
         Raises:
             NatsError: There is no answer.
         """
         payload = b"" if terms is None else orjson.dumps(terms)
-        with trio.move_on_after(NATS_PATIENCE):
-            return read_json(await self.client.ask(Request(f"$JS.API.{what}".encode(), payload)))
+        with trio.move_on_after(engine.NATS_PATIENCE):
+            return nats_rows.read_json(
+                await self.client.ask(Request(f"$JS.API.{what}".encode(), payload))
+            )
         raise NatsError(self.client.problem or "JetStream does not answer")
 
-    async def state(self, name: str) -> Json:
+    async def state(self, name: str) -> nats_rows.Json:
         """Return what JetStream says of a stream.
 
         Raises:
@@ -157,36 +136,36 @@ class NatsStream:
         Raises:
             NatsError: JetStream does not answer, refuses, or has another stream of this name.
         """
-        for terms in (stream_terms, log_terms):
+        for terms in (nats_rows.stream_terms, nats_rows.log_terms):
             await self._find(terms)
 
-    async def _find(self, terms: Callable[[str, int, int], Json]) -> None:
+    async def _find(self, terms: Callable[[str, int, int], nats_rows.Json]) -> None:
         wanted = terms(self.bucket, 0, 0)
         name = str(wanted["name"])
         found = await self.api(f"STREAM.INFO.{name}")
-        if (error_of(found) or (0,))[0] == _NO_STREAM:
+        if (nats_rows.error_of(found) or (0,))[0] == _NO_STREAM:
             await self._make(terms)
             found = await self.state(name)
         _check(found)
-        settings = part_of(found, "config")
+        settings = nats_rows.part_of(found, "config")
         # Entries of logs go after some time, whichever this is; rows never do.
         is_other = bool(settings.get("max_age")) is not bool(wanted["max_age"])
         if is_other or any(settings.get(one) != wanted[one] for one in _NEEDED if one in wanted):
             raise NatsError(f"the stream {name} was made by another program")
 
-    async def _make(self, terms: Callable[[str, int, int], Json]) -> None:
+    async def _make(self, terms: Callable[[str, int, int], nats_rows.Json]) -> None:
         first = time.time_ns() // 1000  # above all numbers of a stream that was here before
-        for replicas in (NATS_REPLICAS, 1):
+        for replicas in (engine.NATS_REPLICAS, 1):
             wanted = terms(self.bucket, first, replicas)
-            error = error_of(await self.api(f"STREAM.CREATE.{wanted['name']}", wanted))
+            error = nats_rows.error_of(await self.api(f"STREAM.CREATE.{wanted['name']}", wanted))
             if error is None or error[0] == _EXISTS:
                 return
             if error[0] != _NOT_CLUSTERED:
                 raise NatsError(f"JetStream makes no stream: {error[1]}")
 
 
-def _check(found: Json) -> None:
-    error = error_of(found)
+def _check(found: nats_rows.Json) -> None:
+    error = nats_rows.error_of(found)
     if error is not None:
         raise NatsError(f"JetStream says: {error[1]}")
 
@@ -205,10 +184,10 @@ _FULL: Final = (b"MaxBytes", b"Batch Completed")
 """What a server says of a pull that has brought as much as it may."""
 
 _PULL: Final = orjson.dumps({
-    "batch": WATCH_BATCH,
-    "max_bytes": NATS_PULL_BYTES,
-    "expires": int(NATS_PULL_LIFE * NANO),
-    "idle_heartbeat": int(NATS_HEARTBEAT * NANO),
+    "batch": engine.WATCH_BATCH,
+    "max_bytes": engine.NATS_PULL_BYTES,
+    "expires": int(engine.NATS_PULL_LIFE * nats_rows.NANO),
+    "idle_heartbeat": int(engine.NATS_HEARTBEAT * nats_rows.NANO),
 })  # fmt: skip
 
 
@@ -240,7 +219,7 @@ class Reading:
         if self._left > 0:
             return None
         self._pulls += 1
-        self._left = WATCH_BATCH
+        self._left = engine.WATCH_BATCH
         return b"%b%d" % (self._inbox, self._pulls)
 
     def number(self, delivery: Delivery) -> int | None:
@@ -327,7 +306,7 @@ class NatsFollower(ABC, Generic[Item]):
                     await self._follow(give)
                 except NatsError:
                     self._stream.suspect()
-                    await trio.sleep(NATS_RETRY)
+                    await trio.sleep(engine.NATS_RETRY)
 
     async def _follow(self, give: trio.MemorySendChannel[Sequence[Item]]) -> None:
         """Give items until the consumer is lost, which is an error."""
@@ -342,8 +321,8 @@ class NatsFollower(ABC, Generic[Item]):
             messages: list[Numbered] = []
             while True:
                 batch = list(self._items(reading, messages))
-                for at in range(0, len(batch), WATCH_BATCH + 1):
-                    await give.send(batch[at : at + WATCH_BATCH + 1])
+                for at in range(0, len(batch), engine.WATCH_BATCH + 1):
+                    await give.send(batch[at : at + engine.WATCH_BATCH + 1])
                 reply = reading.pull()
                 if reply is not None:
                     client.tell(b"$JS.API.CONSUMER.MSG.NEXT.%b" % consumer, _PULL, reply)
@@ -356,7 +335,10 @@ class NatsFollower(ABC, Generic[Item]):
     async def _begin(self, inbox: bytes, token: str) -> Reading:
         """Make a consumer."""
         found = await self._stream.state(self._name)
-        made, last = str(found.get("created")), number_in(part_of(found, "state"), "last_seq")
+        made, last = (
+            str(found.get("created")),
+            nats_rows.number_in(nats_rows.part_of(found, "state"), "last_seq"),
+        )
         first = self._begun_at(made, last)
         begin: dict[str, object] = {"deliver_policy": "last_per_subject"}
         if first is not None:
@@ -374,12 +356,12 @@ class NatsFollower(ABC, Generic[Item]):
                     "replay_policy": "instant",
                     "mem_storage": True,
                     "num_replicas": 1,
-                    "inactive_threshold": int(2 * NATS_PULL_LIFE * NANO),
+                    "inactive_threshold": int(2 * engine.NATS_PULL_LIFE * nats_rows.NANO),
                 },
             },
         )
         reading = Reading(inbox, made, last, is_whole=first is None)
-        reading.is_caught_up = not number_in(answer, "num_pending")
+        reading.is_caught_up = not nats_rows.number_in(answer, "num_pending")
         return reading
 
     def _take(self, delivery: Delivery | None) -> None:
@@ -389,7 +371,7 @@ class NatsFollower(ABC, Generic[Item]):
     async def _next(self) -> Sequence[Delivery]:
         """Wait for what is delivered next."""
         while not self._deliveries:
-            with trio.move_on_after(3 * NATS_HEARTBEAT) as patience:
+            with trio.move_on_after(3 * engine.NATS_HEARTBEAT) as patience:
                 await self._bell.wait()
             if patience.cancelled_caught:
                 raise NatsError("the consumer says nothing")
@@ -438,7 +420,7 @@ class NatsWatch(NatsFollower[Seen]):
     """
 
     def __init__(self, stream: NatsStream, prefix: str) -> None:
-        super().__init__(stream, stream.rows, pattern_of(stream.bucket, prefix).decode())
+        super().__init__(stream, stream.rows, nats_rows.pattern_of(stream.bucket, prefix).decode())
         self._known: Final = dict[str, int]()
         self._place: _Place | None = None
         self._reached = 0
@@ -451,7 +433,7 @@ class NatsWatch(NatsFollower[Seen]):
         goes_on = (
             place == _Place(made, self._stream.client.server_id)
             and last >= self._reached
-            and trio.current_time() - self._heard_at < NATS_MARK_LIFE / 2
+            and trio.current_time() - self._heard_at < engine.NATS_MARK_LIFE / 2
         )
         return self._reached + 1 if goes_on else None
 
@@ -459,7 +441,7 @@ class NatsWatch(NatsFollower[Seen]):
     def _items(self, reading: Reading, messages: Sequence[Numbered]) -> Iterator[Seen]:
         self._heard_at = trio.current_time()
         for number, message in messages:
-            yield from self._news(reading, row_of(self._stream.bucket, message, number))
+            yield from self._news(reading, nats_rows.row_of(self._stream.bucket, message, number))
         if reading.is_caught_up and not reading.is_current:
             reading.is_current = True
             yield from self._gone(reading)
@@ -503,7 +485,7 @@ class NatsLogNews(NatsFollower[Reached]):
     """
 
     def __init__(self, stream: NatsStream) -> None:
-        pattern = log_pattern(stream.bucket).decode()
+        pattern = nats_rows.log_pattern(stream.bucket).decode()
         super().__init__(stream, stream.logs, pattern, has_payloads=False)
 
     @override
@@ -514,4 +496,4 @@ class NatsLogNews(NatsFollower[Reached]):
     def _items(self, reading: Reading, messages: Sequence[Numbered]) -> Iterator[Reached]:
         last = {message.subject: number for number, message in messages}
         for subject, number in sorted(last.items(), key=itemgetter(1)):
-            yield Reached(log_of(self._stream.bucket, subject), number)
+            yield Reached(nats_rows.log_of(self._stream.bucket, subject), number)

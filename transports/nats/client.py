@@ -11,15 +11,7 @@ from typing import Final, TypeAlias, final
 import attrs
 import trio
 
-from specs.limits.engine import (
-    ENGINE_TIMEOUT,
-    NATS_PING,
-    NATS_PIPELINE,
-    NATS_PIPELINE_BYTES,
-    NATS_RETRY,
-    NATS_RETRY_MOST,
-    NATS_UNSENT,
-)
+from specs.limits import engine
 from specs.limits.protocol import MAX_FRAME_BYTES
 from transports.errors import LinkError
 from transports.nats.connection import NatsConnection, Terms, cut, dial_server
@@ -144,18 +136,18 @@ class NatsClient:
 
     async def run(self) -> None:
         """Connect, and connect again, for ever."""
-        pause = NATS_RETRY
+        pause = engine.NATS_RETRY
         for server in itertools.cycle(self._terms.servers):
             try:
                 connection = await dial_server(self._terms, server)
             except NatsError as exc:
                 self._lost(str(exc))
             else:
-                pause = NATS_RETRY
+                pause = engine.NATS_RETRY
                 await self._serve(connection)
             await trio.sleep(pause)
             if server is self._terms.servers[-1]:
-                pause = min(2 * pause, NATS_RETRY_MOST)
+                pause = min(2 * pause, engine.NATS_RETRY_MOST)
 
     async def _serve(self, connection: NatsConnection) -> None:
         self._connection = connection
@@ -222,9 +214,9 @@ class NatsClient:
 
     async def _watch_over(self, connection: NatsConnection, scope: trio.CancelScope) -> None:
         """Ask for signs of life; give up a server that gives none."""
-        while trio.current_time() < connection.link.heard_at + ENGINE_TIMEOUT:
+        while trio.current_time() < connection.link.heard_at + engine.ENGINE_TIMEOUT:
             self._ping()
-            await trio.sleep(NATS_PING)
+            await trio.sleep(engine.NATS_PING)
         scope.cancel()
 
     def _lost(self, reason: str) -> None:
@@ -305,13 +297,13 @@ class NatsClient:
 
     async def _has_space(self) -> bool:
         """Wait until little waits to be written, or too long; return whether there is space."""
-        if self._queued > NATS_UNSENT:
-            with trio.move_on_after(ENGINE_TIMEOUT):
+        if self._queued > engine.NATS_UNSENT:
+            with trio.move_on_after(engine.ENGINE_TIMEOUT):
                 while True:
                     await self._senders.park()
-                    if self._queued <= NATS_UNSENT:
+                    if self._queued <= engine.NATS_UNSENT:
                         break
-        return self._queued <= NATS_UNSENT and self._connection is not None
+        return self._queued <= engine.NATS_UNSENT and self._connection is not None
 
     async def flush(self) -> None:
         """Wait until the server has handled all that was sent; do not wait if it is not there.
@@ -320,7 +312,7 @@ class NatsClient:
         """
         if self._connection is not None:
             ponged = self._ping()
-            with trio.move_on_after(ENGINE_TIMEOUT):
+            with trio.move_on_after(engine.ENGINE_TIMEOUT):
                 await ponged.wait()
 
     def subscribe(self, subject: bytes, take: Take) -> int:
@@ -410,7 +402,7 @@ class NatsClient:
                 publication(one.subject, one.payload, b"%b%d" % (reply, index), one.head)
                 for index, one in enumerate(requests)
             )
-            with trio.move_on_after(ENGINE_TIMEOUT):
+            with trio.move_on_after(engine.ENGINE_TIMEOUT):
                 await batch.is_over.wait()
         finally:
             del self._batches[number]
@@ -420,9 +412,9 @@ class NatsClient:
 def _part(requests: Sequence[Request], start: int) -> Sequence[Request]:
     """Return the next requests that may be without an answer at a time."""
     size, end = 0, start
-    for one in requests[start : start + NATS_PIPELINE]:
+    for one in requests[start : start + engine.NATS_PIPELINE]:
         size += len(one.payload)
-        if end > start and size > NATS_PIPELINE_BYTES:
+        if end > start and size > engine.NATS_PIPELINE_BYTES:
             break
         end += 1
     return requests[start:end]

@@ -19,13 +19,8 @@ from typing_extensions import override
 from specs.bodies.sdp import Description, read_description, read_ice, write_description
 from specs.bodies.session import IceServer
 from specs.errors import BadMessageError
+from specs.limits import webrtc
 from specs.limits.protocol import MAX_FRAME_BYTES
-from specs.limits.webrtc import (
-    CHANNEL_CREDIT,
-    CHANNEL_FRAMES,
-    CHANNEL_MESSAGE,
-    CHANNEL_WINDOW,
-)
 from transports.errors import CloseReason, DialError
 from transports.link import ChannelEnd, ChannelTerms, Kind, Link
 
@@ -186,14 +181,14 @@ class ChannelCore:
     @staticmethod
     def parts(frame: bytes) -> Iterator[Part]:
         """Return the messages that carry a frame, in order."""
-        if len(frame) <= CHANNEL_MESSAGE:
+        if len(frame) <= webrtc.CHANNEL_MESSAGE:
             try:
                 yield frame.decode()
             except UnicodeDecodeError:
                 pass
             else:
                 return
-        step = CHANNEL_MESSAGE - 1
+        step = webrtc.CHANNEL_MESSAGE - 1
         last = (len(frame) - 1) // step
         for number in range(last + 1):
             head = _LAST if number == last else _MORE
@@ -201,7 +196,7 @@ class ChannelCore:
 
     def may_send(self, size: int) -> bool:
         """Return whether the peer has room for a message of so many bytes."""
-        return self._sent + size - self._credited <= CHANNEL_WINDOW
+        return self._sent + size - self._credited <= webrtc.CHANNEL_WINDOW
 
     def sent(self, size: int) -> None:
         """Count a message that was sent."""
@@ -240,11 +235,11 @@ class ChannelCore:
         self._chunks.clear()
 
     def _read(self, part: Part) -> Frame | Farewell | None:
-        if self._waiting >= CHANNEL_FRAMES:
+        if self._waiting >= webrtc.CHANNEL_FRAMES:
             raise BadChannelError("too many frames of the data channel are not taken")
         if isinstance(part, str):
             return self._text(part.encode())
-        if not part or len(part) > CHANNEL_MESSAGE:
+        if not part or len(part) > webrtc.CHANNEL_MESSAGE:
             raise BadChannelError("a message of the data channel has no bytes, or too many")
         match part[0]:
             case 0x00 | 0x01:
@@ -258,7 +253,7 @@ class ChannelCore:
                 raise BadChannelError("a message of the data channel is none of ours")
 
     def _text(self, frame: bytes) -> Frame:
-        if len(frame) > CHANNEL_MESSAGE or self._in_frame:
+        if len(frame) > webrtc.CHANNEL_MESSAGE or self._in_frame:
             raise BadChannelError("a text on the data channel is too long, or within a frame")
         self._count(len(frame))
         return Frame(frame, len(frame))
@@ -278,7 +273,7 @@ class ChannelCore:
 
     def _count(self, size: int) -> None:
         self._received += size
-        if self._received - self._granted > CHANNEL_WINDOW:
+        if self._received - self._granted > webrtc.CHANNEL_WINDOW:
             raise BadChannelError("the peer sends more than it has credit for")
 
     def _credit(self, taken: int) -> None:
@@ -291,7 +286,7 @@ class ChannelCore:
         """Note that so many bytes were read; return the credit to send, if one is due."""
         self._taken += size
         self._waiting -= 1
-        if self._taken - self._granted < CHANNEL_CREDIT:
+        if self._taken - self._granted < webrtc.CHANNEL_CREDIT:
             return None
         self._granted = self._taken
         return bytes((_CREDIT,)) + (self._taken % _ROUND).to_bytes(_NUMBER, "big")

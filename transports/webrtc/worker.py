@@ -36,27 +36,10 @@ from cryptography.x509 import load_pem_x509_certificate
 from typing_extensions import override
 
 from specs.bodies.sdp import Description, read_description, write_description
+from specs.limits import webrtc
 from specs.limits.protocol import GOODBYE_TIMEOUT, MAX_FRAME_BYTES
-from specs.limits.webrtc import (
-    CHANNEL_BUFFER,
-    CHANNEL_BUFFER_LOW,
-    CHANNEL_CREDIT,
-    ICE_DATAGRAMS,
-    ICE_SERVER_TIMEOUT,
-    WEBRTC_FILES,
-    WEBRTC_MEMORY,
-)
 from transports.errors import CloseReason
-from transports.webrtc.memory import (
-    BadChannelError,
-    ChannelCore,
-    Farewell,
-    Frame,
-    Part,
-    WorkerTerms,
-    read_terms,
-    size_of,
-)
+from transports.webrtc import memory
 
 _HEAD: Final = 4
 _FAREWELL: Final = 0xFFFF_0000
@@ -112,7 +95,7 @@ class _Pipe:
 
 
 async def _open_pipe(end: socket.socket) -> _Pipe:
-    reader, writer = await asyncio.open_connection(sock=end, limit=CHANNEL_CREDIT)
+    reader, writer = await asyncio.open_connection(sock=end, limit=webrtc.CHANNEL_CREDIT)
     return _Pipe(reader, writer)
 
 
@@ -120,7 +103,7 @@ async def _open_pipe(end: socket.socket) -> _Pipe:
 class _Ice(Connection):
     """ICE that reports candidates as it finds them, at the addresses it is told."""
 
-    def __init__(self, terms: WorkerTerms, signalling: _Pipe) -> None:
+    def __init__(self, terms: memory.WorkerTerms, signalling: _Pipe) -> None:
         super().__init__(
             ice_controlling=terms.offer is None,
             turn_username=terms.turn_username,
@@ -134,7 +117,7 @@ class _Ice(Connection):
 
     @override
     async def get_component_candidates(
-        self, component: int, addresses: list[str], timeout: int = ICE_SERVER_TIMEOUT
+        self, component: int, addresses: list[str], timeout: int = webrtc.ICE_SERVER_TIMEOUT
     ) -> list[Candidate]:
         terms, hosts = self._terms, list[str]()
         if not terms.relay_only:
@@ -146,7 +129,7 @@ class _Ice(Connection):
             return found
         self.stun_server, self.turn_server = terms.stun_server, terms.turn_server
         asking = hosts if terms.stun_server is not None else []
-        more = await super().get_component_candidates(component, asking, ICE_SERVER_TIMEOUT)
+        more = await super().get_component_candidates(component, asking, webrtc.ICE_SERVER_TIMEOUT)
         others = [one for one in more if one.type != "host"]
         await self._report(others)
         return [*found, *others]
@@ -161,7 +144,7 @@ class _Ice(Connection):
     @override
     def data_received(self, data: bytes, component: int) -> None:
         # Anybody can send to the socket; the queue of the library has no bound.
-        if self._queue.qsize() < ICE_DATAGRAMS:
+        if self._queue.qsize() < webrtc.ICE_DATAGRAMS:
             super().data_received(data, component)
 
 
@@ -178,7 +161,7 @@ class _Gatherer(RTCIceGatherer):
 class _Stack:
     """ICE, DTLS, SCTP and the data channel of one connection."""
 
-    def __init__(self, terms: WorkerTerms, signalling: _Pipe) -> None:
+    def __init__(self, terms: memory.WorkerTerms, signalling: _Pipe) -> None:
         self._terms = terms
         self._signalling = signalling
         self.connection = _Ice(terms, signalling)
@@ -194,7 +177,7 @@ class _Stack:
             label=_LABEL, protocol=_PROTOCOL, negotiated=True, id=0
         )
         self.channel = RTCDataChannel(self._sctp, parameters)
-        self.channel.bufferedAmountLowThreshold = CHANNEL_BUFFER_LOW
+        self.channel.bufferedAmountLowThreshold = webrtc.CHANNEL_BUFFER_LOW
         self.is_open = asyncio.Event()
         self.is_gone = asyncio.Event()
         self.channel.on("open", self.is_open.set)
@@ -258,12 +241,12 @@ class _Stack:
 class _Peer:
     """One connection, between its sockets and its data channel."""
 
-    def __init__(self, terms: WorkerTerms, signalling: _Pipe, frames: _Pipe) -> None:
+    def __init__(self, terms: memory.WorkerTerms, signalling: _Pipe, frames: _Pipe) -> None:
         self._signalling = signalling
         self._frames = frames
-        self._core = ChannelCore()
+        self._core = memory.ChannelCore()
         self._stack = _Stack(terms, signalling)
-        self._inbox: deque[Frame | Farewell | BadChannelError] = deque()
+        self._inbox: deque[memory.Frame | memory.Farewell | memory.BadChannelError] = deque()
         self._is_last = False
         self._is_offended = asyncio.Event()
         self._wake = asyncio.Event()
@@ -317,16 +300,18 @@ class _Peer:
 
     # --- in -----------------------------------------------------------------------------------
 
-    def _received(self, part: Part) -> None:
+    def _received(self, part: memory.Part) -> None:
         if self._is_last:
             return  # an application that reads slowly is to collect nothing more
         try:
-            what: Frame | Farewell | BadChannelError | None = self._core.received(part)
-        except BadChannelError as exc:
+            what: memory.Frame | memory.Farewell | memory.BadChannelError | None = (
+                self._core.received(part)
+            )
+        except memory.BadChannelError as exc:
             what = exc
-        self._is_last = isinstance(what, Farewell | BadChannelError)
-        if isinstance(what, BadChannelError) and what.reason is not CloseReason.TOO_LARGE:
-            self._stack.channel.send(ChannelCore.farewell(what.reason))
+        self._is_last = isinstance(what, memory.Farewell | memory.BadChannelError)
+        if isinstance(what, memory.BadChannelError) and what.reason is not CloseReason.TOO_LARGE:
+            self._stack.channel.send(memory.ChannelCore.farewell(what.reason))
             self._is_offended.set()
         elif what is None:
             self._may_send.set()  # it was a credit, perhaps
@@ -347,18 +332,20 @@ class _Peer:
         finally:
             gone.cancel()
 
-    async def _passed_on(self, what: Frame | Farewell | BadChannelError) -> bool:
+    async def _passed_on(
+        self, what: memory.Frame | memory.Farewell | memory.BadChannelError
+    ) -> bool:
         """Pass on what has arrived; return whether more may come."""
         match what:
-            case Frame(data, size):
+            case memory.Frame(data, size):
                 await self._frames.write(data)
                 credit = self._core.taken(size)
                 if credit is not None and self._stack.channel.readyState == "open":
                     self._stack.channel.send(credit)
                 return True
-            case Farewell(reason):
+            case memory.Farewell(reason):
                 self._frames.end(reason)
-            case BadChannelError():
+            case memory.BadChannelError():
                 self._frames.refuse_size()
         await asyncio.Event().wait()  # the application is told, and closes
         return False
@@ -370,14 +357,14 @@ class _Peer:
         while not isinstance(frame := await self._frames.read(), CloseReason):
             for part in self._core.parts(frame):
                 await self._send(part)
-        self._stack.channel.send(ChannelCore.farewell(frame))
+        self._stack.channel.send(memory.ChannelCore.farewell(frame))
         with suppress(TimeoutError):
             async with asyncio.timeout(GOODBYE_TIMEOUT):
                 await self._stack.is_gone.wait()
 
-    async def _send(self, part: Part) -> None:
-        size, channel = size_of(part), self._stack.channel
-        while not self._core.may_send(size) or channel.bufferedAmount > CHANNEL_BUFFER:
+    async def _send(self, part: memory.Part) -> None:
+        size, channel = memory.size_of(part), self._stack.channel
+        while not self._core.may_send(size) or channel.bufferedAmount > webrtc.CHANNEL_BUFFER:
             self._may_send.clear()
             await self._may_send.wait()
         self._core.sent(size)
@@ -392,7 +379,7 @@ async def _serve_one(descriptors: list[int]) -> None:
     try:
         begin = await signalling.read()
         if not isinstance(begin, CloseReason):
-            await _Peer(read_terms(begin), signalling, frames).run()
+            await _Peer(memory.read_terms(begin), signalling, frames).run()
     finally:
         frames.close()
         signalling.close()
@@ -430,9 +417,11 @@ def main() -> None:
     for one in (signal.SIGINT, signal.SIGTERM):
         # A terminal or a service manager means its runtime, which takes leave by these links.
         signal.signal(one, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_AS, (WEBRTC_MEMORY, WEBRTC_MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (webrtc.WEBRTC_MEMORY, webrtc.WEBRTC_MEMORY))
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    files = WEBRTC_FILES if most == resource.RLIM_INFINITY else min(most, WEBRTC_FILES)
+    files = (
+        webrtc.WEBRTC_FILES if most == resource.RLIM_INFINITY else min(most, webrtc.WEBRTC_FILES)
+    )
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, most))
     with socket.socket(fileno=0) as control:
         control.setblocking(False)  # noqa: FBT003 - the standard library's signature

@@ -17,13 +17,7 @@ from typing_extensions import override
 from wsproto.utilities import ProtocolError
 
 from specs.limits.protocol import GOODBYE_TIMEOUT, MAX_FRAME_BYTES, READ_AHEAD, READ_BYTES
-from transports.errors import (
-    CloseReason,
-    DialError,
-    FrameTooLargeError,
-    LinkBrokenError,
-    LinkClosedError,
-)
+from transports import errors
 from transports.link import Kind, Link, Turn, Upgrade
 from transports.urls import WebSocketUrl, read_target
 
@@ -98,7 +92,7 @@ class _WebSocketClientLink(Link):
     async def receive(self) -> bytes:
         with self._receiving:
             if self._is_over_limit:
-                raise FrameTooLargeError(self.name)
+                raise errors.FrameTooLargeError(self.name)
             try:
                 message = await self._connection.get_message()
             except ConnectionClosed as exc:
@@ -106,7 +100,7 @@ class _WebSocketClientLink(Link):
             frame = message.encode() if isinstance(message, str) else bytes(message)
             if len(frame) > MAX_FRAME_BYTES:
                 self._is_over_limit = True
-                raise FrameTooLargeError(self.name)
+                raise errors.FrameTooLargeError(self.name)
             return frame
 
     @property
@@ -118,18 +112,20 @@ class _WebSocketClientLink(Link):
         certificate: bytes | None = stream.getpeercert(binary_form=True)
         return certificate
 
-    def _gone(self) -> LinkBrokenError | LinkClosedError:
+    def _gone(self) -> errors.LinkBrokenError | errors.LinkClosedError:
         if self._is_closed:
-            return LinkClosedError(self.name)
+            return errors.LinkClosedError(self.name)
         reason = self._connection.closed
         if self._is_torn and reason is None:
-            return LinkBrokenError(self.name, "a cancelled send left half a frame")
+            return errors.LinkBrokenError(self.name, "a cancelled send left half a frame")
         if reason is None or reason.code == _ABNORMAL:
-            return LinkBrokenError(self.name, "the connection ended without a farewell")
-        return LinkBrokenError(self.name, "the other end has left", CloseReason.read(reason.code))
+            return errors.LinkBrokenError(self.name, "the connection ended without a farewell")
+        return errors.LinkBrokenError(
+            self.name, "the other end has left", errors.CloseReason.read(reason.code)
+        )
 
     @override
-    async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
+    async def aclose(self, close_reason: errors.CloseReason = errors.CloseReason.DONE) -> None:
         if self._is_closed:
             await trio.lowlevel.checkpoint()
             return
@@ -180,7 +176,7 @@ async def shake_hands(
         # Without its reader the connection is of no use, also to a dialler that was cancelled.
         await trio.aclose_forcefully(dial.stream)
     if not links:
-        raise DialError(dial.url.server + dial.url.target, refusal)
+        raise errors.DialError(dial.url.server + dial.url.target, refusal)
 
 
 async def _host(

@@ -7,6 +7,7 @@ import attrs
 
 from actors.kit.http_client import HttpAnswer, HttpClient, HttpError, path_of
 from fsm.machines.registration import State
+from fsm.registry import relay
 from fsm.registry.records import (
     AWAY,
     NO_SUCH_STATUS,
@@ -23,15 +24,6 @@ from fsm.registry.records import (
     size_refusal,
     touch_refusal,
     wanted_state,
-)
-from fsm.registry.relay import (
-    RestCall,
-    StatusWatch,
-    create_call,
-    found,
-    read_call,
-    records_in,
-    touch_call,
 )
 from specs.addresses.address import canonical
 from specs.bodies.registry import ReadRecord, Register, UpdateRecord
@@ -199,7 +191,7 @@ def answer_body(said: Answered) -> JsonObject:
 
 # Records of a domain registry behind a REST interface, with the rules of every registry (CON-02).
 
-_UPDATED: Final = RestCall("GET", ("registry", "updated"))
+_UPDATED: Final = relay.RestCall("GET", ("registry", "updated"))
 _MANY: Final = Answered(Code.TOO_LARGE, f"a runtime has at most {MAX_RECORDS} records")
 _AWAY: Final = Answered(Code.TIMEOUT, AWAY)
 
@@ -233,7 +225,7 @@ class RestRecords:
     def __init__(self, client: HttpClient, changing: Callable[[str], None] = _no_change) -> None:
         self._client = client
         self._changing = changing
-        self._watch = StatusWatch(WATCHED_RECORDS)
+        self._watch = relay.StatusWatch(WATCHED_RECORDS)
         self._live: dict[str, dict[str, bool]] = {}
 
     def left(self, runtime: str) -> tuple[str, ...]:
@@ -254,7 +246,7 @@ class RestRecords:
             HttpError: The server gave no answer.
             BackEndError: The answer cannot be used.
         """
-        call = create_call(asked)
+        call = relay.create_call(asked)
         if isinstance(call, Answered):
             return RecordReply(call)
         refusal = create_refusal(asked, None)
@@ -285,7 +277,7 @@ class RestRecords:
             return RecordReply(refusal)
         if asked.fields and wanted is not None:
             asked = attrs.evolve(asked, fields={**asked.fields, "status": wanted.value})
-        return await self._change(asked, touch_call(asked))
+        return await self._change(asked, relay.touch_call(asked))
 
     async def read(self, asked: Read | Find) -> Answered:
         """Read a record, or search for records (M-25..M-28).
@@ -296,14 +288,16 @@ class RestRecords:
             HttpError: The server gave no answer.
             BackEndError: The answer cannot be used.
         """
-        call = read_call(asked)
+        call = relay.read_call(asked)
         if isinstance(call, Answered):
             return call
         answer = await self._ask(call)
         match code_of(answer):
             case Code.OK | Code.TIMEOUT as code:
                 records = self._records(answer)
-                return _AWAY if code is Code.TIMEOUT and not records else found(asked, records)
+                return (
+                    _AWAY if code is Code.TIMEOUT and not records else relay.found(asked, records)
+                )
             case Code.NOT_FOUND:
                 return UNKNOWN
             case code:
@@ -324,7 +318,7 @@ class RestRecords:
             HttpError: The server gave no answer.
             BackEndError: The answer cannot be used.
         """
-        call = touch_call(Touch(url, "", {"status": State.DISCONNECTED.value}))
+        call = relay.touch_call(Touch(url, "", {"status": State.DISCONNECTED.value}))
         is_done = code_of(await self._ask(call)) is Code.OK
         return self._changed(url, State.DISCONNECTED.value) if is_done else None
 
@@ -340,14 +334,14 @@ class RestRecords:
         answer = await self._ask(_UPDATED)
         if code_of(answer) is not Code.OK:
             raise BackEndError(f"{answer.server} answered with status {answer.status}")
-        read = [(str(one["url"]), str(one["status"])) for one in records_in(answer.json())]
+        read = [(str(one["url"]), str(one["status"])) for one in relay.records_in(answer.json())]
         return tuple((url, status) for url, status in read if self._changed(url, status))
 
     async def aclose(self) -> None:
         """Close every connection."""
         await self._client.aclose()
 
-    async def _change(self, asked: Create | Touch, call: RestCall) -> RecordReply:
+    async def _change(self, asked: Create | Touch, call: relay.RestCall) -> RecordReply:
         """Change a record at the server; for any result, the record ends with the session.
 
         A record that was registered in upstream's form lasts.
@@ -370,7 +364,7 @@ class RestRecords:
 
     async def _held(self, url: str) -> JsonObject | None:
         """Return the record of an address as the server has it; None: it has none."""
-        call = read_call(Read(url))
+        call = relay.read_call(Read(url))
         if isinstance(call, Answered):
             return None
         answer = await self._ask(call)
@@ -383,12 +377,12 @@ class RestRecords:
             case code:
                 raise BackEndError(f"{answer.server} answered {code} to a read")
 
-    async def _ask(self, call: RestCall) -> HttpAnswer:
+    async def _ask(self, call: relay.RestCall) -> HttpAnswer:
         path = path_of(*call.path, query=call.query)
         return await self._client.ask(call.method, path, call.body)
 
     def _records(self, answer: HttpAnswer) -> list[JsonObject]:
-        records = records_in(answer.json())
+        records = relay.records_in(answer.json())
         for one in records:
             self._watch.seen(str(one["url"]), str(one["status"]))
         return records
@@ -401,7 +395,7 @@ def _state_of(record: JsonObject) -> State:
         raise BackEndError("the record has a status that is none") from exc
 
 
-def _status_in(call: RestCall) -> str:
+def _status_in(call: relay.RestCall) -> str:
     """Return the status a record has after a call: a sign of life makes it live."""
     named = (call.body or {}).get("status")
     return named if isinstance(named, str) else State.LIVE.value

@@ -11,34 +11,14 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.catalogue.errors import (
-    BadDescriptorError,
-    BadSealError,
-    NotServedError,
-    SourceAwayError,
-)
-from actors.catalogue.seal import (
-    SealType,
-    entry_of,
-    flaw_of,
-    read_descriptor,
-    read_revocations,
-    read_seal,
-)
+from actors.catalogue import errors, seal
 from actors.catalogue.source import DirectorySource, package_path
 from actors.keys.key_set import BadKeysError, read_keys
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.node.messages import BusMessage, CatalogueRead
 from fsm.group.catalogue import CatalogueRow, Why
-from specs.addresses.address import (
-    DOMAIN_KEYS,
-    REVOKED,
-    WELL_KNOWN,
-    CatalogueType,
-    Entry,
-    is_entry_name,
-)
+from specs.addresses import address
 from specs.descriptor import SourcePackage
 from specs.limits.foreign_code import DESCRIPTOR_BYTES, PACKAGE_BYTES, REVOCATIONS_BYTES
 from specs.limits.group import GROUP_CATALOGUE_FILES, GROUP_CATALOGUE_LOOK, GROUP_FILE_BYTES
@@ -128,7 +108,7 @@ class CatalogueReader(Actor[Never]):
             return known
         try:
             row = await self._row(path, stamp)
-        except (SourceAwayError, NotServedError, _UnusableError) as exc:
+        except (errors.SourceAwayError, errors.NotServedError, _UnusableError) as exc:
             if self._flaws.get(path) != str(exc):
                 self._flaws[path] = str(exc)
                 _log.error("catalogue file not served", path=path, why=str(exc))
@@ -142,27 +122,29 @@ class CatalogueReader(Actor[Never]):
         Raises:
             SourceAwayError, NotServedError, _UnusableError: It cannot be used.
         """
-        limit = {DOMAIN_KEYS: JWKS_BYTES, REVOKED: REVOCATIONS_BYTES}.get(path, DESCRIPTOR_BYTES)
+        limit = {address.DOMAIN_KEYS: JWKS_BYTES, address.REVOKED: REVOCATIONS_BYTES}.get(
+            path, DESCRIPTOR_BYTES
+        )
         content = await self._source.read(path, limit)
         try:
-            if path == DOMAIN_KEYS:
+            if path == address.DOMAIN_KEYS:
                 read_keys(content)
                 return CatalogueRow(path, _when(stamp), content.decode())
-            if path == REVOKED:
+            if path == address.REVOKED:
                 return self._revocations(content)
             return await self._descriptor(path, content)
-        except (BadKeysError, BadSealError, BadDescriptorError) as exc:
+        except (BadKeysError, errors.BadSealError, errors.BadDescriptorError) as exc:
             raise _UnusableError(str(exc)) from exc
 
     def _revocations(self, content: bytes) -> CatalogueRow:
-        said = read_revocations(read_seal(content, SealType.REVOCATIONS).content)
+        said = seal.read_revocations(seal.read_seal(content, seal.SealType.REVOCATIONS).content)
         if said.domain != self._domain:
             raise _UnusableError(f"it is the list of {said.domain}")
-        return CatalogueRow(REVOKED, said.counter, content.decode())
+        return CatalogueRow(address.REVOKED, said.counter, content.decode())
 
     async def _descriptor(self, path: str, content: bytes) -> CatalogueRow:
-        said = read_descriptor(read_seal(content, SealType.DESCRIPTOR).content)
-        if (entry := entry_of(said)).domain != self._domain or entry.path != path:
+        said = seal.read_descriptor(seal.read_seal(content, seal.SealType.DESCRIPTOR).content)
+        if (entry := seal.entry_of(said)).domain != self._domain or entry.path != path:
             raise _UnusableError(f"it is {entry.described}")
         promised = said.source_package
         package = None if promised is None else await self._package(promised)
@@ -172,7 +154,7 @@ class CatalogueReader(Actor[Never]):
         if promised.size > GROUP_FILE_BYTES:
             raise _UnusableError(Why.LARGE)
         content = await self._source.read(package_path(promised.sha256), PACKAGE_BYTES)
-        refused = await trio.to_thread.run_sync(flaw_of, promised, content)
+        refused = await trio.to_thread.run_sync(seal.flaw_of, promised, content)
         if refused is not None:
             raise _UnusableError(refused.why)
         return content
@@ -180,10 +162,12 @@ class CatalogueReader(Actor[Never]):
 
 def _stamps(directory: Path) -> dict[str, _Stamp]:
     """Return which files a directory has, and a stamp of each; blocks."""
-    paths = [DOMAIN_KEYS, REVOKED]
-    for kind in CatalogueType:
-        names = sorted(_names(directory / WELL_KNOWN / kind))
-        paths += [Entry("", kind, name).path for name in names if is_entry_name(name)]
+    paths = [address.DOMAIN_KEYS, address.REVOKED]
+    for kind in address.CatalogueType:
+        names = sorted(_names(directory / address.WELL_KNOWN / kind))
+        paths += [
+            address.Entry("", kind, name).path for name in names if address.is_entry_name(name)
+        ]
     stamps = {path: _stamp(directory / path) for path in paths[: GROUP_CATALOGUE_FILES + 1]}
     return {path: stamp for path, stamp in stamps.items() if stamp is not None}
 

@@ -31,20 +31,16 @@ from fsm.limits.shares import user_of
 from fsm.registry.relay import RelayCore, RelayLimits, RelayPort
 from specs.addresses.address import GLOBAL_REGISTRY, domain_of, push_manager, quality_broker
 from specs.errors import BadMessageError
-from specs.limits.node import (
-    BACKEND_CONNECTIONS,
-    BACKEND_QUEUE,
-    BACKEND_TIMEOUT,
-    PUSH_EACH,
-    PUSH_PARALLEL,
-)
+from specs.limits import node
 from specs.message import Message, refuse, reply_to
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.trace import Op
 
 _log = get_logger("actors.node")
 
-RELAY_LIMITS: Final = RelayLimits(BACKEND_CONNECTIONS, BACKEND_QUEUE, BACKEND_TIMEOUT)
+RELAY_LIMITS: Final = RelayLimits(
+    node.BACKEND_CONNECTIONS, node.BACKEND_QUEUE, node.BACKEND_TIMEOUT
+)
 """Default limits of the requests to a back end."""
 
 
@@ -318,7 +314,7 @@ async def start_connectors(
         actor = f"connector:{name}"
         limits = back_ends.limits
         if name is BackEnd.PUSH:
-            limits = attrs.evolve(limits, parallel=PUSH_PARALLEL, each=PUSH_EACH)
+            limits = attrs.evolve(limits, parallel=node.PUSH_PARALLEL, each=node.PUSH_EACH)
         opened = partial(_connector, (name, address), make, home.trace(actor), limits)
         await supervisor.start_child(ChildSpec(actor, partial(opened, bus)))
 

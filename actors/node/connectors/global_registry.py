@@ -17,13 +17,7 @@ from typing_extensions import override
 
 from actors.kit.back_ends.requests import Asked, BackEndError, code_of
 from actors.kit.http_client import HttpAnswer, HttpClient, HttpError, ServerUrl, path_of
-from actors.node.connectors.service import (
-    Plan,
-    Replied,
-    Say,
-    Service,
-    with_value,
-)
+from actors.node.connectors import service
 from specs.addresses.address import canonical, scheme_of
 from specs.bodies.registry import ReadRecord
 from specs.bodies.session import GlobalRecord
@@ -45,7 +39,7 @@ class GlobalRecords(ABC):
     """The store of the signed records of users, for all domains."""
 
     @abstractmethod
-    async def read(self, guid: str) -> Replied:
+    async def read(self, guid: str) -> service.Replied:
         """Return the record of a user.
 
         If cancelled, nothing has changed there.
@@ -56,7 +50,7 @@ class GlobalRecords(ABC):
         """
 
     @abstractmethod
-    async def publish(self, guid: str, token: str) -> Replied:
+    async def publish(self, guid: str, token: str) -> service.Replied:
         """Keep a record of a user; what the back end objects is its answer (409 and others).
 
         Args:
@@ -86,7 +80,7 @@ class HttpGlobalRecords(GlobalRecords):
         self._client = HttpClient(server)
 
     @override
-    async def read(self, guid: str) -> Replied:
+    async def read(self, guid: str) -> service.Replied:
         answer = await self._client.ask("GET", path_of("guid", guid))
         code = code_of(answer)
         if code is not Code.OK:
@@ -94,13 +88,13 @@ class HttpGlobalRecords(GlobalRecords):
         token = _token_in(answer)
         if len(token) > MAX_JSON_TEXT:
             raise BackEndError("the record is longer than a message may hold")
-        return with_value(code, token, _FOUND)
+        return service.with_value(code, token, _FOUND)
 
     @override
-    async def publish(self, guid: str, token: str) -> Replied:
+    async def publish(self, guid: str, token: str) -> service.Replied:
         answer = await self._client.ask("PUT", path_of("guid", guid), token.encode())
         code = code_of(answer)
-        return Replied(code) if code is Code.OK else _refused(code, answer)
+        return service.Replied(code) if code is Code.OK else _refused(code, answer)
 
     @override
     async def aclose(self) -> None:
@@ -108,24 +102,24 @@ class HttpGlobalRecords(GlobalRecords):
 
 
 @final
-class GlobalRegistry(Service):
+class GlobalRegistry(service.Service):
     """Relays to the global registry."""
 
     def __init__(self, records: GlobalRecords) -> None:
         self._records = records
 
     @override
-    def plan(self, asked: Asked) -> Plan | Replied:
+    def plan(self, asked: Asked) -> service.Plan | service.Replied:
         message = asked.message
         match message.type:
             case MessageType.READ:
                 guid = _guid(read_body(message, ReadRecord).resource)
-                return Plan(partial(self._records.read, guid), guid)
+                return service.Plan(partial(self._records.read, guid), guid)
             case MessageType.CREATE:
                 record = read_body(message, GlobalRecord)
                 guid = _guid(record.resource)
                 _check_token(record.value)
-                return Plan(partial(self._records.publish, guid, record.value), guid)
+                return service.Plan(partial(self._records.publish, guid, record.value), guid)
             case other:
                 raise BadMessageError(f"the global registry knows create and read, not {other}")
 
@@ -134,7 +128,7 @@ class GlobalRegistry(Service):
         """Records belong to users, not to sessions."""
 
     @override
-    async def run(self, say: Say) -> None:
+    async def run(self, say: service.Say) -> None:
         await trio.sleep_forever()
 
     @override
@@ -193,7 +187,7 @@ def _token_in(answer: HttpAnswer) -> str:
     return said
 
 
-def _refused(code: Code, answer: HttpAnswer) -> Replied:
+def _refused(code: Code, answer: HttpAnswer) -> service.Replied:
     if code is Code.NOT_FOUND:
-        return Replied(code, {"description": _MISSING})
-    return Replied(code, {"description": f"the global registry answered {answer.status}"})
+        return service.Replied(code, {"description": _MISSING})
+    return service.Replied(code, {"description": f"the global registry answered {answer.status}"})

@@ -33,18 +33,10 @@ from actors.keys.push import (
     vapid,
 )
 from actors.keys.signing import SigningKey
+from actors.kit import http_client
 from actors.kit.arguments import PathInput, as_path
 from actors.kit.back_ends.requests import Asked, BackEndError
 from actors.kit.database import DatabaseFile, DatabaseForm
-from actors.kit.http_client import (
-    ANYWHERE,
-    PUBLIC,
-    HttpClient,
-    HttpError,
-    HttpUrlError,
-    ServerUrl,
-    sockets,
-)
 from actors.kit.log import get_logger
 from actors.node.connectors.service import Plan, Replied, Say, Service, with_value
 from fsm.registry.records import Device, DeviceTable
@@ -317,14 +309,16 @@ class Push(Service):
             content = encrypt(subscription, text)
         except (BadMessageError, PushError) as exc:
             return _Pushed(why=str(exc))
-        server = ServerUrl.read(origin)
-        egress = ANYWHERE if self._config.services else PUBLIC
-        client = HttpClient(server, _ANSWER_BYTES, sockets(egress), tls=self._tls)
+        server = http_client.ServerUrl.read(origin)
+        egress = http_client.ANYWHERE if self._config.services else http_client.PUBLIC
+        client = http_client.HttpClient(
+            server, _ANSWER_BYTES, http_client.sockets(egress), tls=self._tls
+        )
         why = "it does not answer"
         try:
             with trio.move_on_after(PUSH_PATIENCE):
                 return await self._posted(client, origin, path, content, device.runtime)
-        except HttpError as exc:
+        except http_client.HttpError as exc:
             why = exc.reason
         finally:
             await client.aclose()
@@ -332,7 +326,7 @@ class Push(Service):
         return _Pushed(pause=_RETRY, why="the push service of a device cannot be asked")
 
     async def _posted(
-        self, client: HttpClient, origin: str, path: str, content: bytes, runtime: str
+        self, client: http_client.HttpClient, origin: str, path: str, content: bytes, runtime: str
     ) -> _Pushed:
         now = self._clock()
         headers = {
@@ -360,8 +354,8 @@ class Push(Service):
         endpoint = subscription.endpoint
         try:
             parts = urlsplit(endpoint)
-            server = ServerUrl.read(f"{parts.scheme}://{parts.netloc}")
-        except (HttpUrlError, ValueError) as exc:
+            server = http_client.ServerUrl.read(f"{parts.scheme}://{parts.netloc}")
+        except (http_client.HttpUrlError, ValueError) as exc:
             raise BadMessageError("the endpoint of a device is no URL of a push service") from exc
         if len(endpoint) > PUSH_ENDPOINT_CHARS or parts.fragment or not endpoint.isascii():
             raise BadMessageError("the endpoint of a device is no URL of a push service")

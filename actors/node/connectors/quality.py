@@ -30,14 +30,7 @@ from actors.kit.back_ends.ice import IcePlan
 from actors.kit.back_ends.requests import Asked, BackEndError, code_of
 from actors.kit.http_client import HttpAnswer, HttpClient, ServerUrl, path_of
 from actors.kit.ids import wall_clock
-from actors.node.connectors.service import (
-    Plan,
-    Replied,
-    RetryWorker,
-    Say,
-    Service,
-    with_value,
-)
+from actors.node.connectors import service
 from fsm.registry.relay import Reservation, Reservations
 from specs.bodies.session import AskQuality, IceServers, QualityClient, QualityRequest, TurnServer
 from specs.errors import BadMessageError
@@ -48,11 +41,13 @@ from specs.reply_code import Code
 from transports.bodies import read_body, read_object, write_body
 
 _NAME_BYTES: Final = 16
-_NONE: Final = Replied(Code.NOT_FOUND, {"description": "nothing is reserved for that client"})
-_FULL: Final = Replied(
+_NONE: Final = service.Replied(
+    Code.NOT_FOUND, {"description": "nothing is reserved for that client"}
+)
+_FULL: Final = service.Replied(
     Code.TOO_LARGE, {"description": f"a session reserves at most {MAX_RESERVATIONS} relays"}
 )
-_NO_RESOURCES: Final = Replied(Code.UNAVAILABLE, {"description": "no resources are left"})
+_NO_RESOURCES: Final = service.Replied(Code.UNAVAILABLE, {"description": "no resources are left"})
 
 
 class QualityBroker(ABC):
@@ -104,31 +99,31 @@ class QualityBroker(ABC):
 
 
 @final
-class Quality(Service):
+class Quality(service.Service):
     """Relays to a quality broker, and gives back what sessions leave behind."""
 
     def __init__(self, broker: QualityBroker, entropy: Callable[[int], bytes]) -> None:
         self._broker = broker
         self._entropy = entropy
         self._kept = Reservations()
-        self._retries = RetryWorker("reservations to be given back", broker.release)
+        self._retries = service.RetryWorker("reservations to be given back", broker.release)
 
     @override
-    def plan(self, asked: Asked) -> Plan | Replied:
+    def plan(self, asked: Asked) -> service.Plan | service.Replied:
         message, by = asked.message, asked.by
         match message.type:
             case MessageType.CREATE:
                 request = read_body(message, AskQuality).value
                 client = request.client_name
-                return Plan(partial(self._reserve, by, request), f"{by} {client}")
+                return service.Plan(partial(self._reserve, by, request), f"{by} {client}")
             case MessageType.READ if "resource" not in message.body:
-                return Plan(partial(self._inquire, by), by)
+                return service.Plan(partial(self._inquire, by), by)
             case MessageType.READ:
                 client = read_body(message, QualityClient).resource
-                return Plan(partial(self._status, by, client), f"{by} {client}")
+                return service.Plan(partial(self._status, by, client), f"{by} {client}")
             case MessageType.DELETE:
                 client = read_body(message, QualityClient).resource
-                return Plan(partial(self._release, by, client), f"{by} {client}")
+                return service.Plan(partial(self._release, by, client), f"{by} {client}")
             case other:
                 known = "create, read and delete"
                 raise BadMessageError(f"the quality broker knows {known}, not {other}")
@@ -139,7 +134,7 @@ class Quality(Service):
             self._retries.owe(name)
 
     @override
-    async def run(self, say: Say) -> None:
+    async def run(self, say: service.Say) -> None:
         await self._retries.run()
 
     @override
@@ -150,11 +145,11 @@ class Quality(Service):
     async def aclose(self) -> None:
         await self._broker.aclose()
 
-    async def _reserve(self, by: str, request: QualityRequest) -> Replied:
+    async def _reserve(self, by: str, request: QualityRequest) -> service.Replied:
         client, wanted = request.client_name, write_body(request)
         held = self._kept.held(by, client)
         if held is not None and held.request == wanted:
-            return with_value(Code.OK, held.value)
+            return service.with_value(Code.OK, held.value)
         self._give_back(by, client)
         if not self._kept.has_room(by):
             return _FULL
@@ -171,25 +166,25 @@ class Quality(Service):
             return _NO_RESOURCES
         value = write_body(turn)
         self._kept.granted(by, client, Reservation(name, wanted, value))
-        return with_value(Code.OK, value)
+        return service.with_value(Code.OK, value)
 
-    async def _inquire(self, by: str) -> Replied:
+    async def _inquire(self, by: str) -> service.Replied:
         found = await self._broker.resources(by)
-        return _NO_RESOURCES if found is None else with_value(Code.OK, write_body(found))
+        return _NO_RESOURCES if found is None else service.with_value(Code.OK, write_body(found))
 
-    async def _status(self, by: str, client: str) -> Replied:
+    async def _status(self, by: str, client: str) -> service.Replied:
         held = self._kept.held(by, client)
         status = None if held is None else await self._broker.status(held.name)
         if status is None:
             return _NONE
         value: dict[str, Json] = {**status}
-        return with_value(Code.OK, value)
+        return service.with_value(Code.OK, value)
 
-    async def _release(self, by: str, client: str) -> Replied:
+    async def _release(self, by: str, client: str) -> service.Replied:
         """Give a reservation back; the node does it by itself if the broker is away now."""
         self._give_back(by, client)
         await trio.lowlevel.checkpoint()
-        return Replied(Code.OK)
+        return service.Replied(Code.OK)
 
     def _give_back(self, by: str, client: str) -> None:
         name = self._kept.give_back(by, client)

@@ -10,14 +10,7 @@ from typing import final
 import trio
 from typing_extensions import override
 
-from actors.kit.back_ends.requests import (
-    Asked,
-    BackEndError,
-    RecordReply,
-    RestRecords,
-    answer_body,
-    registry_input,
-)
+from actors.kit.back_ends import requests
 from actors.kit.http_client import HttpClient, HttpError, ServerUrl
 from actors.kit.ids import IdSource
 from actors.kit.log import get_logger
@@ -38,12 +31,12 @@ class RestRegistry(Service):
         self._address = address
         self._ids = ids
         self._retries = RetryWorker("records to be disconnected", self._disconnect)
-        self._records = RestRecords(HttpClient(server), self._retries.forgive)
+        self._records = requests.RestRecords(HttpClient(server), self._retries.forgive)
         self._say: Say | None = None
 
     @override
-    def plan(self, asked: Asked) -> Plan | Replied:
-        match registry_input(asked):
+    def plan(self, asked: requests.Asked) -> Plan | Replied:
+        match requests.registry_input(asked):
             case Create() as create:
                 return Plan(partial(self._create, create), create.url)
             case Touch() as touch:
@@ -83,11 +76,11 @@ class RestRegistry(Service):
 
     async def _read(self, asked: Read | Find) -> Replied:
         said = await self._records.read(asked)
-        return Replied(said.code, answer_body(said))
+        return Replied(said.code, requests.answer_body(said))
 
-    def _replied(self, url: str, reply: RecordReply) -> Replied:
+    def _replied(self, url: str, reply: requests.RecordReply) -> Replied:
         notices = () if reply.status is None else (self._notice(url, reply.status),)
-        return Replied(reply.said.code, answer_body(reply.said), notices)
+        return Replied(reply.said.code, requests.answer_body(reply.said), notices)
 
     # ---- changes of status
 
@@ -113,7 +106,7 @@ class RestRegistry(Service):
                     for url, status in await self._records.updated():
                         await self._notify(url, status)
                 pause = REGISTRY_POLL
-            except (HttpError, BackEndError) as exc:
+            except (HttpError, requests.BackEndError) as exc:
                 if pause == REGISTRY_POLL:
                     _log.warning("changes cannot be looked at", why=exc.reason)
                 pause = min(2 * pause, RETRY_QUEUE_PAUSE)

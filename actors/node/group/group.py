@@ -22,22 +22,10 @@ from actors.kit.counters import Tally
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.dashboard.overview import Overview
+from actors.node.group import messages
 from actors.node.group.carrier import Carrier
 from actors.node.group.link import DOWN, ELSEWHERE, FENCED, FULL, LONG
 from actors.node.group.lookups import Lookups
-from actors.node.group.messages import (
-    Arrivals,
-    Carry,
-    DropLease,
-    EngineBack,
-    LookUp,
-    NotCarried,
-    RowsAnswered,
-    RowsCame,
-    Serving,
-    StoreReady,
-    WatchAnew,
-)
 from actors.node.group.rows import Agreed, DomainRows
 from actors.node.group.trace import GroupTrace
 from actors.node.links.port import Port
@@ -48,16 +36,7 @@ from actors.node.session.other_nodes import OtherNodes
 from actors.node.session.session import Session
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
-from fsm.group import rows
-from fsm.group.kinds import (
-    Holder,
-    NameRow,
-    NodeRow,
-    RowRefusal,
-    SessionRow,
-    name_key,
-    session_key,
-)
+from fsm.group import kinds, rows
 from fsm.group.membership import MembershipCore, MembershipPort, PutLease
 from fsm.session.node_session_io import OutboundMessage
 from fsm.session.runtime_names import Change as NameChange
@@ -108,7 +87,7 @@ class Group(OtherNodes, MembershipPort):
         self._carrier: Final = self._rows.carrier
         self.homes: Final = self._rows.homes
         self._lookups: Final = Lookups(exchange, self._read)
-        self._link: ActorRef[Carry] | None = None
+        self._link: ActorRef[messages.Carry] | None = None
         self._leases = deque[rows.Answered]()
         self.overview: Final = Overview(
             self._membership, self.homes, self._rows.core, waiting=lambda: self._carrier.waiting,
@@ -125,21 +104,21 @@ class Group(OtherNodes, MembershipPort):
     @override
     def heed(self, event: GroupEvent) -> None:
         match event:
-            case StoreReady():
+            case messages.StoreReady():
                 self._begin(event)
-            case Serving(reply):
+            case messages.Serving(reply):
                 self._starting.append(reply)
                 self._look_current()
-            case Arrivals() | NotCarried():
+            case messages.Arrivals() | messages.NotCarried():
                 self._carrier.heed(event)
-            case RowsCame(news, asked):
+            case messages.RowsCame(news, asked):
                 self._rows.came(news)
                 self._look_current()
                 if asked is not None:
                     self._lookups.on_row_read(asked, is_read=bool(news))
-            case RowsAnswered(answers):
+            case messages.RowsAnswered(answers):
                 self._rows.answered(answers)
-            case EngineBack():
+            case messages.EngineBack():
                 self._tell(self._membership.renew)
             case PoliciesReread() | CatalogueRead():
                 self._agreed.heed(event)
@@ -150,7 +129,7 @@ class Group(OtherNodes, MembershipPort):
     def _now(self) -> float:
         return trio.current_time()
 
-    def _begin(self, ready: StoreReady) -> None:
+    def _begin(self, ready: messages.StoreReady) -> None:
         """Work with the actors, which have started, perhaps again."""
         self._link, self._leases = ready.link, ready.leases
         self._rows.begin(ready.store)
@@ -179,7 +158,7 @@ class Group(OtherNodes, MembershipPort):
         for perform in due:
             perform()
 
-    def _heed_node(self, node: str, row: NodeRow | None, revision: int) -> None:
+    def _heed_node(self, node: str, row: kinds.NodeRow | None, revision: int) -> None:
         """Take what the row of a node says of its membership."""
         self._tell(partial(self._membership.take_node, node, row, revision))
         if row is not None:
@@ -205,7 +184,7 @@ class Group(OtherNodes, MembershipPort):
 
     @override
     def drop_lease(self, key: str, expected: int) -> None:
-        self._due.append(partial(self._tell_store, DropLease(key, expected)))
+        self._due.append(partial(self._tell_store, messages.DropLease(key, expected)))
 
     @override
     def admit(self) -> None:
@@ -216,7 +195,7 @@ class Group(OtherNodes, MembershipPort):
         ]
 
     @override
-    def wait_for_id(self, other: Holder) -> None:
+    def wait_for_id(self, other: kinds.Holder) -> None:
         report = partial(_log.info, "node id taken", node=self._membership.node)
         self._due += [report, self._look_anew]
 
@@ -231,15 +210,15 @@ class Group(OtherNodes, MembershipPort):
         self._due.append(partial(self._fence, why))
 
     @override
-    def add_node(self, row: NodeRow) -> None:
+    def add_node(self, row: kinds.NodeRow) -> None:
         self._due.append(partial(self._add_node, row.holder))
 
     @override
-    def remove_node(self, holder: Holder) -> None:
+    def remove_node(self, holder: kinds.Holder) -> None:
         self._due.append(partial(self._remove_node, holder))
 
     @override
-    def refuse_row(self, key: str, reason: RowRefusal) -> None:
+    def refuse_row(self, key: str, reason: kinds.RowRefusal) -> None:
         self._due.append(partial(self._refuse_row, key, reason))
 
     def _put_lease(self, lease: PutLease) -> None:
@@ -248,30 +227,30 @@ class Group(OtherNodes, MembershipPort):
         if not self._tell_store(reported):
             self._tell(partial(self._membership.take_answer, rows.Unanswered(lease.number)))
 
-    def _tell_store(self, work: PutLease | DropLease) -> bool:
+    def _tell_store(self, work: PutLease | messages.DropLease) -> bool:
         return self._rows.store is not None and self._rows.store.try_tell(work)
 
     def _look_anew(self) -> None:
         self._look_current()
         self._tidy_paths()
 
-    def _add_node(self, holder: Holder) -> None:
+    def _add_node(self, holder: kinds.Holder) -> None:
         self._trace.came(holder)
         self._moved(holder)
         self._tidy_paths()
 
-    def _remove_node(self, holder: Holder) -> None:
+    def _remove_node(self, holder: kinds.Holder) -> None:
         self.overview.remember(holder)
         self._trace.gone(holder, is_expected=self._is_leaving)
         self._moved(holder)
         self._carrier.lose(holder.node)
         self._tidy_paths()
 
-    def _refuse_row(self, key: str, reason: RowRefusal) -> None:
+    def _refuse_row(self, key: str, reason: kinds.RowRefusal) -> None:
         self._rows.refuse(key, reason)
         self._tidy_paths()
 
-    def _moved(self, holder: Holder) -> None:
+    def _moved(self, holder: kinds.Holder) -> None:
         self.homes.node_moved(holder.node, self._now)
         self._tables.remembered.forget()
 
@@ -289,7 +268,7 @@ class Group(OtherNodes, MembershipPort):
         exchange.ports.clear()
         self._rows.forget()
         if not self._is_leaving and self._rows.store is not None:
-            self._rows.store.try_tell(WatchAnew())
+            self._rows.store.try_tell(messages.WatchAnew())
             self._join()
 
     @property
@@ -297,7 +276,7 @@ class Group(OtherNodes, MembershipPort):
     def is_member(self) -> bool:
         return self._rows.is_current and self._membership.may_write(self._now)
 
-    def _read(self, wanted: LookUp) -> Refused | None:
+    def _read(self, wanted: messages.LookUp) -> Refused | None:
         """Read a row that may not have come yet; return why that is not possible."""
         store = self._rows.store
         if not self.is_member:
@@ -350,8 +329,8 @@ class Group(OtherNodes, MembershipPort):
         form = self._tables.form_of(runtime)
         if form is None or self._rows.reading.is_moved(runtime):
             return
-        here, before = self._membership.holder, self._rows.core.row(session_key(runtime))
-        row = SessionRow(runtime, here, 0, form, session.stub, core.kept, session.identity)
+        here, before = self._membership.holder, self._rows.core.row(kinds.session_key(runtime))
+        row = kinds.SessionRow(runtime, here, 0, form, session.stub, core.kept, session.identity)
         if (old := self.homes.node_of(runtime)) is not None:
             self._carrier.left_behind.begin(runtime, old, self._rows.held.hold(port), self._now)
         change = self._rows.moves.keep(row, before, self._rows.held.hold(port))
@@ -368,9 +347,9 @@ class Group(OtherNodes, MembershipPort):
         """
         link = self._rows.held.hold(port)
         if isinstance(change, NameForgotten):
-            self._rows.write(rows.Remove(name_key(change.runtime), link))
+            self._rows.write(rows.Remove(kinds.name_key(change.runtime), link))
         else:
-            self._rows.write(rows.Change(NameRow(change), link))
+            self._rows.write(rows.Change(kinds.NameRow(change), link))
 
     @override
     def ended(self, runtime: str, *, is_resumable: bool) -> AbstractContextManager[None]:
@@ -385,11 +364,11 @@ class Group(OtherNodes, MembershipPort):
 
     def _expire(self, runtime: str) -> None:
         """End the session of a runtime whose node is gone, and that has not come back."""
-        if not self.tidies(session_key(runtime)) or self.homes.row(runtime) is None:
+        if not self.tidies(kinds.session_key(runtime)) or self.homes.row(runtime) is None:
             return
         why, exchange = "its node is gone, and it did not come back", self._exchange
         self.homes.session_over(runtime)
-        self._rows.write(rows.Remove(session_key(runtime)))
+        self._rows.write(rows.Remove(kinds.session_key(runtime)))
         self._tables.release(runtime, why)
         is_released = exchange.names.ended(runtime)
         exchange.left(RuntimeLeft(runtime, why, is_released))

@@ -13,54 +13,17 @@ from typing_extensions import override
 from actors.kit.counters import Counters, Tally
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
-from actors.node.group.messages import (
-    AppendAll,
-    AppendsAnswered,
-    Arrivals,
-    Carry,
-    DropLease,
-    EngineBack,
-    FetchLog,
-    LeaseAnswered,
-    LogFetched,
-    LogsListed,
-    LogsReached,
-    LogsReady,
-    LogsTrimmed,
-    LogWork,
-    LookUp,
-    NotCarried,
-    RowsAnswered,
-    RowsCame,
-    StoreReady,
-    StoreWork,
-    TrimLogs,
-    WatchAnew,
-    WriteRows,
-    pairs,
-    payloads,
-    read_entry,
-)
+from actors.node.group import messages
 from actors.node.links.port import Port
 from actors.node.messages import BusMessage
 from actors.node.session.exchange import Exchange
 from fsm.effects import Refused
+from fsm.group import rows
 from fsm.group.durable import Kept
 from fsm.group.kinds import Kind, RowRefusal
 from fsm.group.membership import PutLease
 from fsm.group.moves import GiveUp
 from fsm.group.row_form import write_row
-from fsm.group.rows import (
-    Answered,
-    Conflicted,
-    Current,
-    Gap,
-    Put,
-    Read,
-    Seen,
-    Unanswered,
-    Written,
-)
 from specs.identity import READ
 from specs.limits.group import (
     DURABLE_LIFE,
@@ -313,7 +276,7 @@ class RowRefusals:
 
 
 @final
-class GroupLink(Actor[Carry]):
+class GroupLink(Actor[messages.Carry]):
     """Carries messages from and to other nodes.
 
     Args:
@@ -338,28 +301,28 @@ class GroupLink(Actor[Carry]):
         await self._is_open.wait()
 
     @override
-    async def handle(self, message: Carry) -> None:
+    async def handle(self, message: messages.Carry) -> None:
         lines = (
             (one.head, b"" if one.entry is None else one.entry.line) for one in message.messages
         )
         try:
-            await self._engine.publish(message.node, tuple(payloads(lines)))
+            await self._engine.publish(message.node, tuple(messages.payloads(lines)))
         except EngineDownError:
-            await self._bus.tell(NotCarried(message.node, message.messages))
+            await self._bus.tell(messages.NotCarried(message.node, message.messages))
 
     async def _receive(self) -> None:
         async with self._engine.inbox(self._node, self._lose) as came:
             self._is_open.set()
             async for batch in came:
-                await self._bus.tell(Arrivals(batch))
+                await self._bus.tell(messages.Arrivals(batch))
 
     def _lose(self, payload: bytes) -> None:
-        for _ in pairs(payload):
+        for _ in messages.pairs(payload):
             self._counters.drop(DropReason.OVERFLOW)
 
 
 @final
-class GroupStore(Actor[StoreWork]):
+class GroupStore(Actor[messages.StoreWork]):
     """Writes the rows of this node, and follows all rows of the domain.
 
     Args:
@@ -373,7 +336,7 @@ class GroupStore(Actor[StoreWork]):
         self,
         engine: Engine,
         bus: ActorRef[BusMessage],
-        link: ActorRef[Carry],
+        link: ActorRef[messages.Carry],
         keep_secret: Callable[[], Awaitable[object]],
     ) -> None:
         self._engine: Final = engine
@@ -381,26 +344,26 @@ class GroupStore(Actor[StoreWork]):
         self._bus: Final = bus
         self._link: Final = link
         self._watching: list[trio.CancelScope] = []
-        self._leases: Final = deque[Answered](maxlen=GROUP_LEASES)
+        self._leases: Final = deque[rows.Answered](maxlen=GROUP_LEASES)
 
     @override
     async def start(self) -> None:
-        await self._bus.tell(StoreReady(self.me, self._link, self._leases))
+        await self._bus.tell(messages.StoreReady(self.me, self._link, self._leases))
         self.spawn(self._notice)
         self._watch_anew()
 
     @override
-    async def handle(self, message: StoreWork) -> None:
+    async def handle(self, message: messages.StoreWork) -> None:
         match message:
-            case WriteRows(puts):
+            case messages.WriteRows(puts):
                 self.spawn(self._write, puts)
             case PutLease():
                 self.spawn(self._renew, message)
-            case DropLease(key, expected):
+            case messages.DropLease(key, expected):
                 await self._engine.put_all((contract.Put(key, None, expected),))
-            case Read() | LookUp():
+            case rows.Read() | messages.LookUp():
                 self.spawn(self._read, message)
-            case WatchAnew():
+            case messages.WatchAnew():
                 self.spawn(self._keep_secret)
                 self._watch_anew()
             case _:
@@ -410,7 +373,7 @@ class GroupStore(Actor[StoreWork]):
         while True:
             health = await self._engine.health_changed()
             if health.is_up:
-                await self._bus.tell(EngineBack())
+                await self._bus.tell(messages.EngineBack())
 
     def _watch_anew(self) -> None:
         for scope in self._watching:
@@ -422,62 +385,64 @@ class GroupStore(Actor[StoreWork]):
     async def _watch(self, prefix: str, scope: trio.CancelScope) -> None:
         with scope:
             async with self._engine.watch(prefix) as seen:
-                await self._bus.tell(RowsCame((Gap(prefix),)))
+                await self._bus.tell(messages.RowsCame((rows.Gap(prefix),)))
                 async for batch in seen:
                     news = tuple(_news(one, prefix) for one in batch)
-                    await self._bus.tell(RowsCame(news))
+                    await self._bus.tell(messages.RowsCame(news))
 
-    async def _write(self, puts: Sequence[Put]) -> None:
+    async def _write(self, puts: Sequence[rows.Put]) -> None:
         written = await self._engine.put_all(
             [contract.Put(one.key, one.value, one.expected) for one in puts]
         )
         answers = tuple(map(_answer, puts, written))
-        await self._bus.tell(RowsAnswered(answers))
+        await self._bus.tell(messages.RowsAnswered(answers))
 
     async def _renew(self, lease: PutLease) -> None:
         row = lease.row
         put = contract.Put(row.key, write_row(row), lease.expected, GROUP_LEASE)
         (written,) = await self._engine.put_all((put,))
         self._leases.append(_answer(lease, written))
-        self._bus.try_tell(LeaseAnswered())  # a bus whose mailbox is full looks without being told
+        self._bus.try_tell(
+            messages.LeaseAnswered()
+        )  # a bus whose mailbox is full looks without being told
 
-    async def _read(self, wanted: Read | LookUp) -> None:
-        asked = wanted if isinstance(wanted, LookUp) else None
+    async def _read(self, wanted: rows.Read | messages.LookUp) -> None:
+        asked = wanted if isinstance(wanted, messages.LookUp) else None
         try:
             row = await self._engine.get(wanted.key)
         except EngineDownError:
             # The watch begins anew after that, and names what has gone.
-            await self._bus.tell(RowsCame((), asked))
+            await self._bus.tell(messages.RowsCame((), asked))
             return
         seen = (
-            Seen(wanted.key, None, wanted.revision, is_read=True)
+            rows.Seen(wanted.key, None, wanted.revision, is_read=True)
             if row is None
-            else Seen(row.key, row.value, row.revision, is_read=True)
+            else rows.Seen(row.key, row.value, row.revision, is_read=True)
         )
-        await self._bus.tell(RowsCame((seen,), asked))
+        await self._bus.tell(messages.RowsCame((seen,), asked))
 
 
-def _news(one: contract.Seen, prefix: str) -> Seen | Current:
+def _news(one: contract.Seen, prefix: str) -> rows.Seen | rows.Current:
     match one:
         case contract.Row(key, value, revision):
-            return Seen(key, value, revision)
+            return rows.Seen(key, value, revision)
         case contract.Current():
-            return Current(prefix)
+            return rows.Current(prefix)
 
 
-def _answer(put: Put | PutLease, written: contract.Written) -> Answered:
+def _answer(put: rows.Put | PutLease, written: contract.Written) -> rows.Answered:
     match written:
         case ConflictError(row=row):
             there = (None, put.expected) if row is None else (row.value, row.revision)
-            return Conflicted(put.number, *there)
+            return rows.Conflicted(put.number, *there)
         case EngineDownError(reason=reason):
-            return Unanswered(put.number, reason)
+            return rows.Unanswered(put.number, reason)
         case revision:
-            return Written(put.number, revision)
+            return rows.Written(put.number, revision)
 
 
 @final
-class LogKeeper(Actor[LogWork]):
+class LogKeeper(Actor[messages.LogWork]):
     """Adds to the logs of runtimes, reads and trims them, and follows which of them get entries.
 
     Args:
@@ -495,49 +460,49 @@ class LogKeeper(Actor[LogWork]):
 
     @override
     async def start(self) -> None:
-        await self._bus.tell(LogsReady(self.me))
+        await self._bus.tell(messages.LogsReady(self.me))
         self.spawn(self._follow)
 
     @override
-    async def handle(self, message: LogWork) -> None:
+    async def handle(self, message: messages.LogWork) -> None:
         match message:
-            case AppendAll():
+            case messages.AppendAll():
                 self.spawn(self._append, message)
-            case FetchLog():
+            case messages.FetchLog():
                 self.spawn(self._fetch, message)
-            case TrimLogs(reached):
+            case messages.TrimLogs(reached):
                 self.spawn(self._trim, reached)
             case _:
                 assert_never(message)
 
-    async def _append(self, batch: AppendAll) -> None:
+    async def _append(self, batch: messages.AppendAll) -> None:
         outcomes = await self._engine.append_all(batch.appends)
-        await self._bus.tell(AppendsAnswered(batch.number, outcomes))
+        await self._bus.tell(messages.AppendsAnswered(batch.number, outcomes))
 
-    async def _fetch(self, wanted: FetchLog) -> None:
+    async def _fetch(self, wanted: messages.FetchLog) -> None:
         kept: Sequence[Kept] | None = None
         with suppress(EngineDownError):
             entries = await self._engine.fetch(wanted.runtime, wanted.after, wanted.most)
             offset = trio.current_time() - self._wall()
             kept = tuple(_kept(entry, offset) for entry in entries)
-        await self._bus.tell(LogFetched(wanted.runtime, wanted.number, kept))
+        await self._bus.tell(messages.LogFetched(wanted.runtime, wanted.number, kept))
 
     async def _trim(self, reached: Mapping[str, int]) -> None:
         is_done = False
         with suppress(EngineDownError):
             await self._engine.acknowledge(reached)
             is_done = True
-        await self._bus.tell(LogsTrimmed(reached, is_done))
+        await self._bus.tell(messages.LogsTrimmed(reached, is_done))
 
     async def _follow(self) -> None:
         has_ended = False
         while not has_ended:
             with trio.move_on_after(DURABLE_LISTING) as turn:
-                await self._bus.tell(LogsListed())
+                await self._bus.tell(messages.LogsListed())
                 async with self._engine.follow_logs() as reached:
                     async for batch in reached:
                         entries = tuple((one.log, one.position) for one in batch)
-                        await self._bus.tell(LogsReached(entries))
+                        await self._bus.tell(messages.LogsReached(entries))
             # It has ended with the engine's handle, if not by the clock.
             has_ended = not turn.cancelled_caught
 
@@ -549,7 +514,7 @@ def _kept(entry: contract.Entry, offset: float) -> Kept:
         entry: The entry.
         offset: What is added to seconds since the epoch for those of the host's clock.
     """
-    read = read_entry(entry.payload)
+    read = messages.read_entry(entry.payload)
     message = None if read is None else decode_line(read.line, READ)
     if read is None or not isinstance(message, Message):
         return Kept(entry.position, None)

@@ -25,21 +25,9 @@ from actors.node.policy.domain import DomainPolicies
 from actors.node.session.exchange import Exchange
 from actors.node.tables import Tables
 from fsm.effects import Refused, RowChanged
-from fsm.group import moves, rows
+from fsm.group import kinds, moves, rows
 from fsm.group.catalogue import CatalogueRow
 from fsm.group.homes import Homes
-from fsm.group.kinds import (
-    GroupRow,
-    Kind,
-    NameRow,
-    NodeRow,
-    OwnerRow,
-    PathRow,
-    RowRefusal,
-    SessionRow,
-    owner_key,
-    path_key,
-)
 from fsm.group.membership import MembershipCore
 from fsm.group.order import SenderOrder
 from fsm.group.policies import PolicyRow
@@ -73,40 +61,40 @@ class OwnerRows:
         self._sessions: Final = sessions
         self._write: Final = write
         self._hold: Final = hold
-        self._missing: Final = dict[str, OwnerRow]()
-        self._asked_about: Final = dict[str, OwnerRow]()
+        self._missing: Final = dict[str, kinds.OwnerRow]()
+        self._asked_about: Final = dict[str, kinds.OwnerRow]()
 
     # ---- of this node
 
     def changed(self, changed: RowChanged) -> None:
         """Write that an address has an owner, or none any more."""
         address, runtime = changed.key, str(changed.val)
-        self._found(owner_key(address))
+        self._found(kinds.owner_key(address))
         link = self._hold(runtime)
         if changed.op is Op.DEL:
-            self._write(Remove(owner_key(address), link))
+            self._write(Remove(kinds.owner_key(address), link))
         else:
             self._write(Change(self._row(address, runtime), link))
 
-    def _row(self, address: str, runtime: str) -> OwnerRow:
+    def _row(self, address: str, runtime: str) -> kinds.OwnerRow:
         allocation = self._tables.allocation
         block, is_bound = allocation.block_of(address), allocation.is_bound(address)
-        return OwnerRow(address, runtime, block, is_bound)
+        return kinds.OwnerRow(address, runtime, block, is_bound)
 
     # ---- of any node, as the engine has them
 
-    def there(self, row: OwnerRow) -> None:
+    def there(self, row: kinds.OwnerRow) -> None:
         """Apply a row."""
         self._found(row.key)
         self._tables.mirror(row.runtime, row.address, row.block, is_bound=row.is_bound)
 
-    def gone(self, row: OwnerRow) -> None:
+    def gone(self, row: kinds.OwnerRow) -> None:
         """Apply that there is none any more."""
         self._tables.own(self._tables.allocation.mirror_gone(row.address))
 
     # ---- of a session of this node, removed by another
 
-    def missing(self, row: OwnerRow) -> None:
+    def missing(self, row: kinds.OwnerRow) -> None:
         """Note that a row has gone: it was removed, or the engine has lost all rows.
 
         In the second case the node is about to be fenced, and until then its sessions keep what
@@ -168,7 +156,7 @@ class PathRows:
             link: Number of its link, which waits until other nodes can know of it; None: none.
         """
         self._subscribers[resource] += 1
-        row = PathRow(resource, self._membership.holder)
+        row = kinds.PathRow(resource, self._membership.holder)
         self._homes.path_over(row)
         # The engine may not have it yet, though this is not the first subscriber.
         self._write(Change(row, link))
@@ -178,11 +166,11 @@ class PathRows:
         self._subscribers[resource] -= 1
         if not self._subscribers[resource]:
             del self._subscribers[resource]
-            self._write(Remove(path_key(resource, self._membership.node)))
+            self._write(Remove(kinds.path_key(resource, self._membership.node)))
 
     # ---- of any node, as the engine has them
 
-    def there(self, row: PathRow) -> None:
+    def there(self, row: kinds.PathRow) -> None:
         """Note a row."""
         if row.holder != self._membership.holder:
             self._homes.path(row)
@@ -192,7 +180,7 @@ class PathRows:
             is_so = row.resource in self._subscribers
             self._write(Change(row) if is_so else Remove(row.key))
 
-    def gone(self, row: PathRow) -> None:
+    def gone(self, row: kinds.PathRow) -> None:
         """Note that there is none any more."""
         self._homes.path_over(row)
         self._tables.remembered.forget()
@@ -208,10 +196,10 @@ class PathRows:
 
 
 _log = get_logger("actors.node")
-_NODES: Final = f"{Kind.NODE}/"
+_NODES: Final = f"{kinds.Kind.NODE}/"
 
 _Tell: TypeAlias = Callable[[Callable[[float], None]], None]
-_HeedNode: TypeAlias = Callable[[str, NodeRow | None, int], None]
+_HeedNode: TypeAlias = Callable[[str, kinds.NodeRow | None, int], None]
 
 
 @final
@@ -374,7 +362,7 @@ class DomainRows:
 
     def look_current(self) -> bool:
         """Look whether all rows are known; return whether that is new."""
-        if self.is_current or len(self._begun) < len(Kind) or not self.core.is_current:
+        if self.is_current or len(self._begun) < len(kinds.Kind) or not self.core.is_current:
             return False
         self.is_current = True
         return True
@@ -445,50 +433,50 @@ class DomainRows:
                 case _:
                     assert_never(effect)
 
-    def refuse(self, key: str, reason: RowRefusal) -> None:
+    def refuse(self, key: str, reason: kinds.RowRefusal) -> None:
         """Report a row that is none of ours, or one too many."""
         self._refusals.note(key, reason)
 
-    def _row(self, row: GroupRow, said: rows.RowNews) -> None:
+    def _row(self, row: kinds.GroupRow, said: rows.RowNews) -> None:
         match row:
-            case NodeRow(holder):
+            case kinds.NodeRow(holder):
                 self._heed_node(holder.node, row, said.revision)
-            case SessionRow(runtime):
+            case kinds.SessionRow(runtime):
                 self._session(runtime, row, said)
-            case OwnerRow():
+            case kinds.OwnerRow():
                 with self.applying():
                     self.owners.there(row)
-            case PathRow():
+            case kinds.PathRow():
                 self.paths.there(row)
-            case NameRow(name):
+            case kinds.NameRow(name):
                 self._exchange.names.mirror(name)
             case PolicyRow() | CatalogueRow():
                 self._agreed.there(row)
             case _:
                 assert_never(row)
 
-    def _row_gone(self, row: GroupRow, said: rows.RowNews) -> None:
+    def _row_gone(self, row: kinds.GroupRow, said: rows.RowNews) -> None:
         match row:
-            case NodeRow(holder):
+            case kinds.NodeRow(holder):
                 self._heed_node(holder.node, None, said.revision)
-            case SessionRow(runtime):
+            case kinds.SessionRow(runtime):
                 self._session(runtime, None, said)
-            case OwnerRow(_, runtime):
+            case kinds.OwnerRow(_, runtime):
                 is_kept = isinstance(said, rows.Withdrawn) and runtime in self._exchange.sessions
                 with self.applying():
                     (self.owners.missing if is_kept else self.owners.gone)(row)
                 if is_kept:
                     self._tell(self._membership.renew)
-            case PathRow():
+            case kinds.PathRow():
                 self.paths.gone(row)
-            case NameRow(name):
+            case kinds.NameRow(name):
                 self._exchange.names.mirror(NameForgotten(name.runtime))
             case PolicyRow() | CatalogueRow():
                 self._agreed.gone(row)
             case _:
                 assert_never(row)
 
-    def _session(self, runtime: str, there: SessionRow | None, said: rows.RowNews) -> None:
+    def _session(self, runtime: str, there: kinds.SessionRow | None, said: rows.RowNews) -> None:
         """Follow the row of a session, which is right whatever this node has decided."""
         here = self._membership.holder
         if there is not None and there.holder != here:

@@ -20,15 +20,7 @@ from specs.identity import Stamp
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType
 from specs.reply_code import Code
-from transports.codec import (
-    BadLine,
-    decode_items,
-    decode_line,
-    decode_object,
-    encode,
-    glance,
-    read_object,
-)
+from transports import codec
 from transports.link import Upgrade
 
 _RUNTIME: Final = "runtimeURL"
@@ -72,14 +64,14 @@ class PlainAcceptor(Acceptor):
         if message is not None:
             return (meant(message, self.dialect),)
         try:
-            raw = read_object(frame)
+            raw = codec.read_object(frame)
         except BadMessageError:
-            self.learn(glance(frame))
-            return decode_items(frame)
+            self.learn(codec.glance(frame))
+            return codec.decode_items(frame)
         if raw.get("cmd") == "disconnect" and self._is_own(raw.get("body")):
             return (self._say("close"),)
         self.learn(raw)
-        item = decode_object(frame, raw, self.stamp)
+        item = codec.decode_object(frame, raw, self.stamp)
         return (meant(item, self.dialect),) if isinstance(item, Message) else item.items
 
     @override
@@ -147,17 +139,17 @@ class SessionAcceptor(Acceptor):
 
     @override
     def read(self, frame: bytes) -> Sequence[Item]:
-        item: Message | BadLine | None = self.familiar(frame)
+        item: Message | codec.BadLine | None = self.familiar(frame)
         if item is None:
             try:
-                raw = read_object(frame)
+                raw = codec.read_object(frame)
             except BadMessageError:
-                self.learn(glance(frame))
-                return self._named(decode_items(frame))
+                self.learn(codec.glance(frame))
+                return self._named(codec.decode_items(frame))
             if raw.get("to") == _MANAGER:
                 return (self._asked(raw),)
             self.learn(raw)
-            item = decode_object(frame, raw, self.stamp)
+            item = codec.decode_object(frame, raw, self.stamp)
         items = (meant(item, self.dialect),) if isinstance(item, Message) else item.items
         return self._named(items)
 
@@ -184,7 +176,7 @@ class SessionAcceptor(Acceptor):
         if self._shown is not None:
             shown = _renamed(entry.message, self._inside, self._shown)
             if shown != entry.message:
-                return encode(shown, self.dialect)
+                return codec.encode(shown, self.dialect)
         return spelt(entry, self.dialect)
 
     def _asked(self, raw: JsonObject) -> Item:
@@ -204,7 +196,7 @@ class SessionAcceptor(Acceptor):
             self._runtime = self._runtime_in(self._asker, method)
             opening["from"] = self._inside
             body["params"] = self._params(self._asker)
-        return decode_line(orjson.dumps({**opening, "to": self._control, "body": body}))
+        return codec.decode_line(orjson.dumps({**opening, "to": self._control, "body": body}))
 
     def _runtime_in(self, asker: str, method: Json) -> str:
         """Return the runtime of a stub, which calls itself by its token once it has one."""
@@ -234,7 +226,7 @@ class SessionAcceptor(Acceptor):
             body = {"code": message.code, "desc": message.body.get("description")}
         to = self._asker or message.to
         reply = Message(message.id, MessageType.RESPONSE, _MANAGER, to, body)
-        yield encode(reply, self._manners)
+        yield codec.encode(reply, self._manners)
 
 
 def _token(value: Json) -> str | None:

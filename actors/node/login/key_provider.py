@@ -10,14 +10,7 @@ from actors.keys.key_set import Keys
 from actors.keys.key_source import KeyRing, KeysAwayError, KeySource
 from actors.keys.token import BadTokenError, SignedToken, read_token, verified
 from actors.kit.log import get_logger
-from actors.node.login.provider import (
-    IdentityProvider,
-    LoginRefusedError,
-    ProviderAwayError,
-    ProviderMaker,
-    UsedTokens,
-    UsedTokensError,
-)
+from actors.node.login import provider
 from fsm.session.assertion import (
     USED,
     AssertionCore,
@@ -29,15 +22,13 @@ from fsm.session.assertion import (
 from specs.addresses.address import message_node
 from specs.identity import Identity
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.node import (
-    TOKEN_LIFE,
-)
+from specs.limits import node
 
 _log = get_logger("actors.node")
 
 
 @final
-class KeyProvider(IdentityProvider):
+class KeyProvider(provider.IdentityProvider):
     """Verifies tokens by keys, judges what they claim, and takes each of them once.
 
     A token is verified by keys of its issuer only (RFC 8725, 3.8).
@@ -66,10 +57,10 @@ class KeyProvider(IdentityProvider):
         self._spent = SpentTokens()
         self._core = AssertionCore(terms, self._spent)
         self._clock = clock
-        self._used: UsedTokens | None = None
+        self._used: provider.UsedTokens | None = None
 
     @override
-    def remember(self, used: UsedTokens) -> None:
+    def remember(self, used: provider.UsedTokens) -> None:
         self._used = used
         self._spent = used.load()
         self._core = AssertionCore(self._terms, self._spent)
@@ -80,9 +71,9 @@ class KeyProvider(IdentityProvider):
             token = read_token(assertion)
             claims, keys = await self._verified(token)
         except BadTokenError as exc:
-            raise LoginRefusedError(str(exc)) from exc
+            raise provider.LoginRefusedError(str(exc)) from exc
         except KeysAwayError as exc:
-            raise ProviderAwayError(exc.reason) from exc
+            raise provider.ProviderAwayError(exc.reason) from exc
         verdict = self._core.judge(
             claims, token.digest, self._clock(), key, is_one_of_several=_are_of_several(keys)
         )
@@ -121,9 +112,9 @@ class KeyProvider(IdentityProvider):
         try:
             is_first = await self._used.keep(use, self._spent.floor)
             is_kept = True
-        except UsedTokensError as exc:
+        except provider.UsedTokensError as exc:
             _log.warning("used tokens cannot be written", why=exc.reason)
-            raise ProviderAwayError("used tokens cannot be written down") from exc
+            raise provider.ProviderAwayError("used tokens cannot be written down") from exc
         finally:
             if not is_kept:
                 # No fault of the token: its bearer comes again with it.
@@ -156,11 +147,13 @@ def _are_of_several(keys: Keys) -> bool:
     return len({key.issuer for key in keys.values()}) > 1
 
 
-def _refused(why: str, retry_after: float | None = None) -> LoginRefusedError:
-    return LoginRefusedError(str(BadTokenError(why)), retry_after)
+def _refused(why: str, retry_after: float | None = None) -> provider.LoginRefusedError:
+    return provider.LoginRefusedError(str(BadTokenError(why)), retry_after)
 
 
-def by_keys(source: KeySource | Mapping[str, KeySource], terms: AssertionTerms) -> ProviderMaker:
+def by_keys(
+    source: KeySource | Mapping[str, KeySource], terms: AssertionTerms
+) -> provider.ProviderMaker:
     """Accept tokens that meet the terms and are signed by a key of their issuer.
 
     Args:
@@ -181,7 +174,7 @@ def terms_of(
     issuers: Iterable[str] = (),
     audiences: Iterable[str] = (),
     clients: Iterable[str] = (),
-    life: float = TOKEN_LIFE,
+    life: float = node.TOKEN_LIFE,
 ) -> AssertionTerms:
     """Ask for tokens that are meant for a domain.
 

@@ -25,14 +25,7 @@ from actors.kit.supervision.actor import Actor, ActorRef
 from actors.node.components import attach, detach
 from actors.node.errors import RegistryFileError
 from actors.node.messages import BusMessage, Emitted, RuntimeLeft
-from actors.node.registry.record_file import (
-    Change,
-    Commit,
-    MemoryRecords,
-    RecordFile,
-    Recover,
-    Write,
-)
+from actors.node.registry import record_file
 from actors.node.trace import ComponentTrace
 from fsm.engine import Step
 from fsm.limits.shares import UserTurns
@@ -155,9 +148,9 @@ class RegistryParts:
     """
 
     address: str
-    file: RecordFile
+    file: record_file.RecordFile
     bus: ActorRef[BusMessage]
-    writer: ActorRef[Write]
+    writer: ActorRef[record_file.Write]
     trace: ComponentTrace
     ids: IdSource
     clock_offset: float
@@ -174,7 +167,7 @@ class _Batch:
         asked: The request that is answered if it fails.
     """
 
-    changes: list[Change] = attrs.field(factory=list)
+    changes: list[record_file.Change] = attrs.field(factory=list)
     steps: list[Step] = attrs.field(factory=list)
     anyway: list[Emitted] = attrs.field(factory=list)
     emitted: list[Emitted] = attrs.field(factory=list)
@@ -283,7 +276,7 @@ class DomainRegistry(Actor[_Message]):
         batch, self._batch = self._batch, _Batch()
         if batch.changes:
             changes = tuple(batch.changes)
-            error = await self._parts.writer.ask(partial(Commit, changes))
+            error = await self._parts.writer.ask(partial(record_file.Commit, changes))
             if error is not None:
                 self._core.revert()
                 self._fail(batch, error)
@@ -360,7 +353,7 @@ class DomainRegistry(Actor[_Message]):
 
     def _may_come(self, asked: Asked, answer: Answered) -> bool:
         """Return whether what was looked for may be registered again in a moment."""
-        is_forgetful = isinstance(self._parts.file, MemoryRecords)
+        is_forgetful = isinstance(self._parts.file, record_file.MemoryRecords)
         is_sought = asked.is_returning and asked.message.type is MessageType.READ
         return is_forgetful and is_sought and answer == UNKNOWN
 
@@ -375,7 +368,7 @@ class DomainRegistry(Actor[_Message]):
 
     async def _recover(self) -> None:
         """Try to write all there is; then do what had to wait."""
-        error = await self._parts.writer.ask(Recover)
+        error = await self._parts.writer.ask(record_file.Recover)
         if error is not None:
             self._retry_at = trio.current_time() + STORE_RETRY
             return

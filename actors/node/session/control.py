@@ -21,16 +21,9 @@ from actors.node.links.port import Port
 from actors.node.login.provider import Admission, Login
 from actors.node.messages import RuntimeLeft
 from actors.node.policy_hook import Asker
+from actors.node.session import opening
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
-from actors.node.session.opening import (
-    Denied,
-    Logins,
-    OpenRequest,
-    Verdict,
-    Vouched,
-    open_request,
-)
 from actors.node.session.other_nodes import objection_of
 from actors.node.session.session import Outcome as SessionOutcome
 from actors.node.session.session import Session
@@ -97,7 +90,7 @@ class Control:
         self._clock = clock
         self._key, self._keys = keys[0], key_set(keys)
         self._login = login
-        self._logins = None if login is None else Logins(exchange, login, clock)
+        self._logins = None if login is None else opening.Logins(exchange, login, clock)
 
     def receive(self, message: Message, port: Port) -> None:
         """Do what a link asks for, and answer it.
@@ -118,14 +111,14 @@ class Control:
         asked = read_body(message, SessionControl)
         match asked.method:
             case SessionMethod.OPEN:
-                self._open(open_request(message, asked, port, self._rights))
+                self._open(opening.open_request(message, asked, port, self._rights))
             case SessionMethod.REOPEN:
-                self._reopen(open_request(message, asked, port, self._rights))
+                self._reopen(opening.open_request(message, asked, port, self._rights))
             case _ if session is not None:
                 if self._is_permitted(message, port, session.asker):
                     self._do(message, asked, session, port)
             case _:
-                request = OpenRequest(message, port, "")
+                request = opening.OpenRequest(message, port, "")
                 self._refuse(request, Code.UNAUTHENTICATED, "the link has no session")
 
     def claim(self, message: Message, port: Port) -> None:
@@ -138,7 +131,9 @@ class Control:
         Raises:
             BadMessageError: It is the session of no runtime.
         """
-        request = open_request(message, read_body(message, SessionControl), port, self._rights)
+        request = opening.open_request(
+            message, read_body(message, SessionControl), port, self._rights
+        )
         if is_node(request.runtime):
             why = "a node opens its session by session control"
             self._refuse(request, Code.UNAUTHENTICATED, why)
@@ -197,7 +192,7 @@ class Control:
 
     # ---- requests for sessions
 
-    def _open(self, request: OpenRequest) -> None:
+    def _open(self, request: opening.OpenRequest) -> None:
         if self._is_out_of_place(request):
             return
         if not self._is_proven(request, SessionMethod.OPEN):
@@ -205,7 +200,7 @@ class Control:
         with self._at_hand(request.runtime) as session:
             self._open_as(request, session)
 
-    def _open_as(self, request: OpenRequest, session: Session | None) -> None:
+    def _open_as(self, request: opening.OpenRequest, session: Session | None) -> None:
         token, logins = request.token, self._logins
         if session is not None and token is not None and session.core.knows(token):
             self._open_session(request, session.asker, None)
@@ -219,7 +214,7 @@ class Control:
         else:
             self._open_session(request, Asker(request.runtime), None)
 
-    def _reopen(self, request: OpenRequest) -> None:
+    def _reopen(self, request: opening.OpenRequest) -> None:
         if self._is_out_of_place(request):
             return
         with self._at_hand(request.runtime) as session:
@@ -236,7 +231,7 @@ class Control:
                 )
                 self._answer_open(request, session, session.reopen(asked))
 
-    def _is_out_of_place(self, request: OpenRequest) -> bool:
+    def _is_out_of_place(self, request: opening.OpenRequest) -> bool:
         """Refuse a request that this link, or this sender, may not have."""
         link, sender = request.port.number, request.message.from_
         held = self._exchange.session_of(link)
@@ -276,14 +271,14 @@ class Control:
         if taken is not None and taken.port is None and is_here:
             taken.move_away("its runtime did not get it here")
 
-    def _is_elsewhere(self, request: OpenRequest) -> bool:
+    def _is_elsewhere(self, request: opening.OpenRequest) -> bool:
         """Refuse a request for a session that this node of the domain cannot give out now."""
         objection = objection_of(self._exchange.others, request.runtime)
         if objection is not None:
             self._refuse(request, objection.code, objection.why)
         return objection is not None
 
-    def _is_no_peer(self, request: OpenRequest) -> bool:
+    def _is_no_peer(self, request: opening.OpenRequest) -> bool:
         """Return whether a request is for this node itself, or for a quarantined one (S14).
 
         Nor does a runtime of another domain get a session while a route leads to that domain.
@@ -296,7 +291,7 @@ class Control:
             return self._exchange.foreign.keeps_out(runtime)
         return self._rights.is_routed(domain)
 
-    def _asks_for_login(self, request: OpenRequest) -> bool:
+    def _asks_for_login(self, request: opening.OpenRequest) -> bool:
         """Return whether a request without credentials is refused.
 
         Where there are keys, nodes and runtimes of other domains need a login.
@@ -306,7 +301,7 @@ class Control:
         is_ours = domain_of(request.runtime) == self._domain
         return self._login.admission is Admission.VOUCHED or not is_ours
 
-    def _decided(self, verdict: Verdict) -> None:
+    def _decided(self, verdict: opening.Verdict) -> None:
         port = verdict.request.port
         if self._exchange.ports.get(port.number) is not port:
             # It was cut meanwhile, and its end has not been reported yet.
@@ -314,26 +309,26 @@ class Control:
             self._keep(verdict)
             return
         match verdict:
-            case Vouched(request):
+            case opening.Vouched(request):
                 with self._at_hand(request.runtime):
                     is_used = self._open_by_login(verdict)
                 if not is_used:
                     self._keep(verdict)
-            case Denied(request, code, why, retry_after):
+            case opening.Denied(request, code, why, retry_after):
                 self._refuse(request, code, why, retry_after)
                 if code == Code.UNAUTHENTICATED:
                     self._exchange.failed(port)
             case _:
                 assert_never(verdict)
 
-    def _keep(self, verdict: Verdict) -> None:
+    def _keep(self, verdict: opening.Verdict) -> None:
         """Keep a login that has opened no session, for a reason that is not its own."""
-        if self._logins is not None and isinstance(verdict, Vouched):
+        if self._logins is not None and isinstance(verdict, opening.Vouched):
             self._logins.keep(verdict)
 
     # ---- sessions for links
 
-    def _is_proven(self, request: OpenRequest, method: SessionMethod) -> bool:
+    def _is_proven(self, request: opening.OpenRequest, method: SessionMethod) -> bool:
         """Return whether a link has the key that it shows, if it shows any; else answer it.
 
         The proof is checked before everything else, so a request whose proof fails uses no token
@@ -363,7 +358,7 @@ class Control:
         self._exchange.failed(request.port)
         return False
 
-    def _open_by_login(self, vouched: Vouched) -> bool:
+    def _open_by_login(self, vouched: opening.Vouched) -> bool:
         """Open the session for a user who has logged in.
 
         Returns:
@@ -375,7 +370,9 @@ class Control:
         )
 
     @staticmethod
-    def _repeated_login(request: OpenRequest, session: Session | None) -> Vouched | None:
+    def _repeated_login(
+        request: opening.OpenRequest, session: Session | None
+    ) -> opening.Vouched | None:
         """Return the login that has opened a session if a link shows its token once more.
 
         The answer to it was lost.
@@ -384,10 +381,10 @@ class Control:
         if session is None or identity is None or not is_login_of(identity, request.token):
             return None
         credentials = session.core.lost_login(request.key, trio.current_time())
-        return None if credentials is None else Vouched(request, identity, credentials)
+        return None if credentials is None else opening.Vouched(request, identity, credentials)
 
     def _refuse(
-        self, request: OpenRequest, code: Code, why: str, retry_after: float | None = None
+        self, request: opening.OpenRequest, code: Code, why: str, retry_after: float | None = None
     ) -> None:
         """Refuse a request, for any state of the session.
 
@@ -403,7 +400,7 @@ class Control:
         self._exchange.send_to_link(request.port, refuse(request.message, code, why, retry_after))
 
     def _open_session(
-        self, request: OpenRequest, asker: Asker, credentials: Credentials | None
+        self, request: opening.OpenRequest, asker: Asker, credentials: Credentials | None
     ) -> Code | None:
         """Open a session, or refuse it; return the code of a refusal by the names of runtimes."""
         if not self._is_permitted(request.message, request.port, asker):
@@ -431,7 +428,7 @@ class Control:
             self._exchange.names.opened(request.runtime, asker.identity, request.port)
         return None
 
-    def _refuse_name(self, request: OpenRequest, identity: Identity | None) -> Code | None:
+    def _refuse_name(self, request: opening.OpenRequest, identity: Identity | None) -> Code | None:
         """Refuse a name of another user; without a login its session does, and counts tokens."""
         if identity is None and request.runtime in self._exchange.sessions:
             return None
@@ -444,7 +441,7 @@ class Control:
     def _fresh(self) -> str:
         return self._entropy(_TOKEN_BYTES).hex()
 
-    def _session(self, request: OpenRequest, asker: Asker) -> Session:
+    def _session(self, request: opening.OpenRequest, asker: Asker) -> Session:
         session = self._exchange.sessions.get(request.runtime)
         if session is not None and not self._is_left(session, asker):
             return session
@@ -464,7 +461,7 @@ class Control:
 
     def _answer_open(
         self,
-        request: OpenRequest,
+        request: opening.OpenRequest,
         session: Session,
         outcome: SessionOutcome,
         asker: Asker | None = None,
@@ -490,7 +487,7 @@ class Control:
                 self._exchange.trace.drop(request.message, DropReason.SESSION_GONE)
         return isinstance(outcome, Granted)
 
-    def _granted(self, request: OpenRequest, granted: Granted, session: Session) -> Message:
+    def _granted(self, request: opening.OpenRequest, granted: Granted, session: Session) -> Message:
         """Accept a request; a session claimed by its name alone has no token for a resumption."""
         if not granted.token:
             return reply_to(request.message, Code.OK)
@@ -583,7 +580,7 @@ def _no_peer(runtime: str) -> str:
     return f"the messages of {domain_of(runtime)} come by its node"
 
 
-def _brings_credentials(request: OpenRequest) -> bool:
+def _brings_credentials(request: opening.OpenRequest) -> bool:
     """Return whether what was brought can be a login.
 
     Upstream's stubs have no place for one: what stands in their addresses is the token of

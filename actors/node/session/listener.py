@@ -18,13 +18,8 @@ from actors.kit.counters import Tally
 from actors.kit.errors import ActorStoppedError
 from actors.kit.listener import ListenerActor
 from actors.kit.log import get_logger
+from actors.kit.supervision import supervisor
 from actors.kit.supervision.actor import Actor, ActorRef
-from actors.kit.supervision.supervisor import (
-    ChildSpec,
-    Monitor,
-    Restart,
-    Supervisor,
-)
 from actors.node.links.acceptor import Acceptor, Item
 from actors.node.links.port import Nudge, Outbox, Port
 from actors.node.messages import BusMessage
@@ -33,15 +28,8 @@ from fsm.limits.rates import ErrorWindow
 from fsm.session.node_session_io import Liveness
 from specs.limits.protocol import FRAME_MESSAGES, GOODBYE_TIMEOUT, HANDSHAKE_TIMEOUT
 from specs.reply_code import LinkEnd
+from transports import errors
 from transports.codec import BadLine
-from transports.errors import (
-    CloseReason,
-    FrameTooLargeError,
-    FrameTooSlowError,
-    LinkBrokenError,
-    LinkClosedError,
-    LinkError,
-)
 from transports.link import Link, Listener, Upgrade
 
 MAILBOX = 8
@@ -133,7 +121,7 @@ class Connection(Actor[Nudge]):
 
     @override
     async def timed_out(self) -> None:
-        self._leave(LinkEnd.NO_SESSION, "no session in time", CloseReason.REFUSED)
+        self._leave(LinkEnd.NO_SESSION, "no session in time", errors.CloseReason.REFUSED)
         self.finish()
 
     @override
@@ -157,9 +145,11 @@ class Connection(Actor[Nudge]):
             guest.settle()
 
     def _make_room(self) -> None:
-        self._leave(LinkEnd.MADE_ROOM, "made room for newer ones", CloseReason.REFUSED)
+        self._leave(LinkEnd.MADE_ROOM, "made room for newer ones", errors.CloseReason.REFUSED)
 
-    def _leave(self, end: LinkEnd, why: str, close_reason: CloseReason | None = None) -> None:
+    def _leave(
+        self, end: LinkEnd, why: str, close_reason: errors.CloseReason | None = None
+    ) -> None:
         """Leave for a reason of this end: the peer cannot be written to any more."""
         self._why = self._why or why
         self._port.ended(end, close_reason)
@@ -179,13 +169,13 @@ class Connection(Actor[Nudge]):
                 writing.deadline = trio.current_time() + self._bounds.limits.write_timeout
                 try:
                     await self._link.send_many(outbox.framing(self._acceptor))
-                except LinkError as exc:
+                except errors.LinkError as exc:
                     self._leave(LinkEnd.BROKEN, str(exc))
                     return
                 outbox.written()
         if writing.cancelled_caught and trio.current_time() >= writing.deadline:
             _log.warning("slow consumer", runtime=self._port.runtime, link=self._link.name)
-            self._leave(LinkEnd.SLOW_CONSUMER, "slow consumer", CloseReason.SLOW_CONSUMER)
+            self._leave(LinkEnd.SLOW_CONSUMER, "slow consumer", errors.CloseReason.SLOW_CONSUMER)
         outbox.is_idle = True
 
     # ---- reading
@@ -195,7 +185,7 @@ class Connection(Actor[Nudge]):
 
         Messages that the peer has sent before are still passed on.
         """
-        with trio.move_on_after(GOODBYE_TIMEOUT), suppress(LinkError):
+        with trio.move_on_after(GOODBYE_TIMEOUT), suppress(errors.LinkError):
             silence = self._port.silence
             if await self._link.say_goodbye(self._port.close_reason) and silence is not None:
                 await silence.wait()
@@ -217,16 +207,16 @@ class Connection(Actor[Nudge]):
                 pause = self._pause(len(items) or 1)
                 if pause:
                     await self._link.rest(pause)
-        except FrameTooLargeError:
+        except errors.FrameTooLargeError:
             await self._bus.tell(lambda node: node.refuse_frame(self._number))
-        except FrameTooSlowError as exc:
-            self._leave(LinkEnd.SLOW_FRAME, exc.reason, CloseReason.REFUSED)
-        except LinkBrokenError as exc:
+        except errors.FrameTooSlowError as exc:
+            self._leave(LinkEnd.SLOW_FRAME, exc.reason, errors.CloseReason.REFUSED)
+        except errors.LinkBrokenError as exc:
             async with self._bounds.closings:
                 await trio.lowlevel.checkpoint()
             has_left = exc.close_reason is not None
             self._leave(LinkEnd.LEFT if has_left else LinkEnd.BROKEN, exc.reason)
-        except (LinkClosedError, ActorStoppedError) as exc:
+        except (errors.LinkClosedError, ActorStoppedError) as exc:
             self._leave(LinkEnd.CLOSED, str(exc))
         finally:
             self._port.read_no_more()
@@ -272,7 +262,9 @@ class Connection(Actor[Nudge]):
 
     def give_up(self) -> None:
         """Leave the peer: it gave none."""
-        self._leave(LinkEnd.SILENT, "silent, and a ping was not answered", CloseReason.REFUSED)
+        self._leave(
+            LinkEnd.SILENT, "silent, and a ping was not answered", errors.CloseReason.REFUSED
+        )
         self._outbox.interrupt()
 
 
@@ -295,7 +287,9 @@ class LinkSources:
 class SessionListener(ListenerActor):
     """Accepts the links of sessions."""
 
-    def __init__(self, sources: LinkSources, bus: ActorRef[BusMessage], monitor: Monitor) -> None:
+    def __init__(
+        self, sources: LinkSources, bus: ActorRef[BusMessage], monitor: supervisor.Monitor
+    ) -> None:
         super().__init__("connections", sources.listeners, monitor)
         self._sources = sources
         self._bus = bus
@@ -306,10 +300,12 @@ class SessionListener(ListenerActor):
         self.spawn(self._sources.bounds.heartbeat.run)
 
     @override
-    async def admit(self, link: Link, connections: Supervisor) -> None:
+    async def admit(self, link: Link, connections: supervisor.Supervisor) -> None:
         sources = self._sources
         number = next(sources.numbers)
         acceptor = partial(sources.acceptors[link.upgrade.path], link.upgrade)
         make = partial(Connection, number, link, acceptor, self._bus, sources.bounds)
-        spec = ChildSpec(f"connection:{number}", make, Restart.TEMPORARY, MAILBOX)
+        spec = supervisor.ChildSpec(
+            f"connection:{number}", make, supervisor.Restart.TEMPORARY, MAILBOX
+        )
         await connections.start_child(spec)

@@ -22,11 +22,7 @@ from fsm.registry.node_rights import Names, NodeRights
 from fsm.session.assertion import BOUND, digest_of
 from fsm.session.node_session_io import Credentials, PeerForm
 from specs.addresses.address import RUNTIME_SCHEME, domain_of, is_node, parse
-from specs.bodies.session import (
-    IdentityCall,
-    SessionControl,
-    SessionParams,
-)
+from specs.bodies import session
 from specs.errors import BadMessageError, BadUrlError
 from specs.identity import Identity, speaks_for
 from specs.limits.node import LOGINS_PENDING
@@ -77,7 +73,7 @@ class OpenRequest:
 
 
 def open_request(
-    message: Message, asked: SessionControl, port: Port, rights: NodeRights
+    message: Message, asked: session.SessionControl, port: Port, rights: NodeRights
 ) -> OpenRequest:
     """Read whose session is asked for.
 
@@ -109,7 +105,7 @@ def open_request(
     return OpenRequest(message, port, url.text, asked.params.token, shown)
 
 
-def _shown(params: SessionParams) -> ShownKey | None:
+def _shown(params: session.SessionParams) -> ShownKey | None:
     if params.key is None:
         if params.proof is not None:
             raise BadMessageError("params.proof is of no key; params.key is missing")
@@ -185,7 +181,7 @@ class Logins:
         if connector is None or len(self._waiting) >= LOGINS_PENDING or is_asked:
             return Denied(request, Code.UNAVAILABLE, _AWAY)
         number = self._exchange.next_id(node.session)
-        call = IdentityCall(
+        call = session.IdentityCall(
             VALIDATE, {"assertion": request.token, "origin": node.domain, "key": request.key}
         )
         question = Message(

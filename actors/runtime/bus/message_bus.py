@@ -16,16 +16,8 @@ from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import Actor, DeadLetters, Delivery, OpenReplies, Purpose
 from actors.kit.trace import Tracer
+from actors.runtime.bus import messages
 from actors.runtime.bus.forwarding import Forwarding
-from actors.runtime.bus.messages import (
-    RECEIVER_FULL,
-    FairQueue,
-    InFlight,
-    Lost,
-    Origin,
-    RouteSearch,
-    Turn,
-)
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_sender import OwnSender
@@ -45,11 +37,11 @@ class DeadMail(DeadLetters):
 
     @override
     def lost(self, actor: str, message: object) -> None:
-        if isinstance(message, Turn):
+        if isinstance(message, messages.Turn):
             return  # the task that it was for ends with the actor
         self._counters.dead_letter(actor)
         if isinstance(message, Delivery):
-            lost = Lost(message, Code.UNAVAILABLE, "the receiver is gone")
+            lost = messages.Lost(message, Code.UNAVAILABLE, "the receiver is gone")
             if not self._bus.try_report(lost):
                 self._counters.drop(DropReason.NO_TARGET, message.message, actor)
 
@@ -84,7 +76,7 @@ class MessageBus(Actor[Never]):
         interceptors: tuple[Interceptor, ...] = NO_INTERCEPTORS,
     ) -> None:
         self.hops = HopTrace(tracer, _NAME, counters)
-        self._turns = FairQueue()
+        self._turns = messages.FairQueue()
         self._forwarding = Forwarding(own, policy, self.hops, self._turns, interceptors)
         self._admission = self._forwarding.admission
         self._next_timer = math.inf
@@ -96,7 +88,7 @@ class MessageBus(Actor[Never]):
 
     # ---- messages
 
-    def submit(self, flight: InFlight) -> None:
+    def submit(self, flight: messages.InFlight) -> None:
         """Take a message from a component."""
         if self._is_closed:
             if flight.permit is not None:
@@ -112,10 +104,14 @@ class MessageBus(Actor[Never]):
     def overflow(self, deliveries: Iterable[Delivery]) -> None:
         """Refuse what the mailbox of a component in a sandbox has no room for."""
         for one in deliveries:
-            if not self.try_report(Lost(one, Code.UNAVAILABLE, RECEIVER_FULL.why, RECEIVER_FULL)):
+            if not self.try_report(
+                messages.Lost(
+                    one, Code.UNAVAILABLE, messages.RECEIVER_FULL.why, messages.RECEIVER_FULL
+                )
+            ):
                 self.hops.dropped(one.message, DropReason.OVERFLOW)
 
-    def try_report(self, lost: Lost) -> bool:
+    def try_report(self, lost: messages.Lost) -> bool:
         """Take a delivery that was not handled; return whether the bus is open."""
         with suppress(ActorStoppedError), self:
             if lost.delivery.purpose is not Purpose.ANNOUNCE:
@@ -164,7 +160,7 @@ class MessageBus(Actor[Never]):
 
     # ---- the tables
 
-    def grant(self, owner: str, address: str, origin: Origin) -> None:
+    def grant(self, owner: str, address: str, origin: messages.Origin) -> None:
         """Let a component send from an address and from those below it."""
         with self:
             self._admission.grant(owner, address, origin)
@@ -174,7 +170,7 @@ class MessageBus(Actor[Never]):
         with self:
             self._admission.name(component, name)
 
-    def join(self, registry: RouteSearch) -> None:
+    def join(self, registry: messages.RouteSearch) -> None:
         """Set the registry that resolves routes."""
         with self:
             self._forwarding.outbound.registry = registry

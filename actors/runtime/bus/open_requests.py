@@ -9,17 +9,8 @@ import trio
 from actors.runtime.bus.messages import AnswerSink, Deliveries, InFlight
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.policy import Refusal
+from fsm.bus import transactions
 from fsm.bus.held_paths import HeldPaths
-from fsm.bus.transactions import (
-    Answer,
-    DeduplicationWindow,
-    Ended,
-    EndedDurables,
-    Key,
-    Transaction,
-    TransactionsCore,
-    same_request,
-)
 from fsm.effects import Intent
 from specs.addresses.address import domain_of
 from specs.limits.bus import ANSWERS_KEPT, OPEN_REQUESTS
@@ -37,10 +28,14 @@ class OpenRequests:
     def __init__(self, deliveries: Deliveries, hops: HopTrace) -> None:
         self._deliveries = deliveries
         self._hops = hops
-        self._open: TransactionsCore[InFlight] = TransactionsCore(hops.steps)
-        self._seen = DeduplicationWindow()
-        self._durables = EndedDurables()
-        self._answered: OrderedDict[Key, tuple[Transaction[InFlight], Message]] = OrderedDict()
+        self._open: transactions.TransactionsCore[InFlight] = transactions.TransactionsCore(
+            hops.steps
+        )
+        self._seen = transactions.DeduplicationWindow()
+        self._durables = transactions.EndedDurables()
+        self._answered: OrderedDict[
+            transactions.Key, tuple[transactions.Transaction[InFlight], Message]
+        ] = OrderedDict()
         self._load: Counter[_Pair] = Counter()
         self._held = HeldPaths()
 
@@ -96,7 +91,7 @@ class OpenRequests:
         if self._is_new(message, now) and there is None:
             return None
         before = there or self._before(message)
-        if before is not None and not same_request(before.request, message):
+        if before is not None and not transactions.same_request(before.request, message):
             why = "another request had this id"
             return Refusal(DropReason.DUPLICATE, why, Code.MALFORMED)
         why = "this request has been made before"
@@ -120,11 +115,11 @@ class OpenRequests:
         self._seen.is_new(request, trio.current_time())
         return True
 
-    def _before(self, request: Message) -> Transaction[InFlight] | None:
+    def _before(self, request: Message) -> transactions.Transaction[InFlight] | None:
         found = self._answered.get((request.from_, request.to, request.id))
         return None if found is None else found[0]
 
-    def take_answer(self, response: Message, now: float) -> Answer[InFlight]:
+    def take_answer(self, response: Message, now: float) -> transactions.Answer[InFlight]:
         """Take an answer; an unawaited one is dropped."""
         answer = self._open.answered(response, now)
         if answer.transaction is None:
@@ -143,7 +138,7 @@ class OpenRequests:
                     self._held.accepted(answer.transaction.request)
         return answer
 
-    def _remember(self, transaction: Transaction[InFlight], response: Message) -> None:
+    def _remember(self, transaction: transactions.Transaction[InFlight], response: Message) -> None:
         """Keep the answer to a remote requester, in case it repeats the request (MSG-07)."""
         request = transaction.request
         if self._is_over(request):
@@ -170,7 +165,7 @@ class OpenRequests:
         found = self._open.find(request)
         return None if found is None else found.request
 
-    def give_up(self, request: Message, why: str) -> Ended[InFlight] | None:
+    def give_up(self, request: Message, why: str) -> transactions.Ended[InFlight] | None:
         """End the wait for a request that the bus answers itself."""
         ended = self._open.give_up(request, why)
         if ended is not None:
@@ -218,7 +213,7 @@ class OpenRequests:
             self._hops.step(repeated.step)
         return [repeated.request for repeated in again]
 
-    def overdue(self, now: float) -> list[Ended[InFlight]]:
+    def overdue(self, now: float) -> list[transactions.Ended[InFlight]]:
         """End and return all waits that are over (MSG-06)."""
         over = self._open.overdue(now)
         for ended in over:

@@ -8,13 +8,7 @@ from typing import Final, final
 import trio
 
 from fsm.bus.chunks import TransferBudget
-from specs.limits.transfer import (
-    PEER_ARRIVING,
-    PEER_READING,
-    READING,
-    SENDING,
-    TRANSFER_BYTES,
-)
+from specs.limits import transfer
 
 
 @final
@@ -72,9 +66,9 @@ class Transfers:
         sending: Permits; each body that is sent ahead of its message holds one.
     """
 
-    def __init__(self, limit: int = TRANSFER_BYTES) -> None:
+    def __init__(self, limit: int = transfer.TRANSFER_BYTES) -> None:
         self.limit: Final = limit
         self.arriving: Final = TransferBudget(limit)
         self.held: Final = TransferBudget(limit)
-        self.reading: Final = Permits(READING, PEER_READING)
-        self.sending: Final = Permits(SENDING, PEER_ARRIVING)
+        self.reading: Final = Permits(transfer.READING, transfer.PEER_READING)
+        self.sending: Final = Permits(transfer.SENDING, transfer.PEER_ARRIVING)

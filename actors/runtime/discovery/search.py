@@ -19,15 +19,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.arguments import check_attribute
-from fsm.registry.discovery import (
-    Criteria,
-    DiscoveryWatch,
-    EntryChange,
-    FoundEntry,
-    WatchPort,
-    entry_of,
-    query_of,
-)
+from fsm.registry import discovery
 from fsm.registry.records import UNKNOWN
 from specs.addresses.address import canonical, domain_name, domain_of, domain_registry
 from specs.bodies.link import Path
@@ -53,11 +45,11 @@ class RegistryReader:
     domain: str
     read: Callable[[JsonObject], Awaitable[Message]]
 
-    def entry(self, value: Json) -> FoundEntry | None:
+    def entry(self, value: Json) -> discovery.FoundEntry | None:
         """Return the entry that a record in an answer describes; None: it describes none."""
         with suppress(BadMessageError):
             if isinstance(value, dict):
-                entry = entry_of(read_object(value, FoundRecord, "record"))
+                entry = discovery.entry_of(read_object(value, FoundRecord, "record"))
                 return entry if domain_of(entry.url) == self.domain else None
         return None
 
@@ -94,17 +86,17 @@ class RecordSearch:
     def __init__(self, registry: RegistryReader, search: ReadRecord) -> None:
         self._registry: Final = registry
         self._search: Final = search
-        self._page: deque[FoundEntry] = deque()
+        self._page: deque[discovery.FoundEntry] = deque()
         self._after: str | None = None
         self._is_over = False
 
     def __aiter__(self) -> Self:
         return self
 
-    def __await__(self) -> Generator[object, object, tuple[FoundEntry, ...]]:
+    def __await__(self) -> Generator[object, object, tuple[discovery.FoundEntry, ...]]:
         return self.first(FOUND_AT_ONCE).__await__()
 
-    async def first(self, most: int) -> tuple[FoundEntry, ...]:
+    async def first(self, most: int) -> tuple[discovery.FoundEntry, ...]:
         """Return the next entries, `most` at most.
 
         If cancelled, those that were read are lost.
@@ -113,7 +105,7 @@ class RecordSearch:
             SearchError: The registry does not answer, or refuses.
             ActorStoppedError: The runtime has closed.
         """
-        found: list[FoundEntry] = []
+        found: list[discovery.FoundEntry] = []
         if most > 0:
             async for entry in self:
                 found.append(entry)
@@ -121,7 +113,7 @@ class RecordSearch:
                     break
         return tuple(found)
 
-    async def __anext__(self) -> FoundEntry:
+    async def __anext__(self) -> discovery.FoundEntry:
         """Return the next entry.
 
         If cancelled, the entry is the next one of a later call.
@@ -187,7 +179,11 @@ class Discoverer:
     _watching: dict[str, WeakSet["Watching"]] = attrs.field(factory=dict, init=False)
 
     def discover(
-        self, *, domain: str | None = None, limit: int | None = None, **criteria: Unpack[Criteria]
+        self,
+        *,
+        domain: str | None = None,
+        limit: int | None = None,
+        **criteria: Unpack[discovery.Criteria],
     ) -> RecordSearch:
         """Search a domain registry; nothing is sent before the first entry is wanted.
 
@@ -202,10 +198,12 @@ class Discoverer:
             BadUrlError: User, reporter or domain is no address.
             BadMessageError: The limit is none.
         """
-        query = query_of(criteria)
+        query = discovery.query_of(criteria)
         return RecordSearch(self.reader(domain), query.read(limit))
 
-    def watch(self, *, domain: str | None = None, **criteria: Unpack[Criteria]) -> "Watching":
+    def watch(
+        self, *, domain: str | None = None, **criteria: Unpack[discovery.Criteria]
+    ) -> "Watching":
         """Follow a search; nothing is sent before the first change is wanted.
 
         Args:
@@ -217,7 +215,7 @@ class Discoverer:
             ValueError: A criterion is empty.
             BadUrlError: User, reporter or domain is no address.
         """
-        query = query_of(criteria)
+        query = discovery.query_of(criteria)
         return Watching(self, self.reader(domain), query.read())
 
     async def record(self, url: str, attribute: str | None = None) -> Json:
@@ -339,14 +337,14 @@ def _path(url: str) -> JsonObject:
 
 @final
 @attrs.frozen
-class _WatchPort(WatchPort):
+class _WatchPort(discovery.WatchPort):
     """Keeps what a watch asks for until its next change is wanted."""
 
-    changes: deque[EntryChange] = attrs.field(factory=deque)
+    changes: deque[discovery.EntryChange] = attrs.field(factory=deque)
     orders: deque[tuple[str, str]] = attrs.field(factory=deque)
 
     @override
-    def report(self, change: EntryChange) -> None:
+    def report(self, change: discovery.EntryChange) -> None:
         self.changes.append(change)
 
     @override
@@ -384,7 +382,7 @@ class Watching:
         self._registry: Final = registry
         self._search: Final = search
         self._port: Final = _WatchPort()
-        self._core: Final = DiscoveryWatch(self._port)
+        self._core: Final = discovery.DiscoveryWatch(self._port)
         self._reports: dict[str, str] = {}
         self._stirred = trio.Event()
         self._due = -math.inf
@@ -410,7 +408,7 @@ class Watching:
     ) -> None:
         await self.aclose()
 
-    async def __anext__(self) -> EntryChange:
+    async def __anext__(self) -> discovery.EntryChange:
         """Return the next change; wait for it.
 
         If cancelled, the change is the next one of a later call.

@@ -29,13 +29,7 @@ from fsm.registry.discovery import texts_of
 from fsm.sync.value.json import json_size
 from specs.errors import ProtoflyError
 from specs.jsonvalue import JsonObject
-from specs.limits.bus import (
-    LOGGED_AT_ONCE,
-    LOGGED_ERROR,
-    LOGGED_FAILURES,
-    TRACEBACKS,
-    TRACEBACKS_AT_ONCE,
-)
+from specs.limits import bus
 from specs.limits.discovery import MESSAGE_SCHEMA_BYTES
 from specs.message import Message
 from specs.reply_code import Code
@@ -104,8 +98,8 @@ class Lifecycle:
         self._entropy = entropy
         self._monitor = monitor
         # A traceback takes as long as thirty requests, a line as long as one.
-        self._tracebacks = TokenBuckets[None](Rate(TRACEBACKS, TRACEBACKS_AT_ONCE))
-        self._lines = TokenBuckets[None](Rate(LOGGED_FAILURES, LOGGED_AT_ONCE))
+        self._tracebacks = TokenBuckets[None](Rate(bus.TRACEBACKS, bus.TRACEBACKS_AT_ONCE))
+        self._lines = TokenBuckets[None](Rate(bus.LOGGED_FAILURES, bus.LOGGED_AT_ONCE))
         self._unlogged = 0
         self._failure: HypertyFailedError | None = None
         self._ended = trio.Event()
@@ -142,7 +136,7 @@ class Lifecycle:
         if self._tracebacks.try_spend(None, now):
             fields = whole
         elif self._lines.try_spend(None, now):
-            fields = {"error": error[:LOGGED_ERROR]}
+            fields = {"error": error[: bus.LOGGED_ERROR]}
         else:
             self._unlogged += 1
             return

@@ -38,14 +38,7 @@ from fsm.bus.transactions import OutstandingCore
 from specs.addresses.address import domain_of
 from specs.errors import BadMessageError, ProtoflyError
 from specs.jsonvalue import one_line, visible
-from specs.limits.foreign_code import (
-    HYPERTY_BURST,
-    HYPERTY_RATE,
-    HYPERTY_REQUESTS,
-    SANDBOX_FAULT,
-    SANDBOX_REASON,
-    SANDBOX_YIELD,
-)
+from specs.limits import foreign_code
 from specs.limits.protocol import DEPLOY_TIMEOUT, MAX_MESSAGE_BYTES, RETRY_AFTER
 from specs.limits.transfer import SANDBOX_TRANSFER_BYTES
 from specs.message import Message, refuse
@@ -122,7 +115,7 @@ class SandboxMail:
 
     async def ask(self, message: Message) -> None:
         """Have a request sent whose final answer is to be handed in."""
-        if self._asking >= HYPERTY_REQUESTS:
+        if self._asking >= foreign_code.HYPERTY_REQUESTS:
             why = "too many requests are open"
             self.answer(refuse(message, Code.UNAVAILABLE, why, RETRY_AFTER))
         elif message.is_request:
@@ -312,10 +305,11 @@ class SandboxProcesses:
 
     def record_error(self, item: PipeMessage) -> None:
         """Record an exception of a handler; its text is untrusted."""
-        trace = item.rest[-SANDBOX_FAULT:].decode(errors="replace")
+        trace = item.rest[-foreign_code.SANDBOX_FAULT :].decode(errors="replace")
         lines = visible(trace).split("\n")
         correlation, handler = (
-            one_line(text[:SANDBOX_REASON]) for text in (item.text, item.get("handler"))
+            one_line(text[: foreign_code.SANDBOX_REASON])
+            for text in (item.text, item.get("handler"))
         )
         error = next((line for line in reversed(lines) if line.strip()), "")
         self._life.log_error(correlation, handler, error, exception="\n".join(lines))
@@ -337,9 +331,9 @@ class SandboxProcesses:
             tracer=NULL_TRACER,
             counters=self._counters,
             archive=self._code.archive,
-            rate=HYPERTY_RATE,
-            burst=HYPERTY_BURST,
-            patience=SANDBOX_YIELD,
+            rate=foreign_code.HYPERTY_RATE,
+            burst=foreign_code.HYPERTY_BURST,
+            patience=foreign_code.SANDBOX_YIELD,
         )
         return SandboxedHyperty(plan, tools, port, self)
 

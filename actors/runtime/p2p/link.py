@@ -15,25 +15,14 @@ from actors.kit.counters import Counters
 from actors.kit.supervision.actor import Delivery, Purpose
 from actors.kit.trace import Hop, Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
-from actors.runtime.p2p.handshake import (
-    ProvenLink,
-    is_own_line,
-    read_control,
-    write_behind,
-    write_control,
-)
+from actors.runtime.p2p import handshake
 from fsm.limits.rates import ErrorWindow
 from fsm.p2p.link_end import Loss
 from fsm.p2p.transfer import Behind, Bye, Control, Numbered, Outgoing, P2PTransferCore, TransferEnd
 from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
+from specs.limits import protocol
 from specs.limits.p2p import ACK_DELAY, LINK_LOOK
-from specs.limits.protocol import (
-    FRAME_MESSAGES,
-    GOODBYE_TIMEOUT,
-    MAX_MALFORMED,
-    MAX_MESSAGE_BYTES,
-)
 from specs.message import Message, stamped
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
@@ -69,12 +58,12 @@ class P2PLink:
         name: The same at both ends.
     """
 
-    def __init__(self, proven: ProvenLink, use: LinkUse) -> None:
+    def __init__(self, proven: handshake.ProvenLink, use: LinkUse) -> None:
         self.name = proven.name
         self._pipe = proven.pipe
         self._use = use
         self._core = P2PTransferCore(trio.current_time())
-        self._malformed = ErrorWindow(MAX_MALFORMED)
+        self._malformed = ErrorWindow(protocol.MAX_MALFORMED)
         self._lines: deque[tuple[bytes, Message]] = deque()
         self._wake = trio.Event()
         self._is_waiting = False
@@ -98,8 +87,8 @@ class P2PLink:
         """
         leaving = stamped(message, self._use.stub)
         line = encode(leaving)
-        if len(line) > MAX_MESSAGE_BYTES:
-            raise BadMessageError(f"larger than {MAX_MESSAGE_BYTES} bytes", Code.TOO_LARGE)
+        if len(line) > protocol.MAX_MESSAGE_BYTES:
+            raise BadMessageError(f"larger than {protocol.MAX_MESSAGE_BYTES} bytes", Code.TOO_LARGE)
         if not self._core.send(message):
             return False
         self._lines.append((line, leaving))
@@ -155,7 +144,7 @@ class P2PLink:
     async def say_goodbye(self) -> None:
         """Write what waits and `bye`, then leave; bounded, by force in the end."""
         for ask in (self._core.say_goodbye, self._core.insist_on_goodbye):
-            with trio.move_on_after(GOODBYE_TIMEOUT / 2):
+            with trio.move_on_after(protocol.GOODBYE_TIMEOUT / 2):
                 ask()
                 self._wake.set()
                 await self._ended.wait()
@@ -206,11 +195,13 @@ class P2PLink:
         """Take messages and announcements in order, and other control lines after them."""
         controls: list[Control] = []
         messages: list[bytes] = []
-        if frame.count(b"\n") >= FRAME_MESSAGES:
-            self._break(DropReason.OVERFLOW, f"a frame has more than {FRAME_MESSAGES} lines")
+        if frame.count(b"\n") >= protocol.FRAME_MESSAGES:
+            self._break(
+                DropReason.OVERFLOW, f"a frame has more than {protocol.FRAME_MESSAGES} lines"
+            )
             return
         for line in frame.split(b"\n"):
-            if not is_own_line(line):
+            if not handshake.is_own_line(line):
                 messages.append(line)
                 continue
             control = self._read_control(line)
@@ -260,7 +251,7 @@ class P2PLink:
 
     def _read_control(self, line: bytes) -> Control | Behind | None:
         try:
-            return read_control(line)
+            return handshake.read_control(line)
         except BadMessageError as exc:
             self._break(DropReason.MALFORMED, exc.reason)
             return None
@@ -306,7 +297,7 @@ class P2PLink:
 
     def _taken_output(self) -> tuple[bytes, ...]:
         """Take out what is to be written next, as frames."""
-        taken = self._core.take_output(FRAME_MESSAGES, trio.current_time())
+        taken = self._core.take_output(protocol.FRAME_MESSAGES, trio.current_time())
         self._has_said_bye = any(isinstance(item, Bye) for item in taken)
         return tuple(frames(self._lines_of(taken)))
 
@@ -322,9 +313,9 @@ class P2PLink:
                 self._trace(Op.XMIT, leaving, item.seq)
                 lines.append(line)
             elif isinstance(item, Behind):
-                lines.append(write_behind(item))
+                lines.append(handshake.write_behind(item))
             else:
-                lines.append(write_control(item))
+                lines.append(handshake.write_control(item))
         return lines
 
     # --- silence and end ------------------------------------------------------------------

@@ -10,16 +10,8 @@ import attrs
 import trio
 
 from actors.kit.log import get_logger
+from actors.runtime.p2p import handshake
 from actors.runtime.p2p.data_channel import CHANNEL_SECRET, DataChannel
-from actors.runtime.p2p.handshake import (
-    Meeting,
-    Offered,
-    ProvenLink,
-    dial_candidate,
-    greet,
-    open_candidates,
-    welcome,
-)
 from actors.runtime.stubs.stub import StubContext
 from fsm.p2p.dialling import ChannelAnswer, DialPolicy
 from fsm.p2p.link_end import LinkEnd, Opening, Role
@@ -63,7 +55,7 @@ class LinkProven:
     """
 
     end: str
-    link: ProvenLink
+    link: handshake.ProvenLink
     opening: Opening
     negotiation: int
 
@@ -134,16 +126,16 @@ class LinkWork:
         else:
             await self._hand_over(link, Opening.DIALLED)
 
-    async def _dialled(self, candidate: Candidate | ChannelAnswer) -> ProvenLink:
+    async def _dialled(self, candidate: Candidate | ChannelAnswer) -> handshake.ProvenLink:
         network, entropy = self._context.network, self._context.entropy
         if isinstance(candidate, Candidate):
-            return await dial_candidate(network, candidate, self._tls, entropy)
+            return await handshake.dial_candidate(network, candidate, self._tls, entropy)
         with trio.move_on_after(CHANNEL_TIMEOUT):
             pipe = await self._channel.dialled(candidate.sdp)
-            return await greet(pipe, CHANNEL_SECRET, self._tls, entropy)
+            return await handshake.greet(pipe, CHANNEL_SECRET, self._tls, entropy)
         raise DialError(LinkKind.WEBRTC, f"no data channel within {CHANNEL_TIMEOUT:g} s")
 
-    async def _hand_over(self, link: ProvenLink, opening: Opening) -> None:
+    async def _hand_over(self, link: handshake.ProvenLink, opening: Opening) -> None:
         """Give a link to the stub; one that it does not take any more is closed."""
         try:
             await self._report(LinkProven(self._end, link, opening, self._negotiation))
@@ -153,9 +145,9 @@ class LinkWork:
 
     async def _listen(self, offer: str | None) -> None:
         context, channel, negotiation = self._context, self._channel, self._negotiation
-        meeting = Meeting(self._policy, self._remote, self._tls)
+        meeting = handshake.Meeting(self._policy, self._remote, self._tls)
         async with (
-            open_candidates(
+            handshake.open_candidates(
                 context.network, context.config, meeting, context.entropy, self._leave_out
             ) as offered,
             channel.open(context, self._role, offer),
@@ -188,11 +180,11 @@ class LinkWork:
     async def _accept_channel(self) -> None:
         with suppress(LinkError):
             pipe = await self._channel.accepted()
-            link = await welcome(pipe, CHANNEL_SECRET, self._tls, self._context.entropy)
+            link = await handshake.welcome(pipe, CHANNEL_SECRET, self._tls, self._context.entropy)
             if link is not None:
                 await self._hand_over(link, Opening.ACCEPTED)
 
-    async def _accept(self, offered: Offered) -> None:
+    async def _accept(self, offered: handshake.Offered) -> None:
         """Let some at a time prove themselves; for one more the one that is longest there goes.
 
         So a silent dialler keeps no other out: the peer has proven itself at once.
@@ -206,7 +198,7 @@ class LinkWork:
                 proving.append(patience)
                 nursery.start_soon(self._welcome, pipe, offered.candidate, proving, patience)
 
-    async def _accepted(self, offered: Offered) -> Link | None:
+    async def _accepted(self, offered: handshake.Offered) -> Link | None:
         """Return the next connection; None: the listener has ended."""
         try:
             return await offered.listener.accept()
@@ -223,7 +215,7 @@ class LinkWork:
     ) -> None:
         link = None
         with patience:
-            link = await welcome(pipe, candidate.secret, self._tls, self._context.entropy)
+            link = await handshake.welcome(pipe, candidate.secret, self._tls, self._context.entropy)
         with suppress(ValueError):
             proving.remove(patience)
         if link is not None:

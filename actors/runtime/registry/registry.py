@@ -34,13 +34,7 @@ from actors.runtime.stubs.stub import LOOPBACK, StubConfig
 from fsm.effects import Intent, LinkHint, RowChanged
 from fsm.engine import Step
 from fsm.p2p.link_end import FIRST, Role
-from fsm.registry.changes import (
-    ChangesFollower,
-    ChangesPort,
-    ChangesPublisher,
-    changes_of,
-    registry_of,
-)
+from fsm.registry import changes
 from fsm.registry.resolve.link_entry import LinkEntry, ResolveConfig
 from fsm.registry.resolve.port import NodePlan, RoutesPort, StubPlan
 from fsm.registry.resolve.resolve import ResolveCore
@@ -116,7 +110,7 @@ def is_changes(message: Message) -> bool:
 
 
 @final
-class _Steps(ChangesPort):
+class _Steps(changes.ChangesPort):
     """The port of cores that end with their runtime: nothing is done any more but traced."""
 
     def __init__(self, hops: HopTrace) -> None:
@@ -129,7 +123,7 @@ class _Steps(ChangesPort):
 
 @final
 @attrs.define
-class RegistryChanges(ChangesPort):
+class RegistryChanges(changes.ChangesPort):
     """Hosts both ends of the registries' talk; part of the registry's task.
 
     Attributes:
@@ -146,12 +140,12 @@ class RegistryChanges(ChangesPort):
     hops: HopTrace
     request_list: Callable[[str, int], None]
     send_answer: Callable[[Message], None]
-    publisher: ChangesPublisher = attrs.field(init=False)
-    follower: ChangesFollower = attrs.field(init=False)
+    publisher: changes.ChangesPublisher = attrs.field(init=False)
+    follower: changes.ChangesFollower = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.publisher = ChangesPublisher(self.runtime, self)
-        self.follower = ChangesFollower(self.runtime, self)
+        self.publisher = changes.ChangesPublisher(self.runtime, self)
+        self.follower = changes.ChangesFollower(self.runtime, self)
 
     # ---- requests and events
 
@@ -166,7 +160,7 @@ class RegistryChanges(ChangesPort):
         if entry is None:
             why = "the contents are reported to the registry of a linked runtime only"
             self.port.send(refuse(request, Code.FORBIDDEN, why))
-        elif resources != (changes_of(self.runtime),):
+        elif resources != (changes.changes_of(self.runtime),):
             self.port.send(refuse(request, Code.NOT_FOUND, "nothing else can be read here"))
         elif request.type is MessageType.SUBSCRIBE:
             self.publisher.subscribe(request, entry.remote, entry.link, trio.current_time())
@@ -176,7 +170,7 @@ class RegistryChanges(ChangesPort):
     def take_event(self, event: Message) -> None:
         """Take a report of another registry (M-09); one about other entities is dropped."""
         entry = self._speaker(event)
-        if entry is None or event.to != changes_of(entry.remote):
+        if entry is None or event.to != changes.changes_of(entry.remote):
             self.hops.dropped(event, DropReason.FORGED_STATUS)
             return
         try:
@@ -194,7 +188,7 @@ class RegistryChanges(ChangesPort):
         """
         by = message.via[-1:]
         found = next((entry for entry in self.routes.links() if (entry.link,) == by), None)
-        is_own_word = found is not None and message.from_ == registry_of(found.remote)
+        is_own_word = found is not None and message.from_ == changes.registry_of(found.remote)
         return found if is_own_word else None
 
     # ---- links
@@ -230,25 +224,25 @@ class RegistryChanges(ChangesPort):
 
     @override
     def follow(self, link: str) -> None:
-        self.port.add_link(changes_of(self.runtime), link)
+        self.port.add_link(changes.changes_of(self.runtime), link)
 
     @override
     def unfollow(self, link: str) -> None:
-        self.port.remove_link(changes_of(self.runtime), link)
+        self.port.remove_link(changes.changes_of(self.runtime), link)
 
     @override
     def publish(self, operation: Operation, url: str) -> None:
-        sender, to = self.port.url, changes_of(self.runtime)
+        sender, to = self.port.url, changes.changes_of(self.runtime)
         body = write_body(ListChange((url,), operation.value))
         self.port.send(Message(self.ids.next(sender), MessageType.UPDATE, sender, to, body))
 
     @override
     def listen(self, remote: str) -> None:
-        self.port.follow(changes_of(remote), self.port.url)
+        self.port.follow(changes.changes_of(remote), self.port.url)
 
     @override
     def unlisten(self, remote: str) -> None:
-        self.port.unfollow(changes_of(remote), self.port.url)
+        self.port.unfollow(changes.changes_of(remote), self.port.url)
 
     @override
     def ask(self, remote: str, number: int) -> None:

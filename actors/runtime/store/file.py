@@ -17,21 +17,7 @@ import orjson
 import trio
 
 from actors.kit.database import DatabaseFile, DatabaseForm, Durability
-from fsm.sync.stored import (
-    AllowedKept,
-    ChildrenKept,
-    CopyForgotten,
-    CopyKept,
-    HomeForgotten,
-    HomeKept,
-    Keep,
-    ObjectForgotten,
-    ObjectKept,
-    ObserverForgotten,
-    ObserverKept,
-    Rest,
-    SessionKept,
-)
+from fsm.sync import stored
 from specs.bodies.object import DataObject
 from specs.errors import PlaceError, ProtoflyError
 from transports.bodies import read_object, write_body
@@ -84,7 +70,7 @@ def clear(connection: sqlite3.Connection) -> None:
         connection.execute(f"DELETE FROM {table}")  # noqa: S608 - one of ours
 
 
-def write(connection: sqlite3.Connection, changes: Iterable[Keep]) -> None:
+def write(connection: sqlite3.Connection, changes: Iterable[stored.Keep]) -> None:
     """Write changes, in order.
 
     Args:
@@ -96,61 +82,71 @@ def write(connection: sqlite3.Connection, changes: Iterable[Keep]) -> None:
             connection.execute(sql, columns)
 
 
-def _statements(change: Keep) -> Iterator[_Statement]:
+def _statements(change: stored.Keep) -> Iterator[_Statement]:
     match change:
-        case ObjectKept(snapshot, is_public):
+        case stored.ObjectKept(snapshot, is_public):
             shown = orjson.dumps(write_body(snapshot))
             whole_object = (snapshot.url, int(is_public), shown)
             yield "INSERT OR REPLACE INTO object VALUES (?, ?, ?)", whole_object
-        case ObjectForgotten(url):
+        case stored.ObjectForgotten(url):
             for table in _OF_OBJECT:
                 yield f"DELETE FROM {table} WHERE url = ?", (url,)  # noqa: S608 - one of ours
-        case ObserverKept() | ObserverForgotten() | AllowedKept() | ChildrenKept():
+        case (
+            stored.ObserverKept()
+            | stored.ObserverForgotten()
+            | stored.AllowedKept()
+            | stored.ChildrenKept()
+        ):
             yield _around(change)
-        case CopyKept(url, observer, version, data):
+        case stored.CopyKept(url, observer, version, data):
             columns = url, observer, version, orjson.dumps(data)
             yield "INSERT OR REPLACE INTO copy VALUES (?, ?, ?, ?)", columns
-        case CopyForgotten(url, observer):
+        case stored.CopyForgotten(url, observer):
             yield "DELETE FROM copy WHERE url = ? AND observer = ?", (url, observer)
         case _:
             yield _of_runtime(change)
 
 
-def _around(change: ObserverKept | ObserverForgotten | AllowedKept | ChildrenKept) -> _Statement:
+def _around(
+    change: stored.ObserverKept
+    | stored.ObserverForgotten
+    | stored.AllowedKept
+    | stored.ChildrenKept,
+) -> _Statement:
     # A row of an object that is not stored is none of ours to keep.
     there = "WHERE EXISTS (SELECT 1 FROM object WHERE url = ?1)"
     match change:
-        case ObserverKept(url, observer, manager, lease):
+        case stored.ObserverKept(url, observer, manager, lease):
             values = (url, observer, manager, lease)
             return f"INSERT OR REPLACE INTO observer SELECT ?1, ?2, ?3, ?4 {there}", values
-        case ObserverForgotten(url, observer):
+        case stored.ObserverForgotten(url, observer):
             return "DELETE FROM observer WHERE url = ? AND observer = ?", (url, observer)
-        case AllowedKept(url, guest, None):
+        case stored.AllowedKept(url, guest, None):
             return "DELETE FROM guest WHERE url = ? AND guest = ?", (url, guest)
-        case AllowedKept(url, guest, may):
+        case stored.AllowedKept(url, guest, may):
             said = (url, guest, int(bool(may)))
             return f"INSERT OR REPLACE INTO guest SELECT ?1, ?2, ?3 {there}", said
-        case ChildrenKept(url, None):
+        case stored.ChildrenKept(url, None):
             return "DELETE FROM child WHERE url = ?", (url,)
-        case ChildrenKept(url, children):
+        case stored.ChildrenKept(url, children):
             row = (url, orjson.dumps(children))
             return f"INSERT OR REPLACE INTO child SELECT ?1, ?2 {there}", row
 
 
-def _of_runtime(change: HomeKept | HomeForgotten | SessionKept) -> _Statement:
+def _of_runtime(change: stored.HomeKept | stored.HomeForgotten | stored.SessionKept) -> _Statement:
     match change:
-        case HomeKept(url, descriptor):
+        case stored.HomeKept(url, descriptor):
             return "INSERT OR REPLACE INTO home VALUES (?, ?)", (url, descriptor)
-        case HomeForgotten(url):
+        case stored.HomeForgotten(url):
             return "DELETE FROM home WHERE url = ?", (url,)
-        case SessionKept(domain, token):
+        case stored.SessionKept(domain, token):
             return "INSERT OR REPLACE INTO session VALUES (?, ?)", (domain, token)
 
 
 # --- reading ------------------------------------------------------------------------------
 
 
-def read(connection: sqlite3.Connection) -> Rest:
+def read(connection: sqlite3.Connection) -> stored.Rest:
     """Return all that is stored.
 
     Raises:
@@ -159,44 +155,44 @@ def read(connection: sqlite3.Connection) -> Rest:
         TypeError: The same.
         ProtoflyError: The same.
     """
-    rest = Rest()
+    rest = stored.Rest()
     rest.follow(_kept(connection))
     return rest
 
 
-def _kept(connection: sqlite3.Connection) -> Iterator[Keep]:
+def _kept(connection: sqlite3.Connection) -> Iterator[stored.Keep]:
     for is_public, value in connection.execute("SELECT is_public, value FROM object ORDER BY url"):
         snapshot = read_object(orjson.loads(value), DataObject, "object")
-        yield ObjectKept(snapshot, bool(is_public))
+        yield stored.ObjectKept(snapshot, bool(is_public))
     for row in connection.execute("SELECT url, observer, manager, lease FROM observer"):
-        yield ObserverKept(*row)
+        yield stored.ObserverKept(*row)
     for url, guest, may in connection.execute("SELECT url, guest, may FROM guest"):
-        yield AllowedKept(url, guest, bool(may))
+        yield stored.AllowedKept(url, guest, bool(may))
     for url, value in connection.execute("SELECT url, value FROM child"):
-        yield ChildrenKept(url, orjson.loads(value))
+        yield stored.ChildrenKept(url, orjson.loads(value))
     for url, observer, version, value in connection.execute("SELECT * FROM copy"):
-        yield CopyKept(url, observer, version, orjson.loads(value))
+        yield stored.CopyKept(url, observer, version, orjson.loads(value))
     for row in connection.execute("SELECT url, descriptor FROM home"):
-        yield HomeKept(*row)
+        yield stored.HomeKept(*row)
     for row in connection.execute("SELECT domain, token FROM session"):
-        yield SessionKept(*row)
+        yield stored.SessionKept(*row)
 
 
-def whole(rest: Rest) -> Iterator[Keep]:
+def whole(rest: stored.Rest) -> Iterator[stored.Keep]:
     """Return all of it as changes of a file in which there is nothing."""
     for url, there in rest.objects.items():
-        yield ObjectKept(there.snapshot, there.is_public)
+        yield stored.ObjectKept(there.snapshot, there.is_public)
         for one in there.observers.values():
-            yield ObserverKept(url, one.observer, one.manager, one.lease)
+            yield stored.ObserverKept(url, one.observer, one.manager, one.lease)
         for guest, may in there.guests.items():
-            yield AllowedKept(url, guest, may)
+            yield stored.AllowedKept(url, guest, may)
         if there.children is not None:
-            yield ChildrenKept(url, there.children)
+            yield stored.ChildrenKept(url, there.children)
     yield from rest.copies.values()
     for url, descriptor in rest.homes.items():
-        yield HomeKept(url, descriptor)
+        yield stored.HomeKept(url, descriptor)
     for domain, token in rest.sessions.items():
-        yield SessionKept(domain, token)
+        yield stored.SessionKept(domain, token)
 
 
 @final
@@ -220,10 +216,10 @@ class ObjectFile:
 
     def __init__(self, path: Path) -> None:
         self.path: Final = path
-        self.rest: Final = Rest()
+        self.rest: Final = stored.Rest()
         self._file = DatabaseFile(path, FORM)
 
-    def load(self) -> Rest:
+    def load(self) -> stored.Rest:
         """Open the file, and return what is stored; blocks.
 
         Raises:
@@ -241,7 +237,7 @@ class ObjectFile:
         self.rest.follow(whole(found))
         return found
 
-    async def commit(self, changes: Sequence[Keep]) -> None:
+    async def commit(self, changes: Sequence[stored.Keep]) -> None:
         """Make changes durable, all or none, in order.
 
         If cancelled before the write begins, nothing is written; a write that has begun ends.
@@ -257,7 +253,7 @@ class ObjectFile:
         """Let go of the file."""
         self._file.close()
 
-    def _write(self, changes: Sequence[Keep]) -> None:
+    def _write(self, changes: Sequence[stored.Keep]) -> None:
         try:
             is_new = not self._file.is_open
             connection = self._file.connection()

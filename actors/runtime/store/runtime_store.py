@@ -30,16 +30,7 @@ from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.runtime.store.file import ObjectFile, StoreFileError
-from fsm.sync.stored import (
-    ChildrenKept,
-    CopyForgotten,
-    CopyKept,
-    HomeForgotten,
-    HomeKept,
-    Keep,
-    Rest,
-    SessionKept,
-)
+from fsm.sync import stored
 from specs.jsonvalue import JsonObject
 from specs.limits.sync import COPIES_STORED, COPY_PAUSE, STORE_PAUSE
 from specs.message import Message
@@ -55,7 +46,7 @@ Stored: TypeAlias = StoreFileError | None
 class Commit:
     """Make changes durable, and say when they are."""
 
-    changes: tuple[Keep, ...]
+    changes: tuple[stored.Keep, ...]
     done: Reply[Stored]
 
 
@@ -64,7 +55,7 @@ class Commit:
 class Later:
     """Make the newest copy durable soon; of those before it nothing is needed."""
 
-    copy: CopyKept | CopyForgotten
+    copy: stored.CopyKept | stored.CopyForgotten
 
 
 StoreMessage: TypeAlias = Commit | Later
@@ -77,7 +68,7 @@ class ObjectStore(Actor[StoreMessage]):
     def __init__(self, file: ObjectFile) -> None:
         self._file = file
         self._asked: list[Commit] = []
-        self._copies: dict[tuple[str, str], CopyKept | CopyForgotten] = {}
+        self._copies: dict[tuple[str, str], stored.CopyKept | stored.CopyForgotten] = {}
         self._write_at = math.inf
         self._is_broken = False
 
@@ -111,7 +102,7 @@ class ObjectStore(Actor[StoreMessage]):
 
     async def _write(self) -> None:
         asked, self._asked = self._asked, []
-        changes: list[Keep] = [one for commit in asked for one in commit.changes]
+        changes: list[stored.Keep] = [one for commit in asked for one in commit.changes]
         error = await self._commit([*changes, *self._copies.values()])
         self._write_at = math.inf
         if error is None:
@@ -121,7 +112,7 @@ class ObjectStore(Actor[StoreMessage]):
         for commit in asked:
             commit.done.send(error)
 
-    async def _commit(self, changes: list[Keep]) -> Stored:
+    async def _commit(self, changes: list[stored.Keep]) -> Stored:
         try:
             await self._file.commit(changes)
         except StoreFileError as error:
@@ -153,13 +144,13 @@ class StoreGate:
     """
 
     def __init__(
-        self, store: ActorRef[StoreMessage] | None = None, rest: Rest | None = None
+        self, store: ActorRef[StoreMessage] | None = None, rest: stored.Rest | None = None
     ) -> None:
         self.is_broken = False
         self.stored: Final[set[str]] = set()
         self._store = store
-        self.rest: Final = Rest() if rest is None else rest
-        self._changes: list[Keep] = []
+        self.rest: Final = stored.Rest() if rest is None else rest
+        self._changes: list[stored.Keep] = []
         self._dirty: set[str] = set()
         self._held: list[Act] = []
         self._retry_at = math.inf
@@ -169,7 +160,7 @@ class StoreGate:
         """Whether anything can be stored."""
         return self._store is not None
 
-    def keep(self, url: str, changes: Iterable[Keep]) -> None:
+    def keep(self, url: str, changes: Iterable[stored.Keep]) -> None:
         """Have changes written of an object; what is said of it from now on waits for that.
 
         Args:
@@ -189,7 +180,7 @@ class StoreGate:
             children: Children by name.
         """
         if url in self.stored:
-            self.keep(url, [ChildrenKept(url, children)])
+            self.keep(url, [stored.ChildrenKept(url, children)])
 
     def holds(self, *messages: Message) -> bool:
         """Return whether a message, or the answer to one, has to wait."""
@@ -253,7 +244,7 @@ class RuntimeStore:
     """
 
     def __init__(self, file: ObjectFile | None) -> None:
-        self.rest: Final = Rest() if file is None else file.rest
+        self.rest: Final = stored.Rest() if file is None else file.rest
         self._file = file
         self._store: _Writer | None = None
         self._copies: set[tuple[str, str]] = set(self.rest.copies)
@@ -278,7 +269,7 @@ class RuntimeStore:
         """Make what the sync manager stores by."""
         return StoreGate(self._store, self.rest)
 
-    async def _keep(self, change: Keep) -> None:
+    async def _keep(self, change: stored.Keep) -> None:
         # What cannot be written is logged by the store; the runtime goes on without it.
         if self._store is not None:
             with suppress(ActorStoppedError):
@@ -298,7 +289,7 @@ class RuntimeStore:
             token: Session token to store.
         """
         if self.rest.sessions.get(domain) != token:
-            await self._keep(SessionKept(domain, token))
+            await self._keep(stored.SessionKept(domain, token))
 
     async def keep_home(self, url: str, descriptor: str | None) -> None:
         """Store the address of a hyperty, if it can be known again.
@@ -308,12 +299,12 @@ class RuntimeStore:
             descriptor: Catalogue address of the hyperty; None: it has none.
         """
         if descriptor is not None and self.rest.homes.get(url) != descriptor:
-            await self._keep(HomeKept(url, descriptor))
+            await self._keep(stored.HomeKept(url, descriptor))
 
     async def forget_home(self, url: str) -> None:
         """Store an address no more."""
         if url in self.rest.homes:
-            await self._keep(HomeForgotten(url))
+            await self._keep(stored.HomeForgotten(url))
 
     def descriptor_of(self, url: str) -> str | None:
         """Say by what a hyperty of which something is stored is known again; None: nothing is."""
@@ -331,7 +322,7 @@ class RuntimeStore:
         """
         return len(self._copies) < COPIES_STORED or (url, observer) in self._copies
 
-    def copy(self, url: str, observer: str) -> CopyKept | None:
+    def copy(self, url: str, observer: str) -> stored.CopyKept | None:
         """Return what an observer had of an object.
 
         Args:
@@ -340,10 +331,10 @@ class RuntimeStore:
         """
         return self.rest.copies.get((url, observer))
 
-    def later(self, copy: CopyKept | CopyForgotten) -> None:
+    def later(self, copy: stored.CopyKept | stored.CopyForgotten) -> None:
         """Store what an observer has of an object now, soon."""
         at = copy.url, copy.observer
-        (self._copies.add if isinstance(copy, CopyKept) else self._copies.discard)(at)
+        (self._copies.add if isinstance(copy, stored.CopyKept) else self._copies.discard)(at)
         if self._store is not None:
             # A store that does not keep up gets the next one.
             self._store.try_tell(Later(copy))

@@ -12,13 +12,7 @@ from typing_extensions import override
 
 from actors.kit.ids import IdSource
 from actors.runtime.bus.mini_bus import MiniBusPort
-from actors.runtime.stubs.credentials import (
-    AskingCredentials,
-    CredentialsError,
-    excess,
-    is_word,
-    without,
-)
+from actors.runtime.stubs import credentials
 from specs.addresses.address import domain_of, idp_proxy
 from specs.bodies.session import IDENTITY_GUI, OPEN_POPUP, IdentityCall
 from specs.jsonvalue import Json, JsonObject
@@ -33,7 +27,7 @@ _REFUSALS = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.NOT_FOUND})
 
 
 @final
-class IdpCredentials(AskingCredentials):
+class IdpCredentials(credentials.AskingCredentials):
     """Requests an assertion from the identity provider of a user for each login.
 
     The provider gets `contents` (the domain whose node is shown the token), `origin` (the runtime),
@@ -90,16 +84,18 @@ class IdpCredentials(AskingCredentials):
         """
         port = self._port
         if port is None:
-            raise CredentialsError("no runtime has these credentials yet")
+            raise credentials.CredentialsError("no runtime has these credentials yet")
         value = await self._generated(port, audience, self._user)
         page = value.get("loginUrl") if isinstance(value, dict) else None
         if isinstance(page, str):
             value = await self._generated(port, audience, await self._shown(port, page))
         token = value.get("assertion") if isinstance(value, dict) else value
         await trio.lowlevel.checkpoint()
-        if not isinstance(token, str) or not is_word(token):
-            why = excess(token) or "there is no token in its answer"
-            raise CredentialsError(f"{idp_proxy(domain_of(self._user))} gives no token: {why}")
+        if not isinstance(token, str) or not credentials.is_word(token):
+            why = credentials.excess(token) or "there is no token in its answer"
+            raise credentials.CredentialsError(
+                f"{idp_proxy(domain_of(self._user))} gives no token: {why}"
+            )
         return token
 
     async def _generated(self, port: MiniBusPort, audience: str, hint: Json) -> Json:
@@ -130,6 +126,8 @@ class IdpCredentials(AskingCredentials):
         if answer.code > LAST_SUCCESS:
             code = Code.UNAUTHENTICATED if answer.code in _REFUSALS else Code.UNAVAILABLE
             hidden = (*self._params.values(), call.params.get("usernameHint"))
-            why = without(reason_in(answer), (one for one in hidden if one != self._user))
-            raise CredentialsError(f"{to} answered {answer.code} {why}", code)
+            why = credentials.without(
+                reason_in(answer), (one for one in hidden if one != self._user)
+            )
+            raise credentials.CredentialsError(f"{to} answered {answer.code} {why}", code)
         return answer.body.get("value")

@@ -14,30 +14,8 @@ from typing_extensions import override
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, Delivery
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.stubs import node_link
-from actors.runtime.stubs.credentials import (
-    NO_CREDENTIALS,
-    CredentialsError,
-    GivenToken,
-    obtained,
-)
+from actors.runtime.stubs import credentials, node_link, stub, wire
 from actors.runtime.stubs.node_link import LinkEvents, NodeLink
-from actors.runtime.stubs.stub import (
-    PortHost,
-    StubContext,
-    deferred,
-    session_name,
-    status_event,
-)
-from actors.runtime.stubs.wire import (
-    Item,
-    OwnWire,
-    Reply,
-    Stated,
-    Stray,
-    WireMaker,
-    read_options,
-)
 from fsm.engine import Step
 from fsm.limits.rates import Rate, TokenBuckets
 from fsm.machines.stub_connection import STUB_CONNECTION, State
@@ -61,18 +39,18 @@ NodeStubMessage: TypeAlias = Delivery | LinkEvents
 _JITTER_BYTES: Final = 2
 
 
-def activate(context: StubContext) -> Actor[NodeStubMessage]:
+def activate(context: stub.StubContext) -> Actor[NodeStubMessage]:
     """Make the stub `websocket`, which speaks `protofly.v1` (STB-01).
 
     Raises:
         StubOptionError: Its profile has options; it knows none.
     """
-    read_options("websocket", context.config.options, {})
-    return NodeStub(context, lambda: OwnWire(context))
+    wire.read_options("websocket", context.config.options, {})
+    return NodeStub(context, lambda: wire.OwnWire(context))
 
 
 @final
-class NodeStub(Actor[NodeStubMessage], PortHost):
+class NodeStub(Actor[NodeStubMessage], stub.PortHost):
     """Hosts a `StubClientCore` over one link at a time.
 
     Args:
@@ -80,7 +58,7 @@ class NodeStub(Actor[NodeStubMessage], PortHost):
         make_wire: Makes the wire protocol of a link.
     """
 
-    def __init__(self, context: StubContext, make_wire: WireMaker) -> None:
+    def __init__(self, context: stub.StubContext, make_wire: wire.WireMaker) -> None:
         self.queue = deque()
         self._context = context
         self._make_wire = make_wire
@@ -93,8 +71,8 @@ class NodeStub(Actor[NodeStubMessage], PortHost):
         self._is_left = False
         self._warned: TokenBuckets[str] = TokenBuckets(Rate(1 / WARNING_PAUSE, 1))
         self._leave_asked: list[Message] = []
-        self._logs_in = context.config.credentials is not NO_CREDENTIALS
-        self._token: str | CredentialsError | None = None
+        self._logs_in = context.config.credentials is not credentials.NO_CREDENTIALS
+        self._token: str | credentials.CredentialsError | None = None
         self._refusal: tuple[int, str] | None = None
         self._identity = context.identity
         self._is_own = domain_of(context.config.runtime) == context.config.domain
@@ -204,7 +182,7 @@ class NodeStub(Actor[NodeStubMessage], PortHost):
             await self.perform()
             await self._post(reply_to(message, Code.ACCEPTED))
         elif command.method == StubMethod.RENEWED:
-            if command.link == session_name(self._url, sessions):
+            if command.link == stub.session_name(self._url, sessions):
                 self._core.end_renewal(sessions, trio.current_time())
                 await self.perform()
             await self._post(reply_to(message, Code.OK))
@@ -217,7 +195,7 @@ class NodeStub(Actor[NodeStubMessage], PortHost):
 
     # ---- what came over the link
 
-    async def _take_item(self, item: Item, link: NodeLink) -> None:
+    async def _take_item(self, item: wire.Item, link: NodeLink) -> None:
         match item:
             case Message():
                 await self._inbound(item)
@@ -227,11 +205,11 @@ class NodeStub(Actor[NodeStubMessage], PortHost):
                     link.control(link.wire.write(answer))
             case SessionAnswered():
                 await self._take_answer(item, link)
-            case Stated():
+            case wire.Stated():
                 self._keep_statement(item)
-            case Reply(line):
+            case wire.Reply(line):
                 link.control(line)
-            case Stray(message):
+            case wire.Stray(message):
                 self._hops.dropped(message, DropReason.UNMATCHED)
 
     async def _take_answer(self, answer: SessionAnswered, link: NodeLink) -> None:
@@ -257,7 +235,7 @@ class NodeStub(Actor[NodeStubMessage], PortHost):
             _log.warning("messages missing", domain=self._context.config.domain, count=missing)
         self._log_refusal(answer)
         # With a login, the name belongs to another user; and a single token helps no second time.
-        is_single = isinstance(self._context.config.credentials, GivenToken)
+        is_single = isinstance(self._context.config.credentials, credentials.GivenToken)
         is_lasting = self._logs_in and (
             answer.code == Code.CONFLICT
             or (answer.code == Code.UNAUTHENTICATED and bool(login) and is_single)
@@ -265,7 +243,7 @@ class NodeStub(Actor[NodeStubMessage], PortHost):
         answer = attrs.evolve(answer, is_lasting=is_lasting, login=login)
         self._core.take_answer(answer, trio.current_time())
 
-    def _keep_statement(self, stated: Stated) -> None:
+    def _keep_statement(self, stated: wire.Stated) -> None:
         """Keep the keys of the domain, and what the own one states, once it is verified."""
         config, identity = self._context.config, self._identity
         if identity is None:
@@ -313,15 +291,15 @@ class NodeStub(Actor[NodeStubMessage], PortHost):
 
     # ---- the port of the core
 
-    @deferred
+    @stub.deferred
     async def step(self, step: Step) -> None:
         self._hops.step(step)
         if step.new == State.FAILED and step.old == State.DISCONNECTED:
             _log.warning("session over", domain=self._context.config.domain, why=step.why)
         if step.machine == STUB_CONNECTION.name:
-            await self._post(status_event(self._context, step, self._core.sessions))
+            await self._post(stub.status_event(self._context, step, self._core.sessions))
 
-    @deferred
+    @stub.deferred
     def dial(self) -> None:
         self._attempts += 1
         login = None if self._core.has_session or not self._logs_in else self._login
@@ -329,13 +307,13 @@ class NodeStub(Actor[NodeStubMessage], PortHost):
         fresh.token, self._token = self._token, None
         self.spawn(fresh.run)
 
-    @deferred
+    @stub.deferred
     def hang_up(self) -> None:
         link, self._link = self._link, None
         if link is not None:
             link.hang_up()
 
-    @deferred
+    @stub.deferred
     def ask(
         self, method: SessionMethod, token: str | None = None, challenge: str | None = None
     ) -> None:
@@ -354,12 +332,12 @@ class NodeStub(Actor[NodeStubMessage], PortHost):
             login, link.token = link.token, None
             self._open(link, login)
 
-    async def _login(self) -> str | CredentialsError:
+    async def _login(self) -> str | credentials.CredentialsError:
         config = self._context.config
-        return await obtained(config.credentials, config.domain)
+        return await credentials.obtained(config.credentials, config.domain)
 
-    def _open(self, link: NodeLink, login: str | CredentialsError) -> None:
-        if isinstance(login, CredentialsError):
+    def _open(self, link: NodeLink, login: str | credentials.CredentialsError) -> None:
+        if isinstance(login, credentials.CredentialsError):
             is_lasting = login.code == Code.UNAUTHENTICATED
             refusal = SessionAnswered(
                 SessionMethod.OPEN, login.code, why=str(login), is_lasting=is_lasting
@@ -380,7 +358,7 @@ class NodeStub(Actor[NodeStubMessage], PortHost):
             case line:
                 link.control(line)
 
-    @deferred
+    @stub.deferred
     def write(self, message: Message) -> None:
         if self._link is None:
             return
@@ -415,7 +393,7 @@ class NodeStub(Actor[NodeStubMessage], PortHost):
                 self._core.send(malformed_answer(message, why), trio.current_time())
         self.queue.extend(later)
 
-    @deferred
+    @stub.deferred
     def queued(self, message: Message) -> None:
         self._hops.say(Op.QUEUE, message)
         pace = self._core.pace
@@ -425,22 +403,22 @@ class NodeStub(Actor[NodeStubMessage], PortHost):
             domain = self._context.config.domain
             _log.warning(event, domain=domain, limit="message-rate", value=pace.per_second)
 
-    @deferred
+    @stub.deferred
     def released(self, message: Message) -> None:
         self._hops.say(Op.FLUSH, message)
 
-    @deferred
+    @stub.deferred
     async def refuse(
         self, message: Message, code: Code, why: str, retry_after: float | None = None
     ) -> None:
         self._hops.synthesised(response := refuse(message, code, why, retry_after))
         await self._post(response)
 
-    @deferred
+    @stub.deferred
     def drop(self, message: Message, reason: DropReason) -> None:
         self._hops.dropped(message, reason)
 
-    @deferred
+    @stub.deferred
     async def ended(self) -> None:
         asked, self._leave_asked = self._leave_asked, []
         for message in asked:

@@ -22,15 +22,7 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.http_client import (
-    HttpAnswer,
-    HttpClient,
-    HttpDialError,
-    HttpError,
-    HttpStream,
-    HttpUrlError,
-    ServerUrl,
-)
+from actors.kit import http_client
 from actors.runtime.stubs.client_server.http import http_over
 from actors.runtime.stubs.stub import StubContext
 from actors.runtime.stubs.wire import OwnWire, StubOptionError, read_options
@@ -90,7 +82,9 @@ class RestLink(Link):
         "http",
     )  # fmt: skip
 
-    def __init__(self, http: HttpClient, apart: Container[bytes], past: RestPast) -> None:
+    def __init__(
+        self, http: http_client.HttpClient, apart: Container[bytes], past: RestPast
+    ) -> None:
         past.links += 1
         super().__init__(Kind.STREAM, f"rest-{past.links}-out", Upgrade())
         self.http: Final = http
@@ -144,7 +138,9 @@ class RestLink(Link):
         if answer.status != _ACCEPTED:
             raise LinkBrokenError(self.name, _reason(answer, _said(answer)))
 
-    async def _asked(self, method: str, path: str, body: bytes | None = None) -> HttpAnswer:
+    async def _asked(
+        self, method: str, path: str, body: bytes | None = None
+    ) -> http_client.HttpAnswer:
         """Ask; and once a session is had, again: nothing then is done twice.
 
         Raises:
@@ -154,9 +150,9 @@ class RestLink(Link):
         for _ in range(_TRIES if self._has_session else 1):
             try:
                 answer = await self.http.ask(method, path, body)
-            except HttpDialError as exc:
+            except http_client.HttpDialError as exc:
                 raise LinkBrokenError(self.name, exc.reason) from exc
-            except HttpError as exc:
+            except http_client.HttpError as exc:
                 why = exc.reason
             else:
                 self.heard_at = trio.current_time()
@@ -188,7 +184,7 @@ class RestLink(Link):
         self._inbox.append(frame)
 
     @final
-    def _refused(self, answer: HttpAnswer) -> None:
+    def _refused(self, answer: http_client.HttpAnswer) -> None:
         """Note that the node gave no messages; while the session is closed it cannot.
 
         Raises:
@@ -232,9 +228,11 @@ class EventLink(RestLink):
 
     __slots__ = ("_acknowledged", "_failures", "_reader", "_stream")
 
-    def __init__(self, http: HttpClient, apart: Container[bytes], past: RestPast) -> None:
+    def __init__(
+        self, http: http_client.HttpClient, apart: Container[bytes], past: RestPast
+    ) -> None:
         super().__init__(http, apart, past)
-        self._stream: HttpStream | None = None
+        self._stream: http_client.HttpStream | None = None
         self._reader = EventReader()
         self._acknowledged = 0
         self._failures = 0
@@ -253,23 +251,23 @@ class EventLink(RestLink):
         since = {**_EVENTS, "last-event-id": str(self._past.read)}
         try:
             stream = await self.http.open("GET", "/messages", headers=since)
-        except HttpDialError as exc:
+        except http_client.HttpDialError as exc:
             raise LinkBrokenError(self.name, exc.reason) from exc
-        except HttpError as exc:
+        except http_client.HttpError as exc:
             self._failed(exc.reason)
             return
         if stream.status == _OK:
             self._stream, self._reader = stream, EventReader()
         else:
             answer = await stream.read(MAX_FRAME_BYTES)
-            self._refused(HttpAnswer(stream.status, answer, stream.server))
+            self._refused(http_client.HttpAnswer(stream.status, answer, stream.server))
             await stream.aclose()
 
-    async def _read(self, stream: HttpStream) -> None:
+    async def _read(self, stream: http_client.HttpStream) -> None:
         try:
             part = await stream.next()
             events = self._reader.take(part)
-        except (HttpError, BadMessageError) as exc:
+        except (http_client.HttpError, BadMessageError) as exc:
             self._failed(exc.reason)
             part, events = b"", []
         else:
@@ -340,14 +338,14 @@ class EventReader:
         return b"\n".join(data) if data else None
 
 
-def _said(answer: HttpAnswer) -> JsonObject:
+def _said(answer: http_client.HttpAnswer) -> JsonObject:
     try:
         return read_object(answer.body)
     except BadMessageError:
         return {}
 
 
-def _reason(answer: HttpAnswer, said: JsonObject) -> str:
+def _reason(answer: http_client.HttpAnswer, said: JsonObject) -> str:
     why = said.get("description")
     return why if isinstance(why, str) else f"the node answered with HTTP {answer.status}"
 
@@ -381,8 +379,8 @@ def receive_of(context: StubContext) -> Receive:
     url = context.config.node_url or ""
     why = f"its endpoint {url!r} is none such as http://host:port/rest"
     try:
-        server = ServerUrl.read(url)
-    except HttpUrlError as exc:
+        server = http_client.ServerUrl.read(url)
+    except http_client.HttpUrlError as exc:
         raise StubOptionError(_STUB, "endpoint", why) from exc
     if server.scheme != "http":
         raise StubOptionError(_STUB, "endpoint", why)

@@ -18,13 +18,7 @@ from fsm.limits.rates import Rate
 from fsm.session.possession import signed_parts
 from fsm.session.stub_client import SessionAnswered
 from specs.addresses.address import session_manager
-from specs.bodies.session import (
-    SessionChallenge,
-    SessionControl,
-    SessionGranted,
-    SessionParams,
-    StatementGiven,
-)
+from specs.bodies import session
 from specs.bodies.word import SessionMethod
 from specs.errors import BadMessageError, ProtoflyError
 from specs.identity import READ, read_sender
@@ -197,22 +191,24 @@ class OwnWire(NodeWire):
     @override
     def ask(self, method: SessionMethod, token: str | None, challenge: str | None = None) -> bytes:
         params = self._params(method, token, challenge)
-        body = write_body(SessionControl(method.value, params))
+        body = write_body(session.SessionControl(method.value, params))
         number = self._ids.next(self._stub)
         self._controls[number] = method
         return encode(Message(number, MessageType.EXECUTE, self._stub, self._manager, body))
 
     def _params(
         self, method: SessionMethod, token: str | None, challenge: str | None
-    ) -> SessionParams:
+    ) -> session.SessionParams:
         """Show the key, and prove it once there is a challenge."""
         config, key = self._config, None if self._identity is None else self._identity.key
         if key is None or method not in {SessionMethod.OPEN, SessionMethod.REOPEN}:
-            return SessionParams(config.runtime, token)
+            return session.SessionParams(config.runtime, token)
         if challenge is None:
-            return SessionParams(config.runtime, token, key.public)
+            return session.SessionParams(config.runtime, token, key.public)
         parts = signed_parts(config.domain, config.runtime, challenge, token)
-        return SessionParams(config.runtime, token, key.public, key.signature(method.value, parts))
+        return session.SessionParams(
+            config.runtime, token, key.public, key.signature(method.value, parts)
+        )
 
     @final
     @override
@@ -236,7 +232,7 @@ class OwnWire(NodeWire):
         elif (method := self._controls.pop(line.id, None)) is None:
             yield Stray(line)
         elif line.code > LAST_SUCCESS:
-            challenged = _value(line, SessionChallenge)
+            challenged = _value(line, session.SessionChallenge)
             challenge = None if challenged is None else challenged.challenge
             yield SessionAnswered(
                 method,
@@ -252,8 +248,8 @@ class OwnWire(NodeWire):
 def _granted(method: SessionMethod, answer: Message) -> Iterator[Item]:
     """Read a session control that the node has obeyed: the session and statement that it brings."""
     is_renewed = method is SessionMethod.RENEW
-    stated = _value(answer, StatementGiven) if is_renewed else None
-    granted = None if is_renewed else _value(answer, SessionGranted)
+    stated = _value(answer, session.StatementGiven) if is_renewed else None
+    granted = None if is_renewed else _value(answer, session.SessionGranted)
     brought = stated or granted
     if brought is not None and brought.domain_keys is not None:
         yield Stated(brought.statement, brought.domain_keys)
@@ -272,7 +268,7 @@ def _granted(method: SessionMethod, answer: Message) -> Iterator[Item]:
         )
 
 
-def pace_of(granted: SessionGranted) -> Rate | None:
+def pace_of(granted: session.SessionGranted) -> Rate | None:
     """Return the rate that a node accepts from a session; None: it names none that is of use."""
     if not granted.rate or granted.burst is None:
         return None

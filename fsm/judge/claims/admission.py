@@ -5,16 +5,8 @@ from typing import Final, final
 import attrs
 from typing_extensions import override
 
+from fsm.judge.claims import records
 from fsm.judge.claims.fold import Fold, Place, any_msg, at_bus, msg, on, others, rows
-from fsm.judge.claims.records import (
-    BUS,
-    SLACK,
-    Lasting,
-    Recent,
-    expects_answer,
-    is_answer,
-    split,
-)
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import is_below, last_segment, runtime_of, status_of
 from specs.child import parent_of
@@ -31,7 +23,7 @@ _CHANGES: Final = "changes"
 class AuthoriseFirst(Fold, claims=("I-B8",)):
     """Nothing goes on before it is permitted or found to need no permission (I-B8)."""
 
-    _permitted: Lasting[str | None, None] = attrs.field(factory=Lasting)
+    _permitted: records.Lasting[str | None, None] = attrs.field(factory=records.Lasting)
 
     @on(others(Kind.AUTHZ))
     def decided(self, record: TraceLine) -> None:
@@ -50,15 +42,17 @@ class AuthoriseFirst(Fold, claims=("I-B8",)):
             return False
         from_, to = record.from_ or "", record.to or ""
         is_own = is_below(from_, home)
-        return is_answer(record) or (is_own and (to == status_of(from_) or is_below(to, home)))
+        return records.is_answer(record) or (
+            is_own and (to == status_of(from_) or is_below(to, home))
+        )
 
 
 @final
 class LetInFirst(Fold, claims=("I-B8",), place=Place.RUNTIME):
     """A delivered message was admitted, or is the runtime's own; so it is with routes (I-B8)."""
 
-    _let_in: Lasting[str | None, None] = attrs.field(factory=Lasting)
-    _targets: Lasting[str | None, None] = attrs.field(factory=Lasting)
+    _let_in: records.Lasting[str | None, None] = attrs.field(factory=records.Lasting)
+    _targets: records.Lasting[str | None, None] = attrs.field(factory=records.Lasting)
 
     @on(others(Kind.RESOLVE, Op.BEGIN))
     def resolving(self, record: TraceLine) -> None:
@@ -67,13 +61,13 @@ class LetInFirst(Fold, claims=("I-B8",), place=Place.RUNTIME):
 
     @on(any_msg(Op.ADMIT, Op.SYNTH))
     def admitted(self, record: TraceLine) -> None:
-        if record.actor == BUS:
+        if record.actor == records.BUS:
             self._let_in[record.mid or ""] = None
             self._targets[record.to or ""] = None
 
     @on(any_msg(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
-        if record.actor == BUS and record.mid not in self._let_in:
+        if record.actor == records.BUS and record.mid not in self._let_in:
             self.broken(record, "to be let in before it is delivered")
 
 
@@ -81,7 +75,7 @@ class LetInFirst(Fold, claims=("I-B8",), place=Place.RUNTIME):
 class PassedFirst(Fold, claims=("I-B8",), place=Place.NODE):
     """A message that came to a node by a link was admitted before it goes on (I-B8)."""
 
-    _came: Recent[str | None, None] = attrs.field(factory=Recent)
+    _came: records.Recent[str | None, None] = attrs.field(factory=records.Recent)
 
     @on(at_bus(Op.RCV))
     def came(self, record: TraceLine) -> None:
@@ -101,13 +95,15 @@ class PassedFirst(Fold, claims=("I-B8",), place=Place.NODE):
 class DeniedIsDead(Fold, claims=("I-B9",)):
     """A denied message goes nowhere, and the component that sent it is answered (I-B9)."""
 
-    _denied: Recent[tuple[str, str | None], str | None] = attrs.field(factory=Recent)
+    _denied: records.Recent[tuple[str, str | None], str | None] = attrs.field(
+        factory=records.Recent
+    )
     _unanswered: dict[str | None, TraceLine] = attrs.field(factory=dict)
 
     @on(msg(Op.DENY))
     def denied(self, record: TraceLine) -> None:
         self._denied[record.actor, record.mid] = record.digest
-        if record.code and expects_answer(record):
+        if record.code and records.expects_answer(record):
             self._unanswered[record.mid] = record
 
     @on(msg(Op.ADMIT))
@@ -123,7 +119,7 @@ class DeniedIsDead(Fold, claims=("I-B9",)):
 
     @on(msg())
     def answered(self, record: TraceLine) -> None:
-        if self._unanswered and is_answer(record):
+        if self._unanswered and records.is_answer(record):
             self._unanswered.pop(record.ref, None)
 
     @override
@@ -150,7 +146,7 @@ class SourceAuthenticity(Fold, claims=("I-B10",), place=Place.RUNTIME):
 
     @on(rows("components"))
     def granted(self, record: TraceLine) -> None:
-        if record.actor != BUS:
+        if record.actor != records.BUS:
             return
         owner, address = record.val or "", record.key or ""
         if record.writer == _P2P:
@@ -166,7 +162,7 @@ class SourceAuthenticity(Fold, claims=("I-B10",), place=Place.RUNTIME):
 
     @on(any_msg(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
-        if record.actor == BUS and not self._may(record):
+        if record.actor == records.BUS and not self._may(record):
             self.broken(record, f"a sender that is {record.by}'s")
 
     def _may(self, record: TraceLine) -> bool:
@@ -175,7 +171,7 @@ class SourceAuthenticity(Fold, claims=("I-B10",), place=Place.RUNTIME):
         if owner is None:
             # What the bus itself repeats is said to be submitted by its sender.
             granted = [one for several in self._granted.values() for one in several]
-            if is_answer(record):
+            if records.is_answer(record):
                 granted += self._removed
             return not granted or (by == from_ and any(is_below(by, one) for one in granted))
         if owner in self._links:
@@ -184,7 +180,9 @@ class SourceAuthenticity(Fold, claims=("I-B10",), place=Place.RUNTIME):
             is_below(from_, one) for one in self._granted[owner]
         ):
             return True
-        return owner in self._stubs and (is_answer(record) or not is_below(from_, self._home))
+        return owner in self._stubs and (
+            records.is_answer(record) or not is_below(from_, self._home)
+        )
 
     def _may_by_link(self, record: TraceLine, granted: set[str]) -> bool:
         """Say so of a P2P stub: it stamps what its peer has sent, and nothing else."""
@@ -193,8 +191,8 @@ class SourceAuthenticity(Fold, claims=("I-B10",), place=Place.RUNTIME):
         is_theirs = from_ in granted or runtime_of(from_) in granted
         if (record.via or "").rpartition("|")[2] == record.by:
             is_shared = last_segment(from_) == _CHANGES or parent_of(from_) is not None
-            return (is_theirs and not is_here) or (is_answer(record) and is_shared)
-        return is_here or is_theirs or is_answer(record)
+            return (is_theirs and not is_here) or (records.is_answer(record) and is_shared)
+        return is_here or is_theirs or records.is_answer(record)
 
     @property
     def _home(self) -> str:
@@ -210,12 +208,12 @@ class SourceAuthenticity(Fold, claims=("I-B10",), place=Place.RUNTIME):
 class SandboxIsolation(Fold, claims=("I-B11",), place=Place.RUNTIME):
     """A message that reaches a sandbox came from the bus (I-B11)."""
 
-    _sent: Lasting[tuple[str, str], None] = attrs.field(factory=Lasting)
+    _sent: records.Lasting[tuple[str, str], None] = attrs.field(factory=records.Lasting)
 
     @on(msg(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
         mid = record.mid or ""
-        if record.actor == BUS:
+        if record.actor == records.BUS:
             self._sent[record.listener or "", mid] = None
         elif record.actor.startswith("minibus:") and (record.actor, mid) not in self._sent:
             self.broken(record, "the bus to have given it to this sandbox")
@@ -226,7 +224,7 @@ class UndeliverableAnswered(Fold, claims=("I-B12",), place=Place.RUNTIME):
     """A request to a target that no route leads to is refused; anything else is counted (I-B12)."""
 
     _waiting: dict[str, TraceLine] = attrs.field(factory=dict)
-    _lost: Recent[str | None, int] = attrs.field(factory=Recent)
+    _lost: records.Recent[str | None, int] = attrs.field(factory=records.Recent)
 
     @on(at_bus(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
@@ -247,7 +245,7 @@ class UndeliverableAnswered(Fold, claims=("I-B12",), place=Place.RUNTIME):
     @override
     def end(self) -> None:
         for left in self._waiting.values():
-            is_over = self.process.is_over_since(left.t + SLACK)
+            is_over = self.process.is_over_since(left.t + records.SLACK)
             if is_over and self._lost.get(left.to, 0) > left.ln:
                 self.broken(left, "a refusal, or a drop that is counted")
 
@@ -280,7 +278,7 @@ class NoReentry(Fold, claims=("I-L2",)):
 class AppendOnly(Fold, claims=("I-L3",)):
     """At each crossing via is as it was, and the stub behind it (I-L3)."""
 
-    _came: Recent[str, set[tuple[str, ...]]] = attrs.field(factory=Recent)
+    _came: records.Recent[str, set[tuple[str, ...]]] = attrs.field(factory=records.Recent)
 
     @on(msg(Op.RCV, Op.SUBMIT, Op.SYNTH))
     def came(self, record: TraceLine) -> None:
@@ -304,8 +302,8 @@ class HopBound(Fold, claims=("I-L4",)):
     Sendings are counted by link; a message that comes again may be sent again.
     """
 
-    _came: Recent[str | None, int] = attrs.field(factory=Recent)
-    _sent: Recent[tuple[str | None, ...], int] = attrs.field(factory=Recent)
+    _came: records.Recent[str | None, int] = attrs.field(factory=records.Recent)
+    _sent: records.Recent[tuple[str | None, ...], int] = attrs.field(factory=records.Recent)
 
     @on(msg(Op.RCV, Op.SUBMIT))
     def came(self, record: TraceLine) -> None:
@@ -328,7 +326,7 @@ class HopBound(Fold, claims=("I-L4",)):
 class NoEcho(Fold, claims=("I-L5",)):
     """A message does not go back on the link it came by, except children to their author (I-L5)."""
 
-    _came: Recent[tuple[str, str], None] = attrs.field(factory=Recent)
+    _came: records.Recent[tuple[str, str], None] = attrs.field(factory=records.Recent)
 
     @on(msg(Op.RCV))
     def came(self, record: TraceLine) -> None:
@@ -342,4 +340,4 @@ class NoEcho(Fold, claims=("I-L5",)):
 
 
 def _via(record: TraceLine) -> tuple[str, ...]:
-    return tuple(split(record.via)) if record.via else ()
+    return tuple(records.split(record.via)) if record.via else ()

@@ -8,29 +8,7 @@ from typing import Final, final
 import attrs
 from typing_extensions import override
 
-from fsm.judge.claims.fold import (
-    Across,
-    Evidence,
-    Fold,
-    GroupKey,
-    Place,
-    any_msg,
-    at_bus,
-    msg,
-    on,
-    others,
-    rows,
-)
-from fsm.judge.claims.records import (
-    BUS,
-    LISTENERS,
-    Lasting,
-    Recent,
-    heard_by,
-    is_answer,
-    is_p2p_end,
-    is_shared,
-)
+from fsm.judge.claims import fold, records
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import is_below
 from specs.reply_code import Code
@@ -47,10 +25,10 @@ other evidence the runtime that recorded it."""
 
 
 @final
-class Registered(Fold, claims=("I-B1",)):
+class Registered(fold.Fold, claims=("I-B1",)):
     """The receiver of a message listens at that time: to its target, or to its route (I-B1)."""
 
-    @on(any_msg(Op.DELIVER))
+    @fold.on(fold.any_msg(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
         listeners, router, one = self.process.listeners, record.actor, record.listener or ""
         if not listeners.knows(router) or one in listeners.of(router, record.to or ""):
@@ -60,7 +38,7 @@ class Registered(Fold, claims=("I-B1",)):
 
 
 @final
-class FullFanOut(Fold, claims=("I-B2",), place=Place.RUNTIME):
+class FullFanOut(fold.Fold, claims=("I-B2",), place=fold.Place.RUNTIME):
     """All listeners of the target at the admission of a message get it, except answers (I-B2).
 
     What creators write of children over links is for some of them (`heard_by`). One that leaves
@@ -71,11 +49,11 @@ class FullFanOut(Fold, claims=("I-B2",), place=Place.RUNTIME):
     _left: dict[str, tuple[TraceLine, set[str]]] = attrs.field(factory=dict)
     _targets: defaultdict[str, dict[str, None]] = attrs.field(factory=lambda: defaultdict(dict))
     _overtaken: set[tuple[str, str]] = attrs.field(factory=set)
-    _known: Recent[str, None] = attrs.field(factory=Recent)
+    _known: records.Recent[str, None] = attrs.field(factory=records.Recent)
 
-    @on(rows(LISTENERS))
+    @fold.on(fold.rows(records.LISTENERS))
     def unregistered(self, row: TraceLine) -> None:
-        if row.op != Op.DEL or row.actor != BUS:
+        if row.op != Op.DEL or row.actor != records.BUS:
             return
         listener = row.val or ""
         for mid in list(self._targets.get(row.key or "", ())):
@@ -83,29 +61,31 @@ class FullFanOut(Fold, claims=("I-B2",), place=Place.RUNTIME):
                 self._lacks(self._left[mid][0], listener)
             self._remove(mid, listener)
 
-    @on(any_msg(Op.ADMIT))
+    @fold.on(fold.any_msg(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
-        if record.actor == BUS and not is_answer(record):
-            wanted = heard_by(record, self.process.listeners.of(BUS, record.to or ""))
+        if record.actor == records.BUS and not records.is_answer(record):
+            wanted = records.heard_by(
+                record, self.process.listeners.of(records.BUS, record.to or "")
+            )
             mid = record.mid or ""
             if wanted and self._known.add(mid, None):
                 self._left[mid] = record, wanted
                 self._targets[record.to or ""][mid] = None
 
-    @on(any_msg(Op.DELIVER))
+    @fold.on(fold.any_msg(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
         listener = record.listener or ""
-        if record.actor != BUS or record.mid not in self._left:
+        if record.actor != records.BUS or record.mid not in self._left:
             return
         for earlier in takewhile(record.mid.__ne__, self._targets[record.to or ""]):
             if listener in self._left[earlier][1]:
                 self._overtaken.add((earlier, listener))
         self._remove(record.mid, listener)
 
-    @on(any_msg(Op.SYNTH, Op.DROP))
+    @fold.on(fold.any_msg(Op.SYNTH, Op.DROP))
     def ended(self, record: TraceLine) -> None:
         mid = record.ref or record.mid or ""
-        if record.actor == BUS and mid in self._left:
+        if record.actor == records.BUS and mid in self._left:
             self._forget(mid)
 
     def _remove(self, mid: str, listener: str) -> None:
@@ -133,12 +113,12 @@ class FullFanOut(Fold, claims=("I-B2",), place=Place.RUNTIME):
 
 
 @final
-class OrderOfListeners(Fold, claims=("I-B3",)):
+class OrderOfListeners(fold.Fold, claims=("I-B3",)):
     """Listeners of one target get a message in the order of their registration (I-B3)."""
 
     _last: dict[str, tuple[str, int]] = attrs.field(factory=dict)
 
-    @on(any_msg(Op.DELIVER))
+    @fold.on(fold.any_msg(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
         listeners = self.process.listeners
         known = listeners.of(record.actor, record.to or "")
@@ -161,55 +141,57 @@ def _place(known: Sequence[str], listener: str, after: int) -> int:
 
 
 @final
-class CallbackExclusive(Fold, claims=("I-B4",), place=Place.RUNTIME):
+class CallbackExclusive(fold.Fold, claims=("I-B4",), place=fold.Place.RUNTIME):
     """An answer given to the component that waits for it goes to no listener as well (I-B4)."""
 
-    _operations: Recent[str, str] = attrs.field(factory=Recent)
+    _operations: records.Recent[str, str] = attrs.field(factory=records.Recent)
 
-    @on(at_bus(Op.CALLBACK, Op.DELIVER))
+    @fold.on(fold.at_bus(Op.CALLBACK, Op.DELIVER))
     def given(self, record: TraceLine) -> None:
-        if is_answer(record):
+        if records.is_answer(record):
             operation = self._operations.setdefault(record.mid or "", record.op or "")
             if operation != record.op:
                 self.broken(record, "either its requester or a listener")
 
 
 @final
-class NoWildcard(Fold, claims=("I-B5",)):
+class NoWildcard(fold.Fold, claims=("I-B5",)):
     """At a Message BUS no component gets messages by listening to everything (I-B5)."""
 
-    @on(any_msg(Op.DELIVER))
+    @fold.on(fold.any_msg(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
-        if record.actor != BUS:
+        if record.actor != records.BUS:
             return
         listeners, one = self.process.listeners, record.listener or ""
-        if one in listeners.of_all(BUS) and not listeners.has(BUS, one):
+        if one in listeners.of_all(records.BUS) and not listeners.has(records.BUS, one):
             self.broken(record, "a listener of this very target")
 
 
 @final
-class ResolveOnlyIfNeeded(Fold, claims=("I-B6",), place=Place.RUNTIME):
+class ResolveOnlyIfNeeded(fold.Fold, claims=("I-B6",), place=fold.Place.RUNTIME):
     """No route is looked for to what is here (I-B6)."""
 
-    _listened: Recent[str, bool] = attrs.field(factory=Recent)
+    _listened: records.Recent[str, bool] = attrs.field(factory=records.Recent)
 
-    @on(any_msg(Op.ADMIT))
+    @fold.on(fold.any_msg(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
-        if record.actor == BUS:
+        if record.actor == records.BUS:
             to = record.to or ""
-            self._listened[to] = bool(self.process.listeners.of(BUS, to)) and not is_shared(to)
+            self._listened[to] = bool(
+                self.process.listeners.of(records.BUS, to)
+            ) and not records.is_shared(to)
 
-    @on(others(Kind.RESOLVE, Op.BEGIN))
+    @fold.on(fold.others(Kind.RESOLVE, Op.BEGIN))
     def begun(self, record: TraceLine) -> None:
         to = record.to or ""
         if is_below(to, self.process.home or ""):
             self.broken(record, "a route is searched without need: it is this runtime's")
-        elif self._listened.get(to, False) and self.process.listeners.of(BUS, to):
+        elif self._listened.get(to, False) and self.process.listeners.of(records.BUS, to):
             self.broken(record, "a route is searched without need: a local component listens")
 
 
 @final
-class Overtaken(Across, claims=("I-B7",), key=GroupKey.PAIR):
+class Overtaken(fold.Across, claims=("I-B7",), key=fold.GroupKey.PAIR):
     """Messages of one component to one target reach a listener in that order (I-B7).
 
     On any path of the messages: those of another runtime are in the order in which
@@ -226,10 +208,10 @@ class Overtaken(Across, claims=("I-B7",), key=GroupKey.PAIR):
     _places: dict[str, dict[tuple[str, str], list[int]]] = attrs.field(factory=dict)
     _under_way: Counter[str] = attrs.field(factory=Counter)
     _unclear: set[str] = attrs.field(factory=set)
-    _given: dict[tuple[str, str], list[tuple[Evidence, str, str]]] = attrs.field(factory=dict)
+    _given: dict[tuple[str, str], list[tuple[fold.Evidence, str, str]]] = attrs.field(factory=dict)
 
     @override
-    def take(self, item: Evidence) -> None:
+    def take(self, item: fold.Evidence) -> None:
         op, instance, listener, *admitted = item.data
         mid, one = str(instance), str(listener)
         if op == _REFUSED or (op not in _GIVEN and (listener or None) not in self.whole):
@@ -249,7 +231,7 @@ class Overtaken(Across, claims=("I-B7",), key=GroupKey.PAIR):
         for given in self._given.values() if self._places else ():
             self._judge(given)
 
-    def _judge(self, given: Sequence[tuple[Evidence, str, str]]) -> None:
+    def _judge(self, given: Sequence[tuple[fold.Evidence, str, str]]) -> None:
         """Find what was given to a listener of one process after what was sent later."""
         reached: dict[tuple[str, ...], int] = {}
         seen: set[tuple[str, str]] = set()
@@ -270,7 +252,7 @@ class Overtaken(Across, claims=("I-B7",), key=GroupKey.PAIR):
 
 
 @final
-class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
+class Fifo(fold.Fold, claims=("I-B7",), across=(Overtaken,)):
     """Messages of one component to one target reach a listener in that order (I-B7).
 
     Within one process here; `Overtaken` judges what crosses between processes. A message that
@@ -278,20 +260,20 @@ class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
     may keep for a day, and others have an order each.
     """
 
-    _places: Recent[str, int] = attrs.field(factory=Recent)
-    _own: Recent[str | None, list[int]] = attrs.field(factory=Recent)
+    _places: records.Recent[str, int] = attrs.field(factory=records.Recent)
+    _own: records.Recent[str | None, list[int]] = attrs.field(factory=records.Recent)
     _alone: dict[str | None, TraceLine] = attrs.field(factory=dict)
-    _sent: Recent[str, None] = attrs.field(factory=Recent)
-    _kept: Lasting[str | None, str] = attrs.field(factory=Lasting)
+    _sent: records.Recent[str, None] = attrs.field(factory=records.Recent)
+    _kept: records.Lasting[str | None, str] = attrs.field(factory=records.Lasting)
     _reached: dict[tuple[str, str, str, str], int] = attrs.field(factory=dict)
-    _given: Recent[tuple[str, str], None] = attrs.field(factory=Recent)
+    _given: records.Recent[tuple[str, str], None] = attrs.field(factory=records.Recent)
 
-    @on(msg(Op.XMIT, Op.RCV))
+    @fold.on(fold.msg(Op.XMIT, Op.RCV))
     def carried(self, record: TraceLine) -> None:
-        if is_answer(record) and not is_p2p_end(record.stub or ""):
+        if records.is_answer(record) and not records.is_p2p_end(record.stub or ""):
             self._cross(record)
 
-    @on(msg(Op.XMIT))
+    @fold.on(fold.msg(Op.XMIT))
     def sent(self, record: TraceLine) -> None:
         mid = record.mid or ""
         self._sent[mid] = None
@@ -301,12 +283,12 @@ class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
             self._cross(record, Op.ADMIT, *admitted)
             admitted.clear()
 
-    @on(at_bus(Op.ADMIT))
+    @fold.on(fold.at_bus(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
         if self.process.home is None:
             return
         mid = record.mid or ""
-        if not is_answer(record):
+        if not records.is_answer(record):
             self._places.setdefault(mid, record.ln)
         if not self.process.is_local(record):
             return
@@ -319,7 +301,7 @@ class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
             self._own.setdefault(mid, []).append(record.ln)
             self._alone.setdefault(mid, record)
 
-    @on(at_bus(Op.CALLBACK))
+    @fold.on(fold.at_bus(Op.CALLBACK))
     def called_back(self, record: TraceLine) -> None:
         if self.process.home is None:
             return
@@ -328,7 +310,7 @@ class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
             pair = self._kept[record.ref]
             self.hand_over(Overtaken, pair, record, _REFUSED, record.ref, self.process.home)
 
-    @on(at_bus(Op.DELIVER))
+    @fold.on(fold.at_bus(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
         if self.process.home is None:
             return
@@ -351,7 +333,7 @@ class Fifo(Fold, claims=("I-B7",), across=(Overtaken,)):
 
     def _is_target(self, record: TraceLine) -> bool:
         """Return whether a message is delivered to a listener of its target, not to a route."""
-        return record.listener in self.process.listeners.of(BUS, record.to or "")
+        return record.listener in self.process.listeners.of(records.BUS, record.to or "")
 
     @override
     def end(self) -> None:

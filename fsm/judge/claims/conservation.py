@@ -13,27 +13,7 @@ from typing import Final, TypeVar, final
 import attrs
 from typing_extensions import override
 
-from fsm.judge.claims.fold import (
-    Across,
-    Evidence,
-    Fold,
-    GroupKey,
-    Place,
-    at_bus,
-    msg,
-    on,
-    others,
-    rows,
-)
-from fsm.judge.claims.records import (
-    BUS,
-    LISTENERS,
-    MINI_BUS,
-    Recent,
-    expects_answer,
-    is_final,
-    is_p2p_end,
-)
+from fsm.judge.claims import fold, records
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import is_below, is_node, message_node, scheme_of
 from specs.reply_code import DropReason
@@ -129,7 +109,7 @@ class _Passage:
             sent = sum(number for end, number in self.sent.items() if is_below(end, stub))
             short = max(times - sent - self.waiting[stub], 0)
             # Which link gave it back is in no record.
-            excused = min(short, back) if is_p2p_end(stub) else 0
+            excused = min(short, back) if records.is_p2p_end(stub) else 0
             back -= excused
             lost += short - excused
             if lost > self.ended:
@@ -150,7 +130,7 @@ class _Passage:
         """Return how often a sandbox, or a stub of a node, did not take in what it was given."""
         lost = 0
         for name, times in self.given.items():
-            if name != _FOREIGN and not (name.startswith(MINI_BUS) and name in recorded):
+            if name != _FOREIGN and not (name.startswith(records.MINI_BUS) and name in recorded):
                 continue
             taken = sum(
                 number
@@ -171,7 +151,9 @@ class _Passage:
         Args:
             ended: The links that have ended.
         """
-        ends = (name for name in self.given if is_p2p_end(name.removeprefix(MINI_BUS)))
+        ends = (
+            name for name in self.given if records.is_p2p_end(name.removeprefix(records.MINI_BUS))
+        )
         unsent = sum(max(self.given[name] - self._sent_by(name), 0) for name in ends)
         return unsent + sum(times for link, times in self.crossed.items() if link in ended)
 
@@ -180,7 +162,7 @@ class _Passage:
 
         A child is spread by its reporter. What a link did not write goes by the node.
         """
-        is_link = is_p2p_end(router.removeprefix(MINI_BUS))
+        is_link = records.is_p2p_end(router.removeprefix(records.MINI_BUS))
         return is_link and (self._is_child or self._goes_by_node)
 
     @property
@@ -190,27 +172,33 @@ class _Passage:
     @property
     def _goes_by_node(self) -> bool:
         """Whether a stub of a node has it, which then has to send it."""
-        is_sent = any(times for stub, times in self.sent.items() if not is_p2p_end(stub))
+        is_sent = any(times for stub, times in self.sent.items() if not records.is_p2p_end(stub))
         return is_sent or any(_PROTOSTUB in stub for _, stub in self.taken)
 
     def _sent_by(self, router: str) -> int:
         """Return how often a stub sent it whose sandbox does not record what it takes in."""
-        owner = router.removeprefix(MINI_BUS)
+        owner = router.removeprefix(records.MINI_BUS)
         return sum(times for stub, times in self.sent.items() if is_below(stub, owner))
 
     def _carried(self) -> Iterator[tuple[str, int]]:
         """Yield the stubs that have to send it, and how often."""
         to = self.last.to or ""
         for (bus, stub), times in self.taken.items():
-            is_carrier = bus == f"{MINI_BUS}{stub}" and _is_stub(stub) and not is_below(to, stub)
-            if is_carrier and not (is_p2p_end(stub) and self._is_exempt):
+            is_carrier = (
+                bus == f"{records.MINI_BUS}{stub}" and _is_stub(stub) and not is_below(to, stub)
+            )
+            if is_carrier and not (records.is_p2p_end(stub) and self._is_exempt):
                 yield stub, times
 
     def waits_again(self) -> None:
         """Note that it waits at the bus: if a stub of links has it unsent, that gave it back."""
-        ends = [bus for bus, stub in self.taken if is_p2p_end(stub) and bus == f"{MINI_BUS}{stub}"]
+        ends = [
+            bus
+            for bus, stub in self.taken
+            if records.is_p2p_end(stub) and bus == f"{records.MINI_BUS}{stub}"
+        ]
         unsent = sum(
-            self.taken[bus, bus.removeprefix(MINI_BUS)] - self._sent_by(bus) for bus in ends
+            self.taken[bus, bus.removeprefix(records.MINI_BUS)] - self._sent_by(bus) for bus in ends
         )
         self.given_back += unsent > self.given_back
 
@@ -222,7 +210,7 @@ class _Passage:
         reported waits there for another path, and its request is answered or times out.
         """
         ends = {scheme_of(self.last.from_ or ""), scheme_of(self.last.to or "")}
-        is_reported = self._is_child and expects_answer(self.last)
+        is_reported = self._is_child and records.expects_answer(self.last)
         return self._goes_by_node or is_reported or _CONNECTION in ends
 
 
@@ -233,11 +221,11 @@ def _count(times: dict[_K, int], key: _K) -> int:
 
 
 def _is_stub(address: str) -> bool:
-    return is_p2p_end(address) or _PROTOSTUB in address
+    return records.is_p2p_end(address) or _PROTOSTUB in address
 
 
 @final
-class Passed(Fold, claims=("I-T11", "I-T12")):
+class Passed(fold.Fold, claims=("I-T11", "I-T12")):
     """No part of a process passes a message on twice (I-T11), or loses it (I-T12).
 
     A direct link gets it once, however often its stub does: a link may give back, without a record,
@@ -249,9 +237,9 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
     _passages: dict[str, _Passage] = attrs.field(factory=dict)
     _open: dict[str, _Passage] = attrs.field(factory=dict)
     _recorded: set[str] = attrs.field(factory=set)
-    _ended: Recent[str, None] = attrs.field(factory=Recent)
+    _ended: records.Recent[str, None] = attrs.field(factory=records.Recent)
 
-    @on(others(Kind.LINK, Op.CLOSE))
+    @fold.on(fold.others(Kind.LINK, Op.CLOSE))
     def link_ended(self, record: TraceLine) -> None:
         self._ended[record.link or ""] = None
 
@@ -262,18 +250,18 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
         passage = self._known(record.mid)
         if passage is None:
             passage = self._passages[record.mid or ""] = _Passage(record)
-            if len(self._passages) > Recent.limit:
+            if len(self._passages) > records.Recent.limit:
                 self._forget()
         passage.last = record
         self._recorded.add(record.op or "")
         return passage
 
-    @on(rows(LISTENERS))
+    @fold.on(fold.rows(records.LISTENERS))
     def listed(self, record: TraceLine) -> None:
         # Who reports its listeners records what it takes in.
         self._recorded.add(record.actor)
 
-    @on(at_bus(Op.SUBMIT))
+    @fold.on(fold.at_bus(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
         passage, stub = self._passage(record), record.by or ""
         passage.offered += 1
@@ -282,7 +270,7 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
             if passage.arrived[stub] < 0:
                 self._twice(record)
 
-    @on(msg(Op.RCV))
+    @fold.on(fold.msg(Op.RCV))
     def came(self, record: TraceLine) -> None:
         passage = self._passage(record)
         if record.stub is not None:
@@ -290,7 +278,7 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
             self._recorded.add(record.stub.partition(_CONN)[0])
             return
         passage.copies += 1
-        if record.actor != BUS:
+        if record.actor != records.BUS:
             return
         passage.offered += 1
         # Of which stub of a node it is, its link does not say.
@@ -298,34 +286,34 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
         if stub is not None:
             passage.arrived[stub] -= 1
 
-    @on(msg(Op.ADMIT))
+    @fold.on(fold.msg(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
         passage = self._passage(record)
         passage.admitted += 1
         if passage.admitted > passage.offered > 0:
             self._twice(record)
 
-    @on(at_bus(Op.DELIVER))
+    @fold.on(fold.at_bus(Op.DELIVER))
     def given(self, record: TraceLine) -> None:
         passage, listener = self._passage(record), record.listener or ""
         if _count(passage.given, listener) == 1:
             return
-        several = list(self.process.listeners.of(BUS, record.to or "")).count(listener)
+        several = list(self.process.listeners.of(records.BUS, record.to or "")).count(listener)
         most = max(passage.admitted * max(several, 1), 1)
         if listener == _FOREIGN:
             # Once for each domain of a subscriber.
             most = max(most, passage.targets)
-        stub = listener.removeprefix(MINI_BUS)
+        stub = listener.removeprefix(records.MINI_BUS)
         if _PROTOSTUB in stub:
             # What a direct link gives back goes by another route.
             most += passage.returned(self._ended)
         # What stubs of links got is judged by what they send.
-        if passage.given[listener] > most and not is_p2p_end(stub):
+        if passage.given[listener] > most and not records.is_p2p_end(stub):
             self._twice(record)
 
-    @on(msg(Op.DELIVER))
+    @fold.on(fold.msg(Op.DELIVER))
     def taken(self, record: TraceLine) -> None:
-        if record.actor == BUS:
+        if record.actor == records.BUS:
             return
         passage, at = self._passage(record), (record.actor, record.listener or "")
         self._recorded.add(record.actor)
@@ -333,22 +321,24 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
         if times > 1 and times > (given.get(record.actor) or given.get(_FOREIGN) or 1):
             self._twice(record)
 
-    @on(msg(Op.CALLBACK))
+    @fold.on(fold.msg(Op.CALLBACK))
     def called(self, record: TraceLine) -> None:
         passage = self._passage(record)
         passage.called += 1
         # A second final answer is another matter (`OneFinal`).
-        if passage.called > max(passage.admitted, 1) and not is_final(record):
+        if passage.called > max(passage.admitted, 1) and not records.is_final(record):
             self._twice(record)
 
-    @on(msg(Op.XMIT))
+    @fold.on(fold.msg(Op.XMIT))
     def sent(self, record: TraceLine) -> None:
         passage, stub, link = self._passage(record), record.stub, record.link or ""
         if stub is not None:
             times = _count(passage.sent, stub)
             self._recorded.add(stub.partition(_CONN)[0])
-            is_more = times > 1 and times > passage.taken.get((f"{MINI_BUS}{stub}", stub), times)
-            if is_p2p_end(stub):
+            is_more = times > 1 and times > passage.taken.get(
+                (f"{records.MINI_BUS}{stub}", stub), times
+            )
+            if records.is_p2p_end(stub):
                 is_more |= _count(passage.crossed, link) > max(passage.admitted, 1)
             if is_more:
                 self._twice(record)
@@ -358,45 +348,50 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
         # A request that comes twice is answered twice, alike.
         request = self._known(record.ref)
         most = max(passage.copies, 1 if request is None else request.copies, 1)
-        if passage.written[link] > most and record.actor == BUS:
+        if passage.written[link] > most and record.actor == records.BUS:
             self._twice(record)
 
-    @on(msg(Op.PUBLISH))
+    @fold.on(fold.msg(Op.PUBLISH))
     def published(self, record: TraceLine) -> None:
         self._passage(record).targets += record.targets or 0
 
-    @on(msg(Op.QUEUE))
+    @fold.on(fold.msg(Op.QUEUE))
     def queued(self, record: TraceLine) -> None:
         passage, stub = self._passage(record), record.actor.removeprefix(_STUB)
-        if record.actor == BUS:
+        if record.actor == records.BUS:
             passage.waits_again()
-        sent, taken = passage.sent.get(stub, 0), passage.taken.get((f"{MINI_BUS}{stub}", stub), 0)
+        sent, taken = (
+            passage.sent.get(stub, 0),
+            passage.taken.get((f"{records.MINI_BUS}{stub}", stub), 0),
+        )
         if sent and sent + passage.waiting[stub] >= taken:
             # What a link did not write waits again.
             passage.sent[stub] = sent - 1
         passage.waiting[stub] += 1
 
-    @on(msg(Op.FLUSH))
+    @fold.on(fold.msg(Op.FLUSH))
     def released(self, record: TraceLine) -> None:
         self._passage(record).waiting[record.actor.removeprefix(_STUB)] -= 1
 
-    @on(msg(Op.DROP, Op.DENY))
+    @fold.on(fold.msg(Op.DROP, Op.DENY))
     def ended(self, record: TraceLine) -> None:
         passage, stub = self._passage(record), record.actor.removeprefix(_STUB)
         # What a stub has sent itself is dropped before it is recorded as read; what it has read
         # and was given to send is dropped in place of sending it.
-        is_sent = passage.sent.get(stub, 0) >= passage.taken.get((f"{MINI_BUS}{stub}", stub), 0)
-        is_echo = record.reason == DropReason.LOOP and record.actor != BUS and is_sent
+        is_sent = passage.sent.get(stub, 0) >= passage.taken.get(
+            (f"{records.MINI_BUS}{stub}", stub), 0
+        )
+        is_echo = record.reason == DropReason.LOOP and record.actor != records.BUS and is_sent
         passage.ended += not is_echo
 
-    @on(msg(Op.SYNTH, Op.RELAY))
+    @fold.on(fold.msg(Op.SYNTH, Op.RELAY))
     def answered(self, record: TraceLine) -> None:
         request = self._known(record.ref)
         # The refusal of what was not admitted is the result of the submission: no listener has it.
         is_given = request is None or request.admitted > 0
         if record.op == Op.RELAY:
             self._passage(record).is_answered = True
-        elif record.actor == BUS and is_given:
+        elif record.actor == records.BUS and is_given:
             self._passage(record).made += 1
         if request is not None:
             request.is_answered = True
@@ -406,7 +401,7 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
 
     def _forget(self) -> None:
         """Forget the oldest half; keep of it what has not ended yet."""
-        for mid in list(self._passages)[: Recent.limit // 2]:
+        for mid in list(self._passages)[: records.Recent.limit // 2]:
             passage = self._passages.pop(mid)
             if passage.waiting.total() or passage.lack(self._recorded):
                 self._open[mid] = passage
@@ -421,29 +416,29 @@ class Passed(Fold, claims=("I-T11", "I-T12")):
 
 
 @final
-class GivenOnce(Fold, claims=("I-T11",), place=Place.RUNTIME, is_forgetful=True):
+class GivenOnce(fold.Fold, claims=("I-T11",), place=fold.Place.RUNTIME, is_forgetful=True):
     """A listener gets an event or an answer once, also if it comes again, by any path (I-T11).
 
     A stub of direct links gets what goes by several of them once for each. Requests are judged by
     `ExactlyOnce`.
     """
 
-    _given: Recent[tuple[str, str], None] = attrs.field(factory=Recent)
-    _known: Recent[str, None] = attrs.field(factory=Recent)
-    _again: Recent[str, None] = attrs.field(factory=Recent)
+    _given: records.Recent[tuple[str, str], None] = attrs.field(factory=records.Recent)
+    _known: records.Recent[str, None] = attrs.field(factory=records.Recent)
+    _again: records.Recent[str, None] = attrs.field(factory=records.Recent)
 
-    @on(at_bus(Op.ADMIT))
+    @fold.on(fold.at_bus(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
         if not self._known.add(record.mid or "", None):
             self._again[record.mid or ""] = None
 
-    @on(at_bus(Op.DELIVER))
+    @fold.on(fold.at_bus(Op.DELIVER))
     def given(self, record: TraceLine) -> None:
-        if expects_answer(record):
+        if records.expects_answer(record):
             return
         listener, mid = record.listener or "", record.mid or ""
-        is_target = listener in self.process.listeners.of(BUS, record.to or "")
-        is_link = is_p2p_end(listener.removeprefix(MINI_BUS))
+        is_target = listener in self.process.listeners.of(records.BUS, record.to or "")
+        is_link = records.is_p2p_end(listener.removeprefix(records.MINI_BUS))
         if not is_target or is_link:
             return
         if not self._given.add((mid, listener), None) and mid in self._again:
@@ -454,23 +449,23 @@ class GivenOnce(Fold, claims=("I-T11",), place=Place.RUNTIME, is_forgetful=True)
 
 
 @final
-class Arrivals(Across, claims=("I-L6",), key=GroupKey.PAIR):
+class Arrivals(fold.Across, claims=("I-L6",), key=fold.GroupKey.PAIR):
     """What a process sends another by a session arrives there once (I-L6).
 
     A link that ends loses what was sent last: a message is lost if one that was sent after it by
     the same link has arrived. Both processes must have whole traces, of all their runs.
     """
 
-    _sent: defaultdict[tuple[str, str, str], list[Evidence]] = attrs.field(
+    _sent: defaultdict[tuple[str, str, str], list[fold.Evidence]] = attrs.field(
         factory=lambda: defaultdict(list)
     )
-    _came: defaultdict[str, list[Evidence]] = attrs.field(factory=lambda: defaultdict(list))
+    _came: defaultdict[str, list[fold.Evidence]] = attrs.field(factory=lambda: defaultdict(list))
     _times: Counter[str] = attrs.field(factory=Counter)
     _excused: Counter[str] = attrs.field(factory=Counter)
     _ends: tuple[str, str] = ("", "")
 
     @override
-    def take(self, item: Evidence) -> None:
+    def take(self, item: fold.Evidence) -> None:
         op, mid, link, sender, receiver = map(str, item.data)
         self._ends = sender, receiver
         if op == Op.XMIT:
@@ -494,7 +489,7 @@ class Arrivals(Across, claims=("I-L6",), key=GroupKey.PAIR):
                 self.broken(came[-1], "it to arrive as often as it was sent")
         if receiver not in self.whole:
             return
-        followed, last = Counter[str](), dict[str, Evidence]()
+        followed, last = Counter[str](), dict[str, fold.Evidence]()
         for sent in self._sent.values():
             is_followed = False
             for item in reversed(sent):
@@ -509,18 +504,18 @@ class Arrivals(Across, claims=("I-L6",), key=GroupKey.PAIR):
 
 
 @final
-class Crossed(Fold, claims=("I-L6",), across=(Arrivals,)):
+class Crossed(fold.Fold, claims=("I-L6",), across=(Arrivals,)):
     """A process says what it sent by its sessions, and what came by them (I-L6)."""
 
     _nodes: dict[str, str] = attrs.field(factory=dict)
 
-    @on(rows(_STUBS))
+    @fold.on(fold.rows(_STUBS))
     def deployed(self, record: TraceLine) -> None:
         stub = (record.val or "").split(" ")[0]
-        if stub and not is_p2p_end(stub):
+        if stub and not records.is_p2p_end(stub):
             self._nodes[stub] = message_node(record.key or "")
 
-    @on(msg(Op.XMIT, Op.RCV))
+    @fold.on(fold.msg(Op.XMIT, Op.RCV))
     def crossed(self, record: TraceLine) -> None:
         other = self._other(record)
         # Session control ends at the node's end of the link, which does not record it.
@@ -532,10 +527,10 @@ class Crossed(Fold, claims=("I-L6",), across=(Arrivals,)):
         ends = (self._own, other) if record.op == Op.XMIT else (other, self._own)
         self._hand_over(record, *ends)
 
-    @on(msg(Op.DROP, Op.QUEUE))
+    @fold.on(fold.msg(Op.DROP, Op.QUEUE))
     def kept(self, record: TraceLine) -> None:
         stub = record.actor.removeprefix(_STUB)
-        other = self._nodes.get(stub) or (record.listener if record.actor == BUS else None)
+        other = self._nodes.get(stub) or (record.listener if record.actor == records.BUS else None)
         if other is not None and record.op == Op.DROP:
             self._hand_over(record, other, self._own)
         elif other is not None:
@@ -555,7 +550,7 @@ class Crossed(Fold, claims=("I-L6",), across=(Arrivals,)):
         """Return which process is at the other end of a session; empty: it is no session."""
         if record.stub is None:
             return self.process.sessions.get(record.link, "")
-        if is_p2p_end(record.stub):
+        if records.is_p2p_end(record.stub):
             return ""
         if self.process.home is None:
             return message_node(record.stub.rpartition(_PROTOSTUB)[2].split("/")[0])

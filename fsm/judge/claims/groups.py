@@ -15,29 +15,7 @@ import attrs
 from typing_extensions import override
 
 from fsm.group.kinds import GroupTable
-from fsm.judge.claims.fold import (
-    Across,
-    Datum,
-    Evidence,
-    Fold,
-    GroupKey,
-    Place,
-    any_msg,
-    msg,
-    on,
-    rows,
-    steps,
-)
-from fsm.judge.claims.records import (
-    BUS,
-    LASTING,
-    SESSION,
-    SLACK,
-    Lasting,
-    is_answer,
-    runtime_of_session,
-    split,
-)
+from fsm.judge.claims import fold, records
 from fsm.judge.trace_line import TraceLine
 from fsm.registry.allocation import MIRROR
 from fsm.sync.subscriptions import entity_of
@@ -65,7 +43,7 @@ def _is_between(record: TraceLine) -> bool:
 
 
 @final
-class MembersServe(Fold, claims=("I-M15",)):
+class MembersServe(fold.Fold, claims=("I-M15",)):
     """A node of a group opens sessions and serves them only while its lease runs (I-M15).
 
     It notices the end of its lease by its own clock, however long it stood still before. So a
@@ -77,28 +55,28 @@ class MembersServe(Fold, claims=("I-M15",)):
     _renewed: float | None = None
     _late: float | None = None
 
-    @on(steps(_MEMBERSHIP))
+    @fold.on(fold.steps(_MEMBERSHIP))
     def membership(self, record: TraceLine) -> None:
         self._is_out = record.new not in _SERVES
         self._renewed = self._late = None
 
-    @on(rows(GroupTable.MEMBERS))
+    @fold.on(fold.rows(GroupTable.MEMBERS))
     def renewed(self, record: TraceLine) -> None:
         if record.version is not None:
             self._renewed, self._late = record.t, None
 
-    @on(steps(SESSION))
+    @fold.on(fold.steps(records.SESSION))
     def stepped(self, record: TraceLine) -> None:
         if self._is_out and record.new == "open":
             self.broken(record, "a membership")
 
-    @on(any_msg(Op.ADMIT, Op.XMIT))
+    @fold.on(fold.any_msg(Op.ADMIT, Op.XMIT))
     def served(self, record: TraceLine) -> None:
-        if self._renewed is None or record.t - self._renewed <= GROUP_TERM + SLACK:
+        if self._renewed is None or record.t - self._renewed <= GROUP_TERM + records.SLACK:
             return
         if self._late is None:
             self._late = record.t
-        elif record.t - self._late > SLACK:
+        elif record.t - self._late > records.SLACK:
             self.broken(record, f"a lease that was renewed {GROUP_TERM:g} s before, or a fence")
             self._renewed = None
 
@@ -126,17 +104,17 @@ class _Stay:
 
 
 @final
-class OneHome(Across, claims=("I-M16",), key=GroupKey.SESSION):
+class OneHome(fold.Across, claims=("I-M16",), key=fold.GroupKey.SESSION):
     """Of the nodes of a group one at a time has a session: none serves it after another (I-M16).
 
     A node has heard that another node took a session up when it has itself written a later row,
     some time before. What it serves then is of a stale epoch.
     """
 
-    _stays: list[Evidence] = attrs.field(factory=list)
+    _stays: list[fold.Evidence] = attrs.field(factory=list)
 
     @override
-    def take(self, item: Evidence) -> None:
+    def take(self, item: fold.Evidence) -> None:
         self._stays.append(item)
 
     @override
@@ -149,29 +127,29 @@ class OneHome(Across, claims=("I-M16",), key=GroupKey.SESSION):
                 if theirs == holder:
                     continue
                 if other == revision or _number(other) < _number(known):
-                    node = split(str(theirs))[0]
+                    node = records.split(str(theirs))[0]
                     self.broken(item, f"nothing to be served that {node} has taken up")
                 break
 
 
-def _in_turn(item: Evidence) -> tuple[int, str]:
+def _in_turn(item: fold.Evidence) -> tuple[int, str]:
     revision, holder, _ = item.data
     return _number(revision), str(holder)
 
 
-def _number(revision: Datum) -> int:
+def _number(revision: fold.Datum) -> int:
     return int(revision or 0)
 
 
 @final
-class HomeServed(Fold, claims=("I-M16",), place=Place.NODE, across=(OneHome,)):
+class HomeServed(fold.Fold, claims=("I-M16",), place=fold.Place.NODE, across=(OneHome,)):
     """A node of a group serves the sessions that the engine says it has (I-M16)."""
 
     _stays: dict[str, _Stay] = attrs.field(factory=dict)
     _written: deque[tuple[float, int]] = attrs.field(factory=deque)
     _known: int = _LEAST
 
-    @on(rows(GroupTable.MEMBERS))
+    @fold.on(fold.rows(GroupTable.MEMBERS))
     def renewed(self, record: TraceLine) -> None:
         if record.version is not None:
             self._look_known(record.t)
@@ -179,10 +157,10 @@ class HomeServed(Fold, claims=("I-M16",), place=Place.NODE, across=(OneHome,)):
 
     def _look_known(self, now: float) -> None:
         """Note up to which row what other nodes wrote has come by now."""
-        while self._written and self._written[0][0] <= now - SLACK:
+        while self._written and self._written[0][0] <= now - records.SLACK:
             self._known = self._written.popleft()[1]
 
-    @on(rows(GroupTable.HOMES))
+    @fold.on(fold.rows(GroupTable.HOMES))
     def taken_up(self, record: TraceLine) -> None:
         runtime, holder = record.key or "", record.val or ""
         stay = self._stays.get(runtime)
@@ -190,17 +168,17 @@ class HomeServed(Fold, claims=("I-M16",), place=Place.NODE, across=(OneHome,)):
             self._over(runtime)
             self._stays[runtime] = _Stay(holder, record.version or 0, record)
 
-    @on(steps(SESSION))
+    @fold.on(fold.steps(records.SESSION))
     def stepped(self, record: TraceLine) -> None:
-        if record.new not in LASTING:
-            self._over(runtime_of_session(record))
+        if record.new not in records.LASTING:
+            self._over(records.runtime_of_session(record))
 
-    @on(any_msg(Op.XMIT))
+    @fold.on(fold.any_msg(Op.XMIT))
     def sent(self, record: TraceLine) -> None:
         if self._stays and (runtime := self.process.sessions.get(record.link)) is not None:
             self._served(runtime, record)
 
-    @on(any_msg(Op.ADMIT, Op.QUEUE))
+    @fold.on(fold.any_msg(Op.ADMIT, Op.QUEUE))
     def heeded(self, record: TraceLine) -> None:
         runtime = record.by if record.op == Op.ADMIT else record.listener
         if self._stays and runtime is not None:
@@ -225,17 +203,17 @@ class HomeServed(Fold, claims=("I-M16",), place=Place.NODE, across=(OneHome,)):
 
 
 @final
-class LeftElsewhere(Across, claims=("I-M7",), key=GroupKey.SESSION):
+class LeftElsewhere(fold.Across, claims=("I-M7",), key=fold.GroupKey.SESSION):
     """A runtime that has subscribed at one node gets nothing of that by another one (I-M7).
 
     A session that moves has to subscribe anew. What waited for it at the node before is its own.
     """
 
     _subscribed: dict[str, int] = attrs.field(factory=dict)
-    _given: list[Evidence] = attrs.field(factory=list)
+    _given: list[fold.Evidence] = attrs.field(factory=list)
 
     @override
-    def take(self, item: Evidence) -> None:
+    def take(self, item: fold.Evidence) -> None:
         op, resource, revision = item.data
         if op == Op.XMIT:
             self._given.append(item)
@@ -252,47 +230,49 @@ class LeftElsewhere(Across, claims=("I-M7",), key=GroupKey.SESSION):
 
 
 @final
-class SubscribedHere(Fold, claims=("I-M7",), place=Place.NODE, across=(LeftElsewhere,)):
+class SubscribedHere(fold.Fold, claims=("I-M7",), place=fold.Place.NODE, across=(LeftElsewhere,)):
     """A session of a group gets what it has subscribed at the node that has it (I-M7)."""
 
     _owners: dict[str | None, str | None] = attrs.field(factory=dict)
     _homes: dict[str, int] = attrs.field(factory=dict)
     _subscribed: set[tuple[str, str]] = attrs.field(factory=set)
-    _addressed: Lasting[tuple[str | None, str | None], None] = attrs.field(factory=Lasting)
+    _addressed: records.Lasting[tuple[str | None, str | None], None] = attrs.field(
+        factory=records.Lasting
+    )
 
-    @on(rows("alloc"))
+    @fold.on(fold.rows("alloc"))
     def allocated(self, record: TraceLine) -> None:
         if record.op == Op.DEL:
             self._owners.pop(record.key, None)
         else:
             self._owners[record.key] = record.val
 
-    @on(rows(GroupTable.HOMES))
+    @fold.on(fold.rows(GroupTable.HOMES))
     def taken_up(self, record: TraceLine) -> None:
         self._homes.setdefault(record.key or "", record.version or 0)
 
-    @on(steps(SESSION))
+    @fold.on(fold.steps(records.SESSION))
     def stepped(self, record: TraceLine) -> None:
-        runtime = runtime_of_session(record)
-        if record.new not in LASTING and self._homes.pop(runtime, None) is not None:
+        runtime = records.runtime_of_session(record)
+        if record.new not in records.LASTING and self._homes.pop(runtime, None) is not None:
             self._subscribed = {one for one in self._subscribed if one[1] != runtime}
 
-    @on(steps(_SUBSCRIPTION))
+    @fold.on(fold.steps(_SUBSCRIPTION))
     def subscribed(self, record: TraceLine) -> None:
         resource, _, runtime = (record.key or "").rpartition("|")
         if record.new == _ACTIVE and runtime in self._homes:
             self._subscribed.add((resource, runtime))
             self._hand_over(runtime, record, resource)
 
-    @on(any_msg(Op.RCV))
+    @fold.on(fold.any_msg(Op.RCV))
     def came(self, record: TraceLine) -> None:
         if record.actor == MIRROR and record.listener is not None:
             self._addressed[record.mid, record.listener] = None
 
-    @on(msg(Op.XMIT))
+    @fold.on(fold.msg(Op.XMIT))
     def sent(self, record: TraceLine) -> None:
         runtime, to = self.process.sessions.get(record.link), record.to or ""
-        if runtime not in self._homes or is_answer(record):
+        if runtime not in self._homes or records.is_answer(record):
             return
         if (to, runtime) in self._subscribed or (record.mid, runtime) in self._addressed:
             return
@@ -309,7 +289,7 @@ class SubscribedHere(Fold, claims=("I-M7",), place=Place.NODE, across=(LeftElsew
 
 
 @final
-class OneCopy(Across, claims=("I-M17",), key=GroupKey.MESSAGE):
+class OneCopy(fold.Across, claims=("I-M17",), key=fold.GroupKey.MESSAGE):
     """The nodes of a group give a runtime one copy of a message each time that it came (I-M17).
 
     A message comes by a link, from a log, or from a node that has not recorded that it sent it. A
@@ -322,11 +302,11 @@ class OneCopy(Across, claims=("I-M17",), key=GroupKey.MESSAGE):
     _came: int = 0
     _carried: Counter[tuple[str, str]] = attrs.field(factory=Counter)
     _given: Counter[tuple[str, str]] = attrs.field(factory=Counter)
-    _last: dict[tuple[str, str], Evidence] = attrs.field(factory=dict)
+    _last: dict[tuple[str, str], fold.Evidence] = attrs.field(factory=dict)
     _is_published: bool = False
 
     @override
-    def take(self, item: Evidence) -> None:
+    def take(self, item: fold.Evidence) -> None:
         op, member, link, runtime = map(str, item.data)
         self._is_clear = self._is_clear and member in self.whole
         place = runtime, member
@@ -346,7 +326,7 @@ class OneCopy(Across, claims=("I-M17",), key=GroupKey.MESSAGE):
         if not self._is_clear or not self._came:
             return
         came = self._came + sum(times for times in self._carried.values() if times > 0)
-        given, last = Counter[tuple[str, str]](), dict[tuple[str, str], Evidence]()
+        given, last = Counter[tuple[str, str]](), dict[tuple[str, str], fold.Evidence]()
         for (runtime, member), times in self._given.items():
             place = runtime, member if self._is_published else ""
             given[place] += times
@@ -358,30 +338,30 @@ class OneCopy(Across, claims=("I-M17",), key=GroupKey.MESSAGE):
                 self.broken(last[place], f"at most {came} for {place[0]}")
 
 
-def _by_node(item: Evidence) -> tuple[str, int]:
+def _by_node(item: fold.Evidence) -> tuple[str, int]:
     return item.node, item.ln
 
 
 @final
-class CopiesGiven(Fold, claims=("I-M17",), place=Place.NODE, across=(OneCopy,)):
+class CopiesGiven(fold.Fold, claims=("I-M17",), place=fold.Place.NODE, across=(OneCopy,)):
     """A node of a group says what came to it, and what it gave to whom (I-M17)."""
 
-    _given: Lasting[tuple[str | None, str], None] = attrs.field(factory=Lasting)
+    _given: records.Lasting[tuple[str | None, str], None] = attrs.field(factory=records.Lasting)
 
-    @on(msg(Op.RCV))
+    @fold.on(fold.msg(Op.RCV))
     def came(self, record: TraceLine) -> None:
         self._hand_over(record, record.listener)
 
-    @on(msg(Op.XMIT))
+    @fold.on(fold.msg(Op.XMIT))
     def sent(self, record: TraceLine) -> None:
         runtime = self.process.sessions.get(record.link)
         if _is_between(record):
             self._hand_over(record, record.listener)
-        elif record.actor == BUS and runtime is not None:
+        elif record.actor == records.BUS and runtime is not None:
             self._given[record.mid, runtime] = None
             self._hand_over(record, runtime)
 
-    @on(msg(Op.QUEUE))
+    @fold.on(fold.msg(Op.QUEUE))
     def taken_back(self, record: TraceLine) -> None:
         at = record.mid, record.listener or ""
         if at in self._given:
@@ -402,7 +382,7 @@ _Copy: TypeAlias = tuple[str, str]
 
 
 @final
-class Carried(Across, claims=("I-M18",), key=GroupKey.LINK):
+class Carried(fold.Across, claims=("I-M18",), key=fold.GroupKey.LINK):
     """What a node of a group sends to another arrives there, in order, once (I-M18).
 
     A message may be lost if one of both nodes lost the engine meanwhile, by its own clock, or if
@@ -412,13 +392,13 @@ class Carried(Across, claims=("I-M18",), key=GroupKey.LINK):
     messages that nobody has sent, are judged only if the trace of the sender is whole.
     """
 
-    _sent: list[Evidence] = attrs.field(factory=list)
-    _came: list[Evidence] = attrs.field(factory=list)
+    _sent: list[fold.Evidence] = attrs.field(factory=list)
+    _came: list[fold.Evidence] = attrs.field(factory=list)
     _answered: set[str] = attrs.field(factory=set)
     _outages: defaultdict[str, list[float]] = attrs.field(factory=lambda: defaultdict(list))
 
     @override
-    def take(self, item: Evidence) -> None:
+    def take(self, item: fold.Evidence) -> None:
         op, mid, _, member, t = item.data
         match op:
             case Op.XMIT:
@@ -438,7 +418,7 @@ class Carried(Across, claims=("I-M18",), key=GroupKey.LINK):
         is_whole = bool(self._sent) and self._sent[0].data[3] in self.whole
         arrived = Counter(map(_copy_of, self._came))
         last = -1
-        before: Evidence | None = None
+        before: fold.Evidence | None = None
         for item in self._came:
             copy = _copy_of(item)
             # Which one has come of those that were sent again is not recorded.
@@ -454,7 +434,7 @@ class Carried(Across, claims=("I-M18",), key=GroupKey.LINK):
                 self.broken(item, "it to have been sent")
 
     def _look_for_losses(
-        self, between: Sequence[Evidence], arrived: Counter[_Copy], until: Evidence
+        self, between: Sequence[fold.Evidence], arrived: Counter[_Copy], until: fold.Evidence
     ) -> None:
         """Find what was sent between two messages that arrived one after the other."""
         for lost in between:
@@ -462,7 +442,7 @@ class Carried(Across, claims=("I-M18",), key=GroupKey.LINK):
             if not is_known and not self._is_excused(lost, until):
                 self.broken(lost, "it to arrive, or an answer or a drop")
 
-    def _is_excused(self, since: Evidence, until: Evidence, before: float = 0.0) -> bool:
+    def _is_excused(self, since: fold.Evidence, until: fold.Evidence, before: float = 0.0) -> bool:
         """Return whether a node lost the engine between two of its records, or shortly around.
 
         Args:
@@ -473,28 +453,28 @@ class Carried(Across, claims=("I-M18",), key=GroupKey.LINK):
         *_, member, first = since.data
         *_, last = until.data
         outages = self._outages[str(member)]
-        begin = _time(first) - before - SLACK
-        return any(begin <= t <= _time(last) + SLACK for t in outages)
+        begin = _time(first) - before - records.SLACK
+        return any(begin <= t <= _time(last) + records.SLACK for t in outages)
 
 
 def _time(t: object) -> float:
     return t if isinstance(t, float) else 0.0
 
 
-def _copy_of(item: Evidence) -> _Copy:
+def _copy_of(item: fold.Evidence) -> _Copy:
     _, mid, runtime, *_ = item.data
     return str(mid), str(runtime)
 
 
 @final
-class SentBetween(Fold, claims=("I-M18",), place=Place.NODE, across=(Carried,)):
+class SentBetween(fold.Fold, claims=("I-M18",), place=fold.Place.NODE, across=(Carried,)):
     """A node of a group says what it sent to other nodes, and what came from them (I-M18)."""
 
     _links: dict[str, None] = attrs.field(factory=dict)
-    _sent: Lasting[str, set[str]] = attrs.field(factory=Lasting)
+    _sent: records.Lasting[str, set[str]] = attrs.field(factory=records.Lasting)
     _outage: TraceLine | None = None
 
-    @on(msg(Op.XMIT, Op.RCV))
+    @fold.on(fold.msg(Op.XMIT, Op.RCV))
     def crossed(self, record: TraceLine) -> None:
         if not _is_between(record):
             return
@@ -506,12 +486,12 @@ class SentBetween(Fold, claims=("I-M18",), place=Place.NODE, across=(Carried,)):
             self._sent.setdefault(record.mid or "", set()).add(link)
         self._hand_over((link,), record, record.mid)
 
-    @on(rows(GroupTable.ENGINE))
+    @fold.on(fold.rows(GroupTable.ENGINE))
     def lost(self, record: TraceLine) -> None:
         self._outage = record
         self._hand_over(self._links, record, None)
 
-    @on(any_msg(Op.SYNTH, Op.DROP))
+    @fold.on(fold.any_msg(Op.SYNTH, Op.DROP))
     def answered(self, record: TraceLine) -> None:
         if _is_between(record):
             self._hand_over((record.link or "",), record, record.mid)

@@ -10,32 +10,7 @@ from typing import Final, TypeAlias, final
 import attrs
 from typing_extensions import override
 
-from fsm.judge.claims.fold import (
-    Across,
-    Datum,
-    Evidence,
-    Fold,
-    GroupKey,
-    any_msg,
-    msg,
-    on,
-    others,
-    rows,
-    steps,
-)
-from fsm.judge.claims.records import (
-    BUS,
-    LINK_MACHINE,
-    LISTENERS,
-    LIVE,
-    SLACK,
-    Recent,
-    expects_answer,
-    is_connection,
-    is_p2p_end,
-    is_p2p_link,
-    split,
-)
+from fsm.judge.claims import fold, records
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import is_below, scheme_of
 from specs.limits.protocol import HANDSHAKE_TIMEOUT
@@ -48,7 +23,7 @@ _HANDLER: Final = "handler"
 
 
 @final
-class SentEarly(Fold, claims=("I-P13", "I-P14")):
+class SentEarly(fold.Fold, claims=("I-P13", "I-P14")):
     """A link carries messages only while it is live (I-P14).
 
     What sets a link up does not go over it before that, either (I-P13).
@@ -56,13 +31,13 @@ class SentEarly(Fold, claims=("I-P13", "I-P14")):
 
     _states: dict[str, str] = attrs.field(factory=dict)
 
-    @on(steps(LINK_MACHINE))
+    @fold.on(fold.steps(records.LINK_MACHINE))
     def stepped(self, record: TraceLine) -> None:
-        self._states[split(record.key)[-1]] = record.new or ""
+        self._states[records.split(record.key)[-1]] = record.new or ""
 
-    @on(any_msg(Op.XMIT))
+    @fold.on(fold.any_msg(Op.XMIT))
     def sent(self, record: TraceLine) -> None:
-        if self._states.get(record.stub or "", LIVE) == LIVE:
+        if self._states.get(record.stub or "", records.LIVE) == records.LIVE:
             return
         if _is_signalling(record):
             self.broken(record, "signalling by the node", claim="I-P13")
@@ -72,18 +47,18 @@ class SentEarly(Fold, claims=("I-P13", "I-P14")):
 
 def _is_signalling(record: TraceLine) -> bool:
     ends = (record.from_ or "", record.to or "")
-    return any(is_p2p_end(end) or scheme_of(end) == "connection" for end in ends)
+    return any(records.is_p2p_end(end) or scheme_of(end) == "connection" for end in ends)
 
 
 @final
-class SentAndCame(Across, claims=("I-P15", "I-P16"), key=GroupKey.LINK):
+class SentAndCame(fold.Across, claims=("I-P15", "I-P16"), key=fold.GroupKey.LINK):
     """A direct link brings what was sent (I-P15), with the same content (I-P16)."""
 
-    _sent: dict[tuple[str | int | float | None, ...], Evidence] = attrs.field(factory=dict)
-    _came: list[Evidence] = attrs.field(factory=list)
+    _sent: dict[tuple[str | int | float | None, ...], fold.Evidence] = attrs.field(factory=dict)
+    _came: list[fold.Evidence] = attrs.field(factory=list)
 
     @override
-    def take(self, item: Evidence) -> None:
+    def take(self, item: fold.Evidence) -> None:
         op, seq, runtime, *_ = item.data
         if op == Op.XMIT:
             self._sent[seq, runtime] = item
@@ -106,15 +81,15 @@ class SentAndCame(Across, claims=("I-P15", "I-P16"), key=GroupKey.LINK):
 
 
 @final
-class SameContent(Across, claims=("I-P16",), key=GroupKey.MESSAGE):
+class SameContent(fold.Across, claims=("I-P16",), key=fold.GroupKey.MESSAGE):
     """A message arrives by a session of a message node as it was sent (I-P16)."""
 
-    _sent: set[Datum] = attrs.field(factory=set)
-    _came: list[Evidence] = attrs.field(factory=list)
-    _at_process: dict[str, set[Datum]] = attrs.field(factory=dict)
+    _sent: set[fold.Datum] = attrs.field(factory=set)
+    _came: list[fold.Evidence] = attrs.field(factory=list)
+    _at_process: dict[str, set[fold.Datum]] = attrs.field(factory=dict)
 
     @override
-    def take(self, item: Evidence) -> None:
+    def take(self, item: fold.Evidence) -> None:
         op, digest = item.data
         if digest is None:
             return
@@ -138,7 +113,7 @@ class SameContent(Across, claims=("I-P16",), key=GroupKey.MESSAGE):
 
 
 @final
-class LinkOrder(Fold, claims=("I-P15", "I-P16"), across=(SentAndCame, SameContent)):
+class LinkOrder(fold.Fold, claims=("I-P15", "I-P16"), across=(SentAndCame, SameContent)):
     """Each direction of a link brings what was sent, in order, once (I-P15), unchanged (I-P16).
 
     The numbers are judged here; `SentAndCame` and `SameContent` compare both ends.
@@ -148,36 +123,36 @@ class LinkOrder(Fold, claims=("I-P15", "I-P16"), across=(SentAndCame, SameConten
     _remote: dict[str | None, str | None] = attrs.field(factory=dict)
     _own: dict[str | None, str | None] = attrs.field(factory=dict)
 
-    @on(others(Kind.LINK))
+    @fold.on(fold.others(Kind.LINK))
     def link(self, record: TraceLine) -> None:
-        if is_p2p_link(record):
+        if records.is_p2p_link(record):
             self._remote[record.link] = record.b
             self._own[record.link] = record.a
 
-    @on(msg())
+    @fold.on(fold.msg())
     def numbered(self, record: TraceLine) -> None:
-        if record.seq is not None and is_p2p_end(record.stub or ""):
+        if record.seq is not None and records.is_p2p_end(record.stub or ""):
             at = (record.link, record.op)
             if record.seq != self._last[at] + 1:
                 expected = f"{self._last[at] + 1} as its number"
                 self.broken(record, expected, claim="I-P15")
             self._last[at] = record.seq
 
-    @on(msg(Op.XMIT, Op.RCV))
+    @fold.on(fold.msg(Op.XMIT, Op.RCV))
     def crossed(self, record: TraceLine) -> None:
         if record.link in self._remote:
             self._over_a_link(record)
         else:
             self._by_a_session(record)
 
-    @on(msg(Op.SYNTH))
+    @fold.on(fold.msg(Op.SYNTH))
     def made(self, record: TraceLine) -> None:
         self._by_a_session(record)
 
     def _over_a_link(self, record: TraceLine) -> None:
         is_sent = record.op == Op.XMIT
         runtime = (self._remote if is_sent else self._own)[record.link]
-        is_direct = int(is_p2p_end(record.stub or ""))
+        is_direct = int(records.is_p2p_end(record.stub or ""))
         data = record.op, record.seq, runtime, record.mid, record.digest, is_direct
         self.hand_over(SentAndCame, record.link, record, *data)
         if is_sent:
@@ -188,36 +163,36 @@ class LinkOrder(Fold, claims=("I-P15", "I-P16"), across=(SentAndCame, SameConten
 
 
 @final
-class SilentAfterClose(Fold, claims=("I-P21",)):
+class SilentAfterClose(fold.Fold, claims=("I-P21",)):
     """Nothing comes over a link that is closed (I-P21)."""
 
     _closed: set[str | None] = attrs.field(factory=set)
 
-    @on(others(Kind.LINK))
+    @fold.on(fold.others(Kind.LINK))
     def link(self, record: TraceLine) -> None:
         (self._closed.discard if record.op == Op.OPEN else self._closed.add)(record.link)
 
-    @on(any_msg(Op.RCV))
+    @fold.on(fold.any_msg(Op.RCV))
     def came(self, record: TraceLine) -> None:
         if record.link in self._closed:
             self.broken(record, "nothing after the link was closed")
 
 
 @final
-class ExactlyOnce(Fold, claims=("I-P22",)):
+class ExactlyOnce(fold.Fold, claims=("I-P22",)):
     """A request is given to its receiver once, for any routes it was sent by (I-P22).
 
     A message to all observers of an object goes to the stub of its links once for each link.
     """
 
-    _given: Recent[tuple[str, str], None] = attrs.field(factory=Recent)
+    _given: records.Recent[tuple[str, str], None] = attrs.field(factory=records.Recent)
 
-    @on(any_msg(Op.DELIVER))
+    @fold.on(fold.any_msg(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
-        if record.actor != BUS or not expects_answer(record):
+        if record.actor != records.BUS or not records.expects_answer(record):
             return
         at = (record.mid or "", record.listener or "")
-        if at[1] not in self.process.listeners.of(BUS, record.to or ""):
+        if at[1] not in self.process.listeners.of(records.BUS, record.to or ""):
             return
         if at in self._given and not _is_carried(record):
             self.broken(record, "no second delivery")
@@ -227,74 +202,74 @@ class ExactlyOnce(Fold, claims=("I-P22",)):
 def _is_carried(record: TraceLine) -> bool:
     """Return whether a message is given to a stub of direct links for others."""
     stub = (record.listener or "").removeprefix("minibus:")
-    return is_p2p_end(stub) and not is_below(record.to or "", stub)
+    return records.is_p2p_end(stub) and not is_below(record.to or "", stub)
 
 
 @final
-class RegistrationOrder(Fold, claims=("I-P17",)):
+class RegistrationOrder(fold.Fold, claims=("I-P17",)):
     """Live first, then the bus listens, then the handler's, then it is a route (I-P17)."""
 
     _lived: set[str] = attrs.field(factory=set)
 
-    @on(steps(LINK_MACHINE))
+    @fold.on(fold.steps(records.LINK_MACHINE))
     def stepped(self, record: TraceLine) -> None:
-        if record.new == LIVE:
-            self._lived.add(split(record.key)[-1])
+        if record.new == records.LIVE:
+            self._lived.add(records.split(record.key)[-1])
 
-    @on(rows(LISTENERS))
+    @fold.on(fold.rows(records.LISTENERS))
     def registered(self, record: TraceLine) -> None:
         end = record.key or ""
-        if record.op != Op.ADD or not is_connection(end):
+        if record.op != Op.ADD or not records.is_connection(end):
             return
-        if record.actor == BUS and end not in self._lived:
+        if record.actor == records.BUS and end not in self._lived:
             self.broken(record, "the link to be live first")
-        elif record.actor != BUS and not self.process.listeners.of(BUS, end):
+        elif record.actor != records.BUS and not self.process.listeners.of(records.BUS, end):
             self.broken(record, "the bus to listen first")
 
 
 @final
-class RouteNeedsListener(Fold, claims=("I-P18",)):
+class RouteNeedsListener(fold.Fold, claims=("I-P18",)):
     """A handler's end is a route only if both routers know it (I-P18)."""
 
-    @on(others(Kind.RESOLVE, Op.DONE))
+    @fold.on(fold.others(Kind.RESOLVE, Op.DONE))
     def resolved(self, record: TraceLine) -> None:
         end = record.result or ""
-        if not is_connection(end):
+        if not records.is_connection(end):
             return
         listeners = self.process.listeners
-        routers = [BUS, *listeners.of(BUS, end)]
+        routers = [records.BUS, *listeners.of(records.BUS, end)]
         if len(routers) == 1 or not all(listeners.of(router, end) for router in routers):
             self.broken(record, f"listeners of {end} at both routers")
 
 
 @final
-class Unbind(Fold, claims=("I-P19",)):
+class Unbind(fold.Fold, claims=("I-P19",)):
     """No listener stays of a link that is over (I-P19)."""
 
     _gone: dict[str, TraceLine] = attrs.field(factory=dict)
 
-    @on(rows("p2p"))
+    @fold.on(fold.rows("p2p"))
     def changed(self, record: TraceLine) -> None:
         words = self.process.links.before
-        if record.op == Op.DEL and len(words) > 1 and is_connection(words[1]):
+        if record.op == Op.DEL and len(words) > 1 and records.is_connection(words[1]):
             self._gone[words[1]] = record
 
     @override
     def end(self) -> None:
         for end, record in self._gone.items():
-            is_over = self.process.is_over_since(record.t + SLACK)
-            if is_over and self.process.listeners.of(BUS, end):
+            is_over = self.process.is_over_since(record.t + records.SLACK)
+            if is_over and self.process.listeners.of(records.BUS, end):
                 self.broken(record, f"no listener of {end}")
 
 
 @final
-class OpenedAtBoth(Across, claims=("I-P4",), key=GroupKey.LINK):
+class OpenedAtBoth(fold.Across, claims=("I-P4",), key=fold.GroupKey.LINK):
     """A link that stays open at one end was opened at the other, too (I-P4)."""
 
-    _opened: list[Evidence] = attrs.field(factory=list)
+    _opened: list[fold.Evidence] = attrs.field(factory=list)
 
     @override
-    def take(self, item: Evidence) -> None:
+    def take(self, item: fold.Evidence) -> None:
         self._opened.append(item)
 
     @override
@@ -303,13 +278,13 @@ class OpenedAtBoth(Across, claims=("I-P4",), key=GroupKey.LINK):
         for item in self._opened:
             home, peer, lasted = item.data
             is_alone = {home, peer} <= self.whole and peer not in ends
-            is_lasting = not isinstance(lasted, float) or lasted > HANDSHAKE_TIMEOUT + SLACK
+            is_lasting = not isinstance(lasted, float) or lasted > HANDSHAKE_TIMEOUT + records.SLACK
             if is_alone and is_lasting:
                 self.broken(item, f"{peer} to have opened it, too")
 
 
 @final
-class Agreement(Fold, claims=("I-P4",), across=(OpenedAtBoth,)):
+class Agreement(fold.Fold, claims=("I-P4",), across=(OpenedAtBoth,)):
     """A link that stays open at one end was opened at the other, too (I-P4).
 
     The end that is proven first is alone while the other waits for the last word of the proof.
@@ -318,11 +293,11 @@ class Agreement(Fold, claims=("I-P4",), across=(OpenedAtBoth,)):
 
     _opened: dict[str | None, tuple[TraceLine, float | None]] = attrs.field(factory=dict)
 
-    @on(others(Kind.LINK))
+    @fold.on(fold.others(Kind.LINK))
     def link(self, record: TraceLine) -> None:
-        if is_p2p_link(record) and record.op == Op.OPEN:
+        if records.is_p2p_link(record) and record.op == Op.OPEN:
             self._opened[record.link] = (record, None)
-        elif is_p2p_link(record) and record.link in self._opened:
+        elif records.is_p2p_link(record) and record.link in self._opened:
             self._opened[record.link] = (self._opened[record.link][0], record.t)
 
     @override
@@ -334,14 +309,14 @@ class Agreement(Fold, claims=("I-P4",), across=(OpenedAtBoth,)):
 
 
 @final
-class AskedFirst(Across, claims=("I-P5",), key=GroupKey.PAIR):
+class AskedFirst(fold.Across, claims=("I-P5",), key=fold.GroupKey.PAIR):
     """A handler's end is there because a requester's was created (I-P5)."""
 
     _asked: set[str] = attrs.field(factory=set)
-    _handlers: list[Evidence] = attrs.field(factory=list)
+    _handlers: list[fold.Evidence] = attrs.field(factory=list)
 
     @override
-    def take(self, item: Evidence) -> None:
+    def take(self, item: fold.Evidence) -> None:
         role, own, _ = item.data
         if role == _REQUESTER:
             self._asked.add(str(own))
@@ -357,25 +332,25 @@ class AskedFirst(Across, claims=("I-P5",), key=GroupKey.PAIR):
 
 
 @final
-class SideOrder(Fold, claims=("I-P5",), across=(AskedFirst,)):
+class SideOrder(fold.Fold, claims=("I-P5",), across=(AskedFirst,)):
     """A handler's end is there because a requester's was created (I-P5)."""
 
-    @on(steps(LINK_MACHINE))
+    @fold.on(fold.steps(records.LINK_MACHINE))
     def stepped(self, record: TraceLine) -> None:
-        own, remote, role, *_ = [*split(record.key), "", "", ""]
+        own, remote, role, *_ = [*records.split(record.key), "", "", ""]
         if record.old == ABSENT and role in {_REQUESTER, _HANDLER}:
             self.hand_over(AskedFirst, " ".join(sorted((own, remote))), record, role, own, remote)
 
 
 @final
-class UniquePair(Fold, claims=("I-P6",), is_forgetful=True):
+class UniquePair(fold.Fold, claims=("I-P6",), is_forgetful=True):
     """Two runtimes have one link open at a time (I-P6)."""
 
     _opened: dict[str | None, str | None] = attrs.field(factory=dict)
 
-    @on(others(Kind.LINK))
+    @fold.on(fold.others(Kind.LINK))
     def link(self, record: TraceLine) -> None:
-        if not is_p2p_link(record):
+        if not records.is_p2p_link(record):
             return
         opened = self._opened
         if record.op == Op.CLOSE:
@@ -392,7 +367,7 @@ _Busy: TypeAlias = defaultdict[tuple[str, str], set[str]]
 
 
 @final
-class OneAtATime(Fold, claims=("I-P7", "I-P8"), is_forgetful=True):
+class OneAtATime(fold.Fold, claims=("I-P7", "I-P8"), is_forgetful=True):
     """No requester is made for a runtime while another one is at it (I-P7).
 
     A handler has one end for each remote runtime (I-P8).
@@ -400,9 +375,9 @@ class OneAtATime(Fold, claims=("I-P7", "I-P8"), is_forgetful=True):
 
     _busy: _Busy = attrs.field(factory=lambda: defaultdict(set))
 
-    @on(steps(LINK_MACHINE))
+    @fold.on(fold.steps(records.LINK_MACHINE))
     def stepped(self, record: TraceLine) -> None:
-        _, remote, role, *end = [*split(record.key), "", "", ""]
+        _, remote, role, *end = [*records.split(record.key), "", "", ""]
         claim = _CLAIM_OF.get(role)
         if claim is None:
             return
@@ -416,7 +391,7 @@ class OneAtATime(Fold, claims=("I-P7", "I-P8"), is_forgetful=True):
 
 
 @final
-class SimultaneousOpen(Fold, claims=("I-P20",), is_forgetful=True):
+class SimultaneousOpen(fold.Fold, claims=("I-P20",), is_forgetful=True):
     """If both runtimes ask for a link, that of the smaller one comes up (I-P20).
 
     The other one may come up if it has yielded, and resumes when the smaller one's has failed.
@@ -425,9 +400,9 @@ class SimultaneousOpen(Fold, claims=("I-P20",), is_forgetful=True):
     _at_it: dict[tuple[str, str], str] = attrs.field(factory=dict)
     _losers: dict[str, str] = attrs.field(factory=dict)
 
-    @on(steps(LINK_MACHINE))
+    @fold.on(fold.steps(records.LINK_MACHINE))
     def stepped(self, record: TraceLine) -> None:
-        own, remote, role, end, *_ = [*split(record.key), "", "", ""]
+        own, remote, role, end, *_ = [*records.split(record.key), "", "", ""]
         at_it = self._at_it
         if record.old == ABSENT:
             at_it[remote, role] = end
@@ -436,23 +411,23 @@ class SimultaneousOpen(Fold, claims=("I-P20",), is_forgetful=True):
                 self._losers[loser] = min(own, remote)
         elif record.old == _YIELDING and (remote, _HANDLER) not in at_it:
             self._losers.pop(end, None)
-        elif record.new == LIVE and end in self._losers:
+        elif record.new == records.LIVE and end in self._losers:
             self.broken(record, f"the link that {self._losers[end]} asked for")
-        elif record.new == LIVE or record.new in _OVER:
+        elif record.new == records.LIVE or record.new in _OVER:
             at_it.pop((remote, role), None)
 
 
 @final
-class Writers(Fold, claims=("I-P11", "I-P12")):
+class Writers(fold.Fold, claims=("I-P11", "I-P12")):
     """A Connection object has one writer (I-P11), and a requester reports one of them (I-P12)."""
 
     _writers: dict[str, str] = attrs.field(factory=dict)
     _objects: dict[str, str] = attrs.field(factory=dict)
 
-    @on(others(Kind.OBJ, Op.WRITE))
+    @fold.on(fold.others(Kind.OBJ, Op.WRITE))
     def written(self, record: TraceLine) -> None:
         by, key = record.by, record.key or ""
-        if by is None or not is_p2p_end(by):
+        if by is None or not records.is_p2p_end(by):
             return
         writer = self._writers.setdefault(key, by)
         if writer != by:

@@ -13,29 +13,7 @@ from typing import Final, final
 import attrs
 from typing_extensions import override
 
-from fsm.judge.claims.fold import (
-    Fold,
-    Place,
-    any_msg,
-    msg,
-    on,
-    others,
-    rows,
-    steps,
-    with_body,
-)
-from fsm.judge.claims.records import (
-    LASTING,
-    SESSION,
-    SLACK,
-    Key,
-    Recent,
-    addresses_in,
-    is_answer,
-    key_of,
-    runtime_of_session,
-    split,
-)
+from fsm.judge.claims import fold, records
 from fsm.judge.trace_line import Body, TraceLine, body_of
 from fsm.machines.registration import State
 from fsm.registry.allocation import MIRROR
@@ -52,27 +30,27 @@ _ACTIVE: Final = "active"
 
 
 @final
-class FanOutExact(Fold, claims=("I-M5",)):
+class FanOutExact(fold.Fold, claims=("I-M5",)):
     """A message is delivered to all subscribers of its target except its sender (I-M5).
 
     Children go back to their author, too; the node of another domain may be one more.
     """
 
     _subscribers: defaultdict[str, set[str]] = attrs.field(factory=lambda: defaultdict(set))
-    _sender: Recent[str | None, str] = attrs.field(factory=Recent)
+    _sender: records.Recent[str | None, str] = attrs.field(factory=records.Recent)
 
-    @on(steps(_MACHINE))
+    @fold.on(fold.steps(_MACHINE))
     def stepped(self, record: TraceLine) -> None:
         resource, _, runtime = (record.key or "").rpartition("|")
         row = self._subscribers[resource]
         (row.add if record.new == _ACTIVE else row.discard)(runtime)
 
-    @on(any_msg(Op.ADMIT))
+    @fold.on(fold.any_msg(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
         if record.by is not None:
             self._sender[record.mid] = record.by
 
-    @on(any_msg(Op.PUBLISH))
+    @fold.on(fold.any_msg(Op.PUBLISH))
     def published(self, record: TraceLine) -> None:
         by, to = self._sender.get(record.mid, ""), record.to or ""
         is_echoed = _CHILDREN in to and not is_node(by)
@@ -83,34 +61,34 @@ class FanOutExact(Fold, claims=("I-M5",)):
 
 
 @final
-class NoneAfterUnsubscribe(Fold, claims=("I-M7",)):
+class NoneAfterUnsubscribe(fold.Fold, claims=("I-M7",)):
     """A session that has unsubscribed gets nothing that came after that, but its own (I-M7).
 
     With the session its subscriptions end. What waits for it then may follow it to another node.
     """
 
-    _came: Recent[str | None, int] = attrs.field(factory=Recent)
+    _came: records.Recent[str | None, int] = attrs.field(factory=records.Recent)
     _peers: dict[str | None, str | None] = attrs.field(factory=dict)
     _owners: dict[str | None, str | None] = attrs.field(factory=dict)
     _active: defaultdict[str, set[str]] = attrs.field(factory=lambda: defaultdict(set))
-    _left: Recent[tuple[str, str], int] = attrs.field(factory=Recent)
+    _left: records.Recent[tuple[str, str], int] = attrs.field(factory=records.Recent)
 
-    @on(others(Kind.SESSION))
+    @fold.on(fold.others(Kind.SESSION))
     def session(self, record: TraceLine) -> None:
         self._peers[record.link] = record.b
 
-    @on(steps(SESSION))
+    @fold.on(fold.steps(records.SESSION))
     def session_over(self, record: TraceLine) -> None:
-        if record.new not in LASTING:
-            runtime = runtime_of_session(record)
+        if record.new not in records.LASTING:
+            runtime = records.runtime_of_session(record)
             for resource in self._active.pop(runtime, ()):
                 self._left[resource, runtime] = record.ln
 
-    @on(rows("alloc"))
+    @fold.on(fold.rows("alloc"))
     def allocated(self, record: TraceLine) -> None:
         self._owners[record.key] = record.val if record.op != Op.DEL else None
 
-    @on(steps(_MACHINE))
+    @fold.on(fold.steps(_MACHINE))
     def stepped(self, record: TraceLine) -> None:
         resource, _, runtime = (record.key or "").rpartition("|")
         self._left.pop((resource, runtime), None)
@@ -120,15 +98,15 @@ class NoneAfterUnsubscribe(Fold, claims=("I-M7",)):
             self._active[runtime].discard(resource)
             self._left[resource, runtime] = record.ln
 
-    @on(any_msg(Op.ADMIT, Op.RCV))
+    @fold.on(fold.any_msg(Op.ADMIT, Op.RCV))
     def admitted(self, record: TraceLine) -> None:
         # What another node has sent to the subscribers here was admitted there.
         if record.op == Op.ADMIT or (record.actor == MIRROR and record.listener is None):
             self._came[record.mid] = record.ln
 
-    @on(any_msg(Op.XMIT))
+    @fold.on(fold.any_msg(Op.XMIT))
     def sent(self, record: TraceLine) -> None:
-        if not self._left or is_answer(record):
+        if not self._left or records.is_answer(record):
             return
         if self._came.get(record.mid, 0) > self._left_since(record):
             self.broken(record, "nothing of what it unsubscribed")
@@ -142,14 +120,14 @@ class NoneAfterUnsubscribe(Fold, claims=("I-M7",)):
 
 
 @final
-class RelayFidelity(Fold, claims=("I-M11",)):
+class RelayFidelity(fold.Fold, claims=("I-M11",)):
     """A back end's answer is of a question, and there is one (I-M11)."""
 
-    _asked: set[Key] = attrs.field(factory=set)
+    _asked: set[records.Key] = attrs.field(factory=set)
 
-    @on(msg(Op.RELAY))
+    @fold.on(fold.msg(Op.RELAY))
     def relayed(self, record: TraceLine) -> None:
-        key = key_of(record)
+        key = records.key_of(record)
         if record.direction == "out":
             self._asked.add(key)
         elif key not in self._asked:
@@ -159,46 +137,46 @@ class RelayFidelity(Fold, claims=("I-M11",)):
 
 
 @final
-class WhoAnswers(Fold, claims=("I-M13",), place=Place.NODE):
+class WhoAnswers(fold.Fold, claims=("I-M13",), place=fold.Place.NODE):
     """A part of a node answers from where it was asked (I-M13)."""
 
     _parts: set[str | None] = attrs.field(factory=set)
-    _asked: Recent[str | None, str | None] = attrs.field(factory=Recent)
+    _asked: records.Recent[str | None, str | None] = attrs.field(factory=records.Recent)
 
-    @on(rows("components"))
+    @fold.on(fold.rows("components"))
     def component(self, record: TraceLine) -> None:
         self._parts.add(record.key)
 
-    @on(msg(Op.DELIVER))
+    @fold.on(fold.msg(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
         if record.listener in self._parts:
             self._asked[record.mid] = record.listener
 
-    @on(msg(Op.XMIT))
+    @fold.on(fold.msg(Op.XMIT))
     def sent(self, record: TraceLine) -> None:
-        if is_answer(record):
+        if records.is_answer(record):
             listener = self._asked.get(record.ref)
             if listener is not None and record.from_ != listener:
                 self.broken(record, f"an answer from {listener}")
 
 
 @final
-class OrderPerObject(Fold, claims=("I-M14",), place=Place.NODE):
+class OrderPerObject(fold.Fold, claims=("I-M14",), place=fold.Place.NODE):
     """Changes of one object leave to each receiver in the order they came (I-M14).
 
     A link to another node of the domain serves several: one runtime, or all that subscribe there.
     """
 
-    _came: Recent[str | None, int] = attrs.field(factory=Recent)
+    _came: records.Recent[str | None, int] = attrs.field(factory=records.Recent)
     _last: Counter[tuple[str | None, ...]] = attrs.field(factory=Counter)
 
-    @on(msg(Op.ADMIT, Op.RCV))
+    @fold.on(fold.msg(Op.ADMIT, Op.RCV))
     def admitted(self, record: TraceLine) -> None:
         # What another node has sent was admitted there.
         if record.op == Op.ADMIT or record.actor == MIRROR:
             self._came[record.mid] = record.ln
 
-    @on(msg(Op.XMIT))
+    @fold.on(fold.msg(Op.XMIT))
     def sent(self, record: TraceLine) -> None:
         if record.mid not in self._came or not (record.to or "").endswith("/changes"):
             return
@@ -238,7 +216,7 @@ class _Asked:
 
 
 @final
-class AddressRequests(Fold, claims=("I-A4", "I-A5", "I-A6"), place=Place.NODE):
+class AddressRequests(fold.Fold, claims=("I-A4", "I-A5", "I-A6"), place=fold.Place.NODE):
     """Addresses are given as many as asked (I-A4), freed by block (I-A5), by their owner (I-A6)."""
 
     _asked: _Asked = attrs.field(factory=_Asked)
@@ -250,14 +228,14 @@ class AddressRequests(Fold, claims=("I-A4", "I-A5", "I-A6"), place=Place.NODE):
     _freed: dict[str, set[str]] = attrs.field(factory=dict)
     _freeing: TraceLine | None = None
 
-    @on(rows("alloc"))
+    @fold.on(fold.rows("alloc"))
     def allocated(self, record: TraceLine) -> None:
         if record.op == Op.ADD:
             self._owners[record.key or ""] = record.val
 
-    @on(steps("address"))
+    @fold.on(fold.steps("address"))
     def stepped(self, record: TraceLine) -> None:
-        address = split(record.key)[0]
+        address = records.split(record.key)[0]
         if record.new == "allocated":
             self._live.add(address)
             return
@@ -270,7 +248,7 @@ class AddressRequests(Fold, claims=("I-A4", "I-A5", "I-A6"), place=Place.NODE):
             expected = f"it to be released by {self._owners.get(address)}"
             self.broken(record, expected, claim="I-A6")
 
-    @on(with_body(Op.DELIVER))
+    @fold.on(fold.with_body(Op.DELIVER))
     def asked(self, record: TraceLine) -> None:
         if (record.to or "").endswith(_ALLOCATION):
             self._asked.add(record)
@@ -278,7 +256,7 @@ class AddressRequests(Fold, claims=("I-A4", "I-A5", "I-A6"), place=Place.NODE):
                 self._freeing = record
                 self._freed[record.mid or ""] = set()
 
-    @on(with_body(Op.XMIT))
+    @fold.on(fold.with_body(Op.XMIT))
     def answered(self, record: TraceLine) -> None:
         asked = self._asked.granted(record)
         freed = self._freed.pop(record.ref or "", set())
@@ -294,7 +272,7 @@ class AddressRequests(Fold, claims=("I-A4", "I-A5", "I-A6"), place=Place.NODE):
                 self.broken(record, f"what is left of the block {key} to be freed", claim="I-A5")
 
     def _given(self, record: TraceLine, asked: TraceLine, body: Body, runtime: str | None) -> None:
-        wanted, given = _inner(body), addresses_in(_inner(body_of(record)).get("allocated"))
+        wanted, given = _inner(body), records.addresses_in(_inner(body_of(record)).get("allocated"))
         number, scheme = wanted.get("number", 1), body.get("scheme")
         domain = domain_of(asked.to or "").removeprefix("msg-node.")
         is_right = all(scheme_of(one) == scheme and domain_of(one) == domain for one in given)
@@ -306,7 +284,9 @@ class AddressRequests(Fold, claims=("I-A4", "I-A5", "I-A6"), place=Place.NODE):
 
 
 @final
-class RecordRequests(Fold, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), place=Place.NODE):
+class RecordRequests(
+    fold.Fold, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), place=fold.Place.NODE
+):
     """Records are their owners' (I-G2), true (I-G6), confirmed before they are found (I-G3).
 
     They are live as long as they are refreshed (I-G4), and each change is reported (I-G5). What
@@ -322,37 +302,37 @@ class RecordRequests(Fold, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), plac
     _known: set[str] = attrs.field(factory=set)
     _fresh: dict[str, TraceLine] = attrs.field(factory=dict)
     _expires: dict[str, float] = attrs.field(factory=dict)
-    _carried: Recent[str | None, None] = attrs.field(factory=Recent)
+    _carried: records.Recent[str | None, None] = attrs.field(factory=records.Recent)
     _has_registry: bool = False
 
-    @on(any_msg(Op.RCV))
+    @fold.on(fold.any_msg(Op.RCV))
     def came(self, record: TraceLine) -> None:
         if record.actor == MIRROR:
             self._carried[record.mid] = None
 
-    @on(steps("session"))
+    @fold.on(fold.steps("session"))
     def moved(self, record: TraceLine) -> None:
         if record.new == "moved":
-            runtime = split(record.key)[1]
+            runtime = records.split(record.key)[1]
             for url, asked in tuple(self._fresh.items()):
                 if runtime_of(asked.from_ or "") == runtime:
                     del self._fresh[url]
 
-    @on(rows("alloc"))
+    @fold.on(fold.rows("alloc"))
     def allocated(self, record: TraceLine) -> None:
         if record.op == Op.ADD and record.writer != MIRROR:
             self._owners[record.key or ""] = record.val
 
-    @on(rows("components"))
+    @fold.on(fold.rows("components"))
     def started(self, record: TraceLine) -> None:
         is_first = not self._has_registry
         if is_first and record.op == Op.ADD and (record.key or "").startswith(_REGISTRY):
             self._has_registry = True
             self._known.update(self._owners)
 
-    @on(steps("registration"))
+    @fold.on(fold.steps("registration"))
     def stepped(self, record: TraceLine) -> None:
-        url, status = split(record.key)[0], record.new or ""
+        url, status = records.split(record.key)[0], record.new or ""
         if _SHOWN.get(status, status) != _SHOWN.get(self._statuses.get(url, ""), ""):
             self._reported.pop(url, None)
         if status == State.DISCONNECTED.value:
@@ -360,12 +340,12 @@ class RecordRequests(Fold, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), plac
             self._fresh.pop(url, None)
         self._statuses[url] = status
 
-    @on(with_body(Op.DELIVER))
+    @fold.on(fold.with_body(Op.DELIVER))
     def asked(self, record: TraceLine) -> None:
         if (record.to or "").startswith(_REGISTRY):
             self._asked.add(record)
 
-    @on(with_body(Op.XMIT))
+    @fold.on(fold.with_body(Op.XMIT))
     def answered(self, record: TraceLine) -> None:
         asked = self._asked.granted(record)
         if asked is None:
@@ -404,11 +384,11 @@ class RecordRequests(Fold, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), plac
         """Note a record that was live for longer than it was good."""
         fresh, status = self._fresh.get(url), self._statuses.get(url, "")
         expires = self._expires.get(url, REGISTRATION_EXPIRES)
-        if fresh is not None and status in _SHOWN and now - fresh.t > expires + SLACK:
+        if fresh is not None and status in _SHOWN and now - fresh.t > expires + records.SLACK:
             expected = f"it to be disconnected after {expires:g} s"
             self.broken(fresh, expected, url, claim="I-G4")
 
-    @on(with_body(Op.PUBLISH))
+    @fold.on(fold.with_body(Op.PUBLISH))
     def published(self, record: TraceLine) -> None:
         url = (record.to or "").removesuffix(_STATUS)
         if record.mid in self._carried:

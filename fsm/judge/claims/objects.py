@@ -11,31 +11,7 @@ from typing import Final, TypeAlias, final
 import attrs
 from typing_extensions import override
 
-from fsm.judge.claims.fold import (
-    Across,
-    Datum,
-    Evidence,
-    Fold,
-    GroupKey,
-    Place,
-    any_msg,
-    at_bus,
-    on,
-    others,
-    rows,
-    steps,
-)
-from fsm.judge.claims.records import (
-    LISTENERS,
-    MANAGER,
-    SLACK,
-    SYNC_MANAGER,
-    Lasting,
-    Recent,
-    is_p2p_end,
-    of_creator,
-    split,
-)
+from fsm.judge.claims import fold, records
 from fsm.judge.trace_line import TraceLine
 from specs.message import MessageType
 from specs.reply_code import Code
@@ -55,7 +31,7 @@ _COPY: Final = "observer_copy"
 _SNAPSHOT: Final = "snapshot"
 
 _Row: TypeAlias = tuple[str | None, str | None]
-_WRITTEN: Final = others(Kind.OBJ, Op.WRITE)
+_WRITTEN: Final = fold.others(Kind.OBJ, Op.WRITE)
 
 
 def _take_row(table: set[_Row], record: TraceLine) -> None:
@@ -64,12 +40,12 @@ def _take_row(table: set[_Row], record: TraceLine) -> None:
 
 
 def _is_accepted(record: TraceLine) -> bool:
-    is_ours = record.actor == MANAGER and record.cause == _ACCEPT
+    is_ours = record.actor == records.MANAGER and record.cause == _ACCEPT
     return is_ours and record.new == _ACTIVE
 
 
 @final
-class NoLostWindow(Fold, claims=("I-D6",), place=Place.RUNTIME):
+class NoLostWindow(fold.Fold, claims=("I-D6",), place=fold.Place.RUNTIME):
     """An observer is subscribed to changes before it has the object (I-D6).
 
     So nothing falls between: at the reporter's end the observer is added before it is
@@ -80,27 +56,29 @@ class NoLostWindow(Fold, claims=("I-D6",), place=Place.RUNTIME):
     _listeners: Counter[str | None] = attrs.field(factory=Counter)
     _rows: set[_Row] = attrs.field(factory=set)
 
-    @on(rows("observers"))
+    @fold.on(fold.rows("observers"))
     def observer(self, record: TraceLine) -> None:
         _take_row(self._observers, record)
 
-    @on(rows(LISTENERS))
+    @fold.on(fold.rows(records.LISTENERS))
     def listener(self, record: TraceLine) -> None:
         row = record.key, record.val
         if (row in self._rows) == (record.op == Op.DEL):
             self._listeners[record.key] += -1 if record.op == Op.DEL else 1
             _take_row(self._rows, record)
 
-    @on(steps(_MACHINE))
+    @fold.on(fold.steps(_MACHINE))
     def stepped(self, record: TraceLine) -> None:
         if _is_accepted(record):
-            address, observer = split(record.key)
+            address, observer = records.split(record.key)
             if (address, observer) not in self._observers:
                 self.broken(record, "the observer to be added first")
 
-    @on(any_msg(Op.SUBMIT))
+    @fold.on(fold.any_msg(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
-        if record.type != MessageType.SUBSCRIBE or record.from_ != self.process.part(MANAGER):
+        if record.type != MessageType.SUBSCRIBE or record.from_ != self.process.part(
+            records.MANAGER
+        ):
             return
         to = record.to or ""
         if to.endswith(_SUBSCRIPTION):
@@ -110,7 +88,7 @@ class NoLostWindow(Fold, claims=("I-D6",), place=Place.RUNTIME):
 
 
 @final
-class Guests(Fold, claims=("I-D9", "I-D11"), place=Place.RUNTIME):
+class Guests(fold.Fold, claims=("I-D9", "I-D11"), place=fold.Place.RUNTIME):
     """No hyperty observes without the reporter's consent (I-D9), or by its invitation (I-D11).
 
     What a reporter has said before this process began is not known: of an object whose first
@@ -120,16 +98,18 @@ class Guests(Fold, claims=("I-D9", "I-D11"), place=Place.RUNTIME):
 
     _reporters: dict[str | None, str | None] = attrs.field(factory=dict)
     _rows: set[_Row] = attrs.field(factory=set)
-    _answers: Lasting[tuple[str | None, str | None], None] = attrs.field(factory=Lasting)
-    _asked: Lasting[str | None, str | None] = attrs.field(factory=Lasting)
+    _answers: records.Lasting[tuple[str | None, str | None], None] = attrs.field(
+        factory=records.Lasting
+    )
+    _asked: records.Lasting[str | None, str | None] = attrs.field(factory=records.Lasting)
     _yes: Counter[str | None] = attrs.field(factory=Counter)
 
-    @on(_WRITTEN)
+    @fold.on(_WRITTEN)
     def written(self, record: TraceLine) -> None:
         if record.version == _FIRST:
             self._reporters[record.key] = record.by
 
-    @on(rows("guests"))
+    @fold.on(fold.rows("guests"))
     def guest(self, record: TraceLine) -> None:
         _take_row(self._rows, record)
         if record.op != Op.DEL:
@@ -137,7 +117,7 @@ class Guests(Fold, claims=("I-D9", "I-D11"), place=Place.RUNTIME):
             if reporter is not None and record.writer != reporter:
                 self._rows.discard((record.key, record.val))
 
-    @on(any_msg())
+    @fold.on(fold.any_msg())
     def message(self, record: TraceLine) -> None:
         if record.type == MessageType.FORWARD and record.op == Op.SUBMIT:
             self._asked[record.mid] = record.from_
@@ -147,7 +127,7 @@ class Guests(Fold, claims=("I-D9", "I-D11"), place=Place.RUNTIME):
                 self._answers[answer] = None
                 self._yes[self._asked[record.ref]] += 1
 
-    @on(any_msg(Op.SUBMIT))
+    @fold.on(fold.any_msg(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
         if record.type != MessageType.CREATE or not (record.from_ or "").endswith(_SUBSCRIPTION):
             return
@@ -155,10 +135,10 @@ class Guests(Fold, claims=("I-D9", "I-D11"), place=Place.RUNTIME):
         if url in self._reporters and (url, record.to or "") not in self._rows:
             self.broken(record, "its reporter to have asked for it", claim="I-D11")
 
-    @on(steps(_MACHINE))
+    @fold.on(fold.steps(_MACHINE))
     def stepped(self, record: TraceLine) -> None:
         if _is_accepted(record):
-            url, observer = split(record.key)
+            url, observer = records.split(record.key)
             if url in self._reporters and not self._let_in(url, observer, record.why):
                 self.broken(record, "the reporter to have let it in", claim="I-D9")
 
@@ -173,23 +153,23 @@ class Guests(Fold, claims=("I-D9", "I-D11"), place=Place.RUNTIME):
 
 
 @final
-class SameValue(Across, claims=("I-D4",), key=GroupKey.OBJECT):
+class SameValue(fold.Across, claims=("I-D4",), key=fold.GroupKey.OBJECT):
     """At one version an observer holds what the reporter held (I-D4).
 
     If two write one version differently, the order of the writes cannot be read from the names of
     their runs, which are times of different clocks: that of the smaller node is taken as right.
     """
 
-    _written: list[Evidence] = attrs.field(factory=list)
-    _applied: list[Evidence] = attrs.field(factory=list)
+    _written: list[fold.Evidence] = attrs.field(factory=list)
+    _applied: list[fold.Evidence] = attrs.field(factory=list)
 
     @override
-    def take(self, item: Evidence) -> None:
+    def take(self, item: fold.Evidence) -> None:
         (self._applied if item.data[0] == Op.APPLY else self._written).append(item)
 
     @override
     def end(self) -> None:
-        values: dict[Datum, Datum] = {}
+        values: dict[fold.Datum, fold.Datum] = {}
         # The sort keeps the order of the records of one node, as they came.
         for item in (*sorted(self._written, key=lambda one: one.node), *self._applied):
             op, version, digest = item.data
@@ -200,13 +180,13 @@ class SameValue(Across, claims=("I-D4",), key=GroupKey.OBJECT):
 
 
 @final
-class Agreement(Fold, claims=("I-D4",), across=(SameValue,)):
+class Agreement(fold.Fold, claims=("I-D4",), across=(SameValue,)):
     """At one version an observer holds what the reporter held (I-D4).
 
     Processes have clocks of their own, so when all was quiet is not judged.
     """
 
-    @on(others(Kind.OBJ, Op.WRITE, Op.APPLY))
+    @fold.on(fold.others(Kind.OBJ, Op.WRITE, Op.APPLY))
     def valued(self, record: TraceLine) -> None:
         # A value is recorded while hops are.
         if record.digest is not None:
@@ -215,7 +195,7 @@ class Agreement(Fold, claims=("I-D4",), across=(SameValue,)):
 
 
 @final
-class NothingAfterDelete(Fold, claims=("I-D8",)):
+class NothingAfterDelete(fold.Fold, claims=("I-D8",)):
     """An object that is deleted changes no more, and gets no observers (I-D8).
 
     A busy bus takes late what it was given before the object was deleted.
@@ -223,24 +203,24 @@ class NothingAfterDelete(Fold, claims=("I-D8",)):
 
     _gone: dict[str | None, float] = attrs.field(factory=dict)
 
-    @on(others(Kind.OBJ, Op.DEL))
+    @fold.on(fold.others(Kind.OBJ, Op.DEL))
     def deleted(self, record: TraceLine) -> None:
         self._gone.setdefault(record.key, record.t)
 
-    @on(_WRITTEN)
+    @fold.on(_WRITTEN)
     def written(self, record: TraceLine) -> None:
         self._touched(record.key or "", record)
 
-    @on(any_msg(Op.SUBMIT))
+    @fold.on(fold.any_msg(Op.SUBMIT))
     def published(self, record: TraceLine) -> None:
         is_update = bool(self._gone) and record.type == MessageType.UPDATE
         if is_update and record.to == f"{record.from_}/changes":
-            self._touched(record.from_ or "", record, SLACK)
+            self._touched(record.from_ or "", record, records.SLACK)
 
-    @on(steps(_MACHINE))
+    @fold.on(fold.steps(_MACHINE))
     def observed(self, record: TraceLine) -> None:
-        if record.actor == MANAGER and record.new == _ACTIVE:
-            self._touched(split(record.key)[0], record)
+        if record.actor == records.MANAGER and record.new == _ACTIVE:
+            self._touched(records.split(record.key)[0], record)
 
     def _touched(self, address: str, record: TraceLine, slack: float = 0.0) -> None:
         if address in self._gone and record.t >= self._gone[address] + slack:
@@ -248,7 +228,7 @@ class NothingAfterDelete(Fold, claims=("I-D8",)):
 
 
 @final
-class ChildOwner(Fold, claims=("I-D10",)):
+class ChildOwner(fold.Fold, claims=("I-D10",)):
     """A child is its creator's: he alone touches it, and numbers his own (I-D10).
 
     A child is `object|creator#number`, as its name is at the reporter's end. What a creator
@@ -257,26 +237,26 @@ class ChildOwner(Fold, claims=("I-D10",)):
     """
 
     _last: dict[tuple[str, str], int] = attrs.field(factory=dict)
-    _by_link: Recent[str | None, None] = attrs.field(factory=Recent)
-    _otherwise: Recent[str | None, None] = attrs.field(factory=Recent)
+    _by_link: records.Recent[str | None, None] = attrs.field(factory=records.Recent)
+    _otherwise: records.Recent[str | None, None] = attrs.field(factory=records.Recent)
 
-    @on(at_bus(Op.ADMIT))
+    @fold.on(fold.at_bus(Op.ADMIT))
     def brought(self, record: TraceLine) -> None:
-        if not of_creator(record):
+        if not records.of_creator(record):
             return
-        if not is_p2p_end(record.by or ""):
+        if not records.is_p2p_end(record.by or ""):
             self._otherwise[record.mid] = None
         elif record.mid not in self._otherwise:
             self._by_link[record.mid] = None
 
-    @on(at_bus(Op.DELIVER))
+    @fold.on(fold.at_bus(Op.DELIVER))
     def given(self, record: TraceLine) -> None:
-        if record.mid in self._by_link and record.listener != SYNC_MANAGER:
+        if record.mid in self._by_link and record.listener != records.SYNC_MANAGER:
             self.broken(record, "the sync manager, which knows the observers, to get it alone")
 
-    @on(others(Kind.OBJ))
+    @fold.on(fold.others(Kind.OBJ))
     def touched(self, record: TraceLine) -> None:
-        parts = split(record.key)
+        parts = records.split(record.key)
         if len(parts) != len(("object", "child")) or "#" not in parts[1]:
             return
         creator, _, number = parts[1].rpartition("#")
@@ -290,7 +270,7 @@ class ChildOwner(Fold, claims=("I-D10",)):
 
 
 @final
-class SingleWriter(Fold, claims=("I-D1",)):
+class SingleWriter(fold.Fold, claims=("I-D1",)):
     """An object has one reporter at a time (I-D1).
 
     Connection objects are judged by `links.Writers`.
@@ -298,20 +278,20 @@ class SingleWriter(Fold, claims=("I-D1",)):
 
     _writers: dict[str | None, str | None] = attrs.field(factory=dict)
 
-    @on(_WRITTEN)
+    @fold.on(_WRITTEN)
     def written(self, record: TraceLine) -> None:
         writer = self._writers.setdefault(record.key, record.by)
-        if writer != record.by and not is_p2p_end(record.by or ""):
+        if writer != record.by and not records.is_p2p_end(record.by or ""):
             self.broken(record, f"{writer or 'no local hyperty'} to write it")
 
 
 @final
-class Versions(Fold, claims=("I-D2",)):
+class Versions(fold.Fold, claims=("I-D2",)):
     """The versions of an object rise by one (I-D2)."""
 
     _last: dict[str | None, int] = attrs.field(factory=dict)
 
-    @on(_WRITTEN)
+    @fold.on(_WRITTEN)
     def written(self, record: TraceLine) -> None:
         version = record.version or 0
         if version != self._last.get(record.key, version - 1) + 1:
@@ -320,7 +300,7 @@ class Versions(Fold, claims=("I-D2",)):
 
 
 @final
-class Applied(Fold, claims=("I-D3", "I-D12", "I-D5", "I-D7")):
+class Applied(fold.Fold, claims=("I-D3", "I-D12", "I-D5", "I-D7")):
     """An observer applies every version (I-D3), once (I-D12), while it observes (I-D5, I-D7).
 
     A version is left out only by reading the object anew. A copy that begins anew may begin
@@ -330,14 +310,14 @@ class Applied(Fold, claims=("I-D3", "I-D12", "I-D5", "I-D7")):
     _last: dict[tuple[str | None, str | None], int] = attrs.field(factory=dict)
     _states: dict[str | None, str | None] = attrs.field(factory=dict)
 
-    @on(steps(_COPY))
+    @fold.on(fold.steps(_COPY))
     def stepped(self, record: TraceLine) -> None:
         self._states[record.key] = record.new
         if record.cause == _SNAPSHOT or record.old == ABSENT:
             address, _, observer = (record.key or "").partition("|")
             self._last.pop((address, observer), None)
 
-    @on(others(Kind.OBJ, Op.APPLY))
+    @fold.on(fold.others(Kind.OBJ, Op.APPLY))
     def applied(self, record: TraceLine) -> None:
         at, version = (record.key, record.by), record.version or 0
         last = self._last.get(at)

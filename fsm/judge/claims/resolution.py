@@ -11,23 +11,8 @@ import attrs
 from typing_extensions import override
 
 from fsm.effects import Intent
+from fsm.judge.claims import records
 from fsm.judge.claims.fold import Fold, Place, at_bus, msg, on, others, rows, steps
-from fsm.judge.claims.records import (
-    BUS,
-    LINK_MACHINE,
-    LISTENERS,
-    LIVE,
-    SLACK,
-    Key,
-    Lasting,
-    Recent,
-    is_answer,
-    is_final,
-    is_p2p_end,
-    is_shared,
-    key_of,
-    split,
-)
 from fsm.judge.trace_line import TraceLine
 from fsm.sync.subscriptions import entity_of
 from specs.addresses.address import domain_of, is_backend, last_segment
@@ -47,19 +32,19 @@ _DONE: Final = others(Kind.RESOLVE, Op.DONE)
 class Window(Fold, claims=("I-C1",), place=Place.RUNTIME):
     """Another registry's changes come between asking for them and the end of that (I-C1)."""
 
-    _asked: Recent[Key, str | None] = attrs.field(factory=Recent)
+    _asked: records.Recent[records.Key, str | None] = attrs.field(factory=records.Recent)
     _followed: set[str | None] = attrs.field(factory=set)
 
     @on(at_bus(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
         if record.from_ == self.process.part(_REGISTRY):
-            self._asked[key_of(record)] = record.type
+            self._asked[records.key_of(record)] = record.type
 
     @on(at_bus(Op.CALLBACK))
     def called_back(self, record: TraceLine) -> None:
-        if not is_final(record) or (record.code or 0) > LAST_SUCCESS:
+        if not records.is_final(record) or (record.code or 0) > LAST_SUCCESS:
             return
-        verb = self._asked.get(key_of(record))
+        verb = self._asked.get(records.key_of(record))
         if verb == "subscribe":
             self._followed.add(record.from_)
         elif verb == "unsubscribe":
@@ -85,9 +70,9 @@ class TornDown(Fold, claims=("I-C5",)):
     def link(self, record: TraceLine) -> None:
         self._alone_since = None if self.process.links.all() else record.t
 
-    @on(rows(LISTENERS))
+    @on(rows(records.LISTENERS))
     def listener(self, record: TraceLine) -> None:
-        if record.actor != BUS or not (record.key or "").endswith(_CHANGES):
+        if record.actor != records.BUS or not (record.key or "").endswith(_CHANGES):
             return
         at = (record.key, record.val)
         if record.op == Op.DEL:
@@ -98,7 +83,7 @@ class TornDown(Fold, claims=("I-C5",)):
     @override
     def end(self) -> None:
         alone = self._alone_since
-        if alone is not None and self.process.is_over_since(alone + SLACK):
+        if alone is not None and self.process.is_over_since(alone + records.SLACK):
             for row in self._rows.values():
                 self.broken(row, "this listener to go with the last link")
 
@@ -109,7 +94,7 @@ class Backend(Fold, claims=("I-R1",), is_forgetful=True):
 
     @on(_DONE)
     def resolved(self, record: TraceLine) -> None:
-        if is_p2p_end(record.result or "") and is_backend(record.to or ""):
+        if records.is_p2p_end(record.result or "") and is_backend(record.to or ""):
             self.broken(record, "a node's stub")
 
 
@@ -122,16 +107,16 @@ class LiveOnly(Fold, claims=("I-R2",)):
 
     _ends: dict[str, str | None] = attrs.field(factory=dict)
 
-    @on(steps(LINK_MACHINE))
+    @on(steps(records.LINK_MACHINE))
     def stepped(self, record: TraceLine) -> None:
-        self._ends[split(record.key)[-1]] = record.new
+        self._ends[records.split(record.key)[-1]] = record.new
 
     @on(_DONE)
     def resolved(self, record: TraceLine) -> None:
         end = record.result or ""
-        if not is_p2p_end(end) or self._ends.get(end) == LIVE:
+        if not records.is_p2p_end(end) or self._ends.get(end) == records.LIVE:
             return
-        is_live = any([*row[:2]] == [LIVE, end] for row in self.process.links.all())
+        is_live = any([*row[:2]] == [records.LIVE, end] for row in self.process.links.all())
         if not is_live and not is_backend(record.to or ""):
             self.broken(record, f"{end} to be live")
 
@@ -146,7 +131,7 @@ class Preference(Fold, claims=("I-R3",)):
             return
         entity = entity_of(record.to or "")
         links = self.process.links.all()
-        lives = [row[1] for row in links if row[0] == LIVE and entity in row[2:]]
+        lives = [row[1] for row in links if row[0] == records.LIVE and entity in row[2:]]
         if lives and record.result not in lives:
             self.broken(record, f"the route by {lives[0]}")
 
@@ -163,9 +148,9 @@ class SetUpGoesOn(Fold, claims=("I-R4",)):
         if record.result or record.kind == _BY_A_LINK:
             return
         to = record.to or ""
-        is_near = [*self.process.stubs.words(domain_of(to))[1:]] == [LIVE]
+        is_near = [*self.process.stubs.words(domain_of(to))[1:]] == [records.LIVE]
         bound = [row for row in self.process.links.all() if entity_of(to) in row[2:]]
-        if is_near and any(row[0] != LIVE for row in bound):
+        if is_near and any(row[0] != records.LIVE for row in bound):
             self.broken(record, "the route by the node")
 
 
@@ -222,7 +207,7 @@ class Termination(Fold, claims=("I-R7",)):
     @override
     def end(self) -> None:
         for begun in self._looking.values():
-            if self.process.is_over_since(begun.t + REPLY_TIMEOUT + SLACK):
+            if self.process.is_over_since(begun.t + REPLY_TIMEOUT + records.SLACK):
                 self.broken(begun, f"an end within {REPLY_TIMEOUT:g} s")
 
 
@@ -237,9 +222,11 @@ class FallbackKeeps(Fold, claims=("I-R9",)):
 
     _waiting: Counter[tuple[str, str | None]] = attrs.field(factory=Counter)
     _queued: Counter[str | None] = attrs.field(factory=Counter)
-    _copies: Lasting[str | None, int] = attrs.field(factory=Lasting)
-    _sent: Recent[str | None, Counter[tuple[str | None, ...]]] = attrs.field(factory=Recent)
-    _branches: Lasting[str | None, set[str]] = attrs.field(factory=Lasting)
+    _copies: records.Lasting[str | None, int] = attrs.field(factory=records.Lasting)
+    _sent: records.Recent[str | None, Counter[tuple[str | None, ...]]] = attrs.field(
+        factory=records.Recent
+    )
+    _branches: records.Lasting[str | None, set[str]] = attrs.field(factory=records.Lasting)
 
     @on(msg(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
@@ -251,7 +238,7 @@ class FallbackKeeps(Fold, claims=("I-R9",)):
     @on(msg(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
         one = (record.listener or "").removeprefix("minibus:")
-        if is_p2p_end(one) and is_shared(record.to or ""):
+        if records.is_p2p_end(one) and records.is_shared(record.to or ""):
             self._branches.setdefault(record.mid, set()).add(one)
 
     @on(msg(Op.QUEUE))
@@ -277,7 +264,7 @@ class FallbackKeeps(Fold, claims=("I-R9",)):
     @on(msg(Op.XMIT))
     def sent(self, record: TraceLine) -> None:
         # A stub sends what is no answer; a request that is repeated is answered again.
-        if record.seq is None or is_answer(record) or is_p2p_end(record.stub or ""):
+        if record.seq is None or records.is_answer(record) or records.is_p2p_end(record.stub or ""):
             return
         route, routes = (
             (record.stub, record.link, record.to),

@@ -12,29 +12,7 @@ from typing import Final, final
 import attrs
 from typing_extensions import override
 
-from fsm.judge.claims.fold import (
-    Fold,
-    Place,
-    any_msg,
-    at_bus,
-    bodies_at_bus,
-    msg,
-    on,
-    rows,
-    steps,
-    with_body,
-)
-from fsm.judge.claims.records import (
-    BUS,
-    LINK_MACHINE,
-    LISTENERS,
-    LIVE,
-    SLACK,
-    Recent,
-    addresses_in,
-    is_p2p_end,
-    split,
-)
+from fsm.judge.claims import fold, records
 from fsm.judge.trace_line import TraceLine, body_of
 from fsm.machines.stub_connection import LinkState
 from specs.addresses.address import (
@@ -61,10 +39,10 @@ _NOT_OF_A_CONNECTION: Final = frozenset({"deploying", "deployment-failed", "unde
 
 
 @final
-class StatusShape(Fold, claims=("I-S3",), place=Place.RUNTIME):
+class StatusShape(fold.Fold, claims=("I-S3",), place=fold.Place.RUNTIME):
     """A status is announced by its owner, to its own place (I-S3)."""
 
-    @on(at_bus(Op.ADMIT))
+    @fold.on(fold.at_bus(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
         to = record.to or ""
         if last_segment(to) == _STATUS:
@@ -74,27 +52,27 @@ class StatusShape(Fold, claims=("I-S3",), place=Place.RUNTIME):
 
 
 @final
-class EventForChange(Fold, claims=("I-S4",)):
+class EventForChange(fold.Fold, claims=("I-S4",)):
     """Each change of a stub is announced once, and nothing else is (I-S4)."""
 
     _steps: dict[str | None, list[TraceLine]] = attrs.field(factory=dict)
     _events: Counter[str | None] = attrs.field(factory=Counter)
 
-    @on(steps(_CONNECTION))
+    @fold.on(fold.steps(_CONNECTION))
     def connection(self, record: TraceLine) -> None:
         if record.key is not None:
             self._steps.setdefault(record.key, []).append(record)
 
-    @on(steps(LINK_MACHINE))
+    @fold.on(fold.steps(records.LINK_MACHINE))
     def link(self, record: TraceLine) -> None:
         # A handler announces all its links under its own address.
-        end = split(record.key)[-1].partition("/conn/")[0]
+        end = records.split(record.key)[-1].partition("/conn/")[0]
         self._steps.setdefault(end, []).append(record)
 
-    @on(any_msg(Op.SUBMIT))
+    @fold.on(fold.any_msg(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
         from_ = record.from_ or ""
-        if from_ not in self._steps or record.actor != BUS or record.to != status_of(from_):
+        if from_ not in self._steps or record.actor != records.BUS or record.to != status_of(from_):
             return
         self._events[from_] += 1
         if self._events[from_] > len(self._steps[from_]):
@@ -104,22 +82,22 @@ class EventForChange(Fold, claims=("I-S4",)):
     def end(self) -> None:
         for stub, changes in self._steps.items() if self.process.home is not None else ():
             silent = changes[self._events[stub] :]
-            if silent and self.process.is_over_since(silent[0].t + SLACK):
+            if silent and self.process.is_over_since(silent[0].t + records.SLACK):
                 self.broken(silent[0], "an event of this step")
 
 
 @final
-class TableAgrees(Fold, claims=("I-S5",)):
+class TableAgrees(fold.Fold, claims=("I-S5",)):
     """The registry has each stub as its events say, in their order (I-S5)."""
 
     _states: defaultdict[str, list[str]] = attrs.field(factory=lambda: defaultdict(list))
     _reached: Counter[str] = attrs.field(factory=Counter)
 
-    @on(steps(_CONNECTION))
+    @fold.on(fold.steps(_CONNECTION))
     def stepped(self, record: TraceLine) -> None:
         self._states[record.key or ""].append(record.new or "")
 
-    @on(rows("stubs"))
+    @fold.on(fold.rows("stubs"))
     def stub(self, record: TraceLine) -> None:
         stub, _, status = (record.val or "").partition(" ")
         if record.op == Op.DEL or stub not in self._states or status in _NOT_OF_A_CONNECTION:
@@ -132,12 +110,12 @@ class TableAgrees(Fold, claims=("I-S5",)):
 
 
 @final
-class Unique(Fold, claims=("I-S6",), is_forgetful=True):
+class Unique(fold.Fold, claims=("I-S6",), is_forgetful=True):
     """The address of a stub is never given to another (I-S6)."""
 
     _known: set[str] = attrs.field(factory=set)
 
-    @on(steps(_DEPLOYMENT))
+    @fold.on(fold.steps(_DEPLOYMENT))
     def stepped(self, record: TraceLine) -> None:
         if record.old == ABSENT:
             if record.key in self._known:
@@ -146,22 +124,22 @@ class Unique(Fold, claims=("I-S6",), is_forgetful=True):
 
 
 @final
-class DeployBeforeRun(Fold, claims=("I-S7",), place=Place.RUNTIME):
+class DeployBeforeRun(fold.Fold, claims=("I-S7",), place=fold.Place.RUNTIME):
     """A stub is deployed, and its status listened to, before it begins (I-S7)."""
 
     _deployment: dict[str, str] = attrs.field(factory=dict)
     _heard: set[str] = attrs.field(factory=set)
 
-    @on(rows(LISTENERS))
+    @fold.on(fold.rows(records.LISTENERS))
     def listener(self, record: TraceLine) -> None:
-        if record.actor == BUS:
+        if record.actor == records.BUS:
             self._heard.add(record.key or "")
 
-    @on(steps(_DEPLOYMENT))
+    @fold.on(fold.steps(_DEPLOYMENT))
     def deployed(self, record: TraceLine) -> None:
         self._deployment[record.key or ""] = record.new or ""
 
-    @on(steps(_CONNECTION))
+    @fold.on(fold.steps(_CONNECTION))
     def connected(self, record: TraceLine) -> None:
         stub = record.key or ""
         if record.old != ABSENT:
@@ -173,23 +151,23 @@ class DeployBeforeRun(Fold, claims=("I-S7",), place=Place.RUNTIME):
 
 
 @final
-class TransmitWhenLive(Fold, claims=("I-S8",)):
+class TransmitWhenLive(fold.Fold, claims=("I-S8",)):
     """A node's stub sends only over an open session (I-S8)."""
 
     _states: dict[str | None, str | None] = attrs.field(factory=dict)
 
-    @on(steps(_CONNECTION))
+    @fold.on(fold.steps(_CONNECTION))
     def stepped(self, record: TraceLine) -> None:
         self._states[record.key] = record.new
 
-    @on(any_msg(Op.XMIT))
+    @fold.on(fold.any_msg(Op.XMIT))
     def sent(self, record: TraceLine) -> None:
-        if self._states.get(record.stub, LIVE) != LIVE:
+        if self._states.get(record.stub, records.LIVE) != records.LIVE:
             self.broken(record, f"{record.stub} to be live")
 
 
 @final
-class QueueOrder(Fold, claims=("I-S9",)):
+class QueueOrder(fold.Fold, claims=("I-S9",)):
     """Messages that wait for a stub leave in their order, and not too many wait (I-S9).
 
     In a session that its node has emptied, what gives the runtime back what it had goes first:
@@ -199,7 +177,7 @@ class QueueOrder(Fold, claims=("I-S9",)):
     _waiting: defaultdict[str, dict[str, bool]] = attrs.field(factory=lambda: defaultdict(dict))
     _renewing: set[str] = attrs.field(factory=set)
 
-    @on(steps(_LINK))
+    @fold.on(fold.steps(_LINK))
     def stepped(self, record: TraceLine) -> None:
         if record.new == LinkState.RENEWING:
             self._renewing.add(record.actor)
@@ -211,7 +189,7 @@ class QueueOrder(Fold, claims=("I-S9",)):
         queue = self._waiting[stub]
         self._waiting[stub] = dict(sorted(queue.items(), key=lambda entry: not entry[1]))
 
-    @on(msg(Op.QUEUE))
+    @fold.on(fold.msg(Op.QUEUE))
     def queued(self, record: TraceLine) -> None:
         if record.actor.startswith("stub:"):
             queue = self._waiting[record.actor]
@@ -226,7 +204,7 @@ class QueueOrder(Fold, claims=("I-S9",)):
         is_own = home is not None and is_below(record.from_ or "", home)
         return is_own and record.type in _RENEWALS and is_backend(record.to or "")
 
-    @on(msg(Op.FLUSH))
+    @fold.on(fold.msg(Op.FLUSH))
     def flushed(self, record: TraceLine) -> None:
         queue, mid = self._waiting.get(record.actor), record.mid or ""
         if queue and mid in queue:
@@ -238,7 +216,7 @@ class QueueOrder(Fold, claims=("I-S9",)):
                 self.broken(record, f"{first} to leave first")
             del queue[mid]
 
-    @on(msg(Op.SYNTH, Op.DROP))
+    @fold.on(fold.msg(Op.SYNTH, Op.DROP))
     def ended(self, record: TraceLine) -> None:
         queue = self._waiting.get(record.actor)
         if queue:
@@ -254,7 +232,7 @@ _CHANGES: Final = "/registry/changes"
 
 
 @final
-class Published(Fold, claims=("I-C2", "I-C4"), place=Place.RUNTIME):
+class Published(fold.Fold, claims=("I-C2", "I-C4"), place=fold.Place.RUNTIME):
     """A runtime reports what is live in it, all of it (I-C2), and nothing else (I-C4)."""
 
     _own: set[str] = attrs.field(factory=set)
@@ -262,37 +240,39 @@ class Published(Fold, claims=("I-C2", "I-C4"), place=Place.RUNTIME):
     _published: set[str] = attrs.field(factory=set)
     _missing: dict[str, TraceLine] = attrs.field(factory=dict)
     # For each request that the registry has got, the digest of what it answered.
-    _asked: Recent[str, str] = attrs.field(factory=Recent)
+    _asked: records.Recent[str, str] = attrs.field(factory=records.Recent)
 
-    @on(rows("components"))
+    @fold.on(fold.rows("components"))
     def component(self, record: TraceLine) -> None:
         key = record.key or ""
         if record.writer != "local":
             return
         snapshot = self._missing.pop(key, None)
-        if snapshot is not None and record.t > snapshot.t + SLACK:
+        if snapshot is not None and record.t > snapshot.t + records.SLACK:
             # Else it was about to leave: its row goes last.
             self._incomplete(snapshot, key)
         self._ever.add(key)
         change = self._own.add if record.op == Op.ADD else self._own.discard
         change(key)
 
-    @on(bodies_at_bus(Op.DELIVER))
+    @fold.on(fold.bodies_at_bus(Op.DELIVER))
     def asked(self, record: TraceLine) -> None:
         if record.type == MessageType.SUBSCRIBE and record.to == self.process.part("registry"):
             self._asked[record.mid or ""] = ""
 
-    @on(bodies_at_bus(Op.SUBMIT))
+    @fold.on(fold.bodies_at_bus(Op.SUBMIT))
     def reported(self, record: TraceLine) -> None:
         if record.from_ != self.process.part("registry"):
             return
         body = body_of(record)
         if record.to == self.process.part("registry/changes"):
-            self._change(record, addresses_in(body.get("value")), str(body.get("operation")))
+            self._change(
+                record, records.addresses_in(body.get("value")), str(body.get("operation"))
+            )
         elif (asked := record.ref or "") in self._asked and record.code == Code.OK:
             # A request that arrives once more gets the answer that was given, however old.
             if self._asked[asked] != record.digest:
-                self._snapshot(record, addresses_in(body.get("value")))
+                self._snapshot(record, records.addresses_in(body.get("value")))
             self._asked[asked] = record.digest or ""
 
     def _change(self, record: TraceLine, addresses: Iterable[str], operation: str) -> None:
@@ -321,7 +301,7 @@ class Published(Fold, claims=("I-C2", "I-C4"), place=Place.RUNTIME):
 
 
 @final
-class Announced(Fold, claims=("I-C6",), place=Place.RUNTIME):
+class Announced(fold.Fold, claims=("I-C6",), place=fold.Place.RUNTIME):
     """Reports of another runtime about an address alternate: it came, it left (I-C6).
 
     A report may overtake the list that was asked for before it, and holds beside it.
@@ -330,27 +310,27 @@ class Announced(Fold, claims=("I-C6",), place=Place.RUNTIME):
     _asked: dict[str, tuple[str, dict[str, bool]]] = attrs.field(factory=dict)
     _live: dict[str, set[str]] = attrs.field(factory=dict)
 
-    @on(bodies_at_bus(Op.SUBMIT))
+    @fold.on(fold.bodies_at_bus(Op.SUBMIT))
     def asked(self, record: TraceLine) -> None:
         if record.from_ == self.process.part("registry"):
             to = record.to or ""
             if record.type == MessageType.SUBSCRIBE and to.endswith(_REGISTRY):
                 self._asked[record.mid or ""] = to, {}
 
-    @on(bodies_at_bus(Op.CALLBACK))
+    @fold.on(fold.bodies_at_bus(Op.CALLBACK))
     def shown(self, record: TraceLine) -> None:
         registry, since = self._asked.pop(record.ref or "", ("", {}))
         if registry and record.code == Code.OK:
-            listed = set(addresses_in(body_of(record).get("value"))) - since.keys()
+            listed = set(records.addresses_in(body_of(record).get("value"))) - since.keys()
             self._live[registry] = listed | {one for one, is_live in since.items() if is_live}
 
-    @on(bodies_at_bus(Op.DELIVER))
+    @fold.on(fold.bodies_at_bus(Op.DELIVER))
     def changed(self, record: TraceLine) -> None:
         if not (record.to or "").endswith(_CHANGES):
             return
         body, live = body_of(record), self._live.get(record.from_ or "")
         is_add = body.get("operation") == "add"
-        changed = addresses_in(body.get("value"))
+        changed = records.addresses_in(body.get("value"))
         for registry, since in self._asked.values():
             if registry == record.from_:
                 since.update(dict.fromkeys(changed, is_add))
@@ -364,23 +344,23 @@ class Announced(Fold, claims=("I-C6",), place=Place.RUNTIME):
 
 
 @final
-class PathsFirst(Fold, claims=("I-P9", "I-P10"), place=Place.RUNTIME):
+class PathsFirst(fold.Fold, claims=("I-P9", "I-P10"), place=fold.Place.RUNTIME):
     """A stub can be reached before a record (I-P9) or an invitation (I-P10) names it."""
 
     _asked: dict[str, list[str]] = attrs.field(factory=dict)
     _paths: set[str] = attrs.field(factory=set)
     _deployed: set[str] = attrs.field(factory=set)
 
-    @on(steps("stub_deployment"))
+    @fold.on(fold.steps("stub_deployment"))
     def deployed(self, record: TraceLine) -> None:
         change = self._deployed.add if record.new == "deployed" else self._deployed.discard
-        change(split(record.key)[0])
+        change(records.split(record.key)[0])
 
-    @on(bodies_at_bus(Op.SUBMIT))
+    @fold.on(fold.bodies_at_bus(Op.SUBMIT))
     def asked(self, record: TraceLine) -> None:
         body = body_of(record)
         if record.type == MessageType.SUBSCRIBE and (record.to or "").endswith("/sm"):
-            self._asked[record.mid or ""] = addresses_in(body.get("resources"))
+            self._asked[record.mid or ""] = records.addresses_in(body.get("resources"))
         value = body.get("value")
         handler = value.get("p2pHandler") if isinstance(value, dict) else None
         is_record = (record.to or "").startswith("domain://registry.")
@@ -390,13 +370,13 @@ class PathsFirst(Fold, claims=("I-P9", "I-P10"), place=Place.RUNTIME):
     def _is_there(self, handler: str) -> bool:
         return handler in self._paths and handler in self._deployed
 
-    @on(bodies_at_bus(Op.CALLBACK))
+    @fold.on(fold.bodies_at_bus(Op.CALLBACK))
     def answered(self, record: TraceLine) -> None:
         resources = self._asked.pop(record.ref or "", [])
         if record.code == Code.OK:
             self._paths.update(resources)
 
-    @on(with_body(Op.XMIT))
+    @fold.on(fold.with_body(Op.XMIT))
     def sent(self, record: TraceLine) -> None:
         if record.type != MessageType.CREATE or last_segment(record.from_ or "") != "subscription":
             return
@@ -407,12 +387,12 @@ class PathsFirst(Fold, claims=("I-P9", "I-P10"), place=Place.RUNTIME):
 
 
 @final
-class Bound(Fold, claims=("I-R8",), place=Place.RUNTIME):
+class Bound(fold.Fold, claims=("I-R8",), place=fold.Place.RUNTIME):
     """An entity bound to a link was reported there (I-R8): by a record, or over the link."""
 
     _known: defaultdict[str, set[str]] = attrs.field(factory=lambda: defaultdict(set))
 
-    @on(with_body(Op.RCV))
+    @fold.on(fold.with_body(Op.RCV))
     def said(self, record: TraceLine) -> None:
         value = body_of(record).get("value")
         for found in value if isinstance(value, list) else [value]:
@@ -420,14 +400,14 @@ class Bound(Fold, claims=("I-R8",), place=Place.RUNTIME):
                 self._known[str(found.get("runtime"))].add(str(found.get("url")))
         runtime = runtime_of(record.from_ or "")
         if runtime is not None:
-            self._known[runtime].update(addresses_in(value))
+            self._known[runtime].update(records.addresses_in(value))
 
-    @on(any_msg(Op.RCV))
+    @fold.on(fold.any_msg(Op.RCV))
     def came(self, record: TraceLine) -> None:
-        if is_p2p_end(record.stub or ""):
+        if records.is_p2p_end(record.stub or ""):
             self._known[record.stub or ""].add(record.from_ or "")
 
-    @on(rows("p2p"))
+    @fold.on(fold.rows("p2p"))
     def bound(self, record: TraceLine) -> None:
         if not self.process.has_bodies or record.op == Op.DEL:
             return
@@ -439,16 +419,16 @@ class Bound(Fold, claims=("I-R8",), place=Place.RUNTIME):
 
 
 @final
-class StatusOf(Fold, claims=("I-S11",), place=Place.RUNTIME):
+class StatusOf(fold.Fold, claims=("I-S11",), place=fold.Place.RUNTIME):
     """A status names a runtime exactly if it is that of a direct link to it (I-S11)."""
 
-    @on(bodies_at_bus(Op.SUBMIT))
+    @fold.on(fold.bodies_at_bus(Op.SUBMIT))
     def reported(self, record: TraceLine) -> None:
         stub = record.from_ or ""
         if record.to != f"{stub}/status":
             return
         remote = body_of(record).get("resource")
-        is_link = is_p2p_end(stub)
+        is_link = records.is_p2p_end(stub)
         if remote is None:
             if record.type == MessageType.CREATE and is_link:
                 self.broken(record, "the runtime at the other end")

@@ -12,29 +12,14 @@ from typing import Final, final
 import attrs
 from typing_extensions import override
 
+from fsm.judge.claims import records
 from fsm.judge.claims.fold import Fold, Place, any_msg, on, others, rows, steps
-from fsm.judge.claims.records import (
-    SESSION,
-    SLACK,
-    Recent,
-    is_answer,
-    runtime_of_session,
-    split,
-    waited,
-)
 from fsm.judge.trace_line import TraceLine
 from fsm.machines.registration import REGISTRATION, State
 from fsm.registry.records import KEPT
 from fsm.session.node_session_io import PeerForm
 from fsm.sync.subscriptions import entity_of
-from specs.addresses.address import (
-    RUNTIME_SCHEME,
-    domain_of,
-    is_backend,
-    is_below,
-    runtime_of,
-    scheme_of,
-)
+from specs.addresses import address
 from specs.limits.protocol import SESSION_IDLE, WRITE_TIMEOUT
 from specs.trace import ABSENT, Kind, Op
 
@@ -49,7 +34,7 @@ class SessionFirst(Fold, claims=("I-M1",)):
 
     _pending: set[str | None] = attrs.field(factory=set)
     _sessions: set[str | None] = attrs.field(factory=set)
-    _came: Recent[str | None, str | None] = attrs.field(factory=Recent)
+    _came: records.Recent[str | None, str | None] = attrs.field(factory=records.Recent)
 
     @on(others(Kind.SESSION))
     def session(self, record: TraceLine) -> None:
@@ -81,9 +66,9 @@ class OnePerRuntime(Fold, claims=("I-M2",), is_forgetful=True):
     _links: dict[str | None, str | None] = attrs.field(factory=dict)
     _left: dict[str | None, TraceLine] = attrs.field(factory=dict)
 
-    @on(steps(SESSION))
+    @on(steps(records.SESSION))
     def stepped(self, record: TraceLine) -> None:
-        self._states[runtime_of_session(record)] = record.new
+        self._states[records.runtime_of_session(record)] = record.new
 
     @on(others(Kind.SESSION))
     def session(self, record: TraceLine) -> None:
@@ -105,7 +90,7 @@ class OnePerRuntime(Fold, claims=("I-M2",), is_forgetful=True):
             self._replaced(link, self._left.pop(link), record.t)
 
     def _replaced(self, older: str | None, record: TraceLine, closed_at: float) -> None:
-        if closed_at - record.t > WRITE_TIMEOUT + SLACK:
+        if closed_at - record.t > WRITE_TIMEOUT + records.SLACK:
             self.broken(record, f"{older} to be closed", record.b or "")
 
     @override
@@ -121,10 +106,10 @@ class StateSurvives(Fold, claims=("I-M3",)):
 
     _away: set[str | None] = attrs.field(factory=set)
 
-    @on(steps(SESSION))
+    @on(steps(records.SESSION))
     def stepped(self, record: TraceLine) -> None:
         change = self._away.add if record.new == "detached" else self._away.discard
-        change(runtime_of_session(record))
+        change(records.runtime_of_session(record))
 
     @on(rows(_ALLOC))
     def allocated(self, record: TraceLine) -> None:
@@ -139,10 +124,10 @@ class NothingAfterClose(Fold, claims=("I-M4",)):
     _owner: dict[str | None, str | None] = attrs.field(factory=dict)
     _over: set[str | None] = attrs.field(factory=set)
 
-    @on(steps(SESSION))
+    @on(steps(records.SESSION))
     def stepped(self, record: TraceLine) -> None:
         change = self._over.add if record.new in _OVER else self._over.discard
-        change(runtime_of_session(record))
+        change(records.runtime_of_session(record))
 
     @on(others(Kind.SESSION))
     def session(self, record: TraceLine) -> None:
@@ -162,7 +147,7 @@ class PolicyOnce(Fold, claims=("I-M8",), place=Place.NODE):
     What sessions say of themselves is not recorded when it comes, so it is not counted.
     """
 
-    _decisions: Recent[str | None, int] = attrs.field(factory=Recent)
+    _decisions: records.Recent[str | None, int] = attrs.field(factory=records.Recent)
 
     @on(any_msg(Op.RCV))
     def came(self, record: TraceLine) -> None:
@@ -182,20 +167,20 @@ class ExpiryTiming(Fold, claims=("I-M12",)):
 
     _left: dict[str | None, TraceLine] = attrs.field(factory=dict)
 
-    @on(steps(SESSION))
+    @on(steps(records.SESSION))
     def stepped(self, record: TraceLine) -> None:
         away = self._left.pop(record.key, record)
         if record.new == "detached":
             self._left[record.key] = record
-        elif record.new == "expired" and not waited(record.t - away.t, SESSION_IDLE):
+        elif record.new == "expired" and not records.waited(record.t - away.t, SESSION_IDLE):
             self.broken(record, f"{SESSION_IDLE:g} s away before it expires")
-        elif record.t - away.t > SESSION_IDLE + SLACK:
+        elif record.t - away.t > SESSION_IDLE + records.SLACK:
             self.broken(record, f"an end after {SESSION_IDLE:g} s away")
 
     @override
     def end(self) -> None:
         for away in self._left.values():
-            if self.process.is_over_since(away.t + SESSION_IDLE + SLACK):
+            if self.process.is_over_since(away.t + SESSION_IDLE + records.SLACK):
                 self.broken(away, f"an end after {SESSION_IDLE:g} s away")
 
 
@@ -203,7 +188,7 @@ class ExpiryTiming(Fold, claims=("I-M12",)):
 class FailClosed(Fold, claims=("I-K4",)):
     """A message that is not permitted is not admitted (I-K4)."""
 
-    _decisions: Recent[str | None, str | None] = attrs.field(factory=Recent)
+    _decisions: records.Recent[str | None, str | None] = attrs.field(factory=records.Recent)
 
     @on(others(Kind.AUTHZ))
     def decided(self, record: TraceLine) -> None:
@@ -241,11 +226,11 @@ class Spoken(Fold, claims=("I-A2", "I-A3"), place=Place.NODE):
     @on(any_msg(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
         domain, by, from_ = self.process.domain, record.by, record.from_ or ""
-        if domain is None or by is None or is_answer(record):
+        if domain is None or by is None or records.is_answer(record):
             return
-        if scheme_of(from_) == RUNTIME_SCHEME or is_backend(from_):
+        if address.scheme_of(from_) == address.RUNTIME_SCHEME or address.is_backend(from_):
             return
-        if domain_of(from_) != domain or is_below(from_, by):
+        if address.domain_of(from_) != domain or address.is_below(from_, by):
             return
         holder = self._owners.get(from_) or self._owners.get(entity_of(from_))
         if holder is None:
@@ -260,9 +245,9 @@ class LateReleases(Fold, claims=("I-A7",)):
 
     _ended: dict[str | None, float] = attrs.field(factory=dict)
 
-    @on(steps(SESSION))
+    @on(steps(records.SESSION))
     def stepped(self, record: TraceLine) -> None:
-        runtime = runtime_of_session(record)
+        runtime = records.runtime_of_session(record)
         self._ended.pop(runtime, None)
         if record.new in _OVER:
             self._ended[runtime] = record.t
@@ -272,7 +257,7 @@ class LateReleases(Fold, claims=("I-A7",)):
         if record.op != Op.DEL:
             # It has come back, perhaps at another node of the domain.
             self._ended.pop(record.val, None)
-        elif record.t - self._ended.get(record.val, record.t) > SLACK:
+        elif record.t - self._ended.get(record.val, record.t) > records.SLACK:
             self.broken(record, f"a release soon after {record.val} had left")
 
 
@@ -303,8 +288,10 @@ class FalseLasting(Fold, claims=("I-A7",)):
     def registered(self, record: TraceLine) -> None:
         if record.new != State.LASTING or record.why == KEPT:
             return
-        url, *_ = split(record.key)
-        own = {runtime_of(url)} if scheme_of(url) == RUNTIME_SCHEME else set()
+        url, *_ = records.split(record.key)
+        own = (
+            {address.runtime_of(url)} if address.scheme_of(url) == address.RUNTIME_SCHEME else set()
+        )
         known = self._owners.get(url) or own
         if known and not known & self._upstream:
             self.broken(record, "the wire form of its registrant")

@@ -10,19 +10,8 @@ from typing import Final, final
 import attrs
 from typing_extensions import override
 
+from fsm.judge.claims import records
 from fsm.judge.claims.fold import Fold, Place, at_bus, msg, on, steps
-from fsm.judge.claims.records import (
-    BUS,
-    SLACK,
-    Key,
-    Lasting,
-    Recent,
-    expects_answer,
-    is_answer,
-    is_final,
-    key_of,
-    waited,
-)
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import canonical
 from specs.errors import BadUrlError
@@ -40,16 +29,16 @@ _BEGINS: Final = steps("transaction")
 class Match(Fold, claims=("I-T1",), place=Place.RUNTIME):
     """An answer that is given belongs to a request that was submitted before (I-T1)."""
 
-    _asked: Lasting[Key, None] = attrs.field(factory=Lasting)
+    _asked: records.Lasting[records.Key, None] = attrs.field(factory=records.Lasting)
 
     @on(at_bus(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
-        if not is_answer(record):
-            self._asked[key_of(record)] = None
+        if not records.is_answer(record):
+            self._asked[records.key_of(record)] = None
 
     @on(at_bus(Op.CALLBACK, Op.DELIVER))
     def given(self, record: TraceLine) -> None:
-        if is_answer(record) and key_of(record) not in self._asked:
+        if records.is_answer(record) and records.key_of(record) not in self._asked:
             self.broken(record, "an earlier request with this id and these ends")
 
 
@@ -57,7 +46,7 @@ class Match(Fold, claims=("I-T1",), place=Place.RUNTIME):
 class OneFinal(Fold, claims=("I-T2",), place=Place.RUNTIME, is_forgetful=True):
     """A request gets one final answer, or one from each receiver (I-T2)."""
 
-    _given: Recent[Key, set[str]] = attrs.field(factory=Recent)
+    _given: records.Recent[records.Key, set[str]] = attrs.field(factory=records.Recent)
 
     @on(_BEGINS)
     def begun(self, record: TraceLine) -> None:
@@ -66,9 +55,9 @@ class OneFinal(Fold, claims=("I-T2",), place=Place.RUNTIME, is_forgetful=True):
 
     @on(at_bus(Op.CALLBACK))
     def called_back(self, record: TraceLine) -> None:
-        if not is_final(record):
+        if not records.is_final(record):
             return
-        before, mid = self._given.setdefault(key_of(record), set()), record.mid or ""
+        before, mid = self._given.setdefault(records.key_of(record), set()), record.mid or ""
         if before:
             several = all("@" in one.rpartition("!")[2] for one in (*before, mid))
             if mid in before or not several:
@@ -86,28 +75,28 @@ class Unanswered(Fold, claims=("I-T3",), place=Place.RUNTIME):
         refused: Requests that the process refused when it ended: the requester is gone by then.
     """
 
-    refused: set[Key] = attrs.field(factory=set)
-    _waiting: dict[Key, tuple[TraceLine, float]] = attrs.field(factory=dict)
-    _repeats: Counter[Key] = attrs.field(factory=Counter)
+    refused: set[records.Key] = attrs.field(factory=set)
+    _waiting: dict[records.Key, tuple[TraceLine, float]] = attrs.field(factory=dict)
+    _repeats: Counter[records.Key] = attrs.field(factory=Counter)
 
     @on(at_bus(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
-        if expects_answer(record) and self.process.is_local(record):
-            self._waiting.setdefault(key_of(record), (record, record.t))
+        if records.expects_answer(record) and self.process.is_local(record):
+            self._waiting.setdefault(records.key_of(record), (record, record.t))
 
     @on(at_bus(Op.CALLBACK, Op.DELIVER, Op.SYNTH, Op.DROP))
     def answered(self, record: TraceLine) -> None:
-        if not is_answer(record):
+        if not records.is_answer(record):
             if record.op == Op.DROP:
-                self._waiting.pop(key_of(record), None)
+                self._waiting.pop(records.key_of(record), None)
             return
         # The requester may have left when the answer comes.
         if record.op == Op.DROP and record.reason != DropReason.NO_TARGET:
             return
-        key = key_of(record)
+        key = records.key_of(record)
         if key not in self._waiting:
             return
-        if is_final(record):
+        if records.is_final(record):
             del self._waiting[key]
             self._repeats.pop(key, None)
         else:
@@ -126,7 +115,7 @@ class Unanswered(Fold, claims=("I-T3",), place=Place.RUNTIME):
     @override
     def end(self) -> None:
         for asked, since in self._waiting.values():
-            if self.process.is_over_since(since + REPLY_TIMEOUT + SLACK):
+            if self.process.is_over_since(since + REPLY_TIMEOUT + records.SLACK):
                 self.broken(asked, f"a final answer within {REPLY_TIMEOUT:g} s")
 
     def answers_missing(self) -> list[TraceLine]:
@@ -134,14 +123,14 @@ class Unanswered(Fold, claims=("I-T3",), place=Place.RUNTIME):
         if self.process.end is None:
             return []
         open_ = (asked for asked, _ in self._waiting.values())
-        return [asked for asked in open_ if key_of(asked) not in self.refused]
+        return [asked for asked in open_ if records.key_of(asked) not in self.refused]
 
 
 @final
 class NoLateProvisional(Fold, claims=("I-T4",), place=Place.RUNTIME, is_forgetful=True):
     """After the final answer no provisional one is given (I-T4)."""
 
-    _ended: Recent[Key, None] = attrs.field(factory=Recent)
+    _ended: records.Recent[records.Key, None] = attrs.field(factory=records.Recent)
 
     @on(_BEGINS)
     def begun(self, record: TraceLine) -> None:
@@ -150,9 +139,9 @@ class NoLateProvisional(Fold, claims=("I-T4",), place=Place.RUNTIME, is_forgetfu
 
     @on(at_bus(Op.CALLBACK))
     def called_back(self, record: TraceLine) -> None:
-        if is_final(record):
-            self._ended[key_of(record)] = None
-        elif key_of(record) in self._ended:
+        if records.is_final(record):
+            self._ended[records.key_of(record)] = None
+        elif records.key_of(record) in self._ended:
             self.broken(record, "no provisional answer after the final one")
 
 
@@ -160,7 +149,7 @@ class NoLateProvisional(Fold, claims=("I-T4",), place=Place.RUNTIME, is_forgetfu
 class LateDropped(Fold, claims=("I-T5",), place=Place.RUNTIME):
     """An answer after the router's own 408 is not delivered (I-T5)."""
 
-    _over: Recent[Key, str | None] = attrs.field(factory=Recent)
+    _over: records.Recent[records.Key, str | None] = attrs.field(factory=records.Recent)
 
     @on(_BEGINS)
     def begun(self, record: TraceLine) -> None:
@@ -170,13 +159,13 @@ class LateDropped(Fold, claims=("I-T5",), place=Place.RUNTIME):
     @on(at_bus(Op.SYNTH))
     def refused(self, record: TraceLine) -> None:
         if record.code == Code.TIMEOUT:
-            self._over[key_of(record)] = record.mid
+            self._over[records.key_of(record)] = record.mid
 
     @on(at_bus(Op.CALLBACK, Op.DELIVER))
     def given(self, record: TraceLine) -> None:
-        if not self._over or not is_answer(record):
+        if not self._over or not records.is_answer(record):
             return
-        if self._over.get(key_of(record), record.mid) != record.mid:
+        if self._over.get(records.key_of(record), record.mid) != record.mid:
             self.broken(record, "this answer to be dropped: it came after the 408")
 
 
@@ -184,7 +173,7 @@ class LateDropped(Fold, claims=("I-T5",), place=Place.RUNTIME):
 class TimeoutJustified(Fold, claims=("I-T6",), place=Place.RUNTIME):
     """The router says 408 only after a whole wait without a sign of life (I-T6)."""
 
-    _signs: Lasting[Key, float] = attrs.field(factory=Lasting)
+    _signs: records.Lasting[records.Key, float] = attrs.field(factory=records.Lasting)
 
     @on(_BEGINS)
     def begun(self, record: TraceLine) -> None:
@@ -193,12 +182,12 @@ class TimeoutJustified(Fold, claims=("I-T6",), place=Place.RUNTIME):
 
     @on(at_bus(Op.CALLBACK, Op.DELIVER))
     def given(self, record: TraceLine) -> None:
-        if not is_answer(record):
+        if not records.is_answer(record):
             return
-        if is_final(record):
+        if records.is_final(record):
             if record.op == Op.CALLBACK:
-                self._signs.pop(key_of(record), None)
-        elif (key := key_of(record)) in self._signs:
+                self._signs.pop(records.key_of(record), None)
+        elif (key := records.key_of(record)) in self._signs:
             # A provisional answer says that a better one follows.
             self._signs[key] = record.t
 
@@ -206,8 +195,8 @@ class TimeoutJustified(Fold, claims=("I-T6",), place=Place.RUNTIME):
     def refused(self, record: TraceLine) -> None:
         if record.code != Code.TIMEOUT:
             return
-        since = self._signs.get(key_of(record))
-        if since is None or not waited(record.t - since, REPLY_TIMEOUT):
+        since = self._signs.get(records.key_of(record))
+        if since is None or not records.waited(record.t - since, REPLY_TIMEOUT):
             expected = f"{REPLY_TIMEOUT:g} s of silence on an open request before the 408"
             self.broken(record, expected)
 
@@ -217,11 +206,11 @@ class IdMonotone(Fold, claims=("I-T7",), place=Place.RUNTIME):
     """The ids of what one component sends rise; a repetition is the same message (I-T7)."""
 
     _last: dict[str, int] = attrs.field(factory=dict)
-    _seen: Lasting[str, None] = attrs.field(factory=Lasting)
+    _seen: records.Lasting[str, None] = attrs.field(factory=records.Lasting)
 
     @on(at_bus(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
-        if is_answer(record) or not self.process.is_local(record):
+        if records.is_answer(record) or not self.process.is_local(record):
             return
         sender, number, mid = record.from_ or "", record.id or 0, record.mid or ""
         last = self._last.get(sender, 0)
@@ -235,13 +224,13 @@ class IdMonotone(Fold, claims=("I-T7",), place=Place.RUNTIME):
 class RetryIdentity(Fold, claims=("I-T8",)):
     """A component that sends the same request again sends the same content (I-T8)."""
 
-    _known: Recent[Key, str] = attrs.field(factory=Recent)
+    _known: records.Recent[records.Key, str] = attrs.field(factory=records.Recent)
 
     @on(msg(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
-        if record.digest is None or is_answer(record):
+        if record.digest is None or records.is_answer(record):
             return
-        same = self._known.setdefault(key_of(record), record.digest) == record.digest
+        same = self._known.setdefault(records.key_of(record), record.digest) == record.digest
         if not same and self.process.is_local(record):
             self.broken(record, "the same content under the same id")
 
@@ -259,7 +248,7 @@ class Conservation(Fold, claims=("I-T9",)):
     _queued: defaultdict[tuple[str | None, str], list[TraceLine]] = attrs.field(
         factory=lambda: defaultdict(list)
     )
-    _settled: Lasting[str | None, None] = attrs.field(factory=Lasting)
+    _settled: records.Lasting[str | None, None] = attrs.field(factory=records.Lasting)
 
     @on(msg(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
@@ -292,10 +281,10 @@ class Conservation(Fold, claims=("I-T9",)):
     @override
     def end(self) -> None:
         for one in self._admitted.values():
-            if self.process.is_over_since(one.t + REPLY_TIMEOUT + SLACK):
+            if self.process.is_over_since(one.t + REPLY_TIMEOUT + records.SLACK):
                 self.broken(one, "a delivery, an answer, or a drop with a reason")
         for one in (one for several in self._queued.values() for one in several):
-            is_late = self.process.is_over_since(one.t + REPLY_TIMEOUT + SLACK)
+            is_late = self.process.is_over_since(one.t + REPLY_TIMEOUT + records.SLACK)
             if is_late and one.mid not in self._settled:
                 self.broken(one, "what waits to be released, answered or dropped")
 
@@ -322,7 +311,7 @@ class NormalForm(Fold, claims=("I-T10",)):
                 if not _is_canonical(address):
                     return f"a canonical address, not {address!r}"
                 self._canonical.add(address)
-        if is_answer(record) != (FIRST_CODE <= (record.code or 0) <= LAST_CODE):
+        if records.is_answer(record) != (FIRST_CODE <= (record.code or 0) <= LAST_CODE):
             return "a code in an answer, and only there"
         return ""
 
@@ -335,10 +324,10 @@ def _is_canonical(address: str) -> bool:
 
 
 def _begins(record: TraceLine) -> bool:
-    return record.actor == BUS and record.old == ABSENT
+    return record.actor == records.BUS and record.old == ABSENT
 
 
-def _key_of_step(record: TraceLine) -> Key:
+def _key_of_step(record: TraceLine) -> records.Key:
     *ends, number = (record.key or "").rsplit("|", 2)
     from_, to = ends if len(ends) == len(("from", "to")) else ("", "")
     return from_, to, int(number) if number.isdecimal() else 0

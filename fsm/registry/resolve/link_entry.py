@@ -29,15 +29,7 @@ from fsm.p2p.link_end import Role, own_is_smaller
 from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.jobs import ResolveJobs, link_key
 from fsm.registry.resolve.port import RequesterPlan, RoutesPort
-from specs.addresses.address import (
-    RUNTIME_SCHEME,
-    domain_of,
-    is_below,
-    is_other_stub,
-    parse,
-    read_entry,
-    runtime_of,
-)
+from specs.addresses import address
 from specs.bodies.registry import Record
 from specs.errors import BadMessageError, BadUrlError
 from specs.limits.p2p import CLAIM_BURST, CLAIM_RATE, MAX_LINK_ENTITIES
@@ -269,9 +261,9 @@ def plan_of(record: Record) -> RequesterPlan | None:
     """Return how to link to a record's runtime; None: it does not take links (RES-08)."""
     if not record.p2p_handler or not record.p2p_requester:
         return None
-    if is_other_stub(record.p2p_requester):
+    if address.is_other_stub(record.p2p_requester):
         return None
-    if not is_below(record.p2p_handler, record.runtime):
+    if not address.is_below(record.p2p_handler, record.runtime):
         return None
     return RequesterPlan(record.runtime, record.p2p_handler, record.p2p_requester)
 
@@ -282,13 +274,17 @@ def plan_of_hint(entity: str, hint: LinkHint) -> RequesterPlan | str:
     A requester is code: only the domain of the runtime names it (RES-16).
     """
     try:
-        handler, (stub, _) = parse(hint.handler), read_entry(hint.requester)
-        remote = runtime_of(handler.text)
+        handler, (stub, _) = address.parse(hint.handler), address.read_entry(hint.requester)
+        remote = address.runtime_of(handler.text)
         record = Record(entity, remote, p2p_handler=handler.text, p2p_requester=hint.requester)
     except (BadUrlError, BadMessageError) as error:
         return f"a link was hinted at by an invalid address: {error}"
-    plan = plan_of(record) if handler.scheme == RUNTIME_SCHEME and handler.text != remote else None
-    if plan is None or stub.domain != domain_of(remote):
+    plan = (
+        plan_of(record)
+        if handler.scheme == address.RUNTIME_SCHEME and handler.text != remote
+        else None
+    )
+    if plan is None or stub.domain != address.domain_of(remote):
         why = f"{hint.handler} and {hint.requester} are no stubs of one runtime"
         return f"a link was hinted at, but {why}"
     return plan
@@ -382,7 +378,7 @@ class LinkEntities:
     def _may_list(self, entity: str, entry: LinkEntry) -> bool:
         """Return whether a registry may name an entity: one of its domain, and no runtime."""
         is_runtime = entity == entry.remote or entity in self._entries
-        return domain_of(entity) == domain_of(entry.remote) and not is_runtime
+        return address.domain_of(entity) == address.domain_of(entry.remote) and not is_runtime
 
     def remove_listed(self, gone: tuple[str, ...], entry: LinkEntry) -> None:
         """Note that entities no longer live at a link's other end; those of others are ignored."""
@@ -405,7 +401,7 @@ class LinkEntities:
 
     def look_up(self, entity: str, entry: LinkEntry, now: float) -> None:
         """Read the record of an entity that a link's other end speaks for, unless it is known."""
-        if not is_below(entity, entry.remote) and not self._records.is_known(entity, now):
+        if not address.is_below(entity, entry.remote) and not self._records.is_known(entity, now):
             self._unread[entry.remote, entity] = None
         self.tick(now)
 

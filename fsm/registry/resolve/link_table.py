@@ -25,14 +25,7 @@ from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.jobs import ResolveJobs, link_key
 from fsm.registry.resolve.link_entry import Deployment, LinkEntities, LinkEntry
 from fsm.registry.resolve.port import RequesterPlan, RoutesPort
-from specs.limits.protocol import (
-    DIAL_TIMEOUT,
-    ERROR_WINDOW,
-    RECONNECT_BASE,
-    RECONNECT_TRIES,
-    RETRY_COOL_DOWN,
-    SESSION_IDLE,
-)
+from specs.limits import protocol
 from specs.trace import Op
 
 
@@ -183,7 +176,7 @@ class LinkTable:
             self._end_beside(entry, entry.beside)
         self._give_up(entry, now)
         self._barred = {one: until for one, until in self._barred.items() if until > now}
-        self._barred[entry.remote] = now + ERROR_WINDOW
+        self._barred[entry.remote] = now + protocol.ERROR_WINDOW
 
     def _is_barred(self, remote: str, now: float) -> bool:
         return now < self._barred.get(remote, -math.inf)
@@ -403,15 +396,15 @@ class LinkTable:
             new, entry.beside = entry.beside, None
             self._invited(new, now)
         elif entry.role is Role.HANDLER:
-            entry.until = now + SESSION_IDLE
+            entry.until = now + protocol.SESSION_IDLE
         else:
             self._reconnect(entry, now)
 
     def _reconnect(self, entry: LinkEntry, now: float) -> None:
-        if entry.plan is None or entry.tries >= RECONNECT_TRIES:
+        if entry.plan is None or entry.tries >= protocol.RECONNECT_TRIES:
             self._give_up(entry, now)
             return
-        entry.until = now + DIAL_TIMEOUT + RECONNECT_BASE * 2.0**entry.tries
+        entry.until = now + protocol.DIAL_TIMEOUT + protocol.RECONNECT_BASE * 2.0**entry.tries
         entry.tries += 1
         self._port.connect(entry.stub, entry.plan.handler)
 
@@ -473,12 +466,12 @@ class LinkTable:
 
         A peer that was killed has its record until its session ends: it is not tried all the time.
         """
-        old = {one for one, until in self._cooling.items() if until + SESSION_IDLE <= now}
+        old = {one for one, until in self._cooling.items() if until + protocol.SESSION_IDLE <= now}
         for one in old:
             del self._cooling[one]
             self._failed.pop(one, None)
         failed = self._failed.get(entry.remote, 0)
         if entry.role is Role.REQUESTER:
             self._failed[entry.remote] = failed + 1
-        pause = RETRY_COOL_DOWN * 2.0 ** min(failed, RECONNECT_TRIES + 2)
-        self._cooling[entry.remote] = now + min(pause, SESSION_IDLE)
+        pause = protocol.RETRY_COOL_DOWN * 2.0 ** min(failed, protocol.RECONNECT_TRIES + 2)
+        self._cooling[entry.remote] = now + min(pause, protocol.SESSION_IDLE)

@@ -16,15 +16,9 @@ from fsm.effects import Intent, LinkHint
 from fsm.machines.p2p_connection import State
 from fsm.machines.resolve_job import Trigger
 from fsm.p2p.dialling import P2pUse, P2pWait
+from fsm.registry.resolve import link_entry
 from fsm.registry.resolve.address_owners import AddressOwners, RecordCache
 from fsm.registry.resolve.jobs import LinkQueue, ResolveJobs, WaitingAsk, link_key
-from fsm.registry.resolve.link_entry import (
-    LinkEntry,
-    ResolveConfig,
-    Topology,
-    plan_of,
-    plan_of_hint,
-)
 from fsm.registry.resolve.link_table import LinkTable
 from fsm.registry.resolve.node_stubs import NodeStubs
 from fsm.registry.resolve.port import RequesterPlan, RoutesPort
@@ -55,7 +49,7 @@ class ResolveCore:
         port: The host.
     """
 
-    def __init__(self, config: ResolveConfig, port: RoutesPort) -> None:
+    def __init__(self, config: link_entry.ResolveConfig, port: RoutesPort) -> None:
         self._config = config
         self._port = port
         self._jobs = ResolveJobs(port)
@@ -70,11 +64,11 @@ class ResolveCore:
 
     # ---- questions
 
-    def links(self) -> tuple[LinkEntry, ...]:
+    def links(self) -> tuple[link_entry.LinkEntry, ...]:
         """Return the P2P entries (P2P-18); not to be changed."""
         return self._links.entries()
 
-    def row(self, whom: str, stub: str) -> LinkEntry | None:
+    def row(self, whom: str, stub: str) -> link_entry.LinkEntry | None:
         """Return the link to a runtime, or to an entity at it, for the stub that asks (P2P-18)."""
         return self._links.row(whom, stub)
 
@@ -84,7 +78,7 @@ class ResolveCore:
 
     def node_of(self, to: str) -> str:
         """Return the domain whose node leads to an address (C-49)."""
-        if self._config.topology is Topology.TRIANGLE and not to.startswith("global:"):
+        if self._config.topology is link_entry.Topology.TRIANGLE and not to.startswith("global:"):
             return domain_of(to)
         return self._config.domain
 
@@ -391,7 +385,7 @@ class ResolveCore:
         A hint sends no message anywhere: the record alone says whether the entity is at the other
         end.
         """
-        plan = plan_of_hint(entity, hint)
+        plan = link_entry.plan_of_hint(entity, hint)
         if isinstance(plan, str):
             self._port.refuse_hint(entity, plan)
             return
@@ -416,14 +410,14 @@ class ResolveCore:
     def _verify_hint(self, entity: str, record: Record | None, now: float) -> None:
         """Compare the hint that was followed for an entity with its record."""
         plan = self._hinted.pop(entity, None)
-        if plan is None or (record is not None and plan_of(record) == plan):
+        if plan is None or (record is not None and link_entry.plan_of(record) == plan):
             return
         why = "no live record confirms it" if record is None else "its record says otherwise"
         self._port.refuse_hint(entity, f"a link to {plan.remote} was hinted at, but {why}")
         self._links.disproved(plan, now)
 
     def _set_up(self, entity: str, record: Record, now: float) -> None:
-        remote, plan, entities = record.runtime, plan_of(record), self._links.entities
+        remote, plan, entities = record.runtime, link_entry.plan_of(record), self._links.entities
         is_unwanted = self._config.link_policy.of(remote, entity) is P2pUse.NEVER
         if remote == self._config.runtime or is_unwanted:
             self._join(entity, entities.entry_of(entity))
@@ -439,7 +433,7 @@ class ResolveCore:
             why = f"the record of {record.url} names {stub}, which is no P2P requester stub"
             self._port.refuse_stub(stub, why)
 
-    def _join(self, entity: str, entry: LinkEntry | None) -> None:
+    def _join(self, entity: str, entry: link_entry.LinkEntry | None) -> None:
         """Let the search for a link wait for the entry that there is; or there is none."""
         key = link_key(entity)
         if entry is None:

@@ -21,20 +21,15 @@ from fsm.machines.stub_connection import State, Trigger
 from specs.bodies.link import Command
 from specs.bodies.word import StubMethod
 from specs.errors import BadMessageError
-from specs.limits.node import (
-    BACKEND_ANSWER_BYTES,
-    BACKEND_CONNECTIONS,
-    BACKEND_QUEUE,
-    BACKEND_TIMEOUT,
-)
+from specs.limits import node
 from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message, refuse, reply_to
 from specs.reply_code import Code, DropReason
 from transports.bodies import read_body
 from transports.codec import encode, read_object
 
-_SLOW: Final = f"the server has not answered within {BACKEND_TIMEOUT:.0f} s"
-_BUSY: Final = f"{BACKEND_QUEUE} requests wait for the server already"
+_SLOW: Final = f"the server has not answered within {node.BACKEND_TIMEOUT:.0f} s"
+_BUSY: Final = f"{node.BACKEND_QUEUE} requests wait for the server already"
 
 
 def _client_of(stub: str, context: StubContext) -> HttpClient:
@@ -49,7 +44,7 @@ def _client_of(stub: str, context: StubContext) -> HttpClient:
     """
     read_options(stub, context.config.options, {})
     try:
-        return http_over(context.network, context.config.node_url or "", BACKEND_ANSWER_BYTES)
+        return http_over(context.network, context.config.node_url or "", node.BACKEND_ANSWER_BYTES)
     except HttpUrlError as exc:
         raise StubOptionError(stub, "endpoint", f"its endpoint: {exc}") from exc
 
@@ -75,7 +70,7 @@ class ClientServerStub(Actor[Delivery]):
         self.context: Final = context
         self.client: Final = _client_of(name, context)
         self._connection = StubConnection(context)
-        self._permits = trio.CapacityLimiter(BACKEND_CONNECTIONS)
+        self._permits = trio.CapacityLimiter(node.BACKEND_CONNECTIONS)
         self._lanes: dict[str, deque[tuple[Message, float]]] = {}
         self._open = 0
 
@@ -120,7 +115,7 @@ class ClientServerStub(Actor[Delivery]):
         elif not asked.is_request:
             # The server takes no events, and sends no requests.
             self.context.counters.drop(DropReason.NO_TARGET, asked, self.context.url)
-        elif self._open >= BACKEND_QUEUE:
+        elif self._open >= node.BACKEND_QUEUE:
             await self.context.bus.post(refuse(asked, Code.UNAVAILABLE, _BUSY))
         else:
             await self._connect()
@@ -153,7 +148,7 @@ class ClientServerStub(Actor[Delivery]):
     def _enqueue(self, request: Message) -> None:
         """Queue a request behind the requests with the same key."""
         self._open += 1
-        name, until = self.lane(request), trio.current_time() + BACKEND_TIMEOUT
+        name, until = self.lane(request), trio.current_time() + node.BACKEND_TIMEOUT
         if name in self._lanes:
             self._lanes[name].append((request, until))
         else:
