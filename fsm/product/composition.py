@@ -1,33 +1,33 @@
-"""A composition: participants, the channels between them, and faults.
+"""A composition: places with the real cores, channels between them, and what else happens.
 
-Its *places* hold the real cores (`Host`), its *channels* carry what they say, and
-its *events* are what else happens to a place: something that the surroundings want, a fault of
-theirs, or what a place does by itself. What must never be is a `Never`, where everything may
-come to rest is an `End`. Something went wrong if a message was lost or came twice, a fault
-happened, or a deadline was over while something else went on; `Bounds` says how much of that
-one run may have.
+A place has a host, which gives its cores what arrives and puts what they decide on channels. It
+shares nothing with other hosts and has no I/O, so that what it becomes is a function of what it is
+and of what happens: the explorer computes it once. `Event`s are requests of the surroundings,
+their faults, and what a place does by itself. What must never be is a `Never`, a state in which
+all may come to rest an `End`; their predicates are given the hosts of their places.
 
-What moves, moves one at a time: a step takes one message from one channel (or a deadline, or
-an event), lets the cores of one place decide, and nothing comes between. A step whose messages
-find no space in a network waits until there is some.
-
-A host does for the cores of one place what an actor does: it feeds them what arrives, and puts
-what they decide on channels. It has no I/O and no clock of its own: `now` is advanced to a
-deadline when that is over. It shares nothing with other hosts, so that what becomes of it is a
-function of what it is and of what happens, which the explorer computes once and remembers.
+A step takes one message from one channel (or a deadline, or an event) and lets one place decide;
+nothing comes between. A step whose messages find no space in a network waits until there is some.
+Something went wrong if a message was lost or came twice, a fault happened, or a deadline was over
+while something else went on; `Bounds` says how much of that one run may have.
 """
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, unique
-from typing import ClassVar, Final, TypeAlias, TypeVar, final
+from functools import cache
+from inspect import signature
+from typing import ClassVar, Final, NamedTuple, TypeAlias, final
 
 import attrs
+from typing_extensions import override
 
 from fsm.engine import Step
 from specs.errors import ProtoflyError, SpecError
 from specs.jsonvalue import JsonObject
+
+Untyped: TypeAlias = Callable[..., None]  # type: ignore[explicit-any] # any method of any port
+Holds: TypeAlias = Callable[..., bool]  # type: ignore[explicit-any] # of hosts of any classes
 
 
 @final
@@ -35,56 +35,93 @@ class UnsafeError(ProtoflyError):
     """A core decided what it must not decide; the text is the property that is broken."""
 
 
+# --- hosts ------------------------------------------------------------------------------------
+
+
 @final
-@attrs.frozen(slots=True)
-class Sent:
+class Call(NamedTuple):
+    """An input of a place: a method of its host, or of the core of that, and its arguments.
+
+    A method of the core that has a parameter `now` gets the time, too.
+    """
+
+    name: str
+    args: tuple[Hashable, ...] = ()
+
+    @override
+    def __str__(self) -> str:
+        """The input in words."""
+        words = [self.name.replace("_", " "), *map(str, self.args)]
+        return " ".join(words).replace("hyperty-runtime://", "")
+
+
+@final
+class Sent(NamedTuple):
     """A message that was put on a channel."""
 
     channel: str
-    message: Hashable
+    message: Call
 
 
-Output: TypeAlias = Sent | Step
+@cache
+def _is_timed(method: Untyped) -> bool:
+    return "now" in signature(method).parameters
 
 
-class Host(ABC):
-    """The cores of one place.
+class Host:
+    """The cores of one place, and the port of them: a call of a core is a method here.
+
+    The core `core`, if there is one, gets the inputs that have no method here, and the deadlines.
 
     Attributes:
+        place: Name of the place.
         now: Seconds of the place's own clock.
         out: What the last input led to, in order.
         counters: Names of what only counts up, in the host or its cores, and is not looked at
             to know a host again: the host must show by other means what depends on it.
-        durations: Names of seconds that are no time of the clock.
+        silent: Calls of ports that nobody looks at.
     """
 
     counters: ClassVar[frozenset[str]] = frozenset()
-    durations: ClassVar[frozenset[str]] = frozenset()
+    silent: ClassVar[frozenset[str]] = frozenset()
 
-    def __init__(self) -> None:
+    def __init__(self, place: str) -> None:
+        self.place = place
         self.now = 0.0
-        self.out: list[Output] = []
+        self.out: list[Sent | Step] = []
 
-    @abstractmethod
-    def take(self, happened: Hashable) -> None:
-        """Take a message, or a local event.
+    def __getattr__(self, name: str) -> Untyped:
+        """Do nothing for a silent call."""
+        if name in type(self).silent:
+            return _nothing
+        raise AttributeError(name)
+
+    def take(self, call: Call) -> None:
+        """Take a message, or an event.
 
         Raises:
             UndeclaredTransitionError: A core's table has no row for it.
             UnsafeError: A property of this place is broken.
         """
+        if hasattr(type(self), call.name):
+            getattr(self, call.name)(*call.args)
+        else:
+            self.give(vars(self)["core"], call)
+
+    def give(self, core: object, call: Call) -> None:
+        """Give an input to a core."""
+        method = getattr(core, call.name)
+        timed = {"now": self.now} if _is_timed(method.__func__) else {}
+        method(*call.args, **timed)
 
     def deadline(self) -> float:
         """The time at which `time_over` is due; infinity: never."""
-        return math.inf
+        core = vars(self).get("core")
+        return math.inf if core is None else core.deadline()
 
     def time_over(self) -> None:
-        """Note that the deadline is over: `now` is at it.
-
-        Raises:
-            NotImplementedError: The subclass has a deadline and no reaction to it.
-        """
-        raise NotImplementedError
+        """Note that the deadline is over: `now` is at it."""
+        vars(self)["core"].time_over(self.now)
 
     @final
     def pass_time(self) -> None:
@@ -92,23 +129,24 @@ class Host(ABC):
         self.now = max(self.now, self.deadline())
         self.time_over()
 
-    @final
-    def send(self, channel: str, message: Hashable) -> None:
-        """Put a message on a channel.
+    def send(self, target: str, name: str, *args: Hashable) -> None:
+        """Put a message on the channel to a place, or on the channel that has this name there."""
+        self.out.append(Sent(f"{self.place} to {target}", Call(name, args)))
 
-        Args:
-            channel: Name of the channel.
-            message: The message.
-        """
-        self.out.append(Sent(channel, message))
+    def step(self, step: Step) -> None:
+        """Note a step of a machine."""
+        self.out.append(step)
 
-    @final
-    def moved(self, steps: Iterable[object]) -> None:
+    def steps(self, effects: Iterable[object]) -> None:
         """Note the steps among the effects of a core."""
-        self.out += [each for each in steps if isinstance(each, Step)]
+        self.out += [effect for effect in effects if isinstance(effect, Step)]
 
 
-# --- what is composed -------------------------------------------------------------------
+def _nothing(*_: object, **__: object) -> None:
+    """Nobody looks at that."""
+
+
+# --- what is composed -------------------------------------------------------------------------
 
 
 @final
@@ -134,44 +172,6 @@ class Bounds:
             raise SpecError("losses and duplicates cannot be negative: use 0 or more")
         if self.channel < 1:
             raise SpecError("a channel without space carries nothing: use 1 or more")
-
-
-HostT = TypeVar("HostT", bound=Host)
-
-
-@final
-class Situation:
-    """The hosts of some places, to be looked at and not to be touched."""
-
-    __slots__ = ("_hosts",)
-
-    def __init__(self, hosts: Mapping[str, Host]) -> None:
-        self._hosts = hosts
-
-    def at(self, place: str, kind: type[HostT]) -> HostT:
-        """Return the host of a place.
-
-        Args:
-            place: Name of the place.
-            kind: Class of its host.
-        """
-        host = self._hosts[place]
-        assert isinstance(host, kind)  # noqa: S101 - what the composition has put there
-        return host
-
-
-@final
-@attrs.frozen(slots=True)
-class Place:
-    """The place of cores: a participant of drawings, a process of traces.
-
-    Attributes:
-        name: A short word.
-        host: Makes the host as it is in the beginning.
-    """
-
-    name: str
-    host: Callable[[], Host]
 
 
 @unique
@@ -200,19 +200,33 @@ class Medium(Enum):
 @final
 @attrs.frozen(slots=True)
 class Channel:
-    """One direction between two places."""
+    """One direction between two places.
 
-    name: str
+    Attributes:
+        suffix: Distinguishes channels between the same places.
+    """
+
     source: str
     target: str
     medium: Medium = Medium.NETWORK
+    suffix: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        return f"{self.source} to {self.target}{self.suffix}"
 
 
-def _always(_: Situation) -> bool:
+def both_ways(
+    first: str, second: str, medium: Medium = Medium.NETWORK, suffix: str = ""
+) -> Iterator[Channel]:
+    """Yield the channels of two places to each other."""
+    yield Channel(first, second, medium, suffix)
+    yield Channel(second, first, medium, suffix)
+
+
+def _always(_: Host) -> bool:
     return True
-
-
-Holds: TypeAlias = Callable[[Situation], bool]
 
 
 @final
@@ -221,8 +235,8 @@ class Event:
     """An input of a place that is no message and no deadline.
 
     Attributes:
-        happened: What its host takes.
-        when: Whether it may happen now; it is shown the place and no other.
+        input: Name of the input, or the input.
+        when: Whether it may happen now, by the host of the place.
         budget: How often in one run; None: without limit, and it does at last: none needs to
             want it.
         is_fault: It is a fault of the surroundings, not an act of a participant.
@@ -232,11 +246,16 @@ class Event:
 
     name: str
     place: str
-    happened: Hashable
-    when: Holds = attrs.field(default=_always, kw_only=True)
-    budget: int | None = attrs.field(default=1, kw_only=True)
+    input: str | Call
+    when: Holds = _always
+    budget: int | None = 1
     is_fault: bool = attrs.field(default=False, kw_only=True)
     done: JsonObject | None = attrs.field(default=None, kw_only=True)
+
+    @property
+    def call(self) -> Call:
+        """The input."""
+        return Call(self.input) if isinstance(self.input, str) else self.input
 
 
 @final
@@ -252,8 +271,7 @@ class Never:
     """
 
     name: str
-    cite: str
-    places: tuple[str, ...]
+    places: Sequence[str]
     holds: Holds
     unless_faults: bool = False
 
@@ -270,37 +288,9 @@ class End:
     """
 
     name: str
-    places: tuple[str, ...]
+    places: Sequence[str]
     holds: Holds
     after_faults: bool = False
-
-
-@unique
-class Patience(Enum):
-    """The moment at which a deadline is over.
-
-    Attributes:
-        NONE: A deadline may be over at any moment: messages may be slower than any timer.
-            All there is happens so, and more.
-        AT_REST: Deadlines come only when nothing else goes on: every message is faster than
-            every timer. So is shown what is reached when nothing goes wrong.
-    """
-
-    NONE = "none"
-    AT_REST = "at rest"
-
-
-@unique
-class Haste(Enum):
-    """The speed of messages within one process.
-
-    Attributes:
-        NONE: They may be slower than any network.
-        LOCAL_FIRST: They are there before anything else happens.
-    """
-
-    NONE = "none"
-    LOCAL_FIRST = "local first"
 
 
 @final
@@ -311,17 +301,15 @@ class Wire:
     Attributes:
         hop: The hops it takes, as in `RA.sm>..>PH`.
         message: `type`, `from`, `to`, `body` in normal form; its id is put in.
-        answers: Name of the message whose answer it is; empty: it is none.
-        is_event: No answer is expected.
+        request: What a request and its answers have in common.
     """
 
     hop: str
     message: JsonObject
-    answers: str = ""
-    is_event: bool = False
+    request: str
 
 
-def _unwritten(_channel: str, _message: Hashable) -> Wire | None:
+def _unwritten(_channel: str, _message: Call) -> Wire | None:
     return None
 
 
@@ -331,38 +319,32 @@ LONG: Final = 3_600.0
 @final
 @attrs.frozen(slots=True, kw_only=True)
 class Composition:
-    """Machines that meet.
+    """Machines that meet, with the bounds that are explored by default.
 
     Attributes:
-        about: One sentence.
+        places: Makers of the hosts as they are in the beginning, by the names of their places:
+            participants of drawings, processes of traces.
+        is_timely: Deadlines are over only when nothing else goes on: every message is faster than
+            every timer. So is shown what is reached when nothing goes wrong. Else a deadline may
+            be over at any moment: all there is happens so, and more.
         early: Deadlines that are over in one run while something else goes on, if otherwise they
             come at rest.
+        is_local_first: Messages within a process are there before anything else happens.
         horizon: Seconds after which no core distinguishes how long ago something was.
         wire: How a message looks on the wire; None: it never is on a wire, it is a notice.
         given: The lines of a scenario file that list the participants at the beginning.
     """
 
     name: str
-    about: str
-    places: Sequence[Place]
+    places: Mapping[str, Callable[[str], Host]]
     channels: Sequence[Channel]
     events: Sequence[Event] = ()
     never: Sequence[Never] = ()
     ends: Sequence[End]
     bounds: Bounds
-    patience: Patience = Patience.NONE
+    is_timely: bool = False
     early: int = 0
-    haste: Haste = Haste.NONE
+    is_local_first: bool = False
     horizon: float = LONG
-    wire: Callable[[str, Hashable], Wire | None] = _unwritten
+    wire: Callable[[str, Call], Wire | None] = _unwritten
     given: Sequence[JsonObject] = ()
-
-
-@final
-@attrs.frozen(slots=True)
-class Plan:
-    """The maker of a composition, with its default bounds."""
-
-    name: str
-    compose: Callable[[Bounds], Composition]
-    bounds: Bounds

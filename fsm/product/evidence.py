@@ -61,7 +61,7 @@ class _Pens:
         fields = {step.machine for taken in run.steps for step in taken.moved}
         machines = "|".join(sorted(fields))
         for place in composition.places:
-            self._line(place.name, "trace", Fact(k=Of.START, val=SCHEMA, machine=machines))
+            self._line(place, "trace", Fact(k=Of.START, val=SCHEMA, machine=machines))
 
     def write(self, taken: Taken) -> None:
         """Write what one step leads to."""
@@ -124,7 +124,7 @@ def sequence_diagram(composition: Composition, run: Run, title: str) -> str:
         title: Title of the drawing.
     """
     lines = ["sequenceDiagram", f"    title {_text(title)}"]
-    lines += [f"    participant {_id(place.name)}" for place in composition.places]
+    lines += [f"    participant {_id(place)}" for place in composition.places]
     for taken in run.steps:
         lines += [f"    {line}" for line in _drawn(composition, taken)]
     if run.refused is not None:
@@ -234,9 +234,7 @@ def _in_order(taken: Sequence[Taken]) -> Iterator[Taken]:
 def _sender(before: Sequence[Taken], lost: Taken) -> int:
     """The last step that sent such a message: it is the one that is lost, or like it."""
     return max(
-        number
-        for number, step in enumerate(before)
-        if Sent(lost.channel, lost.happened) in step.sent
+        number for number, step in enumerate(before) if Sent(lost.channel, lost.input) in step.sent
     )
 
 
@@ -271,13 +269,10 @@ class _Writer:
         """The line of an event; what a place does by itself, actors do themselves."""
         if event.budget is None:
             return
-        yield from self._done(event.done)
+        if event.done is not None:
+            yield {"sc": self._name, **event.done}
         is_broken = event.is_fault and event.done is not None
         yield self._line("fault" if is_broken else "call", what=f"request: {taken.what}")
-
-    def _done(self, line: JsonObject | None) -> Iterator[JsonObject]:
-        if line is not None:
-            yield {"sc": self._name, **line}
 
     def _message(self, taken: Taken) -> Iterator[JsonObject]:
         """The line of a message; a repetition is not written again."""
@@ -286,20 +281,19 @@ class _Writer:
         self._kept.discard(known)
         if taken.kind is Kind.DELIVERED_AND_KEPT:
             self._kept.add(known)
-        wire = self._whole.wire(taken.channel, taken.happened)
+        wire = None if taken.input is None else self._whole.wire(taken.channel, taken.input)
         if wire is not None and not is_again:
-            sent = {"id": self._id(taken.what, wire), **wire.message}
-            event: JsonObject = {"event": True} if wire.is_event else {}
-            yield self._line("msg", hop=wire.hop, msg=sent, **event, **_MARKS.get(taken.kind, {}))
+            sent = {"id": self._id(wire), **wire.message}
+            yield self._line("msg", hop=wire.hop, msg=sent, **_MARKS.get(taken.kind, {}))
         elif wire is None and taken.kind is Kind.LOST:
             yield self._line("call", what=f"lost: {taken.what}")
 
-    def _id(self, name: str, wire: Wire) -> int:
-        if wire.answers:
-            return self._asked.get(wire.answers, 1)
+    def _id(self, wire: Wire) -> int:
+        if wire.message["type"] == "response":
+            return self._asked.get(wire.request, 1)
         sender = str(wire.message["from"])
         self._ids[sender] += 1
-        self._asked[name] = self._ids[sender]
+        self._asked[wire.request] = self._ids[sender]
         return self._ids[sender]
 
     def _state(self, moved: Step) -> JsonObject:

@@ -14,14 +14,14 @@ fault or a request. A step that waits for space in a network does not go on by i
 """
 
 from array import array
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum, unique
 from typing import Final, TypeAlias, final
 
 import attrs
 
 from fsm.engine import Step
-from fsm.product.composition import Composition, End, Never, Sent, Situation
+from fsm.product.composition import Call, Composition, End, Never, Sent
 from fsm.product.steps import FAIR, Kind, Next, Refusal, State, Steps
 from specs.trace import ABSENT
 
@@ -33,7 +33,7 @@ class Taken:
 
     Attributes:
         place: Where it was taken.
-        happened: The message, or what a place takes at an event; None: a deadline is over.
+        input: The message, or what a place takes at an event; None: a deadline is over.
         what: The same in words.
         channel: Which channel the message came by; empty: it is no message.
         event: Number of the event in the composition; None: it is none.
@@ -44,7 +44,7 @@ class Taken:
 
     kind: Kind
     place: str
-    happened: Hashable
+    input: Call | None
     what: str
     channel: str = ""
     event: int | None = None
@@ -86,7 +86,7 @@ class Run:
 
     steps: tuple[Taken, ...]
     refused: Taken | None
-    under_way: Mapping[str, tuple[Hashable, ...]]
+    under_way: Mapping[str, tuple[Call, ...]]
 
     def last(self) -> Iterator[tuple[str, Step]]:
         """The last step of each machine, with its place."""
@@ -116,17 +116,17 @@ def _taken(steps: Steps, state: State, step: Next | Refusal) -> Taken:
     """
     kind, about, _ = step[:3]
     place, reaction = steps.reaction(state, step)
-    happened, whole = steps.happened(step), steps.composition
+    taken, whole = steps.input(step), steps.composition
     is_event = kind in {Kind.LOCAL, Kind.REQUEST}
     is_time = kind in {Kind.DEADLINE, Kind.EARLY}
     if is_time:
         what = f"a deadline of {place} is over"
     else:
-        what = whole.events[about].name if is_event else str(happened)
+        what = whole.events[about].name if is_event else str(taken)
     return Taken(
         kind=kind,
         place=place,
-        happened=happened,
+        input=taken,
         what=what,
         channel="" if is_event or is_time else whole.channels[about].name,
         event=about if is_event else None,
@@ -256,8 +256,7 @@ class _Looks:
             key = self._steps.numbers(state, one.places)
             known = seen.get(key)
             if known is None:
-                hosts = self._steps.hosts(state)
-                known = one.holds(Situation({place: hosts[place] for place in one.places}))
+                known = one.holds(*self._steps.hosts(state, one.places))
                 seen[key] = known
             if known:
                 yield one

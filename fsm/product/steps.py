@@ -20,16 +20,7 @@ import attrs
 
 from fsm.engine import Entity, Step
 from fsm.frozen import frozen, thawed
-from fsm.product.composition import (
-    Composition,
-    Haste,
-    Host,
-    Medium,
-    Patience,
-    Sent,
-    Situation,
-    UnsafeError,
-)
+from fsm.product.composition import Call, Composition, Host, Medium, Sent, UnsafeError
 from fsm.table import Table, UndeclaredTransitionError
 from specs.trace import ABSENT
 
@@ -42,32 +33,23 @@ _DIGITS: Final = 6
 # --- as a key -------------------------------------------------------------------------------
 
 
-def _key_of(host: Host, horizon: float) -> Key:
-    """Return the key of a host: equal hosts have equal keys."""
-    return _Freezer(host, horizon).of_host()
-
-
 @final
 class _Freezer:
     """Makes values of objects."""
 
     def __init__(self, host: Host, horizon: float) -> None:
         self._host = host
-        self._skipped = host.counters | {"now", "out"}
-        self._durations = host.durations
+        self._skipped = host.counters | {"now", "out", "place"}
         self._now = host.now
         self._horizon = horizon
         self._seen: dict[int, int] = {id(host): 0}
 
     def of_host(self) -> Key:
-        """The key of the whole host."""
+        """The key of the whole host: equal hosts have equal keys."""
         return tuple(self._fields(vars(self._host)))
 
     def _fields(self, fields: Mapping[str, object]) -> list[Key]:
-        listed = [item for item in fields.items() if item[0] not in self._skipped]
-        if self._durations:
-            return [repr(one) if name in self._durations else self(one) for name, one in listed]
-        return [self(one) for _, one in listed]
+        return [self(one) for name, one in fields.items() if name not in self._skipped]
 
     def __call__(self, one: object) -> Key:
         match one:
@@ -179,9 +161,8 @@ class Reaction:
 class _Hosts:
     """Every host that one place has been seen to have."""
 
-    def __init__(self, composition: Composition, place: str, first: Host) -> None:
-        self._place = place
-        self._whole = composition
+    def __init__(self, composition: Composition, place: str) -> None:
+        self._horizon = composition.horizon
         self._numbers: dict[Key, int] = {}
         self._kept: list[bytes] = []
         self.looks: list[Host] = []
@@ -192,25 +173,24 @@ class _Hosts:
             for number, event in enumerate(composition.events)
             if event.place == place
         ]
-        self.number(first)
+        self.number(composition.places[place](place))
 
     def number(self, host: Host) -> int:
         """The number of a host, known or new."""
         # Asked first, for it may put away what is of no use any more.
         waits = host.deadline() != math.inf
-        key = _key_of(host, self._whole.horizon)
+        key = _Freezer(host, self._horizon).of_host()
         number = self._numbers.setdefault(key, len(self.looks))
         if number == len(self.looks):
             self._kept.append(frozen(host))
             self.looks.append(host)
             self.waits.append(waits)
-            seen = Situation({self._place: host})
-            self.events.append(tuple(n for n, event in self._own if event.when(seen)))
+            self.events.append(tuple(n for n, event in self._own if event.when(host)))
         return number
 
     def again(self, number: int) -> Host:
         """A host of that number, to be changed."""
-        return thawed(self._kept[number], Host)  # type: ignore[type-abstract] # any host
+        return thawed(self._kept[number], Host)
 
 
 @final
@@ -226,16 +206,15 @@ class Steps:
         self.composition = composition
         self.held_back = 0
         self._channels = [channel.name for channel in composition.channels]
-        self._hosts = [
-            _Hosts(composition, place.name, place.host()) for place in composition.places
-        ]
-        self._place = {place.name: number for number, place in enumerate(composition.places)}
+        self._hosts = [_Hosts(composition, place) for place in composition.places]
+        self._place = {place: number for number, place in enumerate(composition.places)}
+        self._names = list(composition.places)
         self._first = len(self._hosts)
         self._losses = self._first + len(self._channels)
         self._early = self._losses + 2
         self._budget = self._losses + 3
-        self._messages: list[Hashable] = []
-        self._message_numbers: dict[Hashable, int] = {}
+        self._messages: list[Call] = []
+        self._message_numbers: dict[Call, int] = {}
         self._contents: list[tuple[int, ...]] = [()]
         self._content_numbers: dict[tuple[int, ...], int] = {(): 0}
         self._reactions: dict[tuple[int, int, _Token], Reaction] = {}
@@ -248,8 +227,8 @@ class Steps:
         self._is_lossy = [medium.is_lossy for medium in media]
         self._is_ordered = [medium is not Medium.UNORDERED for medium in media]
         self._target = [self._place[channel.target] for channel in composition.channels]
-        self._waits = composition.patience is Patience.AT_REST
-        self._hastes = composition.haste is Haste.LOCAL_FIRST
+        self._waits = composition.is_timely
+        self._hastes = composition.is_local_first
         faults = [n for n, event in enumerate(composition.events) if event.is_fault]
         places = [*range(self._losses, self._budget), *(self._budget + n for n in faults)]
         self._faultless = [(place, self.start[place]) for place in places]
@@ -270,9 +249,10 @@ class Steps:
         """The number of calls of cores."""
         return len(self._reactions)
 
-    def hosts(self, state: State) -> dict[str, Host]:
-        """The hosts of a state, by place, to be looked at."""
-        return {name: self._hosts[n].looks[state[n]] for name, n in self._place.items()}
+    def hosts(self, state: State, places: Sequence[str]) -> list[Host]:
+        """The hosts of some places, to be looked at."""
+        numbers = [self._place[place] for place in places]
+        return [self._hosts[number].looks[state[number]] for number in numbers]
 
     def numbers(self, state: State, places: Sequence[str]) -> tuple[int, ...]:
         """Return the numbers that distinguish the hosts of some places.
@@ -291,7 +271,7 @@ class Steps:
         """Return whether nothing went wrong so far; not where deadlines may end at any time."""
         return self._waits and all(state[place] == left for place, left in self._faultless)
 
-    def under_way(self, state: State) -> dict[str, tuple[Hashable, ...]]:
+    def under_way(self, state: State) -> dict[str, tuple[Call, ...]]:
         """The messages of the channels that have some."""
         return {
             name: tuple(self._messages[one] for one in self._contents[state[self._first + n]])
@@ -410,22 +390,22 @@ class Steps:
         kind, about, what = step[:3]
         if kind is Kind.LOST:
             place = self._target[about]
-            return self.composition.places[place].name, Reaction(state[place])
+            return self._names[place], Reaction(state[place])
         place, reaction = self._reaction(kind, about, what, state)
-        return self.composition.places[place].name, reaction
+        return self._names[place], reaction
 
     def sent(self, reaction: Reaction) -> tuple[Sent, ...]:
         """The messages that a reaction puts on each channel."""
         return tuple(Sent(self._channels[c], self._messages[m]) for c, m in reaction.sends)
 
-    def happened(self, step: Next | Refusal) -> Hashable:
+    def input(self, step: Next | Refusal) -> Call | None:
         """The input of a step: a message or an event; None: a deadline is over."""
         kind, about, what = step[:3]
         if kind in {Kind.DEADLINE, Kind.EARLY}:
             return None
         if kind not in {Kind.LOCAL, Kind.REQUEST}:
             return self._messages[what]
-        return self.composition.events[about].happened
+        return self.composition.events[about].call
 
     def _reaction(self, kind: Kind, about: int, what: int, state: State) -> tuple[int, Reaction]:
         match kind:
@@ -447,10 +427,11 @@ class Steps:
         hosts = self._hosts[place]
         host = hosts.again(number)
         try:
-            if token[0] is Kind.DEADLINE:
+            call = self.input(token)
+            if call is None:
                 host.pass_time()
             else:
-                host.take(self.happened(token))
+                host.take(call)
         except UndeclaredTransitionError as exc:
             return Reaction(number, undeclared=_without_key(exc))
         except UnsafeError as exc:

@@ -6,24 +6,13 @@ twice; a write to the disk fails, and is undone; the registry restarts with what
 """
 
 import math
-from collections.abc import Hashable
+from collections.abc import Mapping
 from typing import Final, final
 
-import attrs
 from typing_extensions import override
 
-from fsm.product.composition import (
-    Bounds,
-    Channel,
-    Composition,
-    End,
-    Event,
-    Host,
-    Never,
-    Place,
-    Plan,
-    Situation,
-)
+from fsm.product import composition as plan
+from fsm.product.composition import Call, End, Event, Never
 from fsm.registry import records
 from fsm.registry.registration import RegistrationCore
 from specs.jsonvalue import JsonObject
@@ -34,32 +23,26 @@ RUNTIME: Final = "runtime"
 _URL: Final = "hyperty://a.ex/h"
 _R: Final = "hyperty-runtime://a.ex/ra"
 _VALUE: Final[JsonObject] = {"hypertyURL": _URL, "runtime": _R}
+_UNREGISTERED: Final[JsonObject] = {"status": "disconnected"}
+_REQUESTS: Final[Mapping[str, records.Input]] = {
+    "created": records.Create(_URL, _R, _R, {**_VALUE, "status": "created"}),
+    "create": records.Create(_URL, _R, _R, _VALUE),
+    "create lasting": records.Create(_URL, _R, _R, _VALUE, is_lasting=True),
+    "unregister": records.Touch(_URL, _R, _UNREGISTERED),
+    "keep": records.Touch(_URL, _R, {}),
+}
 
 
 @final
-@attrs.frozen(slots=True)
-class Sent:
-    """Requests about the record; nothing here depends on the answer."""
+class Runtime(plan.Host):
+    """The runtime, which does not look at answers."""
 
-    what: str
-
-    @override
-    def __str__(self) -> str:
-        """Describe it in words."""
-        return self.what
+    def ask(self, request: str) -> None:
+        self.send(REGISTRY, "request", request)
 
 
 @final
-class RuntimePlace(Host):
-    """The runtime, which asks for what is wanted."""
-
-    @override
-    def take(self, happened: Hashable) -> None:
-        self.send("asked", Sent(str(happened)))
-
-
-@final
-class RegistryPlace(Host):
+class Registry(plan.Host):
     """The registry, and what it has kept.
 
     Attributes:
@@ -67,8 +50,8 @@ class RegistryPlace(Host):
         is_harmed: Whether the next write to it fails.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, place: str) -> None:
+        super().__init__(place)
         self.core = RegistrationCore()
         self.kept: dict[str, records.Row] = {}
         self.is_harmed = False
@@ -78,44 +61,24 @@ class RegistryPlace(Host):
         """The record."""
         return self.core.row(_URL)
 
-    @property
-    def is_kept(self) -> bool:
-        """True if the disk has what the core has."""
-        return self.kept.get(_URL) == self.row
-
-    @override
-    def deadline(self) -> float:
-        return self.core.deadline()
-
     @override
     def time_over(self) -> None:
         self._feed(records.Tick())
 
-    @override
-    def take(self, happened: Hashable) -> None:
-        match happened:
-            case Sent("create" | "create lasting" as what):
-                is_lasting = what == "create lasting"
-                asked = records.Create(_URL, _R, _R, _VALUE, is_lasting=is_lasting)
-                self._feed(asked)
-            case Sent("created"):
-                value: JsonObject = {**_VALUE, "status": "created"}
-                self._feed(records.Create(_URL, _R, _R, value))
-            case Sent("keep"):
-                self._feed(records.Touch(_URL, _R, {}))
-            case Sent("unregister"):
-                self._feed(records.Touch(_URL, _R, {"status": "disconnected"}))
-            case "over":
-                self._feed(records.Leave(_R, "its session is over"))
-            case "harm":
-                self.is_harmed = True
-            case "restart":
-                self.core = RegistrationCore(self.kept.values())
-            case _:
-                raise TypeError(happened)
+    def request(self, name: str) -> None:
+        self._feed(_REQUESTS[name])
 
-    def _feed(self, happened: records.Input) -> None:
-        effects = self.core.feed(happened, self.now)
+    def end_session(self) -> None:
+        self._feed(records.Leave(_R, "its session is over"))
+
+    def harm(self) -> None:
+        self.is_harmed = True
+
+    def restart(self) -> None:
+        self.core = RegistrationCore(self.kept.values())
+
+    def _feed(self, given: records.Input) -> None:
+        effects = self.core.feed(given, self.now)
         writes = [one for one in effects if isinstance(one, records.Keep | records.Forget)]
         if self.is_harmed and writes:
             self.is_harmed = False
@@ -127,49 +90,35 @@ class RegistryPlace(Host):
             else:
                 self.kept.pop(one.url, None)
         self.core.settle()
-        self.moved(effects)
+        self.steps(effects)
 
 
-def _registry(now: Situation) -> RegistryPlace:
-    return now.at(REGISTRY, RegistryPlace)
+_PLACE: Final = (REGISTRY,)
 
-
-def _waits_without_end(now: Situation) -> bool:
-    row = _registry(now).row
-    return row is not None and _registry(now).deadline() == math.inf
-
-
-def _asks(what: str, budget: int = 1) -> Event:
-    return Event(f"wanted: {what}", RUNTIME, what, budget=budget)
-
-
-def _compose(bounds: Bounds) -> Composition:
-    return Composition(
-        name="registration",
-        about="A record of the domain registry, and the runtime that keeps it alive.",
-        places=(Place(RUNTIME, RuntimePlace), Place(REGISTRY, RegistryPlace)),
-        channels=(Channel("asked", RUNTIME, REGISTRY),),
-        events=(
-            *(_asks(what) for what in ("created", "create", "create lasting", "unregister")),
-            _asks("keep"),
-            Event("the session of the runtime is over", REGISTRY, "over"),
-            Event("the disk fails", REGISTRY, "harm", is_fault=True),
-            Event("the registry restarts", REGISTRY, "restart", is_fault=True),
+REGISTRATION: Final = plan.Composition(
+    name="registration",
+    places={RUNTIME: Runtime, REGISTRY: Registry},
+    channels=(plan.Channel(RUNTIME, REGISTRY),),
+    events=(
+        *(Event(f"wanted: {name}", RUNTIME, Call("ask", (name,))) for name in _REQUESTS),
+        Event("the session of the runtime is over", REGISTRY, "end_session"),
+        Event("the disk fails", REGISTRY, "harm", is_fault=True),
+        Event("the registry restarts", REGISTRY, "restart", is_fault=True),
+    ),
+    never=(
+        Never(
+            "The disk has not what the registry has (REG-16).",
+            _PLACE,
+            lambda registry: registry.kept.get(_URL) != registry.row,
         ),
-        never=(
-            Never(
-                "The disk has not what the registry has.",
-                "REG-16",
-                (REGISTRY,),
-                lambda now: not _registry(now).is_kept,
-            ),
-            Never("A record is kept for ever.", "REG-16", (REGISTRY,), _waits_without_end),
+        Never(
+            "A record is kept for ever (REG-16).",
+            _PLACE,
+            lambda registry: registry.row is not None and registry.deadline() == math.inf,
         ),
-        ends=(End("there is no record", (REGISTRY,), lambda now: _registry(now).row is None),),
-        bounds=bounds,
-        horizon=0.0,
-    )
-
-
-REGISTRATION: Final = Plan("registration", _compose, Bounds(losses=1, duplicates=1, channel=2))
-"""With one message lost, and one that comes twice."""
+    ),
+    ends=(End("there is no record", _PLACE, lambda registry: registry.row is None),),
+    bounds=plan.Bounds(losses=1, duplicates=1, channel=2),
+    horizon=0.0,
+)
+"""A record of the domain registry, and the runtime that keeps it alive."""

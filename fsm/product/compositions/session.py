@@ -15,32 +15,17 @@ Left out, and why that is no loss:
 * A node challenges the key of the runtime in a composition of its own, without a restart.
 """
 
-from collections.abc import Hashable
+import math
 from functools import partial
 from typing import Final, final
 
 import attrs
 from typing_extensions import override
 
-from fsm.effects import RowChanged
-from fsm.engine import Step
 from fsm.machines.session import State as SessionState
 from fsm.machines.stub_connection import LinkState, State
-from fsm.product.composition import (
-    Bounds,
-    Channel,
-    Composition,
-    End,
-    Event,
-    Host,
-    Never,
-    Patience,
-    Place,
-    Plan,
-    Situation,
-    UnsafeError,
-    Wire,
-)
+from fsm.product import composition as plan
+from fsm.product.composition import Call, End, Event, Never, UnsafeError
 from fsm.registry.allocation import AllocationCore
 from fsm.session.node_session import NodeSessionCore
 from fsm.session.node_session_io import Granted, SessionRequest
@@ -55,8 +40,6 @@ from specs.reply_code import LAST_SUCCESS, Code, LinkEnd
 
 STUB: Final = "stub"
 NODE: Final = "node"
-TO_NODE: Final = "to-node"
-TO_STUB: Final = "to-stub"
 LINKS: Final = 2
 """Maximum number of links in one run."""
 
@@ -67,189 +50,132 @@ _SESSION: Final = "domain://msg-node.a.ex/session"
 _FIRST: Final = Message(1, MessageType.CREATE, f"{_R}/h", "hyperty://b.ex/h", {})
 
 
-@final
-@attrs.frozen(slots=True)
-class Sent:
-    """A message by a link.
-
-    Attributes:
-        what: The request, answer or report.
-        link: The number of the link.
-        token: Of a session.
-        code: Of an answer.
-        challenge: What a node gives, and a proof answers.
-    """
-
-    what: str
-    link: int
-    token: str | None = None
-    code: int = 0
-    challenge: str | None = None
-
-    @override
-    def __str__(self) -> str:
-        """The event in words."""
-        words = [self.what, str(self.code or ""), f"by link {self.link}"]
-        return " ".join(word for word in words if word)
-
-
 def _half() -> float:
     return 0.5
 
 
 @final
-class StubPlace(Host):
+class Stub(plan.Host):
     """The stub, and the link that it has or dials.
 
     Attributes:
-        core: None until it is built.
         link: The newest link; 0: there was none.
         is_up: Whether that link is there, as far as this end knows.
         token: What it was given, by the last answer.
         is_pinging: Whether its ping is on its way by that link, or its answer, or lost.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    silent = frozenset({"queued", "released", "refuse", "drop", "ended"})
+
+    def __init__(self, place: str) -> None:
+        super().__init__(place)
         self._written = 0
-        self.core: StubClientCore = StubClientCore(_S, self, _half)
-        self.is_leaving = False
-        self.link: int = 0
-        self.is_up: bool = False
-        self.is_dialling: bool = False
-        self.is_pinging = False
+        self.core = StubClientCore(_S, self, _half)
+        self.is_leaving = self.is_up = self.is_dialling = self.is_pinging = False
+        self.link = 0
         self.token: str | None = None
         self.core.begin()
         self.out.clear()
 
+    @property
+    def is_live(self) -> bool:
+        return self.core.state is State.LIVE
+
     @override
-    def deadline(self) -> float:
-        return self.core.deadline()
+    def take(self, call: Call) -> None:
+        super().take(call)
+        self._settle()
 
     @override
     def time_over(self) -> None:
-        self.core.time_over(self.now)
+        super().time_over()
         self._settle()
-
-    @property
-    def is_live(self) -> bool:
-        """True if it has the session, as far as it knows."""
-        return self.core.state is State.LIVE
-
-    @property
-    def is_apart(self) -> bool:
-        """True if it has no session, and its machine may stay so."""
-        return self.core.state in {State.FAILED, State.DISCONNECTED}
-
-    @override
-    def take(self, happened: Hashable) -> None:
-        match happened:
-            case Sent():
-                self._hear(happened)
-            case "connect":
-                self.core.send(_FIRST, self.now)
-            case "disconnect":
-                self.is_leaving = True
-                self.core.disconnect(self.now)
-            case "cut":
-                self._lose("cut")
-            case "stands":
-                self.link, self.is_up, self.is_dialling = self.link + 1, True, False
-                self.core.dialled(self.now)
-            case "nobody":
-                self.is_dialling = False
-                self.core.lose_link("no node is there", self.now)
-            case _:
-                raise TypeError(happened)
-        self._settle()
-
-    def _lose(self, why: str) -> None:
-        self.send(TO_NODE, Sent("gone", self.link))
-        self._hung_up()
-        self.core.lose_link(why, self.now)
-
-    def _hung_up(self) -> None:
-        self.is_up = self.is_pinging = False
-
-    def _hear(self, said: Sent) -> None:
-        if not self.is_up or said.link != self.link:
-            return
-        match said.what:
-            case "cut":
-                self._hung_up()
-                self.core.lose_link("cut by the node", self.now)
-            case "ping" if not said.code:
-                self.send(TO_NODE, Sent("pong", self.link))
-                self.core.note_life(self.now)
-            case what:
-                self._answered(SessionMethod(what), said)
-
-    def _answered(self, method: SessionMethod, said: Sent) -> None:
-        if said.code <= LAST_SUCCESS:
-            self.token = said.token or self.token
-        elif method is SessionMethod.REOPEN and not self.is_live and not self._is_asked(said):
-            self.token = None
-        answer = SessionAnswered(method, said.code, said.token, challenge=said.challenge)
-        self.core.take_answer(answer, self.now)
-        if method is SessionMethod.PING and self.is_live and not self.is_leaving:
-            self.is_pinging = False
-            if self.deadline() < self.now + PING_PERIOD:
-                raise UnsafeError("a ping is answered, and the stub waits for its answer (STB-07)")
-
-    def _is_asked(self, said: Sent) -> bool:
-        """Return whether an answer asks for a proof; a second one is a refusal."""
-        return said.challenge is not None and self.core.link is LinkState.OPENING
 
     def _settle(self) -> None:
         self.core.note_written(self._written)
         self._written = 0
         self.core.sessions = 0
 
-    def _look_at(self, method: SessionMethod, token: str | None) -> None:
-        self.is_pinging = self.is_pinging or method is SessionMethod.PING
-        is_opening = method in {SessionMethod.OPEN, SessionMethod.REOPEN}
-        if is_opening and token != self.token:
-            raise UnsafeError("a session is asked for by another token than it has (MN-05)")
-        if is_opening and self.is_leaving:
-            raise UnsafeError("a stub goes on after the order to disconnect (I-S10)")
+    # --- events
+
+    def connect(self) -> None:
+        self.core.send(_FIRST, self.now)
+
+    def disconnect(self) -> None:
+        self.is_leaving = True
+        self.core.disconnect(self.now)
+
+    def open_link(self) -> None:
+        self.link, self.is_up, self.is_dialling = self.link + 1, True, False
+        self.core.dialled(self.now)
+
+    def refuse_link(self) -> None:
+        self.is_dialling = False
+        self.core.lose_link("no node is there", self.now)
+
+    def lose_link(self) -> None:
+        self.hang_up()
+        self.core.lose_link("cut", self.now)
+
+    # --- what the node sends
+
+    def _is_from(self, link: int) -> bool:
+        return self.is_up and link == self.link
+
+    def cut_link(self, link: int) -> None:
+        if self._is_from(link):
+            self.is_up = self.is_pinging = False
+            self.core.lose_link("cut by the node", self.now)
+
+    def answer_ping(self, link: int) -> None:
+        if self._is_from(link):
+            self.send(NODE, "pong", self.link)
+            self.core.note_life(self.now)
+
+    def answer(
+        self, method: SessionMethod, link: int, code: int, token: str | None, challenge: str | None
+    ) -> None:
+        if not self._is_from(link):
+            return
+        # An answer may ask for a proof; a second one that does is a refusal.
+        is_challenged = challenge is not None and self.core.link is LinkState.OPENING
+        if code <= LAST_SUCCESS:
+            self.token = token or self.token
+        elif method is SessionMethod.REOPEN and not self.is_live and not is_challenged:
+            self.token = None
+        self.core.take_answer(SessionAnswered(method, code, token, challenge=challenge), self.now)
+        if method is SessionMethod.PING and self.is_live and not self.is_leaving:
+            self.is_pinging = False
+            if self.deadline() < self.now + PING_PERIOD:
+                raise UnsafeError("a ping is answered, and the stub waits for its answer (STB-07)")
 
     # --- the port of the core
 
-    def _nothing(self, *_: object, **__: object) -> None:
-        """Nobody looks at that."""
-
-    queued = released = refuse = drop = ended = _nothing
-
-    def step(self, step: Step) -> None:
-        """Note a step."""
-        self.moved([step])
-
     def dial(self) -> None:
-        """Have a link dialled."""
         self.is_dialling = True
 
     def hang_up(self) -> None:
-        """Leave the link."""
-        self.is_dialling = False
         if self.is_up:
-            self.send(TO_NODE, Sent("gone", self.link))
-        self._hung_up()
+            self.send(NODE, "lose", self.link)
+        self.is_dialling = self.is_up = self.is_pinging = False
 
     def ask(
         self, method: SessionMethod, token: str | None = None, challenge: str | None = None
     ) -> None:
-        """Send a session control."""
-        self._look_at(method, token)
-        self.send(TO_NODE, Sent(method.value, self.link, token, challenge=challenge))
+        self.is_pinging = self.is_pinging or method is SessionMethod.PING
+        if method in {SessionMethod.OPEN, SessionMethod.REOPEN}:
+            if token != self.token:
+                raise UnsafeError("a session is asked for by another token than it has (MN-05)")
+            if self.is_leaving:
+                raise UnsafeError("a stub goes on after the order to disconnect (I-S10)")
+        self.send(NODE, "control", method, self.link, token, challenge)
 
-    def write(self, message: Message) -> None:
-        """Write a message, which nobody looks at."""
-        del message
+    def write(self, _: Message) -> None:
         self._written += 1
 
 
 @final
-class NodePlace(Host):
+class Node(plan.Host):
     """The node: the session of one runtime, its address, and the path to it.
 
     Attributes:
@@ -258,62 +184,113 @@ class NodePlace(Host):
         has_key: Whether it challenges the key of the runtime.
     """
 
-    def __init__(self, *, has_key: bool = False) -> None:
-        super().__init__()
+    # No message waits here, and it is the only node.
+    silent = frozenset("finish queued overflow move path_changed forget_routes".split())
+
+    def __init__(self, place: str, *, has_key: bool = False) -> None:
+        super().__init__(place)
         self.session: NodeSessionCore | None = None
         self.token = ""
         self.is_pinging = False
         self.has_key = has_key
         self._challenges = Challenges()
-        self._asked: tuple[str, int] | None = None
+        self._asked: tuple[SessionMethod, int] | None = None
         self._cut: set[int] = set()
         self._addresses = AllocationCore()
         self._paths = SubscriptionCore(self)
 
     @property
     def is_linked(self) -> bool:
-        """True if a link has the session."""
         return self.session is not None and self.session.link is not None
 
     @property
     def has_address(self) -> bool:
-        """True if the runtime has its address."""
         return self._addresses.owner_of(_ADDRESS) is not None
 
     @property
     def has_path(self) -> bool:
-        """True if a path leads to the runtime."""
         return bool(self._paths.subscribers(_ADDRESS))
+
+    @property
+    def is_at_odds(self) -> bool:
+        """True if a session is open without a link, or has one and is not open."""
+        session = self.session
+        is_open = session is not None and session.state is SessionState.OPEN
+        return session is not None and is_open is (session.link is None)
 
     @override
     def deadline(self) -> float:
-        return float("inf") if self.session is None else self.session.deadline()
+        return math.inf if self.session is None else self.session.deadline()
 
     @override
     def time_over(self) -> None:
         if self.session is not None:
             self.session.time_over(self.now)
 
-    @override
-    def take(self, happened: Hashable) -> None:
-        match happened:
-            case Sent(what, link, token, _, challenge):
-                if link not in self._cut and self._is_proven(what, link, challenge):
-                    self._hear(what, link, token)
-            case "restart" if self.session is not None:
-                held = self.session.link
-                self.session.leave()
-                if held is not None:
-                    self._hang_up(held)
-            case str(wanted):
-                self._use(wanted)
-            case _:
-                raise TypeError(happened)
+    # --- events
 
-    def _is_proven(self, what: str, link: int, shown: str | None) -> bool:
+    def restart(self) -> None:
+        if self.session is not None:
+            held = self.session.link
+            self.session.leave()
+            if held is not None:
+                self._hang_up(held)
+
+    def allocate(self) -> None:
+        self.steps(self._addresses.allocate(_R, (_ADDRESS,)))
+
+    def free(self) -> None:
+        self.steps(self._addresses.free(_R, (_ADDRESS,)))
+        self._paths.remove_address(_ADDRESS)
+
+    def subscribe(self) -> None:
+        self._paths.subscribe(_R, (_ADDRESS,))
+
+    def unsubscribe(self) -> None:
+        self._paths.unsubscribe(_R, (_ADDRESS,))
+
+    # --- what the stub sends
+
+    def lose(self, link: int) -> None:
+        if self.session is not None and link not in self._cut:
+            self.session.lose_link(link, "gone", self.now)
+
+    def pong(self, link: int) -> None:
+        if link not in self._cut:
+            self._note_life(link, is_pong=True)
+
+    def control(
+        self, method: SessionMethod, link: int, token: str | None, challenge: str | None
+    ) -> None:
+        if link in self._cut or not self._is_proven(method, link, challenge):
+            return
+        self._note_life(link)
+        self._asked = method, link
+        match method:
+            case SessionMethod.OPEN:
+                if self.session is None:
+                    self.session = NodeSessionCore(f"MN|{_R}|{link}", _R, self)
+                request = SessionRequest(link, None, f"token {link}", key=self._key)
+                self.session.open(request, self.now)
+            case SessionMethod.REOPEN if self.session is not None:
+                self.session.reopen(SessionRequest(link, token, None, key=self._key), self.now)
+            case SessionMethod.REOPEN:
+                self._answer(Code.GONE)
+            case _:
+                if method is SessionMethod.CLOSE and self.session is not None:
+                    self.session.close(link)
+                self._answer(Code.OK)
+        self._asked = None
+
+    def _note_life(self, link: int, *, is_pong: bool = False) -> None:
+        if self.session is not None and self.session.link == link:
+            self.is_pinging = self.is_pinging and not is_pong
+            self.session.note_life(self.now)
+
+    def _is_proven(self, method: SessionMethod, link: int, shown: str | None) -> bool:
         """Challenge the key of a link that asks for a session, as `Opening.is_proven` does."""
-        is_known = what == "open" or (what == "re-open" and self.session is not None)
-        if not self.has_key or not is_known:
+        is_known = method is SessionMethod.OPEN or self.session is not None
+        if not self.has_key or not is_known or method not in _OPENS:
             return True
         if shown is not None and shown == self._challenges.use(link):
             return True
@@ -321,38 +298,8 @@ class NodePlace(Host):
         if shown is None:
             challenge = f"challenge on {link}"
             self._challenges.give(link, challenge)
-        self.send(TO_STUB, Sent(what, link, code=Code.UNAUTHENTICATED, challenge=challenge))
+        self.send(STUB, "answer", method, link, int(Code.UNAUTHENTICATED), None, challenge)
         return False
-
-    def _hear(self, what: str, link: int, token: str | None) -> None:
-        is_holder = self.session is not None and self.session.link == link
-        if is_holder and self.session is not None and what != "gone":
-            self.is_pinging = self.is_pinging and what != "pong"
-            self.session.note_life(self.now)
-        match what:
-            case "open":
-                self._open(link)
-            case "re-open" if self.session is None:
-                self.send(TO_STUB, Sent(what, link, code=Code.GONE))
-            case "re-open" if self.session is not None:
-                self._asked = what, link
-                self.session.reopen(SessionRequest(link, token, None, key=self._key), self.now)
-                self._asked = None
-            case "close" | "ping":
-                if what == "close" and self.session is not None:
-                    self.session.close(link)
-                self.send(TO_STUB, Sent(what, link, code=Code.OK))
-            case "gone" if self.session is not None:
-                self.session.lose_link(link, "gone", self.now)
-            case _:
-                pass
-
-    def _open(self, link: int) -> None:
-        if self.session is None:
-            self.session = NodeSessionCore(f"MN|{_R}|{link}", _R, self)
-        self._asked = "open", link
-        self.session.open(SessionRequest(link, None, f"token {link}", key=self._key), self.now)
-        self._asked = None
 
     @property
     def _key(self) -> str | None:
@@ -360,268 +307,181 @@ class NodePlace(Host):
 
     def _hang_up(self, link: int) -> None:
         self._cut.add(link)
-        self.send(TO_STUB, Sent("cut", link))
-
-    def _release(self) -> None:
-        self.session, self.token, self.is_pinging = None, "", False
-        self._paths.remove_runtime(_R)
-        self.moved(self._addresses.release(_R, "over"))
-
-    def _use(self, wanted: str) -> None:
-        match wanted:
-            case "allocate":
-                self.moved(self._addresses.allocate(_R, (_ADDRESS,)))
-            case "free":
-                self.moved(self._addresses.free(_R, (_ADDRESS,)))
-                self._paths.remove_address(_ADDRESS)
-            case "subscribe":
-                self._paths.subscribe(_R, (_ADDRESS,))
-            case "unsubscribe":
-                self._paths.unsubscribe(_R, (_ADDRESS,))
-            case _:
-                raise TypeError(wanted)
+        self.send(STUB, "cut_link", link)
 
     # --- the port of the session
 
-    def _nothing(self, *_: object, **__: object) -> None:
-        """No message waits here, and it is the only node."""
-
-    finish = queued = overflow = move = _nothing
-
-    def step(self, step: Step) -> None:
-        """Note a step of the session, or of the paths."""
-        self.moved([step])
-
     def grant(self, granted: Granted) -> None:
-        """Answer the link that asks."""
         self.token, self.is_pinging = granted.token, False
         self._answer(Code.OK, granted.token)
 
     def refuse(self, code: Code, why: str) -> None:
-        """Answer the link that asks."""
         del why
         self._answer(code)
 
     def _answer(self, code: Code, token: str | None = None) -> None:
         if self._asked is not None:
-            what, link = self._asked
-            self.send(TO_STUB, Sent(what, link, token, code))
+            self.send(STUB, "answer", *self._asked, int(code), token, None)
 
     def cut(self, link: int, why: str, end: LinkEnd) -> None:
-        """Leave a link."""
         del why, end
         self.is_pinging = False
         self._hang_up(link)
 
     def ping(self) -> None:
-        """Ask the stub for a sign of life."""
         if self.session is not None and self.session.link is not None:
             self.is_pinging = True
-            self.send(TO_STUB, Sent("ping", self.session.link))
+            self.send(STUB, "answer_ping", self.session.link)
 
     def end(self, why: str, undelivered: tuple[Message, ...], *, is_resumable: bool) -> None:
-        """Release what the session owned."""
         del why, undelivered, is_resumable
-        self._release()
-
-    # --- the port of the paths
-
-    def path_changed(self, row: RowChanged) -> None:
-        """Trace nothing."""
-
-    def forget_routes(self) -> None:
-        """Remember none."""
+        self.session, self.token, self.is_pinging = None, "", False
+        self._paths.remove_runtime(_R)
+        self.steps(self._addresses.release(_R, "over"))
 
 
-def _stub(now: Situation) -> StubPlace:
-    return now.at(STUB, StubPlace)
+_OPENS: Final = frozenset({SessionMethod.OPEN, SessionMethod.REOPEN})
 
 
-def _node(now: Situation) -> NodePlace:
-    return now.at(NODE, NodePlace)
+# --- the compositions
 
 
-def _is_new(now: Situation) -> bool:
-    return _node(now).is_linked and not _node(now).has_address
+def _is_new(node: Node) -> bool:
+    return node.is_linked and not node.has_address
 
 
-def _is_open(now: Situation) -> bool:
-    return _node(now).is_linked and _node(now).has_address
+def _is_open(node: Node) -> bool:
+    return node.is_linked and node.has_address
 
 
-def _has_session(now: Situation) -> bool:
-    return _node(now).session is not None
+def _is_in_touch(stub: Stub, node: Node) -> bool:
+    return stub.is_live and node.session is not None and node.session.link == stub.link
 
 
-_CUTS: Final = "the link is cut"
-_RESTARTS: Final = "the node restarts"
+def _is_apart(stub: Stub, node: Node) -> bool:
+    return stub.core.state in {State.FAILED, State.DISCONNECTED} and node.session is None
+
+
+def _wire(_: str, message: Call) -> plan.Wire | None:
+    """Session controls; requests to the node's tables and reports of links are left out."""
+    match message:
+        case Call("answer", (SessionMethod() as method, link, int(code), _, challenge)):
+            body: JsonObject = {"code": code}
+            if challenge is not None:
+                body["value"] = {"challenge": str(challenge)}
+            words: JsonObject = {"type": "response", "from": _SESSION, "to": _S, "body": body}
+            return plan.Wire("MN.a~wire~SA", words, f"{method} by link {link}")
+        case Call("control", (SessionMethod() as method, link, token, challenge)) if (
+            method is not SessionMethod.PING
+        ):
+            params: JsonObject = {"runtimeURL": _R}
+            if token is not None:
+                params["token"] = "t1"
+            if challenge is not None:
+                params |= {"key": "k1", "proof": "p1"}
+            body = {"method": method.value, "params": params}
+            words = {"type": "execute", "from": _S, "to": _SESSION, "body": body}
+            return plan.Wire("SA~wire~MN.a", words, f"{method} by link {link}")
+        case _:
+            return None
+
+
 _CUT: Final[JsonObject] = {"fault": "link cut", "between": [_R, "domain://msg-node.a.ex"]}
 
-_EVENTS: Final = (
-    Event(
-        "the first message is sent",
-        STUB,
-        "connect",
-        when=lambda now: _stub(now).core.state is State.CREATED,
-    ),
+
+def _is_dialling(stub: Stub) -> bool:
+    return stub.is_dialling and stub.link < LINKS
+
+
+def _is_last_dial(stub: Stub) -> bool:
+    return stub.is_dialling and stub.link == LINKS
+
+
+def _is_new_stub(stub: Stub) -> bool:
+    return stub.core.state is State.CREATED
+
+
+_BASIC: Final = (
+    Event("the first message is sent", STUB, "connect", _is_new_stub),
     Event(
         "the stub must disconnect",
         STUB,
         "disconnect",
-        when=lambda now: _stub(now).core.state is not State.FAILED,
+        lambda stub: stub.core.state is not State.FAILED,
     ),
-    Event(
-        "a link stands",
-        STUB,
-        "stands",
-        when=lambda now: _stub(now).is_dialling and _stub(now).link < LINKS,
-        budget=None,
-    ),
-    Event(
-        "the runtime has vanished",
-        STUB,
-        "nobody",
-        when=lambda now: _stub(now).is_dialling and _stub(now).link == LINKS,
-        budget=None,
-    ),
-    Event(_CUTS, STUB, "cut", when=lambda now: _stub(now).is_up, is_fault=True, done=_CUT),
-    Event(_RESTARTS, NODE, "restart", when=_has_session, is_fault=True),
+    Event("a link stands", STUB, "open_link", _is_dialling, None),
+    Event("the runtime has vanished", STUB, "refuse_link", _is_last_dial, None),
+)
+_CUTS: Final = Event(
+    "the link is cut", STUB, "lose_link", lambda stub: stub.is_up, is_fault=True, done=_CUT
+)
+_RESTARTS: Final = Event(
+    "the node restarts", NODE, "restart", lambda node: node.session is not None, is_fault=True
 )
 
-
-_USES: Final = (
-    Event("an address is wanted", NODE, "allocate", when=_is_new),
-    Event("the address is freed", NODE, "free", when=_is_open),
-    Event("the address is subscribed", NODE, "subscribe", when=_is_open),
-    Event("the address is unsubscribed", NODE, "unsubscribe", when=_is_open),
-)
-
-
-def _is_left_behind(now: Situation) -> bool:
-    node = _node(now)
-    return node.session is None and (node.has_address or node.has_path)
-
-
-def _is_at_odds(now: Situation) -> bool:
-    session = _node(now).session
-    is_open = session is not None and session.state is SessionState.OPEN
-    return session is not None and is_open is (session.link is None)
-
-
-_NEVER: Final = (
-    Never(
-        "A session is over, and an address or a path of it is left.",
-        "I-A7, I-M4",
-        (NODE,),
-        _is_left_behind,
+SESSION: Final = plan.Composition(
+    name="session",
+    places={STUB: Stub, NODE: Node},
+    channels=tuple(plan.both_ways(STUB, NODE)),
+    events=(*_BASIC, _CUTS, _RESTARTS),
+    never=(
+        Never(
+            "A session is over, and an address or a path of it is left (I-A7, I-M4).",
+            (NODE,),
+            lambda node: node.session is None and (node.has_address or node.has_path),
+        ),
+        Never(
+            "A path leads to an address without an owner (MN-12).",
+            (NODE,),
+            lambda node: node.has_path and not node.has_address,
+        ),
+        Never(
+            "A session is open without a link, or has one and is not open (I-M2).",
+            (NODE,),
+            lambda node: node.is_at_odds,
+        ),
+        Never(
+            "A stub is live and its link is gone, or it has no token (I-S8, MN-05).",
+            (STUB,),
+            lambda stub: stub.is_live and not (stub.is_up and stub.token),
+        ),
     ),
-    Never(
-        "A path leads to an address without an owner.",
-        "MN-12",
-        (NODE,),
-        lambda now: _node(now).has_path and not _node(now).has_address,
+    ends=(
+        End("in touch", (STUB, NODE), _is_in_touch),
+        End("apart", (STUB, NODE), _is_apart),
+        End("not begun", (STUB,), _is_new_stub),
     ),
-    Never(
-        "A session is open without a link, or has one and is not open.",
-        "I-M2",
-        (NODE,),
-        _is_at_odds,
-    ),
-    Never(
-        "A stub is live and its link is gone, or it has no token.",
-        "I-S8, MN-05",
-        (STUB,),
-        lambda now: _stub(now).is_live and not (_stub(now).is_up and _stub(now).token),
+    bounds=plan.Bounds(losses=1, duplicates=1, channel=1),
+    early=1,
+    horizon=RECONNECT_BASE,
+    wire=_wire,
+    given=(
+        {"given": "node", "domain": "a.ex"},
+        {"given": "runtime", "is": _R},
+        {"given": "hyperty", "is": _ADDRESS, "in": _R, "answers": True},
+        {"given": "beginning", "before": "boot"},
     ),
 )
-
-
-def _in_touch(now: Situation) -> bool:
-    stub, session = _stub(now), _node(now).session
-    return stub.is_live and session is not None and session.link == stub.link
-
-
-_ENDS: Final = (
-    End("in touch", (STUB, NODE), _in_touch),
-    End("apart", (STUB, NODE), lambda now: _stub(now).is_apart and not _has_session(now)),
-    End("not begun", (STUB,), lambda now: _stub(now).core.state is State.CREATED),
-)
-
-_GIVEN: Final[tuple[JsonObject, ...]] = (
-    {"given": "node", "domain": "a.ex"},
-    {"given": "runtime", "is": _R},
-    {"given": "hyperty", "is": _ADDRESS, "in": _R, "answers": True},
-    {"given": "beginning", "before": "boot"},
-)
-
-
-def _wire(channel: str, message: Hashable) -> Wire | None:
-    """Session controls; requests to the node's tables and reports of links are left out."""
-    if not isinstance(message, Sent) or message.what not in set(SessionMethod):
-        return None
-    if channel == TO_STUB and message.code:
-        body: JsonObject = {"code": message.code}
-        if message.challenge is not None:
-            body["value"] = {"challenge": message.challenge}
-        words: JsonObject = {"type": "response", "from": _SESSION, "to": _S, "body": body}
-        return Wire("MN.a~wire~SA", words, answers=f"{message.what} by link {message.link}")
-    if channel == TO_STUB or message.what == SessionMethod.PING:
-        return None
-    token: JsonObject = {} if message.token is None else {"token": "t1"}
-    proof: JsonObject = {} if message.challenge is None else {"key": "k1", "proof": "p1"}
-    body = {"method": message.what, "params": {"runtimeURL": _R, **token, **proof}}
-    return Wire("SA~wire~MN.a", {"type": "execute", "from": _S, "to": _SESSION, "body": body})
-
-
-def _whole(
-    name: str,
-    about: str,
-    bounds: Bounds,
-    events: tuple[Event, ...],
-    patience: Patience,
-) -> Composition:
-    return Composition(
-        name=name,
-        about=about,
-        places=(Place(STUB, StubPlace), Place(NODE, NodePlace)),
-        channels=(Channel(TO_NODE, STUB, NODE), Channel(TO_STUB, NODE, STUB)),
-        events=events,
-        never=_NEVER,
-        ends=_ENDS,
-        bounds=bounds,
-        patience=patience,
-        early=1,
-        horizon=RECONNECT_BASE,
-        wire=_wire,
-        given=_GIVEN,
-    )
-
-
-def compose(bounds: Bounds) -> Composition:
-    """Put a stub and its session together."""
-    about = "A node's stub and its session, over links that are cut and dialled again."
-    return _whole("session", about, bounds, _EVENTS, Patience.NONE)
-
-
-def _tables(bounds: Bounds) -> Composition:
-    about = "The same; the runtime uses an address at the node, and no link is cut."
-    events = tuple(event for event in _EVENTS if event.name not in {_CUTS, _RESTARTS})
-    return _whole("session-tables", about, bounds, (*events, *_USES), Patience.AT_REST)
-
-
-def _proving(bounds: Bounds) -> Composition:
-    about = "The same; the node wants a proof of the runtime's key, and does not restart."
-    events = tuple(event for event in _EVENTS if event.name != _RESTARTS)
-    places = (Place(STUB, StubPlace), Place(NODE, partial(NodePlace, has_key=True)))
-    whole = _whole("session-proof", about, bounds, events, Patience.NONE)
-    return attrs.evolve(whole, places=places)
-
-
-SESSION: Final = Plan("session", compose, Bounds(losses=1, duplicates=1, channel=1))
 """A link that is cut, a node that restarts."""
 
-SESSION_TABLES: Final = Plan("session-tables", _tables, Bounds(losses=1, duplicates=1, channel=1))
-"""The addresses of the session."""
+SESSION_TABLES: Final = attrs.evolve(
+    SESSION,
+    name="session-tables",
+    events=(
+        *_BASIC,
+        Event("an address is wanted", NODE, "allocate", _is_new),
+        Event("the address is freed", NODE, "free", _is_open),
+        Event("the address is subscribed", NODE, "subscribe", _is_open),
+        Event("the address is unsubscribed", NODE, "unsubscribe", _is_open),
+    ),
+    is_timely=True,
+)
+"""The runtime uses an address at the node, and no link is cut."""
 
-SESSION_PROOF: Final = Plan("session-proof", _proving, Bounds(losses=1, duplicates=1, channel=1))
-"""A node that challenges the key of the runtime."""
+SESSION_PROOF: Final = attrs.evolve(
+    SESSION,
+    name="session-proof",
+    places={STUB: Stub, NODE: partial(Node, has_key=True)},
+    events=(*_BASIC, _CUTS),
+)
+"""The node wants a proof of the runtime's key, and does not restart."""

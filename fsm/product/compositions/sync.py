@@ -1,6 +1,6 @@
 """A reporter and an observer of its object: at rest, the copy equals its value.
 
-Participants: `fsm.sync.reporter`, `fsm.sync.invitations`, `fsm.sync.leases` and `fsm.sync.leases`
+Participants: `fsm.sync.reporter`, `fsm.sync.invitations` and `fsm.sync.leases`
 at the reporter's end, `fsm.sync.copy` at the observer's. What may happen: any message is lost or
 comes twice, and changes overtake each other, for they come by several routes; the observer is
 invited, observes and leaves; the object changes, and is deleted; the reporter says yes or no.
@@ -12,38 +12,23 @@ Left out, and why that is no loss:
 """
 
 import math
-from collections.abc import Collection, Hashable
+from collections.abc import Hashable
 from typing import Final, final
 
 import attrs
 from typing_extensions import override
 
-from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.machines.sync.invitation import INVITATION as INVITED
 from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION
 from fsm.machines.sync.object_subscription import State as Subscription
 from fsm.machines.sync.observer_copy import State
-from fsm.product.composition import (
-    Bounds,
-    Channel,
-    Composition,
-    End,
-    Event,
-    Host,
-    Medium,
-    Never,
-    Patience,
-    Place,
-    Plan,
-    Situation,
-    UnsafeError,
-)
+from fsm.product import composition as plan
+from fsm.product.composition import Call, End, Event, Never, UnsafeError
 from fsm.sync.copy import ObserverCore
 from fsm.sync.invitations import InvitationsCore
 from fsm.sync.leases import LeasesCore, RepeatsCore
 from fsm.sync.reporter import ReportedObject
-from fsm.sync.stored import Keep
 from specs.bodies.object import Change, ChangeObject, DataObject
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import LEASE
@@ -51,9 +36,8 @@ from specs.reply_code import Code
 
 REPORTER: Final = "reporter"
 OBSERVER: Final = "observer"
-ASKS: Final = "asks"
-ANSWERS: Final = "answers"
-CHANGES: Final = "changes"
+_ROUTES: Final = " by several routes"
+CHANGES: Final = f"{OBSERVER}{_ROUTES}"
 
 _URL: Final = "comm://a.ex/o"
 _ALICE: Final = "hyperty://a.ex/ha"
@@ -64,35 +48,18 @@ _VERSIONS: Final = 3
 """Versions of the object in one run."""
 
 
-@final
-@attrs.frozen(slots=True)
-class Sent:
-    """A message about the object.
-
-    Attributes:
-        what: The request, answer or report.
-        number: The version that it brings, the number of a read, or the code of an answer.
-    """
-
-    what: str
-    number: int = 0
-
-    @override
-    def __str__(self) -> str:
-        """The event in words."""
-        return f"{self.what} {self.number or ''}".rstrip()
-
-
 def _object(version: int) -> DataObject:
     return DataObject(_ALICE, _RUNTIME, {"n": version}, _URL, version=version)
 
 
 @final
-class ReporterPlace(Host):
+class Reporter(plan.Host):
     """The reporter's end of the object."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    silent = frozenset("relay row keep written renew cut_off vacate".split())
+
+    def __init__(self, place: str) -> None:
+        super().__init__(place)
         self.core = ReportedObject(_object(1), self)
         self.invitations = InvitationsCore(self)
         self._repeats = RepeatsCore()
@@ -134,139 +101,109 @@ class ReporterPlace(Host):
         if self._notified_until <= self.now:
             self._notified_until = math.inf
             self.core.notified()
-        if self._asked_until <= self.now and self._question is not None:
+        if self._asked_until <= self.now and self.is_asked:
             self.core.refuse(_BOB, "no answer came", self._decided())
         for _, observer in self._leases.due(self.now):
             self.core.expire(observer)
         again = self._repeats.due(self.now, lambda _: self.is_observed)
         if again is not None:
-            self.send(CHANGES, Sent("changed", again[1].version))
+            self.send(CHANGES, "changed", again[1].version)
 
-    @override
-    def take(self, happened: Hashable) -> None:
-        match happened:
-            case Sent("subscribe"):
-                self.core.subscribe(_BOB, _MANAGER, LEASE)
-            case Sent("unsubscribe"):
-                self.core.unsubscribe(_BOB, _MANAGER)
-            case Sent("read", number):
-                self._read(number)
-            case Sent("heard"):
-                self.core.notified({_MANAGER.removesuffix("/sm")})
-            case Sent("answer", code):
-                self.invitations.take_answer(_URL, _BOB, code, "", self.now)
-            case str(wanted):
-                self._want(wanted)
-            case _:
-                raise TypeError(happened)
+    # --- events
 
-    def _want(self, wanted: str) -> None:
-        match wanted:
-            case "invite":
-                self.invitations.invite(_URL, _BOB, self.now)
-                self.core.authorise(_BOB)
-            case "change":
-                self.core.change(_ALICE, ChangeObject(_URL, "n", self.core.snapshot.version + 1))
-            case "delete":
-                self.invitations.withdraw(_URL)
-                self.core.delete(_ALICE)
-                self._repeats.forget(_URL)
-            case "yes" if self._question is not None:
-                self.core.accept(_BOB, self._decided())
-            case "no" if self._question is not None:
-                self.core.refuse(_BOB, "no", self._decided())
-            case _:
-                raise TypeError(wanted)
+    def invite(self) -> None:
+        self.invitations.invite(_URL, _BOB, self.now)
+        self.core.authorise(_BOB)
+
+    def modify(self) -> None:
+        self.core.change(_ALICE, ChangeObject(_URL, "n", self.core.snapshot.version + 1))
+
+    def delete(self) -> None:
+        self.invitations.withdraw(_URL)
+        self.core.delete(_ALICE)
+        self._repeats.forget(_URL)
+
+    def say_yes(self) -> None:
+        self.core.accept(_BOB, self._decided())
+
+    def say_no(self) -> None:
+        self.core.refuse(_BOB, "no", self._decided())
 
     def _decided(self) -> int:
         """Return the question, which is open no more."""
         question, self._question, self._asked_until = self._question, None, math.inf
         return question or 0
 
-    def _read(self, number: int) -> None:
+    # --- what the observer sends
+
+    def subscribe(self) -> None:
+        self.core.subscribe(_BOB, _MANAGER, LEASE)
+
+    def unsubscribe(self) -> None:
+        self.core.unsubscribe(_BOB, _MANAGER)
+
+    def read(self, number: int) -> None:
         if self.core.is_deleted:
-            self.send(ANSWERS, Sent("nothing there", number))
+            self.send(OBSERVER, "not_found", number)
         elif self.core.may_read(_BOB):
-            self.send(ANSWERS, Sent("value", self.core.snapshot.version))
+            self.send(OBSERVER, "become", self.core.snapshot.version, "read")
         else:
-            self.send(ANSWERS, Sent("denied"))
+            self.send(OBSERVER, "denied")
+
+    def notified(self) -> None:
+        self.core.notified({_MANAGER.removesuffix("/sm")})
+
+    def answer(self, code: int) -> None:
+        self.invitations.take_answer(_URL, _BOB, code, "", self.now)
 
     # --- the ports of the object and of the invitations
 
+    @override
     def step(self, step: Step) -> None:
-        """Note a step."""
-        self.moved([step])
+        super().step(step)
         if step.machine == INVITED.name:
             self._is_inviting = step.new not in INVITED.may_end
 
     def send_invitation(self, url: str, observer: str) -> None:
-        """Invite the observer."""
         del url, observer
-        self.send(ANSWERS, Sent("invite"))
-
-    def relay(self, url: str, observer: str, code: int, why: str) -> None:
-        """Tell nobody: the reporter is part of this place."""
-
-    def row(self, row: RowChanged) -> None:
-        """Trace nothing."""
-
-    def keep(self, change: Keep) -> None:
-        """Store nothing."""
-
-    def written(self, snapshot: DataObject) -> None:
-        """Trace nothing."""
+        self.send(OBSERVER, "be_invited")
 
     def publish(self, change: Change) -> None:
-        """Send a change, if the observer is one."""
         self._repeats.published(self.core.snapshot, change, self.now)
         if self.is_observed:
-            self.send(CHANGES, Sent("changed", change.version))
+            self.send(CHANGES, "changed", change.version)
 
     def lease(self, observer: str, seconds: int | None) -> None:
-        """Begin a lease, or end it."""
         if seconds is None:
             self._leases.end(_URL, observer)
         else:
             self._leases.begin(_URL, observer, seconds, self.now)
 
     def ask(self, observer: str, patience: float, question: int) -> None:
-        """Ask the reporter, which is part of this place."""
         del observer
         self._question, self._asked_until = question, self.now + patience
 
     def grant(
         self, observer: str, snapshot: DataObject, lease: int | None, *, is_renewal: bool
     ) -> None:
-        """Answer with the object."""
         del observer, lease, is_renewal
         self._decided()
         self._repeats.observed(_URL, self.now)
-        self.send(ANSWERS, Sent("granted", snapshot.version))
-
-    def renew(self, observer: str, lease: int | None) -> None:
-        """Answer nothing: no observer renews here."""
+        self.send(OBSERVER, "become", snapshot.version, "granted")
 
     def deny(self, observer: str, code: Code, why: str) -> None:
-        """Answer with a refusal."""
         del observer, code, why
         self._decided()
-        self.send(ANSWERS, Sent("denied"))
-
-    def cut_off(self, observer: str, manager: str, *, is_over: bool) -> None:
-        """Say nothing: a lease is over, and that is a loss like others."""
+        self.send(OBSERVER, "denied")
 
     def end(self, runtimes: tuple[str, ...]) -> None:
-        """Notify the observer."""
         if runtimes:
-            self.send(CHANGES, Sent("deleted"))
+            self.send(CHANGES, "deleted")
             self._notified_until = self.now + OBJECT_SUBSCRIPTION.patience(Subscription.ACTIVE)
-
-    def vacate(self) -> None:
-        """Keep what is left."""
 
 
 @final
-class ObserverPlace(Host):
+class Observer(plan.Host):
     """The observer's end: its copy, while it has one.
 
     Attributes:
@@ -275,12 +212,13 @@ class ObserverPlace(Host):
     """
 
     counters = frozenset({"_reads", "_is_whole"})
+    silent = frozenset({"end"})
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, place: str) -> None:
+        super().__init__(place)
         self._shown = 0
         self._is_whole = False
-        self.copy: ObserverCore | None = None
+        self.core: ObserverCore | None = None
         self.is_invited = False
         self.parity = 0
         self._reads = 0
@@ -288,66 +226,58 @@ class ObserverPlace(Host):
     @property
     def has_copy(self) -> bool:
         """True if a copy is kept."""
-        return self.copy is not None and self.copy.state is not State.DELETED
-
-    @override
-    def deadline(self) -> float:
-        return float("inf") if self.copy is None else self.copy.deadline()
+        return self.core is not None and self.core.state is not State.DELETED
 
     @override
     def time_over(self) -> None:
-        if self.copy is not None:
-            was_syncing = self.copy.state is State.SYNCING
-            self.copy.time_over(self.now)
-            if was_syncing:
-                self.send(ASKS, Sent("unsubscribe"))
+        was_syncing = self.core is not None and self.core.state is State.SYNCING
+        super().time_over()
+        if was_syncing:
+            self.send(REPORTER, "unsubscribe")
 
-    @override
-    def take(self, happened: Hashable) -> None:
-        match happened:
-            case "observe":
-                self.copy, self._shown = ObserverCore(_URL, _BOB, self), 0
-                self.copy.begin(self.now)
-                self.send(ASKS, Sent("subscribe"))
-            case "leave":
-                if self.copy is not None:
-                    self.copy.give_up("leaves", self.now)
-                self.send(ASKS, Sent("unsubscribe"))
-            case "accept" | "decline" | "trying":
-                self.is_invited = happened == "trying"
-                code = {"accept": 200, "decline": 403, "trying": 100}[happened]
-                self.send(ASKS, Sent("answer", code))
-            case Sent("invite"):
-                self.is_invited = True
-            case Sent(what):
-                if what == "deleted":
-                    self.send(ASKS, Sent("heard"))
-                if self.copy is not None:
-                    self._hear(self.copy, happened, self.now)
-            case _:
-                raise TypeError(happened)
+    # --- events
 
-    def _hear(self, copy: ObserverCore, said: Sent, now: float) -> None:
-        self._is_whole = said.what in {"granted", "value"}
-        match said.what:
-            case "deleted":
-                copy.delete(now)
-            case "granted" | "value":
-                copy.become(_object(said.number), now)
-            case "changed":
-                copy.change(_change(said.number), now)
-            case "denied":
-                copy.give_up("denied", now)
-            case "nothing there":
-                copy.not_found(self._reads - (said.number != self.parity), "", now)
-            case what:
-                raise TypeError(what)
+    def observe(self) -> None:
+        self.core, self._shown = ObserverCore(_URL, _BOB, self), 0
+        self.core.begin(self.now)
+        self.send(REPORTER, "subscribe")
+
+    def leave(self) -> None:
+        self._give("give_up", "leaves")
+        self.send(REPORTER, "unsubscribe")
+
+    def reply(self, code: int) -> None:
+        self.is_invited = code < Code.OK
+        self.send(REPORTER, "answer", code)
+
+    # --- what the reporter sends
+
+    def be_invited(self) -> None:
+        self.is_invited = True
+
+    def deleted(self) -> None:
+        self.send(REPORTER, "notified")
+        self._give("delete")
+
+    def become(self, version: int, _: str) -> None:
+        self._is_whole = True
+        self._give("become", _object(version))
+        self._is_whole = False
+
+    def changed(self, version: int) -> None:
+        self._give("change", Change(version, "n", version, source=_ALICE))
+
+    def denied(self) -> None:
+        self._give("give_up", "denied")
+
+    def not_found(self, number: int) -> None:
+        self._give("not_found", self._reads - (number != self.parity), "")
+
+    def _give(self, name: str, *args: Hashable) -> None:
+        if self.core is not None:
+            self.give(self.core, Call(name, args))
 
     # --- the port of the copy
-
-    def step(self, step: Step) -> None:
-        """Note a step."""
-        self.moved([step])
 
     def show(self, version: int, data: JsonObject, change: Change | None) -> None:
         """Look at a new value."""
@@ -364,150 +294,102 @@ class ObserverPlace(Host):
     def read(self, number: int) -> None:
         """Ask for the object."""
         self._reads, self.parity = number, number % 2
-        self.send(ASKS, Sent("read", self.parity))
-
-    def end(self, why: str) -> None:
-        """Keep the copy as it is."""
+        self.send(REPORTER, "read", self.parity)
 
 
-def _change(version: int) -> Change:
-    return Change(version, "n", version, source=_ALICE)
+# --- the compositions
 
 
-def _reporter(now: Situation) -> ReporterPlace:
-    return now.at(REPORTER, ReporterPlace)
+def _is_there(reporter: Reporter) -> bool:
+    return not reporter.core.is_deleted
 
 
-def _observer(now: Situation) -> ObserverPlace:
-    return now.at(OBSERVER, ObserverPlace)
+def _may_change(reporter: Reporter) -> bool:
+    return _is_there(reporter) and reporter.core.snapshot.version < _VERSIONS
 
 
-def _is_there(now: Situation) -> bool:
-    return not _reporter(now).core.is_deleted
+def _is_asked(reporter: Reporter) -> bool:
+    return reporter.is_asked
 
 
-def _may_change(now: Situation) -> bool:
-    return _is_there(now) and _reporter(now).core.snapshot.version < _VERSIONS
+def _is_invited(observer: Observer) -> bool:
+    return observer.is_invited
 
 
-_INVITED: Final = "the observer is invited"
-_CHANGES: Final = "the object changes"
-_OBSERVES: Final = "the observer observes"
-_LEAVES: Final = "the observer leaves"
-_DELETED: Final = "the object is deleted"
-_YES: Final = "the reporter says yes"
-_NO: Final = "the reporter says no"
-
-_EVENTS: Final = (
-    Event(_INVITED, REPORTER, "invite", when=_is_there),
-    Event(_OBSERVES, OBSERVER, "observe", when=lambda now: _observer(now).copy is None),
-    Event(_LEAVES, OBSERVER, "leave", when=lambda now: _observer(now).has_copy),
-    Event(_CHANGES, REPORTER, "change", when=_may_change, budget=2),
-    Event(_DELETED, REPORTER, "delete", when=_is_there),
-    *(
-        Event(f"the reporter says {word}", REPORTER, word, when=lambda now: _reporter(now).is_asked)
-        for word in ("yes", "no")
-    ),
-    *(
-        Event(
-            f"the invitation is answered: {word}",
-            OBSERVER,
-            word,
-            when=lambda now: _observer(now).is_invited,
-            budget=1 if word == "trying" else None,
-        )
-        for word in ("accept", "decline", "trying")
-    ),
-)
+def _is_ahead(reporter: Reporter, observer: Observer) -> bool:
+    copy = observer.core
+    return copy is not None and copy.version > reporter.core.snapshot.version
 
 
-def _is_ahead(now: Situation) -> bool:
-    copy = _observer(now).copy
-    return copy is not None and copy.version > _reporter(now).core.snapshot.version
-
-
-def _agrees(now: Situation) -> bool:
-    copy, reporter = _observer(now).copy, _reporter(now)
+def _agrees(reporter: Reporter, observer: Observer) -> bool:
+    copy = observer.core
     is_same = copy is not None and copy.version == reporter.core.snapshot.version
     is_live = copy is not None and copy.state is State.LIVE
-    return is_live and is_same and _is_there(now) and not reporter.is_at_work
+    return is_live and is_same and _is_there(reporter) and not reporter.is_at_work
 
 
-def _is_apart(now: Situation) -> bool:
-    reporter = _reporter(now)
-    return not _observer(now).has_copy and not reporter.is_observed and not reporter.is_at_work
+def _is_apart(reporter: Reporter, observer: Observer) -> bool:
+    return not (observer.has_copy or reporter.is_observed or reporter.is_at_work)
 
 
-_RESTS: Final = (
-    End("the copy is what the reporter has", (REPORTER, OBSERVER), _agrees),
-    End("no observers", (REPORTER, OBSERVER), _is_apart),
+_ANSWERED: Final = "the invitation is answered"
+_INVITED: Final = Event("the observer is invited", REPORTER, "invite", _is_there)
+_OBSERVES: Final = Event(
+    "the observer observes", OBSERVER, "observe", lambda observer: observer.core is None
+)
+_LEAVES: Final = Event("the observer leaves", OBSERVER, "leave", lambda observer: observer.has_copy)
+_CHANGES: Final = Event("the object changes", REPORTER, "modify", _may_change, 2)
+_DELETED: Final = Event("the object is deleted", REPORTER, "delete", _is_there)
+_YES: Final = Event("the reporter says yes", REPORTER, "say_yes", _is_asked)
+_NO: Final = Event("the reporter says no", REPORTER, "say_no", _is_asked)
+_ANSWERS: Final = (
+    Event(f"{_ANSWERED}: accept", OBSERVER, Call("reply", (200,)), _is_invited, None),
+    Event(f"{_ANSWERED}: decline", OBSERVER, Call("reply", (403,)), _is_invited, None),
+    Event(f"{_ANSWERED}: trying", OBSERVER, Call("reply", (100,)), _is_invited),
 )
 
+_BOTH: Final = (REPORTER, OBSERVER)
 
-_FAULTS: Final = Bounds(losses=1, duplicates=1, channel=1)
-
-
-def _plan(
-    name: str, about: str, events: Collection[str], bounds: Bounds = _FAULTS, early: int = 1
-) -> Plan:
-    def compose(taken: Bounds) -> Composition:
-        return Composition(
-            name=name,
-            about=about,
-            places=(Place(REPORTER, ReporterPlace), Place(OBSERVER, ObserverPlace)),
-            channels=(
-                Channel(ASKS, OBSERVER, REPORTER),
-                Channel(ANSWERS, REPORTER, OBSERVER),
-                Channel(CHANGES, REPORTER, OBSERVER, Medium.UNORDERED),
-            ),
-            events=[event for event in _EVENTS if event.name in events],
-            never=_NEVER,
-            ends=_RESTS,
-            bounds=taken,
-            patience=Patience.AT_REST,
-            early=early,
-            horizon=1.0,
-        )
-
-    return Plan(name, compose, bounds)
-
-
-_NEVER: Final = (
-    Never(
-        "A deleted object has an observer, and no time at which it has none.",
-        "I-D8",
-        (REPORTER,),
-        lambda now: _reporter(now).waits_without_end,
+SYNC: Final = plan.Composition(
+    name="sync",
+    places={REPORTER: Reporter, OBSERVER: Observer},
+    channels=(
+        *plan.both_ways(OBSERVER, REPORTER),
+        plan.Channel(REPORTER, OBSERVER, plan.Medium.UNORDERED, _ROUTES),
     ),
-    Never("A copy is newer than the object.", "I-D4", (REPORTER, OBSERVER), _is_ahead),
+    events=(_OBSERVES, _CHANGES, _YES),
+    never=(
+        Never(
+            "A deleted object has an observer, and no time at which it has none (I-D8).",
+            (REPORTER,),
+            lambda reporter: reporter.waits_without_end,
+        ),
+        Never("A copy is newer than the object (I-D4).", _BOTH, _is_ahead),
+    ),
+    ends=(
+        End("the copy is what the reporter has", _BOTH, _agrees),
+        End("no observers", _BOTH, _is_apart),
+    ),
+    bounds=plan.Bounds(losses=1, duplicates=1, channel=2),
+    is_timely=True,
+    early=1,
+    horizon=1.0,
 )
+"""An observer of an object that changes."""
 
-SYNC: Final = _plan(
-    "sync",
-    "An observer of an object that changes.",
-    (_OBSERVES, _CHANGES, _YES),
-    attrs.evolve(_FAULTS, channel=2),
-)
-"""A copy is what the reporter has."""
+_NARROW: Final = attrs.evolve(SYNC, bounds=plan.Bounds(losses=1, duplicates=1, channel=1))
 
-SYNC_ENDS: Final = _plan(
-    "sync-ends",
-    "An observer of an object that changes and is deleted.",
-    (_OBSERVES, _DELETED, _CHANGES, _YES),
-    early=0,
+SYNC_ENDS: Final = attrs.evolve(
+    _NARROW, name="sync-ends", events=(_OBSERVES, _CHANGES, _DELETED, _YES), early=0
 )
-"""A deleted object has no observers."""
+"""An observer of an object that changes and is deleted: it has no observers then."""
 
-SYNC_LEAVE: Final = _plan(
-    "sync-leave",
-    "An observer that comes and goes, of an object that is deleted.",
-    (_OBSERVES, _LEAVES, _DELETED, _YES, _NO),
+SYNC_LEAVE: Final = attrs.evolve(
+    _NARROW, name="sync-leave", events=(_OBSERVES, _LEAVES, _DELETED, _YES, _NO)
 )
-"""A departed hyperty does not observe."""
+"""An observer that comes and goes, of an object that is deleted."""
 
-INVITATION: Final = _plan(
-    "invitation",
-    "An observer that is invited to an object which is deleted.",
-    {event.name for event in _EVENTS} - {_CHANGES, _LEAVES},
+INVITATION: Final = attrs.evolve(
+    _NARROW, name="invitation", events=(_INVITED, _OBSERVES, _DELETED, _YES, _NO, *_ANSWERS)
 )
-"""An invited hyperty may observe."""
+"""An observer that is invited to an object which is deleted."""

@@ -13,31 +13,17 @@ Left out, and why that is no loss:
 """
 
 import math
-from collections.abc import Hashable
 from typing import Final, final
 
-import attrs
 from typing_extensions import override
 
-from fsm.engine import Step
 from fsm.group.kinds import Holder, NodeRow
 from fsm.group.membership import MembershipCore, MembershipPort, PutLease
 from fsm.group.row_form import write_row
 from fsm.group.rows import Answered, Conflicted, Unanswered, Written
 from fsm.machines.group_membership import State
-from fsm.product.composition import (
-    Bounds,
-    Channel,
-    Composition,
-    End,
-    Event,
-    Host,
-    Patience,
-    Place,
-    Plan,
-    Situation,
-    UnsafeError,
-)
+from fsm.product import composition as plan
+from fsm.product.composition import Call, Channel, End, Event, UnsafeError
 from specs.limits.group import GROUP_LEASE
 
 PLACE: Final = "lease"
@@ -49,21 +35,7 @@ _ANSWER: Final = 2.0
 
 
 @final
-@attrs.frozen(slots=True)
-class Answer:
-    """The answer of the engine to a renewal."""
-
-    said: Written | Conflicted
-
-    @override
-    def __str__(self) -> str:
-        """The event in words."""
-        is_made = isinstance(self.said, Written)
-        return f"renewal {self.said.number} is {'made' if is_made else 'refused'}"
-
-
-@final
-class LeasePlace(Host, MembershipPort):
+class Lease(plan.Host, MembershipPort):
     """A node, and the row of the engine that is its lease.
 
     Attributes:
@@ -75,8 +47,8 @@ class LeasePlace(Host, MembershipPort):
         puts: Requests that may still reach the engine.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, place: str) -> None:
+        super().__init__(place)
         self.core = MembershipCore(_NODE, self)
         self.row: NodeRow | None = None
         self.revision = 0
@@ -87,11 +59,6 @@ class LeasePlace(Host, MembershipPort):
         self._asked: tuple[int, float] | None = None
         # Rows and answers that come, in order; None: the process goes on.
         self._waiting: list[tuple[NodeRow, int] | Written | Conflicted | None] = []
-
-    @property
-    def is_idle(self) -> bool:
-        """True if it does nothing more by itself."""
-        return self.deadline() == math.inf
 
     @override
     def deadline(self) -> float:
@@ -114,29 +81,29 @@ class LeasePlace(Host, MembershipPort):
         return self._look()
 
     @override
-    def take(self, happened: Hashable) -> None:
-        match happened:
-            case PutLease():
-                self._write(happened)
-            case Answer(said):
-                self._waiting.append(said)
-                self._hear()
-            case "joins":
-                self.boots += 1
-                self.core.join(self.boots, self.now)
-                self.core.begin_watch(self.now)
-                self.core.end_list(self.now)
-            case "stops":
-                self.is_stopped = True
-            case "goes on":
-                self.is_stopped = False
-                self._waiting.append(None)
-                self._hear()
-            case _:
-                raise TypeError(happened)
+    def take(self, call: Call) -> None:
+        super().take(call)
         self._look()
 
-    def _hear(self) -> None:
+    def join(self) -> None:
+        self.boots += 1
+        self.core.join(self.boots, self.now)
+        self.core.begin_watch(self.now)
+        self.core.end_list(self.now)
+
+    def stop(self) -> None:
+        self.is_stopped = True
+
+    def resume(self) -> None:
+        self.is_stopped = False
+        self._hear(None)
+
+    def answer(self, answer: Written | Conflicted) -> None:
+        """Answer a renewal."""
+        self._hear(answer)
+
+    def _hear(self, news: tuple[NodeRow, int] | Written | Conflicted | None) -> None:
+        self._waiting.append(news)
         while self._waiting and not self.is_stopped:
             match self._waiting.pop(0):
                 case None:
@@ -146,18 +113,18 @@ class LeasePlace(Host, MembershipPort):
                 case Written() | Conflicted() as answer:
                     self._take_answer(answer)
 
-    def _write(self, put: PutLease) -> None:
-        said: Written | Conflicted
+    def write(self, put: PutLease) -> None:
+        """Write the row, as the engine."""
+        answer: Written | Conflicted
         if put.expected == (self.revision if self.row is not None else 0):
             self.revision += 1
             self.row, self.ends = put.row, self.now + GROUP_LEASE
-            said = Written(put.number, self.revision)
-            self._waiting.append((put.row, self.revision))
-            self._hear()
+            answer = Written(put.number, self.revision)
+            self._hear((put.row, self.revision))
         else:
-            there = None if self.row is None else write_row(self.row)
-            said = Conflicted(put.number, there, self.revision)
-        self.send("answers", Answer(said))
+            value = None if self.row is None else write_row(self.row)
+            answer = Conflicted(put.number, value, self.revision)
+        self.send(f"{PLACE} as answer", "answer", answer)
 
     def _take_answer(self, answer: Answered) -> None:
         if self._asked is not None and answer.number == self._asked[0]:
@@ -165,15 +132,11 @@ class LeasePlace(Host, MembershipPort):
         self.core.take_answer(answer, self.now)
 
     @override
-    def step(self, step: Step) -> None:
-        self.out.append(step)
-
-    @override
     def put_lease(self, lease: PutLease) -> None:
         if self.puts:
             self.puts -= 1
             self._asked = lease.number, self.now
-            self.send("asks", lease)
+            self.send(PLACE, "write", lease)
 
     def _look(self) -> None:
         if self.core.may_write(self.now) and (self.row is None or self.row.holder != self.here):
@@ -185,48 +148,27 @@ class LeasePlace(Host, MembershipPort):
         return Holder(_NODE, self.boots)
 
 
-def _place(now: Situation) -> LeasePlace:
-    return now.at(PLACE, LeasePlace)
+def _may_join(lease: Lease) -> bool:
+    return not lease.is_stopped and lease.core.state in {None, State.FENCED}
 
 
-def _may_join(now: Situation) -> bool:
-    return not _place(now).is_stopped and _place(now).core.state in {None, State.FENCED}
+def _has_ended(lease: Lease) -> bool:
+    return lease.deadline() == math.inf and not lease.core.may_write(lease.now)
 
 
-_EVENTS: Final = (
-    Event("the node joins", PLACE, "joins", when=_may_join, budget=2),
-    Event(
-        "the process stops",
-        PLACE,
-        "stops",
-        when=lambda now: not _place(now).is_stopped,
-        is_fault=True,
+GROUP_LEASES: Final = plan.Composition(
+    name="group-lease",
+    places={PLACE: Lease},
+    channels=(Channel(PLACE, PLACE), Channel(PLACE, PLACE, suffix=" as answer")),
+    events=(
+        Event("the node joins", PLACE, "join", _may_join, 2),
+        Event(
+            "the process stops", PLACE, "stop", lambda lease: not lease.is_stopped, is_fault=True
+        ),
+        Event("it goes on", PLACE, "resume", lambda lease: lease.is_stopped, None),
     ),
-    Event("it goes on", PLACE, "goes on", when=lambda now: _place(now).is_stopped, budget=None),
+    ends=(End("the engine is away, and the node is no member", (PLACE,), _has_ended),),
+    bounds=plan.Bounds(losses=1, duplicates=1, channel=2),
+    horizon=2 * GROUP_LEASE,
 )
-
-_ENDS: Final = (
-    End(
-        "the engine is away, and the node is no member",
-        (PLACE,),
-        lambda now: _place(now).is_idle and not _place(now).core.may_write(_place(now).now),
-    ),
-)
-
-
-def _compose(bounds: Bounds) -> Composition:
-    return Composition(
-        name="group-lease",
-        about="A node renews its lease at an engine that is slow; its process may be stopped.",
-        places=(Place(PLACE, LeasePlace),),
-        channels=(Channel("asks", PLACE, PLACE), Channel("answers", PLACE, PLACE)),
-        events=_EVENTS,
-        ends=_ENDS,
-        bounds=bounds,
-        patience=Patience.NONE,
-        horizon=2 * GROUP_LEASE,
-    )
-
-
-GROUP_LEASES: Final = Plan("group-lease", _compose, Bounds(losses=1, duplicates=1, channel=2))
-"""Two clocks, and a lease."""
+"""A node renews its lease at an engine that is slow; its process may be stopped."""

@@ -1,1 +1,0 @@
-"""Compositions of the nodes of one domain: what is composed, a node, an engine, a lease."""

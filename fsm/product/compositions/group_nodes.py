@@ -1,0 +1,562 @@
+"""Nodes of one domain: sessions that move, leases that end, and an engine that answers late.
+
+Participants at each node: `fsm.group.membership`, `.rows`, `.moves` and `.homes`, hosted as the
+bus of a node does; and an engine, as a model: rows with revisions, writes that expect one, watches.
+What may happen: a write or its answer is lost, or a write comes twice; an answer comes after it
+was given up; runtimes come to any node at any time, and leave; a node finds its lease over by its
+own clock; a node dies, and comes back as another process by the same id.
+
+A node that finds its lease over, or dies, is heard of by the engine at any later time: that a
+lease never ends before is shown in the composition `group-lease`.
+
+Left out, and why that is no loss:
+
+* Links, tokens and messages: to the engine a session is its row.
+* Renewals: they change no row but the node's own.
+* Time: timers expire at any moment when no other input is waiting, and once while another is.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Final, final
+
+import attrs
+from typing_extensions import override
+
+from fsm.group import moves as group_moves
+from fsm.group import rows as group_rows
+from fsm.group.homes import Homes
+from fsm.group.kinds import GroupRow, Holder, NodeRow, SessionRow, node_key, session_key
+from fsm.group.membership import MembershipCore, MembershipPort, PutLease
+from fsm.group.order import SenderOrder
+from fsm.group.row_form import read_row, write_row
+from fsm.group.rows import Change, Conflicted, Current, Gap, Put, Remove, Seen, Unanswered, Written
+from fsm.machines.group_membership import State
+from fsm.product import composition as plan
+from fsm.product.composition import Call, Channel, End, Event, Never, UnsafeError
+from fsm.session.node_session_io import PeerForm
+from specs.limits.group import GROUP_PATIENCE, GROUP_RETRY
+
+ENGINE: Final = "engine"
+RUNTIME: Final = "hyperty-runtime://a.ex/ra"
+KEY: Final = session_key(RUNTIME)
+
+_WATCH: Final = " by watch"
+_WATCHED: Final = f"{ENGINE}{_WATCH}"
+_STALE: Final = -1
+_LATE: Final = 1_000.0
+"""Seconds after which a lease is over by any clock."""
+
+
+def _session_of(holder: Holder, epoch: int = 0) -> SessionRow:
+    """Return the row of the session; epoch 0: it is not known yet."""
+    return SessionRow(RUNTIME, holder, epoch, PeerForm.OWN, "stub")
+
+
+def _beginning(nodes: Sequence[str], *, is_held: bool) -> dict[str, bytes]:
+    """Return the rows when all begins: all nodes are members, the first may have the session."""
+    rows: list[GroupRow] = [NodeRow(Holder(node, 1)) for node in nodes]
+    if is_held:
+        rows.append(_session_of(Holder(nodes[0], 1), 1))
+    return {row.key: write_row(row) for row in rows}
+
+
+@final
+class Engine(plan.Host):
+    """Rows with revisions.
+
+    It makes no write of a node that knew its lease was over, or did not know the row: it would not
+    know better, and that is what is looked at here.
+
+    Attributes:
+        rows: Value and revision of each.
+        revision: The last one.
+        watchers: The process of each node that watches.
+    """
+
+    def __init__(self, place: str, nodes: Sequence[str], *, is_held: bool) -> None:
+        super().__init__(place)
+        rows = _beginning(nodes, is_held=is_held)
+        self.rows = {key: (rows[key], number) for number, key in enumerate(rows, 1)}
+        self.revision = len(rows)
+        self.watchers = {node: Holder(node, 1) for node in nodes}
+
+    def row(self, key: str) -> GroupRow | None:
+        kept = self.rows.get(key)
+        return None if kept is None else read_row(key, kept[0])
+
+    def write(self, put: Put, by: Holder, known: int | None) -> None:
+        """Take a write.
+
+        Args:
+            put: A row, or the node's own.
+            by: The process that asks.
+            known: The revision of the row that it knew when it asked; 0: that there is none; -1:
+                its lease was over by its own clock then; None: it is the node's own row.
+        """
+        value, revision = self.rows.get(put.key, (None, 0))
+        outcome: Written | Conflicted
+        if put.expected in {revision, None}:
+            if known is not None:
+                self._look_at(put, known)
+            self._set(put.key, put.value)
+            outcome = Written(put.number, self.revision)
+        else:
+            outcome = Conflicted(put.number, value, revision or put.expected)
+        self.send(by.node, "lease_answered" if known is None else "row_answered", outcome, by)
+
+    def _look_at(self, put: Put, known: int) -> None:
+        if known == _STALE:
+            raise UnsafeError("the engine makes a write of a node that knew its lease was over")
+        if known != self.rows.get(KEY, (b"", 0))[1]:
+            raise UnsafeError("the engine makes a write over a row that its node did not know")
+        before, row = self.row(KEY), None if put.value is None else read_row(KEY, put.value)
+        if not isinstance(row, SessionRow) or not isinstance(before, SessionRow):
+            return
+        if row.holder != before.holder and row.epoch != before.epoch + 1:
+            raise UnsafeError("a session changes its node, and its epoch is not the next one")
+
+    def watch(self, by: Holder) -> None:
+        self.watchers[by.node] = by
+        for key, (value, revision) in sorted(self.rows.items(), key=lambda row: row[1][1]):
+            self._tell(by, Seen(key, value, revision))
+        self._tell(by, Current(""))
+
+    def read(self, key: str, revision: int, by: Holder) -> None:
+        value, revision = self.rows.get(key, (None, revision))
+        self._tell(by, Seen(key, value, revision, is_read=True))
+
+    def end_lease(self, holder: Holder) -> None:
+        self.watchers = {n: by for n, by in self.watchers.items() if by != holder}
+        row = self.row(node_key(holder.node))
+        if isinstance(row, NodeRow) and row.holder == holder:
+            self._set(row.key, None)
+
+    def _set(self, key: str, value: bytes | None) -> None:
+        self.revision += 1
+        if value is None:
+            self.rows.pop(key, None)
+        else:
+            self.rows[key] = value, self.revision
+        for by in self.watchers.values():
+            self._tell(by, Seen(key, value, self.revision))
+
+    def _tell(self, to: Holder, seen: Seen | Current) -> None:
+        self.send(f"{to.node}{_WATCH}", "see", seen, to, self.revision)
+
+
+@final
+class Node(plan.Host, MembershipPort):
+    """A node of the group: its cores, hosted as the bus of a node does.
+
+    Attributes:
+        is_alive: Whether its process runs.
+        is_asked: Whether a link waits for the session.
+        heard: The newest revision that its watch has brought.
+        boots: How many processes it has had, or epochs of one.
+        reads: How many rows it reads.
+    """
+
+    def __init__(self, node: str, nodes: Sequence[str], *, is_held: bool) -> None:
+        super().__init__(node)
+        self.boots = 1
+        self.heard = self.reads = 0
+        self.is_alive = True
+        self.is_over = self.is_asked = False
+        self._unanswered: dict[tuple[int, bool], None] = {}
+        self._wanted: dict[int, Put] = {}
+        self._due: list[Callable[[], None]] = []
+        self._begin()
+        if node == nodes[0] and is_held:
+            self.moves.keep(_session_of(self.here), None)
+        self._join()
+        for number, (key, value) in enumerate(_beginning(nodes, is_held=is_held).items(), 1):
+            if key == node_key(node):
+                self._member(partial(self.membership.take_answer, Written(1, number)), self.now)
+            self._take_seen(Seen(key, value, number))
+            self.heard = number
+        self._take_seen(Current(""))
+        self._unanswered.clear()
+        self.out.clear()
+
+    def _begin(self) -> None:
+        self.membership = MembershipCore(self.place, self)
+        self.rows = group_rows.RowsCore()
+        self.moves = group_moves.MovesCore()
+        self.homes = Homes(self.membership.is_live, {}, SenderOrder(self.rows, self.moves))
+        self.is_current = False
+        self._known = 0, 0
+
+    def _join(self) -> None:
+        self._member(partial(self.membership.join, self.boots), self.now)
+        self._watched(Gap(""))
+        self.send(_WATCHED, "watch", self.here)
+
+    def _note_known(self, revision: int, *, is_kept: bool) -> None:
+        """Note what is known of the row of the session: its revision, and up to which one."""
+        if revision >= self._known[1]:
+            self._known = (revision if is_kept else 0), revision
+
+    @property
+    def here(self) -> Holder:
+        """This process."""
+        return Holder(self.place, self.boots)
+
+    @property
+    def has_copy(self) -> bool:
+        """True if it has the session, as far as it knows."""
+        return RUNTIME in self.moves.own
+
+    @property
+    def is_member(self) -> bool:
+        """True if it serves runtimes."""
+        return self.is_alive and self.is_current and self.membership.may_write(self._clock)
+
+    @property
+    def is_fenced(self) -> bool:
+        """True if it has to join anew."""
+        return self.is_alive and self.membership.state is State.FENCED
+
+    @property
+    def _clock(self) -> float:
+        return _LATE if self.is_over else self.now
+
+    # ---- what happens
+
+    @override
+    def deadline(self) -> float:
+        is_due = self._unanswered or self._is_left or self._must_join
+        return self.now if is_due and self.is_alive else math.inf
+
+    @property
+    def _must_join(self) -> bool:
+        return self.membership.state is State.JOINING
+
+    @property
+    def _is_left(self) -> bool:
+        """True if a session waits here for a runtime that does not come."""
+        is_tidier = self.is_member and self.membership.tidies(KEY)
+        return is_tidier and self.homes.deadline() < math.inf and self.rows.is_settled
+
+    @override
+    def time_over(self) -> None:
+        if self._unanswered:
+            for number, is_lease in tuple(self._unanswered):
+                self._take_outcome(Unanswered(number), is_lease=is_lease)
+        elif self._must_join:
+            self._member(self.membership.tick, self.membership.deadline())
+        else:
+            for runtime in self.homes.overdue(self.now + GROUP_PATIENCE):
+                self.homes.session_over(runtime)
+                self._rows(self.rows.feed(Remove(session_key(runtime)), self.now))
+        self._flush()
+
+    @override
+    def take(self, call: Call) -> None:
+        is_for_other = bool(call.args) and call.args[1] != self.here
+        if is_for_other or not (self.is_alive or call.name == "start"):
+            return
+        super().take(call)
+        self._flush()
+
+    def come(self) -> None:
+        self.is_asked = True
+        before = self.rows.row(KEY)
+        self.homes.session_over(RUNTIME)
+        self._moves([self.moves.keep(_session_of(self.here), before, 1)])
+
+    def leave(self) -> None:
+        self.is_asked = False
+        self._moves(self.moves.end(RUNTIME))
+
+    def lapse(self) -> None:
+        self.is_over = True
+        self.send(_WATCHED, "end_lease", self.here)
+        self._member(self.membership.tick, self._clock)
+
+    def drain(self) -> None:
+        self._member(self.membership.leave, self.now)
+
+    def go(self) -> None:
+        self._member(self.membership.go, self.now)
+        self.die()
+
+    def die(self) -> None:
+        """End the process; its lease ends by itself."""
+        self.send(_WATCHED, "end_lease", self.here)
+        self.is_alive = self.is_over = self.is_asked = False
+        self._unanswered.clear()
+        self._wanted.clear()
+        self._begin()
+
+    def start(self) -> None:
+        self.is_alive = True
+        self.boots += 1
+        self.is_over, self.heard, self.reads = False, 0, 0
+        self._join()
+
+    # ---- as the bus of a node does
+
+    def lease_answered(self, outcome: Written | Conflicted, _: Holder) -> None:
+        self._take_outcome(outcome, is_lease=True)
+
+    def row_answered(self, outcome: Written | Conflicted, _: Holder) -> None:
+        self._take_outcome(outcome, is_lease=False)
+
+    def see(self, seen: Seen | Current, _: Holder, revision: int) -> None:
+        self.heard = revision
+        self.reads -= isinstance(seen, Seen) and seen.is_read
+        self._take_seen(seen)
+
+    def _take_outcome(self, outcome: group_rows.Answered, *, is_lease: bool) -> None:
+        self._unanswered.pop((outcome.number, is_lease), None)
+        if is_lease:
+            self._member(partial(self.membership.take_answer, outcome), self.now)
+            return
+        wanted = self._wanted.pop(outcome.number, None)
+        if wanted is not None and not isinstance(outcome, Unanswered):
+            value = wanted.value if isinstance(outcome, Written) else outcome.value
+            self._note_known(outcome.revision, is_kept=value is not None)
+        self._rows(self.rows.feed(outcome, self.now))
+
+    def _take_seen(self, seen: Seen | Current) -> None:
+        if isinstance(seen, Current):
+            self._watched(seen)
+        else:
+            if seen.key == KEY:
+                self._note_known(seen.revision, is_kept=seen.value is not None)
+            self._rows(self.rows.feed(seen, self.now))
+        self.is_current = self.rows.is_current
+
+    def _watched(self, event: Gap | Current) -> None:
+        self._rows(self.rows.feed(event, self.now))
+        watch = self.membership
+        self._member(watch.begin_watch if isinstance(event, Gap) else watch.end_list, self.now)
+
+    def _member(self, call: Callable[[float], None], now: float) -> None:
+        """Call the membership; perform then what would lead back to it."""
+        call(now)
+        due, self._due = self._due, []
+        for perform in due:
+            perform()
+
+    @override
+    def put_lease(self, lease: PutLease) -> None:
+        self._unanswered[lease.number, True] = None
+        put = Put(lease.number, lease.row.key, write_row(lease.row), lease.expected)
+        self.send(ENGINE, "write", put, self.here, None)
+
+    @override
+    def drop_lease(self, key: str, expected: int) -> None:
+        self.send(ENGINE, "write", Put(0, key, None, expected), self.here, None)
+
+    @override
+    def fence(self, why: str) -> None:
+        self._due.append(self._fence)
+
+    @override
+    def add_node(self, row: NodeRow) -> None:
+        self.remove_node(row.holder)
+
+    @override
+    def remove_node(self, holder: Holder) -> None:
+        self._due.append(lambda: self.homes.node_moved(holder.node, self.now))
+
+    def _fence(self) -> None:
+        self._unanswered.clear()
+        self._wanted.clear()
+        self.is_current, self._known = False, (0, 0)
+        self._moves(self.moves.fenced())
+        self._rows(self.rows.feed(group_rows.Forget(), self.now))
+
+    def _rows(self, effects: Iterable[group_rows.Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case group_rows.Applied(NodeRow(holder) as row, revision):
+                    seen = partial(self.membership.take_node, holder.node, row, revision)
+                    self._member(seen, self._clock)
+                case group_rows.Withdrawn(NodeRow(holder), revision):
+                    seen = partial(self.membership.take_node, holder.node, None, revision)
+                    self._member(seen, self._clock)
+                case group_rows.Done():
+                    self.is_asked = False
+                case group_rows.Read(key, revision):
+                    self.reads += 1
+                    self.send(_WATCHED, "read", key, revision, self.here)
+                case group_rows.Applied() | group_rows.Withdrawn() | group_rows.Lost():
+                    self._session(effect)
+                case group_rows.Rejected():
+                    raise UnsafeError("a node refuses a row that a node has written")
+
+    def _session(self, effect: group_rows.RowNews) -> None:
+        if isinstance(effect, group_rows.Applied) and effect.revision < self._known[1]:
+            raise UnsafeError("a node applies an older version of a row than it knows")
+        if isinstance(effect, group_rows.Lost) and effect.tickets:
+            self.is_asked = False
+        self._moves(self.moves.feed(effect, self.here))
+        row = None if isinstance(effect, group_rows.Withdrawn) else self.rows.row(KEY)
+        if isinstance(row, SessionRow) and row.holder != self.here:
+            self.homes.session(row, self.now)
+        else:
+            self.homes.session_over(RUNTIME)
+
+    def _moves(self, effects: Iterable[group_moves.Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Change | Remove):
+                self._rows(self.rows.feed(effect, self.now))
+            else:
+                self.is_asked = False
+
+    def _flush(self) -> None:
+        if not self.is_member:
+            return
+        for put in self.rows.writes(self.now + GROUP_RETRY):
+            self._unanswered[put.number, False] = None
+            self._wanted[put.number] = put
+            known = _STALE if self.is_over else self._known[0]
+            self.send(ENGINE, "write", put, self.here, known)
+
+
+# --- what must be, and what must not ----------------------------------------------------------
+
+
+def _knows_all(node: Node, engine: Engine) -> bool:
+    """Return whether all news has reached a member that has nothing to write."""
+    has_heard = node.heard == engine.revision and not node.reads
+    return node.is_member and has_heard and node.rows.is_settled
+
+
+def _is_twice(engine: Engine, *nodes: Node) -> bool:
+    return sum(_knows_all(node, engine) and node.has_copy for node in nodes) > 1
+
+
+def _is_open_unheld(node: Node) -> bool:
+    return node.has_copy and (node.is_over or not node.is_member)
+
+
+def _differs(node: Node, engine: Engine) -> bool:
+    return _knows_all(node, engine) and node.rows.row(KEY) != engine.row(KEY)
+
+
+def _is_at_rest(engine: Engine, *nodes: Node) -> bool:
+    alive = [node for node in nodes if node.is_alive]
+    if any(node.is_asked or not node.is_member for node in alive):
+        return False
+    session = engine.row(KEY)
+    holders = [node.here for node in alive if node.has_copy]
+    return not alive or holders == ([session.holder] if isinstance(session, SessionRow) else [])
+
+
+_EVENTS: Final[dict[str, tuple[str, Callable[[Node], bool]]]] = {
+    "come": ("the runtime comes to node", lambda node: node.is_member and not node.has_copy),
+    "leave": ("the runtime leaves node", lambda node: node.is_member and node.has_copy),
+    "lapse": ("the lease is over by the clock of node", lambda node: node.is_member),
+    "die": ("the process ends of node", lambda node: node.is_alive),
+    "drain": ("the operator drains node", lambda node: node.is_member),
+    "go": ("all is drained from node", lambda node: node.membership.state is State.LEAVING),
+}
+
+
+def _event(name: str, call: str, budget: int) -> Event:
+    words, when = _EVENTS[call]
+    return Event(f"{words} {name}", name, call, when, budget, is_fault=call in {"lapse", "die"})
+
+
+def _group(
+    name: str,
+    events: Sequence[Event],
+    nodes: Sequence[str] = ("a", "b"),
+    channel: int = 1,
+    *,
+    is_held: bool = True,
+) -> plan.Composition:
+    """Return a composition.
+
+    Args:
+        name: Its name.
+        events: What happens to which node, and how often.
+        nodes: Names of the nodes.
+        channel: Messages that are in a channel at most.
+        is_held: Whether the first node has the session when all begins.
+    """
+    all_places = (ENGINE, *nodes)
+    joins = [Event(f"anew joins node {n}", n, "start", lambda a: a.is_fenced, None) for n in nodes]
+    reliable = plan.Medium.RELIABLE
+    return plan.Composition(
+        name=name,
+        places={
+            **dict.fromkeys(nodes, partial(Node, nodes=nodes, is_held=is_held)),
+            ENGINE: partial(Engine, nodes=nodes, is_held=is_held),
+        },
+        channels=[
+            channel
+            for node in nodes
+            for channel in (
+                *plan.both_ways(node, ENGINE),
+                *plan.both_ways(node, ENGINE, reliable, _WATCH),
+            )
+        ],
+        events=(*events, *joins),
+        never=(
+            Never("Two nodes have heard all, and have one session (I-M2).", all_places, _is_twice),
+            *(
+                never
+                for node in nodes
+                for never in (
+                    Never(
+                        f"Node {node} has heard all, and its mirror is not as the engine.",
+                        (node, ENGINE),
+                        _differs,
+                    ),
+                    Never(
+                        f"Node {node} is no member by its own clock, and a session is open there.",
+                        (node,),
+                        _is_open_unheld,
+                    ),
+                )
+            ),
+        ),
+        ends=(End("the session has one node, or is over", all_places, _is_at_rest),),
+        bounds=plan.Bounds(losses=1, duplicates=1, channel=channel),
+        is_timely=True,
+    )
+
+
+_STARTS: Final = Event(
+    "a new process starts of node a", "a", "start", lambda node: not node.is_alive
+)
+
+GROUP: Final = attrs.evolve(
+    _group(
+        "group",
+        (_event("a", "come", 2), _event("b", "come", 1), _event("b", "leave", 1)),
+        is_held=False,
+    ),
+    early=1,
+)
+"""Two nodes take up one session at once, and again; it moves, and ends."""
+
+GROUP_FENCE: Final = _group(
+    "group-fence", (_event("b", "come", 1), _event("a", "lapse", 1), _event("a", "leave", 1))
+)
+"""A session moves from a node that finds its lease over."""
+
+GROUP_DEATH: Final = _group(
+    "group-death", (_event("b", "come", 1), _event("a", "die", 1), _STARTS), channel=2
+)
+"""A node that has a session dies, and starts again by the same id."""
+
+GROUP_LEAVE: Final = _group(
+    "group-leave",
+    (_event("b", "come", 1), _event("a", "drain", 1), _event("a", "go", 1), _STARTS),
+)
+"""A node that has a session leaves the group, and comes back by the same id."""
+
+GROUP_THREE: Final = _group(
+    "group-three",
+    (_event("b", "come", 1), _event("c", "come", 1), _event("a", "die", 1)),
+    ("a", "b", "c"),
+    2,
+)
+"""A node of three that has a session dies; both others take it up, or tidy up."""
