@@ -15,7 +15,7 @@ import attrs
 import click
 
 from fsm.commands.judge import Progress, UsageError, counted, echo, print_json, progress_of
-from fsm.product.composition import Bounds, Plan
+from fsm.product.composition import Bounds, Composition
 from fsm.product.compositions.catalogue import COMPOSITIONS
 from fsm.product.evidence import scenario_of, sequence_diagram, trace_of
 from fsm.product.explorer import MAX_STATES, Exploration, Fault, Finding, explore
@@ -125,7 +125,7 @@ def _report(wanted: _Wanted, name: str) -> tuple[str, bool]:
     return output.getvalue(), holds
 
 
-def _plan(name: str) -> Plan:
+def _plan(name: str) -> Composition:
     if name not in COMPOSITIONS:
         known = ", ".join(COMPOSITIONS)
         raise UsageError(f"no composition is named {name!r}: it is one of {known}")
@@ -141,12 +141,12 @@ def _bounds(own: Bounds, asked: Asked) -> Bounds:
     )
 
 
-def _check(plan: Plan, wanted: _Wanted, progress: Progress | None = None) -> bool:
+def _check(plan: Composition, wanted: _Wanted, progress: Progress | None = None) -> bool:
     """Explore one composition, report what was found; False: it does not hold."""
     begun = time.perf_counter()
     advance = None if progress is None else progress.set
     try:
-        composition = plan.compose(_bounds(plan.bounds, wanted.asked))
+        composition = attrs.evolve(plan, bounds=_bounds(plan.bounds, wanted.asked))
         # It makes tuples of numbers, a million of them, and none is ever garbage.
         gc.disable()
         found = explore(composition, wanted.asked["max_states"], advance=advance)
@@ -181,7 +181,7 @@ def _waited(found: Exploration) -> str:
     return f" ({found.held_back} steps waited for space)" if found.held_back else ""
 
 
-def _words(plan: Plan, found: Exploration, seconds: float) -> Iterator[str]:
+def _words(plan: Composition, found: Exploration, seconds: float) -> Iterator[str]:
     yield (
         f"{plan.name}: {found.states} states, {found.transitions} transitions, "
         f"depth {found.depth}, {seconds:.1f} s: {_verdict(found)}{_waited(found)}"
@@ -210,7 +210,7 @@ def _last(finding: Finding) -> Iterator[str]:
         yield f"        unread in {channel}: {', '.join(map(str, held))}"
 
 
-def _json(plan: Plan, found: Exploration, seconds: float) -> Iterator[JsonObject]:
+def _json(plan: Composition, found: Exploration, seconds: float) -> Iterator[JsonObject]:
     for finding in found.findings:
         yield {
             "schema": "protofly.product-finding/1",
@@ -241,7 +241,7 @@ def _json(plan: Plan, found: Exploration, seconds: float) -> Iterator[JsonObject
 # --- what is written ----------------------------------------------------------------------
 
 
-def _write_all(directory: Path, plan: Plan, found: Exploration) -> None:
+def _write_all(directory: Path, plan: Composition, found: Exploration) -> None:
     try:
         for count, finding in enumerate(found.findings, start=1):
             _write(directory / f"{plan.name}-{count}-{finding.fault}", found, finding)

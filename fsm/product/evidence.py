@@ -21,7 +21,7 @@ import attrs
 from fsm.engine import Step
 from fsm.judge.trace_line import wire_name
 from fsm.machine_list import MACHINES
-from fsm.product.composition import Composition, Event, Sent, Wire
+from fsm.product.composition import Composition, Event, Wire
 from fsm.product.explorer import Run, Taken
 from fsm.product.steps import Kind
 from specs.jsonvalue import Json, JsonObject
@@ -233,9 +233,8 @@ def _in_order(taken: Sequence[Taken]) -> Iterator[Taken]:
 
 def _sender(before: Sequence[Taken], lost: Taken) -> int:
     """The last step that sent such a message: it is the one that is lost, or like it."""
-    return max(
-        number for number, step in enumerate(before) if Sent(lost.channel, lost.input) in step.sent
-    )
+    sent = lost.channel, lost.input
+    return max(number for number, step in enumerate(before) if sent in step.sent)
 
 
 @final

@@ -65,9 +65,10 @@ def breaks(trace, machines):
 
 def explored(plan, name, table):
     """What is found in a composition of cores that follow this table, with few faults."""
-    bounds = attrs.evolve(COMPOSITIONS[plan].bounds, duplicates=0)
+    whole = COMPOSITIONS[plan]
+    bounds = attrs.evolve(whole.bounds, duplicates=0)
     with flawed(name, table):
-        return explore(COMPOSITIONS[plan].compose(bounds), A_LOOK).findings
+        return explore(attrs.evolve(whole, bounds=bounds), A_LOOK).findings
 
 
 COMPOSED = {

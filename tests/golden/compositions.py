@@ -1,7 +1,6 @@
 """Records an explored composition: what becomes of each place, and all that its cores do."""
 
-from collections.abc import Hashable
-
+from fsm.product.composition import Call
 from fsm.product.compositions.catalogue import COMPOSITIONS
 from fsm.product.explorer import explore
 from fsm.product.steps import Reaction, Steps
@@ -14,20 +13,19 @@ def record_composition(name: str) -> Part:
 
     The order in which states are found is of the explorer: lines are sorted, each is there once.
     """
-    plan = COMPOSITIONS[name]
     seen: set[tuple[str, str, str]] = set()
     notes = Notes()
     sound = Steps._asked
 
     def asked(steps: Steps, place: int, number: int, token) -> Reaction:
         reaction = sound(steps, place, number, token)
-        happened = steps.happened((token[0], token[1], token[2]))
-        seen.update(_lines(steps, steps.composition.places[place].name, happened, reaction, notes))
+        given = steps.input((token[0], token[1], token[2]))
+        seen.update(_lines(steps, list(steps.composition.places)[place], given, reaction, notes))
         return reaction
 
     Steps._asked = asked
     try:
-        found = explore(plan.compose(plan.bounds))
+        found = explore(COMPOSITIONS[name])
     finally:
         Steps._asked = sound
     for grade, subject, line in sorted(seen):
@@ -41,7 +39,7 @@ def record_composition(name: str) -> Part:
     return notes.part()
 
 
-def _lines(steps: Steps, place: str, happened: Hashable, reaction: Reaction, notes: Notes):
+def _lines(steps: Steps, place: str, given: Call | None, reaction: Reaction, notes: Notes):
     moved = [plain(one, notes.ids) for one in reaction.moved]
     sent = steps.sent(reaction)
     whole = steps.composition
@@ -53,9 +51,9 @@ def _lines(steps: Steps, place: str, happened: Hashable, reaction: Reaction, not
             yield "moves", f"{place} says", f"{wire.hop} {body_text(wire.message)}"
     refused = reaction.undeclared or reaction.broken
     did = [*moved, *(f"{one.channel}: {_text(one.message, notes)}" for one in sent), refused]
-    got = "deadline" if happened is None else _text(happened, notes)
+    got = "deadline" if given is None else _text(given, notes)
     yield "cores", place, f"{got} {body_text([one for one in did if one])}"
 
 
-def _text(value: Hashable, notes: Notes) -> str:
-    return body_text(plain(value, notes.ids))
+def _text(call: Call, notes: Notes) -> str:
+    return body_text({call.name: plain(call.args, notes.ids)})

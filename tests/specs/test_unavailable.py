@@ -130,7 +130,7 @@ OTHERS = {
     "actors/runtime/objects/writes.py::Writes._version_there",
     "actors/runtime/sync/observer.py::-",
     "actors/runtime/sync/observer.py::ObservedObjects._leave",
-    "fsm/product/compositions/transaction.py::ComponentPlace.take",
+    "fsm/product/compositions/transaction.py::Component.crash",
     "fsm/registry/resolve/node_stubs.py::NodeStubs._refuse",
     "fsm/sync/consents.py::ConsentCore._is_no",
     "specs/message.py::_answer",

@@ -156,7 +156,7 @@ def _has_ended(lease: Lease) -> bool:
     return lease.deadline() == math.inf and not lease.core.may_write(lease.now)
 
 
-GROUP_LEASES: Final = plan.Composition(
+COMPOSITION: Final = plan.Composition(
     name="group-lease",
     places={PLACE: Lease},
     channels=(Channel(PLACE, PLACE), Channel(PLACE, PLACE, suffix=" as answer")),

@@ -34,7 +34,7 @@ from fsm.group.row_form import read_row, write_row
 from fsm.group.rows import Change, Conflicted, Current, Gap, Put, Remove, Seen, Unanswered, Written
 from fsm.machines.group_membership import State
 from fsm.product import composition as plan
-from fsm.product.composition import Call, Channel, End, Event, Never, UnsafeError
+from fsm.product.composition import Call, End, Event, Never, UnsafeError
 from fsm.session.node_session_io import PeerForm
 from specs.limits.group import GROUP_PATIENCE, GROUP_RETRY
 
@@ -560,3 +560,11 @@ GROUP_THREE: Final = _group(
     2,
 )
 """A node of three that has a session dies; both others take it up, or tidy up."""
+
+COMPOSITIONS: Final = (
+    GROUP,
+    GROUP_FENCE,
+    GROUP_DEATH,
+    GROUP_LEAVE,
+    GROUP_THREE,
+)

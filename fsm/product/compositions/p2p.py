@@ -15,53 +15,61 @@ Left out, and why that is no loss:
 """
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
-from typing import Final, final
+from itertools import permutations
+from typing import Final, TypeAlias, final
 
 import attrs
 from typing_extensions import override
 
 from fsm.engine import Step
-from fsm.machines.p2p_connection import State as Link
+from fsm.machines.handler_controller import HANDLER_CONTROLLER
+from fsm.machines.handler_controller import State as Controller
+from fsm.machines.p2p_connection import P2P_CONNECTION, State
 from fsm.machines.p2p_entry import State as Entry
-from fsm.p2p.link_end import Role
-from fsm.product.composition import (
-    Bounds,
-    Channel,
-    Composition,
-    End,
-    Event,
-    Haste,
-    Host,
-    Medium,
-    Never,
-    Patience,
-    Place,
-    Plan,
-    Situation,
-)
-from fsm.product.compositions.p2p_inputs import (
-    Deployed,
-    Disconnect,
-    Leave,
-    Listening,
-    ToRegistry,
-    ToStub,
-    address,
-    handler_of,
-    runtime_of,
-)
-from fsm.product.compositions.p2p_stubs import HandlerPlace, RequesterPlace, Stubs
+from fsm.p2p.dialling import ChannelAnswer, DialPolicy
+from fsm.p2p.link_end import FIRST, LinkEnd, LinkTerms, Loss, Opening, Role
+from fsm.p2p.peer_identity import UNSIGNED, Believed, Distrusted, Standing
+from fsm.product import composition as plan
+from fsm.product.composition import Call, Channel, End, Event, Medium, Never, UnsafeError
 from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.jobs import ResolveJobs
 from fsm.registry.resolve.link_table import LinkTable
 from fsm.registry.resolve.port import RequesterPlan, RoutesPort, StubPlan
+from specs.bodies.object import Candidate, ConnectionData
+from specs.identity import SenderIdentity
 from specs.jsonvalue import JsonObject
+from specs.limits.protocol import PING_PERIOD
+from specs.reply_code import Code
+
+_POLICY: Final = DialPolicy(("tcp",))
+_FORGED: Final = Distrusted("its signature does not fit")
+_BY_LINK: Final = " by link"
+_OBJECT: Final = "/object"
+_ON_WAY: Final = frozenset({State.CREATED, State.IN_PROGRESS, State.YIELDING})
+_AT_WORK: Final = _ON_WAY | {State.LIVE}
+
+
+def _address(runtime: str) -> str:
+    """The address of a runtime `a`, `b` or `c`."""
+    return f"hyperty-runtime://{runtime}.ex/r{runtime}"
+
+
+def _handler_of(runtime: str) -> str:
+    return f"{_address(runtime)}/p2phandler/1"
+
+
+def _runtime_of(stub: str) -> str:
+    return stub.removeprefix("hyperty-runtime://")[0]
+
+
+# --- the registry
 
 
 @final
-class RegistryPlace(Host, RoutesPort):
+class Registry(plan.Host, RoutesPort):
     """The table of links of a runtime's registry.
 
     Attributes:
@@ -69,73 +77,80 @@ class RegistryPlace(Host, RoutesPort):
         waiting: The handler's links that wait for the registry's row.
     """
 
-    def __init__(self, runtime: str, roles: Sequence[str]) -> None:
-        super().__init__()
-        self.runtime = runtime
+    def __init__(self, place: str, runtime: str, roles: Sequence[Role]) -> None:
+        super().__init__(place)
         self._roles = roles
+        self._runtime = runtime
         self.asked: set[str] = set()
-        self.table = LinkTable(address(runtime), self, ResolveJobs(self), RecordCache())
+        self.core = LinkTable(_address(runtime), self, ResolveJobs(self), RecordCache())
         self.waiting: list[tuple[str, str]] = []
         self._paths: list[str] = []
         self._is_gone = False
 
+    def entry(self, other: str) -> tuple[str, bool] | None:
+        """Return the link of the entry of a runtime, and whether it is bound and live."""
+        for entry in self.core.entries():
+            if entry.remote == _address(other):
+                is_bound = entry.life.state is Entry.BOUND and entry.beside is None
+                return entry.link, is_bound and entry.is_live
+        return None
+
     @override
     def deadline(self) -> float:
-        return math.inf if self._is_gone else self.table.deadline()
+        return math.inf if self._is_gone else super().deadline()
 
     @override
     def time_over(self) -> None:
-        self.table.tick(self.now)
+        self.core.tick(self.now)
         self._settle()
 
     @override
-    def take(self, happened: Hashable) -> None:
-        match happened:
-            case ToRegistry():
-                if not self._is_gone:
-                    self._hear(happened)
-            case RequesterPlan(remote):
-                if self.table.plan(happened, self.now):
-                    self.asked.add(remote)
-                self._settle()
-            case "go":
-                self._is_gone = True
-                self.table.close()
-                for role in self._roles:
-                    self._to(role, Leave())
-            case _:
-                raise TypeError(happened)
+    def take(self, call: Call) -> None:
+        if self._is_gone and call.name != "plan":
+            return
+        super().take(call)
+        if call.name != "leave":
+            self._settle()
 
-    def _hear(self, said: ToRegistry) -> None:
-        end, table = said.end, self.table
-        stub = end if "/p2prequester/" in end else handler_of(self.runtime)
-        match said.report:
-            case Link() as state:
-                table.status(stub, state.value, said.remote, end, self.now)
-            case "asking for the row":
-                self.waiting.append((end, said.remote))
-            case "over":
-                # A handler says that a link of it is over; a requester need not.
-                if stub != end:
-                    table.over(stub, end, self.now)
-            case "gone":
-                table.gone(end, self.now)
-            case "known" | "unknown" as report:
-                table.registered(end, None if report == "known" else "404", self.now)
-            case report:
-                raise TypeError(report)
-        self._settle()
+    def plan(self, plan: RequesterPlan) -> None:
+        if self.core.plan(plan, self.now):
+            self.asked.add(plan.remote)
+
+    def leave(self) -> None:
+        self._is_gone = True
+        self.core.close()
+        for role in self._roles:
+            self._to(role, "leave")
+
+    def status(self, end: str, remote: str, state: State, _: str) -> None:
+        self.core.status(self._stub(end), state.value, remote, end, self.now)
+
+    def over(self, end: str) -> None:
+        if self._stub(end) != end:  # a requester need not report that
+            self.core.over(self._stub(end), end, self.now)
+
+    def ask_row(self, end: str, remote: str) -> None:
+        self.waiting.append((end, remote))
+
+    def _stub(self, end: str) -> str:
+        return end if "/p2prequester/" in end else _handler_of(self._runtime)
 
     def _settle(self) -> None:
         while self._paths:
-            self.table.path_set(self._paths.pop(0), None, self.now)
-        self._answer_rows()
+            self.core.path_set(self._paths.pop(0), None, self.now)
+        handler = _handler_of(self._runtime)
+        for end, remote in list(self.waiting):
+            row = self.core.row(remote, handler)
+            # No answer while our own request may still become live (P2P-18).
+            if row is None or not row.is_held(handler):
+                self.waiting.remove((end, remote))
+                is_own = row is not None and row.role is Role.REQUESTER
+                self._to(Role.HANDLER, "give_end", end, "row_reported", is_own)
+
+    def _to(self, role: Role, name: str, *args: Hashable) -> None:
+        self.send(f"{self._runtime} {role.value}", name, *args)
 
     # ---- the port
-
-    @override
-    def step(self, step: Step) -> None:
-        self.moved([step])
 
     @override
     def set_path(self, url: str) -> None:
@@ -144,403 +159,665 @@ class RegistryPlace(Host, RoutesPort):
     @override
     def deploy(self, url: str, plan: StubPlan) -> None:
         if isinstance(plan, RequesterPlan):
-            self._to("requester", Deployed(url, plan))
+            self._to(Role.REQUESTER, "begin", url, plan.handler)
 
     @override
     def undeploy(self, url: str) -> None:
-        self._disconnect(url, url)
+        self.disconnect(url, "", url)
 
     @override
     def register_link(self, link: str, handler: str) -> None:
-        self._to("handler", Listening(link))
+        self._to(Role.HANDLER, "register", link)
 
     @override
     def connect(self, stub: str, handler: str) -> None:
-        self._to("requester", ToStub(stub, "connect"))
+        self._to(Role.REQUESTER, "give_end", stub, "connect")
 
     @override
     def suspend(self, stub: str, remote: str) -> None:
-        self._to("requester", ToStub(stub, "yield_to_peer"))
+        self._to(Role.REQUESTER, "give_end", stub, "yield_to_peer")
 
     @override
     def resume(self, stub: str, remote: str) -> None:
-        self._to("requester", ToStub(stub, "resume"))
+        self._to(Role.REQUESTER, "give_end", stub, "resume")
 
     @override
     def disconnect(self, stub: str, remote: str, link: str) -> None:
-        self._disconnect(stub, link)
-
-    # ----
-
-    def _disconnect(self, stub: str, link: str) -> None:
-        if stub == handler_of(self.runtime):
-            self._to("handler", Disconnect(link))
+        if stub == _handler_of(self._runtime):
+            self._to(Role.HANDLER, "disconnect", link)
         else:
-            self._to("requester", ToStub(stub, "disconnect", ("asked",)))
-
-    def _answer_rows(self) -> None:
-        """Answer the requester of the row, unless our request may still become live (P2P-18)."""
-        handler = handler_of(self.runtime)
-        for end, remote in list(self.waiting):
-            row = self.table.row(remote, handler)
-            if row is None or not row.is_held(handler):
-                self.waiting.remove((end, remote))
-                is_own = row is not None and row.role is Role.REQUESTER
-                self._to("handler", ToStub(end, "row_reported", (is_own,)))
-
-    def _to(self, role: str, message: Hashable) -> None:
-        self.send(f"{self.runtime} registry to {role}", message)
+            self._to(Role.REQUESTER, "give_end", stub, "disconnect", "asked")
 
 
-# --- meetings --------------------------------------------------------------------------------
+# --- the stubs: what a stub's sync manager, dialler and listeners do
 
 
-@final
-@attrs.frozen(slots=True, kw_only=True)
-class Scene:
-    """The requests for links, and the faults.
+class StubEnd:
+    """One end of a link, and the port of its core.
 
     Attributes:
-        asks: Pairs of runtimes; the first has a requester, and the second a handler.
-        dials: How many dials fail although an end listens.
-        refusals: How many objects are refused.
-        cuts: How many links break, with or without notice.
-        forgeries: How many offers or answers of an end a node alters.
-        leaves: Ends that may leave.
-        early: How many deadlines are over while something else goes on.
+        core: None: it is over.
+        runtime: Its own.
+        remote: The runtime at the other side.
+        was_live: Whether it has been.
+        link: The transport link that it uses; empty: none.
+        negotiation: Number of the one of its dials and listeners.
+        is_pinned: Whether it knows whose its peer is.
+        data: Its Connection object.
+        observer: The end that observes that.
+        standing: What its peer finds when it verifies the signature.
     """
 
-    asks: Sequence[tuple[str, str]]
-    dials: int = 0
-    refusals: int = 0
-    cuts: int = 0
-    forgeries: int = 0
-    leaves: Sequence[str] = ()
-    early: int = 0
-    patience: Patience = Patience.AT_REST
-    haste: Haste = Haste.LOCAL_FIRST
+    def __init__(self, stubs: "Stubs", name: str, peer: str, offer: str) -> None:
+        self._stubs = stubs
+        self.name = name
+        self.role = stubs.role
+        self.runtime = stubs.runtime
+        self.peer = peer
+        self.remote = _runtime_of(peer)
+        self.was_live = self.is_pinned = False
+        self.link = self.observer = ""
+        self.negotiation = FIRST
+        self.data: ConnectionData | None = None
+        self.standing: Standing = UNSIGNED
+        terms = LinkTerms(_address(self.runtime), _address(self.remote), name, peer)
+        self.core: LinkEnd | None = LinkEnd(terms, self.role, _POLICY, self, offer)
 
     @property
-    def runtimes(self) -> Sequence[str]:
-        """All, the smallest address first."""
-        return sorted({one for pair in self.asks for one in pair})
+    def state(self) -> State | None:
+        """The state; None: it is over."""
+        return None if self.core is None else self.core.state
+
+    def take(self, call: Call) -> None:
+        """Give an input to the core; without a core, clean up."""
+        if self.core is not None:
+            self._stubs.give(self.core, call)
+            if self.core.has_ended:
+                self.core = None
+            return
+        match call:
+            case Call("connect" | "resume"):
+                self.answer_command(Code.GONE)
+            case Call("peer_invited", (str(url), _)):
+                self.answer_invitation(url, Code.GONE, "the link has ended")
+            case Call("link_opened", (str(link), *_)):
+                self.close_link(link)
+            case _:
+                pass
+
+    def _report(self, name: str, *args: Hashable) -> None:
+        self._stubs.send(f"{self.runtime} registry", name, self.name, *args)
+
+    def change(
+        self,
+        candidates: tuple[Candidate, ...] | None = None,
+        status: str | None = None,
+        standing: Standing | None = None,
+    ) -> None:
+        """Change the own object, and show it to the other side; None: as it was."""
+        assert self.data is not None  # noqa: S101 - of an end at work
+        if candidates is not None:
+            self.data = attrs.evolve(self.data, candidates=candidates)
+        if status is not None:
+            self.data = attrs.evolve(self.data, status=status)
+        self.standing = standing or self.standing
+        if self.observer:
+            self.show()
+
+    def show(self) -> None:
+        """Show the own object to the other side, as its node passes it on."""
+        forged, self._stubs.is_forged = self._stubs.is_forged, False
+        standing = _FORGED if forged else self.standing
+        self._stubs.signal(self.observer, "peer_object_seen", self.data, standing)
+
+    # --- the port
+
+    def step(self, step: Step) -> None:
+        self._stubs.step(step)
+        if step.machine == P2P_CONNECTION.name:
+            self.was_live = self.was_live or step.new == State.LIVE
+            self._stubs.is_undone = self._stubs.is_undone or step.new == State.DISCONNECTED
+        is_open = step.machine == HANDLER_CONTROLLER.name and step.new == Controller.OPEN
+        if is_open and not self.was_live:
+            raise UnsafeError("a controller is open whose link never was (I-P5)")
+
+    def announce(self, state: State, why: str = "") -> None:
+        self._report("status", _address(self.remote), state, why)
+
+    def answer_command(self, code: Code, why: str = "") -> None:
+        del why
+        if code == Code.GONE:
+            self._report("gone")
+
+    def ask_row(self) -> None:
+        self._report("ask_row", _address(self.remote))
+
+    def create_object(self) -> None:
+        self._stubs.waits.append(("object", self.name, FIRST))
+
+    def invite(self) -> None:
+        url = f"{self.name}{_OBJECT}"
+        if self.role is Role.REQUESTER:
+            self._stubs.send(f"{self.remote} handler", "be_invited", url, self.name)
+        else:
+            self._stubs.signal(self.peer, "peer_invited", url, _handler_of(self.runtime))
+
+    def answer_invitation(self, url: str, code: Code, why: str = "") -> None:
+        self._stubs.signal(url.removesuffix(_OBJECT), "invitation_answered", int(code), why)
+
+    def observe(self, url: str) -> None:
+        self._stubs.send(self._stubs.other(_runtime_of(url)), "observe", url, self.name)
+
+    def pin(self, peer: Believed) -> None:
+        del peer
+        self.is_pinned = True
+
+    def listen(self, offer: str | None = None) -> None:
+        del offer
+        self._stubs.waits.append(("listen", self.name, self.negotiation))
+
+    def offer(self, candidates: tuple[Candidate, ...], sdp: str | None = None) -> None:
+        del sdp
+        identity = SenderIdentity(_address(self.runtime))
+        self.change(candidates, None, Believed(identity, f"certificate of {self.runtime}"))
+
+    def trickle(self, candidate: str, host: str | None = None) -> None:
+        raise TypeError(candidate, host)
+
+    def hear_ice(self, candidate: str) -> None:
+        raise TypeError(candidate)
+
+    def dial(self, candidate: Candidate | ChannelAnswer, attempt: int) -> None:
+        at = candidate.address if isinstance(candidate, Candidate) else candidate.sdp
+        self._stubs.dial(self, at, attempt)
+
+    def request_dial(self, status: str) -> None:
+        self.change(status=status)
+
+    def renew(self, negotiation: int, status: str) -> None:
+        self.negotiation = negotiation
+        self._stubs.stop_listening(self.name)
+        self.change((), status, UNSIGNED)
+
+    def use_link(self, link: str) -> None:
+        if not self.is_pinned:
+            raise UnsafeError("a link is used whose peer is not believed")
+        self.link = link
+
+    def release_link(self, link: str) -> None:
+        self._close(link, Loss.BROKEN)
+
+    def close_link(self, link: str) -> None:
+        # An end that never used it sends no goodbye, either.
+        self._close(link, Loss.ORDERLY if self.link == link else Loss.BROKEN)
+
+    def _close(self, link: str, loss: Loss) -> None:
+        if self.link == link:
+            self.link = ""
+        self._stubs.close(link, loss)
+
+    def withdraw(self) -> None:
+        self._stubs.stop_listening(self.name)
+        self._stubs.stop_dials(self.name)
+        if self.data is not None:
+            if self.observer:
+                self._stubs.signal(self.observer, "peer_object_deleted")
+            self.data, self.observer, self.standing = None, "", UNSIGNED
+
+    def end(self) -> None:
+        self._report("over")
+        if self.state in _AT_WORK:
+            raise UnsafeError("an end that is over is still at work (I-P3, I-P4)")
+        if self.link:
+            raise UnsafeError("an end that is over has a link (I-P3, I-P4)")
+        self.is_pinned, self.negotiation = False, FIRST
+
+
+_Dial: TypeAlias = tuple[str, int, int]
+"""The end that dials, the number of the attempt, and that of the negotiation."""
+
+
+class Stubs(plan.Host):
+    """The requesters, each for one attempt, or the handler, of a runtime.
+
+    Attributes:
+        ends: By name, also those that are over.
+        links: Those that are there, with the runtime at their other end; deaf ones are not.
+        dials: By the name of the link that comes of it.
+        is_gone: Whether the runtime goes, and nothing begins any more.
+        is_undone: Whether an end that was live is not any more.
+        is_forged: Whether a node alters the next object that is shown to the other side.
+        waits: What the runtime is still to do for its stubs: objects to return, listeners to open;
+            with the end and its negotiation.
+    """
+
+    def __init__(self, place: str, runtime: str, role: Role) -> None:
+        super().__init__(place)
+        self.runtime = runtime
+        self.role = role
+        self.ends: dict[str, StubEnd] = {}
+        self.links: dict[str, str] = {}
+        self.dials: dict[str, _Dial] = {}
+        self.waits: deque[tuple[str, str, int]] = deque()
+        self._listening: dict[str, tuple[str, int]] = {}
+        self._requesters = self._minted = self._dialled = self._listened = 0
+        self.is_gone = self.is_undone = self.is_forged = False
+        self._deaf: dict[str, float] = {}
 
     @property
-    def stubs(self) -> Sequence[tuple[str, str]]:
-        """Runtime and role of all stubs."""
-        requesters = [(own, "requester") for own, _ in self.asks]
-        return [*requesters, *((other, "handler") for _, other in self.asks)]
+    def at_work(self) -> list[StubEnd]:
+        """The ends that are not over."""
+        return [end for end in self.ends.values() if end.core is not None]
 
-    def places(self) -> Iterator[Place]:
-        """The places of the cores."""
-        for runtime in self.runtimes:
-            roles = tuple(role for own, role in dict.fromkeys(self.stubs) if own == runtime)
-            yield Place(f"{runtime} registry", partial(RegistryPlace, runtime, roles))
-        for runtime, role in dict.fromkeys(self.stubs):
-            kind = RequesterPlace if role == "requester" else HandlerPlace
-            yield Place(f"{runtime} {role}", partial(kind, runtime))
+    @property
+    def waits_without_end(self) -> bool:
+        """True if an end is connecting, and has no deadline."""
+        is_on_way = any(end.state in _ON_WAY for end in self.at_work)
+        return is_on_way and self._core_deadline() == math.inf
 
-    def channels(self) -> Iterator[Channel]:
-        """Within the runtimes, and between their stubs."""
-        for runtime, role in dict.fromkeys(self.stubs):
-            here, registry = f"{runtime} {role}", f"{runtime} registry"
-            yield Channel(f"{here} to registry", here, registry, Medium.LOCAL)
-            yield Channel(f"{registry} to {role}", registry, here, Medium.LOCAL)
-        for own, other in self.asks:
-            ends = f"{own} requester", f"{other} handler"
-            for source, target in (ends, ends[::-1]):
-                yield Channel(f"{source} to {target} by nodes", source, target)
-                yield Channel(f"{source} to {target} by link", source, target, Medium.RELIABLE)
+    def _core_deadline(self) -> float:
+        cores = [end.core for end in self.ends.values() if end.core is not None]
+        return min((core.deadline() for core in cores), default=math.inf)
 
-    def events(self) -> Iterator[Event]:
-        """The requests and the faults."""
-        for own, other in self.asks:
-            yield self._asked(own, other)
-        for runtime in self.leaves:
-            yield Event(
-                f"{runtime} goes", f"{runtime} registry", "go", is_fault=True, done=_goes(runtime)
-            )
-        for runtime, role in dict.fromkeys(self.stubs):
-            yield from self._of_stub(f"{runtime} {role}")
+    @override
+    def deadline(self) -> float:
+        return min(self._core_deadline(), *self._deaf.values(), math.inf)
 
-    @staticmethod
-    def _asked(own: str, other: str) -> Event:
-        plan = RequesterPlan(address(other), handler_of(other), "")
-        name, done = f"{own} asks for {other}", _asks(own, other)
-        return Event(name, f"{own} registry", plan, done=done)
+    @override
+    def time_over(self) -> None:
+        for link in [link for link, until in self._deaf.items() if until <= self.now]:
+            del self._deaf[link]
+            self._lose(link, Loss.BROKEN)
+        for end in self.at_work:
+            if end.core is not None and end.core.deadline() <= self.now:
+                end.take(Call("time_over"))
 
-    def _of_stub(self, place: str) -> Iterator[Event]:
-        def waits(now: Situation) -> bool:
-            return bool(_stubs(now, place).waits)
+    @override
+    def take(self, call: Call) -> None:
+        if not (self.is_gone and call.name in {"begin", "be_invited", "register", "disconnect"}):
+            super().take(call)
 
-        def makes(now: Situation) -> bool:
-            return waits(now) and _stubs(now, place).waits[0][0] == "object"
+    def give_end(self, name: str, call: str, *args: Hashable) -> None:
+        """Give an input to an end."""
+        self.ends[name].take(Call(call, args))
 
-        def dials(now: Situation) -> bool:
-            return bool(_stubs(now, place).dials)
+    # --- channels
 
-        def is_linked(now: Situation) -> bool:
-            return bool(_stubs(now, place).links)
+    def other(self, runtime: str) -> str:
+        """Return the place of the stubs that are linked to these."""
+        return f"{runtime} {'handler' if self.role is Role.REQUESTER else 'requester'}"
 
-        def is_honest(now: Situation) -> bool:
-            return bool(_stubs(now, place).objects)
+    def signal(self, end: str, call: str, *args: Hashable) -> None:
+        """Give an input to an end at the other side, by the nodes."""
+        self.send(self.other(_runtime_of(end)), "give_end", end, call, *args)
 
-        name = f"{place}: what it asked of its runtime is done"
-        yield Event(name, place, "work", when=waits, budget=None)
-        for budget, what, happened, when in (
-            (self.refusals, "an object is refused", "refuse", makes),
-            (self.dials, "a dial fails", "fail", dials),
-            (self.cuts, "the link is cut", "cut", is_linked),
-            (self.cuts, "the link is cut, unseen here", "cut unseen", is_linked),
-            (self.forgeries, "what it shows next is altered", "forge", is_honest),
-        ):
-            if budget:
-                yield Event(
-                    f"{place}: {what}", place, happened, when=when, budget=budget, is_fault=True
-                )
+    def _by_link(self, runtime: str, name: str, *args: Hashable) -> None:
+        self.send(f"{self.other(runtime)}{_BY_LINK}", name, *args)
 
-    # --- what must be, and must not -------------------------------------------------------
+    # --- what the registry and the other side send
 
-    def never(self) -> Iterator[Never]:
-        """The conditions that must not be in any state."""
-        stubs = tuple(f"{runtime} {role}" for runtime, role in dict.fromkeys(self.stubs))
-        for place in stubs:
-            yield Never(
-                "an end is connecting without end",
-                "C-16",
-                (place,),
-                partial(_waits_without_end, place),
-            )
-            yield Never(
-                "a link that was live at one end is undone",
-                "P2P-27, I-P20",
-                (place,),
-                partial(_is_undone, place),
-                unless_faults=True,
-            )
-        for pair in self._pairs():
-            requests = [request for request in self.asks if set(request) == pair]
-            places = tuple(place for request in requests for place in _ends_of(request))
-            yield Never(
-                "two links of one pair are live at both their ends",
-                "I-P6, R9",
-                places,
-                partial(_has_two, tuple(requests)),
-            )
-        for runtime in self.runtimes:
-            own = tuple(place for place in stubs if place.startswith(f"{runtime} "))
-            yield Never(
-                "an entry is bound before its link was live",
-                "I-P6, I-P17",
-                (f"{runtime} registry", *own),
-                partial(_is_early, runtime, own),
-            )
+    def begin(self, name: str, peer: str, offer: str = "") -> None:
+        """Begin an end; a handler answers an offer."""
+        self.ends[name] = StubEnd(self, name, peer, offer)
+        self.give_end(name, "start")
 
-    def _pairs(self) -> Sequence[set[str]]:
-        return [set(pair) for pair in {frozenset(pair) for pair in self.asks}]
+    def leave(self) -> None:
+        self.is_gone = True
+        for end in self.at_work:
+            end.take(Call("disconnect", ("the runtime goes",)))
 
-    def ends(self) -> Iterator[End]:
-        """The states of rest: each pair is linked, or nothing is left of it."""
-        places = tuple(place.name for place in self.places())
-        yield End("each pair is linked, or not", places, self._is_settled, after_faults=True)
-        yield End("each pair that was asked for is linked", places, self._is_linked_as_asked)
+    def register(self, name: str) -> None:
+        is_known = name in self.ends and self.ends[name].core is not None
+        self.send(f"{self.runtime} registry", "registered", name, None if is_known else "404")
 
-    def _is_linked_as_asked(self, now: Situation) -> bool:
-        """Return whether each pair is linked as the smaller one of its askers wants it."""
-        for pair in self._pairs():
-            asked = [own for own in sorted(pair) if self._has_asked(now, own, *(pair - {own}))]
-            if not (self.is_linked(now, pair) if asked else self._is_apart(now, pair)):
-                return False
-            live = _live(now, [request for request in self.asks if set(request) == pair])
-            if asked and runtime_of(live[0][0]) != asked[0]:
-                return False
-        return True
+    def disconnect(self, named: str, why: str = "asked") -> None:
+        """End a link, or all links to a runtime (M-12)."""
+        for end in self.at_work:
+            if named in {end.name, _address(end.remote)}:
+                end.take(Call("disconnect", (why,)))
 
-    def _has_asked(self, now: Situation, own: str, other: str) -> bool:
-        return address(other) in now.at(f"{own} registry", RegistryPlace).asked
+    def be_invited(self, url: str, requester: str) -> None:
+        """Begin an end; an older one of the same runtime is closed first (M-34)."""
+        self.disconnect(_address(_runtime_of(requester)), "the requester asks for a new link")
+        self._minted += 1
+        self.begin(f"{_handler_of(self.runtime)}/conn/{self._minted}", requester, url)
 
-    def _is_settled(self, now: Situation) -> bool:
-        return all(self.is_linked(now, pair) or self._is_apart(now, pair) for pair in self._pairs())
+    def observe(self, url: str, observer: str) -> None:
+        """Show an object to an end of the other runtime (M-36)."""
+        own = self.ends.get(url.removesuffix(_OBJECT))
+        if own is None or own.data is None:
+            self.signal(observer, "observe_refused", "404")
+        else:
+            own.observer = observer
+            own.show()
 
-    def is_linked(self, now: Situation, pair: set[str]) -> bool:
-        """Return whether a pair has one link that both ends and both registries agree on.
+    # --- events
 
-        Args:
-            now: The situation.
-            pair: Names of the runtimes.
-        """
-        found = _live(now, [request for request in self.asks if set(request) == pair])
-        if len(found) != 1:
-            return False
-        ((requester, handler),) = found
-        return all(
-            self._ends_at(now, own, *(pair - {own})) == [end]
-            and _entry_of(now, own, *(pair - {own})) == (end, True)
-            for own, end in ((runtime_of(requester), requester), (runtime_of(handler), handler))
-        )
+    def work(self) -> None:
+        what, name, negotiation = self.waits.popleft()
+        end = self.ends[name]
+        if end.core is None:
+            return
+        if what == "object":
+            end.data = ConnectionData(owner=name)
+            end.take(Call("object_created"))
+        elif negotiation == end.negotiation:
+            self._listened += 1
+            number = 2 * "abc".index(self.runtime) + (self.role is Role.HANDLER)
+            at = f"11.0.0.{number}:{self._listened}"
+            self._listening[at] = name, negotiation
+            end.take(Call("candidates_ready", ((Candidate("tcp", at, "00"),), negotiation)))
 
-    def _is_apart(self, now: Situation, pair: set[str]) -> bool:
-        return all(
-            not self._ends_at(now, own, *(pair - {own}))
-            and _entry_of(now, own, *(pair - {own})) is None
-            for own in pair
-        )
+    def refuse(self) -> None:
+        self.give_end(self.waits.popleft()[1], "object_refused", "403")
 
-    def _ends_at(self, now: Situation, own: str, other: str) -> list[str]:
-        """The ends at work in a runtime of links to another."""
-        stubs = [f"{own} {role}" for runtime, role in dict.fromkeys(self.stubs) if runtime == own]
-        places = [_stubs(now, place) for place in stubs]
-        return [end for at in places for end in at.states if at.remotes[end] == other]
+    def fail(self) -> None:
+        self._dial_fails(next(iter(self.dials)))
+
+    def forge(self) -> None:
+        self.is_forged = True
+
+    def cut(self) -> None:
+        self._lose(self._cut(), Loss.BROKEN)
+
+    def cut_unseen(self) -> None:
+        self._deaf[self._cut()] = self.now + PING_PERIOD + P2P_CONNECTION.patience(State.LIVE)
+
+    def _cut(self) -> str:
+        link = next(iter(self.links))
+        self._by_link(self.links.pop(link), "closed", link, Loss.BROKEN)
+        return link
+
+    # --- transport links
+
+    def knock(self, link: str, at: str) -> None:
+        """Take a dial; the link has the name of the dial."""
+        if at in self._listening:
+            self._open(link, *self._listening[at], Opening.ACCEPTED)
+        else:
+            self._by_link(_runtime_of(link), "closed", link, Loss.BROKEN)
+
+    def opened(self, link: str, end: str) -> None:
+        if link in self.dials:
+            name, _, negotiation = self.dials.pop(link)
+            self._open(link, name, negotiation, Opening.DIALLED)
+        else:
+            self._by_link(_runtime_of(end), "closed", link, Loss.BROKEN)
+
+    def closed(self, link: str, loss: Loss) -> None:
+        if link in self.dials:
+            self._dial_fails(link)
+        else:
+            self._lose(link, loss)
+
+    def _open(self, link: str, name: str, negotiation: int, opening: Opening) -> None:
+        runtime = self.ends[name].remote
+        self.links[link] = runtime
+        if opening is Opening.ACCEPTED:
+            self._by_link(runtime, "opened", link, name)
+        self.give_end(name, "link_opened", link, opening, negotiation)
+
+    def _dial_fails(self, link: str) -> None:
+        name, attempt, _ = self.dials.pop(link)
+        self.give_end(name, "dial_failed", attempt)
+
+    def _lose(self, link: str, loss: Loss) -> None:
+        self.links.pop(link, None)
+        for end in self.ends.values():
+            if end.link == link:
+                end.take(Call("link_lost", (link, loss)))
+
+    # --- what the ends decide
+
+    def close(self, link: str, loss: Loss) -> None:
+        """Close a link; the other end notices a loss."""
+        self._deaf.pop(link, None)
+        runtime = self.links.pop(link, None)
+        if runtime is not None:
+            self._by_link(runtime, "closed", link, loss)
+
+    def dial(self, end: StubEnd, at: str, attempt: int) -> None:
+        self._dialled += 1
+        link = f"{end.name}#{self._dialled}"
+        self.dials[link] = end.name, attempt, end.negotiation
+        self._by_link(end.remote, "knock", link, at)
+
+    def stop_listening(self, name: str) -> None:
+        """Listen no more; what is being dialled may open all the same."""
+        self._listening = {at: one for at, one in self._listening.items() if one[0] != name}
+
+    def stop_dials(self, name: str) -> None:
+        self.dials = {link: dial for link, dial in self.dials.items() if dial[0] != name}
 
 
-def _stubs(now: Situation, place: str) -> Stubs:
-    return now.at(place, Stubs)  # type: ignore[type-abstract] # any stubs
+# --- what must be, and must not ---------------------------------------------------------------
+
+_Pair: TypeAlias = tuple[str, str]
 
 
-def _ends_of(request: tuple[str, str]) -> tuple[str, str]:
-    return f"{request[0]} requester", f"{request[1]} handler"
+def _ends(hosts: Sequence[plan.Host], own: str, other: str) -> list[StubEnd]:
+    """The ends at work in a runtime of links to another."""
+    stubs = [host for host in hosts if isinstance(host, Stubs) and host.runtime == own]
+    return [end for host in stubs for end in host.at_work if end.remote == other]
 
 
-def _live(now: Situation, requests: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The ends, requester first, of links that are live at both."""
-    found: list[tuple[str, str]] = []
-    for request in requests:
-        requester, handler = _ends_of(request)
-        theirs = {link: end for end, link in now.at(handler, HandlerPlace).live()}
-        mine = now.at(requester, RequesterPlace).live()
-        found += [(end, theirs[link]) for end, link in mine if link in theirs]
+def _registry(hosts: Sequence[plan.Host], own: str) -> Registry:
+    (found,) = [h for h in hosts if isinstance(h, Registry) and h.place == f"{own} registry"]
     return found
 
 
-def _entry_of(now: Situation, own: str, other: str) -> tuple[str, bool] | None:
-    """The link of a registry's entry, and whether it is bound and live."""
-    for entry in now.at(f"{own} registry", RegistryPlace).table.entries():
-        if entry.remote == address(other):
-            is_whole = entry.life.state is Entry.BOUND and entry.is_live and entry.beside is None
-            return entry.link, is_whole
-    return None
+def _live(hosts: Sequence[plan.Host], pair: _Pair) -> list[tuple[StubEnd, StubEnd]]:
+    """The ends, requester first, of links that are live at both."""
+    mine, theirs = [
+        {end.link: end for end in _ends(hosts, *way) if end.state is State.LIVE and end.link}
+        for way in (pair, pair[::-1])
+    ]
+    both = [(mine[link], theirs[link]) for link in mine if link in theirs]
+    return [two if two[0].role is Role.REQUESTER else two[::-1] for two in both]
 
 
-def _waits_without_end(place: str, now: Situation) -> bool:
-    return _stubs(now, place).waits_without_end
+def _has_two(pair: _Pair, *hosts: plan.Host) -> bool:
+    return len(_live(hosts, pair)) > 1
 
 
-def _is_undone(place: str, now: Situation) -> bool:
-    return _stubs(now, place).is_undone
+def _is_linked(hosts: Sequence[plan.Host], pair: _Pair) -> bool:
+    """Return whether a pair has one link that both ends and both registries agree on."""
+    found = _live(hosts, pair)
+    return len(found) == 1 and all(
+        _ends(hosts, end.runtime, end.remote) == [end]
+        and _registry(hosts, end.runtime).entry(end.remote) == (end.name, True)
+        for end in found[0]
+    )
 
 
-def _has_two(requests: Sequence[tuple[str, str]], now: Situation) -> bool:
-    return len(_live(now, requests)) > 1
+def _is_apart(hosts: Sequence[plan.Host], pair: _Pair) -> bool:
+    return all(
+        not _ends(hosts, own, other) and _registry(hosts, own).entry(other) is None
+        for own, other in permutations(pair)
+    )
 
 
-def _is_early(runtime: str, stubs: Sequence[str], now: Situation) -> bool:
-    entries = now.at(f"{runtime} registry", RegistryPlace).table.entries()
-    live = {end for place in stubs for end in _stubs(now, place).was_live}
+def _is_settled(pairs: Sequence[_Pair], *hosts: plan.Host) -> bool:
+    return all(_is_linked(hosts, pair) or _is_apart(hosts, pair) for pair in pairs)
+
+
+def _is_as_asked(pairs: Sequence[_Pair], *hosts: plan.Host) -> bool:
+    """Return whether each pair is linked as the smaller one of its askers wants it."""
+    for pair in pairs:
+        ways = permutations(pair)
+        asked = [own for own, to in ways if _address(to) in _registry(hosts, own).asked]
+        if not (_is_linked(hosts, pair) if asked else _is_apart(hosts, pair)):
+            return False
+        if asked and _live(hosts, pair)[0][0].runtime != asked[0]:
+            return False
+    return True
+
+
+def _is_early(registry: Registry, *stubs: Stubs) -> bool:
+    live = {end.name for host in stubs for end in host.ends.values() if end.was_live}
+    entries = registry.core.entries()
     return any(entry.life.state is Entry.BOUND and entry.link not in live for entry in entries)
 
 
-def _asks(own: str, other: str) -> JsonObject:
-    return {"do": "ask", "by": _hyperty(own), "of": _hyperty(other)}
+# --- the compositions
 
 
-def _goes(own: str) -> JsonObject:
-    return {"fault": "runtime shutdown", "of": f"R{own.upper()}"}
+def _asks(own: str, other: str) -> Event:
+    done: JsonObject = {"do": "ask", "by": _hyperty(own), "of": _hyperty(other)}
+    wanted = Call("plan", (RequesterPlan(_address(other), _handler_of(other), ""),))
+    return Event(f"{own} asks for {other}", f"{own} registry", wanted, done=done)
+
+
+def _goes(own: str) -> Event:
+    done: JsonObject = {"fault": "runtime shutdown", "of": f"R{own.upper()}"}
+    return Event(f"{own} goes", f"{own} registry", "leave", is_fault=True, done=done)
 
 
 def _hyperty(own: str) -> str:
     return f"hyperty://{own}.ex/asking"
 
 
-def _given(scene: Scene) -> Iterator[JsonObject]:
+def _given(runtimes: Sequence[str]) -> Iterator[JsonObject]:
     """The lines that list the participants: runtimes, each with a hyperty."""
-    for own in scene.runtimes:
+    for own in runtimes:
         yield {"given": "node", "domain": f"{own}.ex"}
-    for own in scene.runtimes:
+    for own in runtimes:
         yield {"given": "runtime", "is": f"R{own.upper()}", "p2p": True}
-    for own in scene.runtimes:
-        hyperty = _hyperty(own)
-        yield {"given": "hyperty", "is": hyperty, "in": f"R{own.upper()}", "answers": True}
+    for own in runtimes:
+        yield {"given": "hyperty", "is": _hyperty(own), "in": f"R{own.upper()}", "answers": True}
 
 
-def _plan(name: str, about: str, scene: Scene, bounds: Bounds) -> Plan:
-    def compose(taken: Bounds) -> Composition:
-        return Composition(
-            name=name,
-            about=about,
-            places=tuple(scene.places()),
-            channels=tuple(scene.channels()),
-            events=tuple(scene.events()),
-            never=tuple(scene.never()),
-            ends=tuple(scene.ends()),
-            bounds=taken,
-            patience=scene.patience,
-            early=scene.early,
-            haste=scene.haste,
-            given=tuple(_given(scene)),
-        )
+_FAULTS: Final = {
+    "an object is refused": ("refuse", lambda at: bool(at.waits) and at.waits[0][0] == "object"),
+    "a dial fails": ("fail", lambda at: bool(at.dials)),
+    "the link is cut": ("cut", lambda at: bool(at.links)),
+    "the link is cut, unseen here": ("cut_unseen", lambda at: bool(at.links)),
+    "what it shows next is altered": ("forge", lambda at: any(e.data for e in at.ends.values())),
+}
+"""What may happen to a stub."""
+_DIALS: Final = ("an object is refused", "a dial fails")
+_CUTS: Final = ("the link is cut", "the link is cut, unseen here")
 
-    return Plan(name, compose, bounds)
+
+def _stub_events(place: str, faults: Sequence[str]) -> Iterator[Event]:
+    name = f"{place}: what it asked of its runtime is done"
+    yield Event(name, place, "work", lambda stubs: bool(stubs.waits), None)
+    for fault in faults:
+        call, when = _FAULTS[fault]
+        yield Event(f"{place}: {fault}", place, call, when, is_fault=True)
+
+
+def _links(
+    name: str,
+    requests: Sequence[_Pair],
+    faults: Sequence[str] = (),
+    leaves: Sequence[str] = (),
+    channel: int = 1,
+) -> plan.Composition:
+    """Return a composition in which no deadline is over early, and local messages come at once.
+
+    Args:
+        name: Its name.
+        requests: Pairs of runtimes; the first has a requester, and the second a handler.
+        faults: What may happen to each stub, once.
+        leaves: Runtimes that may leave.
+        channel: Messages that are in a channel at most.
+    """
+    runtimes = sorted({one for pair in requests for one in pair})
+    pairs = sorted({(min(pair), max(pair)) for pair in requests})
+    stubs = dict.fromkeys(
+        [
+            *((own, Role.REQUESTER) for own, _ in requests),
+            *((other, Role.HANDLER) for _, other in requests),
+        ]
+    )
+    places: dict[str, Callable[[str], plan.Host]] = {}
+    channels: list[Channel] = []
+    never: list[Never] = []
+    for own in runtimes:
+        roles = tuple(role for runtime, role in stubs if runtime == own)
+        places[f"{own} registry"] = partial(Registry, runtime=own, roles=roles)
+        looked_at = (f"{own} registry", *(f"{own} {role.value}" for role in roles))
+        words = "an entry is bound before its link was live (I-P6, I-P17)"
+        never.append(Never(words, looked_at, _is_early))
+    for own, role in stubs:
+        place = f"{own} {role.value}"
+        places[place] = partial(Stubs, runtime=own, role=role)
+        channels += plan.both_ways(place, f"{own} registry", Medium.LOCAL)
+        words = "an end is connecting without end (C-16)"
+        never.append(Never(words, (place,), lambda stubs: stubs.waits_without_end))
+        words = "a link that was live at one end is undone (P2P-27, I-P20)"
+        never.append(Never(words, (place,), lambda stubs: stubs.is_undone, unless_faults=True))
+    for own, other in requests:
+        ends = f"{own} requester", f"{other} handler"
+        channels += plan.both_ways(*ends)
+        channels += plan.both_ways(*ends, Medium.RELIABLE, _BY_LINK)
+    for pair in pairs:
+        words = "two links of one pair are live at both their ends (I-P6, R9)"
+        of_pair = tuple(f"{own} {role.value}" for own, role in stubs if own in pair)
+        never.append(Never(words, of_pair, partial(_has_two, pair)))
+    settled, as_asked = "each pair is linked, or not", "each pair that was asked for is linked"
+    return plan.Composition(
+        name=name,
+        places=places,
+        channels=channels,
+        events=(
+            *(_asks(*pair) for pair in requests),
+            *map(_goes, leaves),
+            *(e for own, role in stubs for e in _stub_events(f"{own} {role.value}", faults)),
+        ),
+        never=never,
+        ends=(
+            End(settled, tuple(places), partial(_is_settled, pairs), after_faults=True),
+            End(as_asked, tuple(places), partial(_is_as_asked, pairs)),
+        ),
+        bounds=plan.Bounds(losses=1, duplicates=1, channel=channel),
+        is_timely=True,
+        is_local_first=True,
+        given=tuple(_given(runtimes)),
+    )
 
 
 _ONE: Final = (("a", "b"),)
 _BOTH: Final = (("a", "b"), ("b", "a"))
-_TWO: Final = (("a", "c"), ("b", "c"))
 
-_FAULTS: Final = Bounds(losses=1, duplicates=1, channel=1)
+P2P: Final = attrs.evolve(_links("p2p", _ONE, _DIALS, channel=3), is_timely=False)
+"""One runtime links to another; dials fail, deadlines are over at any moment."""
 
-_ROOMY: Final = Bounds(losses=1, duplicates=1, channel=3)
+P2P_LATE: Final = attrs.evolve(_links("p2p-late", _ONE, _DIALS), is_local_first=False)
+"""The same, with every message in time, but for those between registries and their stubs."""
 
-P2P: Final = _plan(
-    "p2p",
-    "One runtime links to another; dials fail, deadlines are over at any moment.",
-    Scene(asks=_ONE, dials=1, refusals=1, patience=Patience.NONE),
-    _ROOMY,
+P2P_AGAIN: Final = _links("p2p-reconnect", _ONE, _CUTS, channel=3)
+"""A link is cut, with or without notice, and comes back in place, by a new offer, or not."""
+
+P2P_ENDS: Final = attrs.evolve(_links("p2p-leave", _ONE, leaves=("a", "b")), early=1)
+"""Either runtime goes while a link is set up or live."""
+
+P2P_FORGED: Final = _links("p2p-forged", _ONE, (*_CUTS, "what it shows next is altered"))
+"""A node alters what either end offers: the set-up fails, and a link that is live stands."""
+
+SIMULTANEOUS_OPEN: Final = _links("simultaneous-open", _BOTH, channel=3)
+"""Two runtimes ask each other for a link at once; the smaller one's request wins."""
+
+SIMULTANEOUS_OPEN_LATE: Final = attrs.evolve(
+    _links("simultaneous-open-late", _BOTH), is_local_first=False
 )
-P2P_LATE: Final = _plan(
-    "p2p-late",
-    "The same, with every message in time, but for those between registries and their stubs.",
-    Scene(asks=_ONE, dials=1, refusals=1, haste=Haste.NONE),
-    _FAULTS,
-)
-P2P_AGAIN: Final = _plan(
-    "p2p-reconnect",
-    "A link is cut, with or without notice, and comes back in place, by a new offer, or not.",
-    Scene(asks=_ONE, cuts=1),
-    _ROOMY,
-)
-P2P_ENDS: Final = _plan(
-    "p2p-leave",
-    "Either runtime goes while a link is set up or live.",
-    Scene(asks=_ONE, leaves=("a", "b"), early=1),
-    _FAULTS,
-)
-P2P_FORGED: Final = _plan(
-    "p2p-forged",
-    "A node alters what either end offers: the set-up fails, and a link that is live stands.",
-    Scene(asks=_ONE, cuts=1, forgeries=1),
-    _FAULTS,
-)
-SIMULTANEOUS_OPEN: Final = _plan(
-    "simultaneous-open",
-    "Two runtimes ask each other for a link at once; the smaller one's request wins.",
-    Scene(asks=_BOTH),
-    _ROOMY,
-)
-SIMULTANEOUS_OPEN_LATE: Final = _plan(
-    "simultaneous-open-late",
-    "The same, but registries and stubs hear of each other late.",
-    Scene(asks=_BOTH, haste=Haste.NONE),
-    _FAULTS,
-)
-SIMULTANEOUS_OPEN_TIMEOUT: Final = _plan(
-    "simultaneous-open-timeout",
-    "The same, and a deadline is over early.",
-    Scene(asks=_BOTH, early=1),
-    _FAULTS,
-)
-TWO: Final = _plan(
-    "p2p-two",
-    "Two runtimes link to a third: its handler has two links, and none knows the other.",
-    Scene(asks=_TWO),
-    _FAULTS,
+"""The same, but registries and stubs hear of each other late."""
+
+SIMULTANEOUS_OPEN_TIMEOUT: Final = attrs.evolve(_links("simultaneous-open-timeout", _BOTH), early=1)
+"""The same, and a deadline is over early."""
+
+TWO: Final = _links("p2p-two", (("a", "c"), ("b", "c")))
+"""Two runtimes link to a third: its handler has two links, and none knows the other."""
+
+COMPOSITIONS: Final = (
+    P2P,
+    P2P_LATE,
+    P2P_AGAIN,
+    P2P_ENDS,
+    P2P_FORGED,
+    TWO,
+    SIMULTANEOUS_OPEN,
+    SIMULTANEOUS_OPEN_LATE,
+    SIMULTANEOUS_OPEN_TIMEOUT,
 )

@@ -65,7 +65,7 @@ class Stub(plan.Host):
         is_pinging: Whether its ping is on its way by that link, or its answer, or lost.
     """
 
-    silent = frozenset({"queued", "released", "refuse", "drop", "ended"})
+    silent = "queued", "released", "refuse", "drop", "ended"
 
     def __init__(self, place: str) -> None:
         super().__init__(place)
@@ -185,7 +185,7 @@ class Node(plan.Host):
     """
 
     # No message waits here, and it is the only node.
-    silent = frozenset("finish queued overflow move path_changed forget_routes".split())
+    silent = "finish", "queued", "overflow", "move", "path_changed", "forget_routes"
 
     def __init__(self, place: str, *, has_key: bool = False) -> None:
         super().__init__(place)
@@ -376,7 +376,7 @@ def _wire(_: str, message: Call) -> plan.Wire | None:
         ):
             params: JsonObject = {"runtimeURL": _R}
             if token is not None:
-                params["token"] = "t1"
+                params |= {"token": "t1"}
             if challenge is not None:
                 params |= {"key": "k1", "proof": "p1"}
             body = {"method": method.value, "params": params}
@@ -485,3 +485,9 @@ SESSION_PROOF: Final = attrs.evolve(
     events=(*_BASIC, _CUTS),
 )
 """The node wants a proof of the runtime's key, and does not restart."""
+
+COMPOSITIONS: Final = (
+    SESSION,
+    SESSION_PROOF,
+    SESSION_TABLES,
+)

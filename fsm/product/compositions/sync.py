@@ -56,7 +56,7 @@ def _object(version: int) -> DataObject:
 class Reporter(plan.Host):
     """The reporter's end of the object."""
 
-    silent = frozenset("relay row keep written renew cut_off vacate".split())
+    silent = "relay", "row", "keep", "written", "renew", "cut_off", "vacate"
 
     def __init__(self, place: str) -> None:
         super().__init__(place)
@@ -212,7 +212,7 @@ class Observer(plan.Host):
     """
 
     counters = frozenset({"_reads", "_is_whole"})
-    silent = frozenset({"end"})
+    silent = ("end",)
 
     def __init__(self, place: str) -> None:
         super().__init__(place)
@@ -393,3 +393,10 @@ INVITATION: Final = attrs.evolve(
     _NARROW, name="invitation", events=(_INVITED, _OBSERVES, _DELETED, _YES, _NO, *_ANSWERS)
 )
 """An observer that is invited to an object which is deleted."""
+
+COMPOSITIONS: Final = (
+    SYNC,
+    SYNC_ENDS,
+    SYNC_LEAVE,
+    INVITATION,
+)

@@ -16,8 +16,7 @@ STATES = 2_000
 
 def counterexamples(name):
     """Runs of a composition that may come to rest nowhere, as scenarios."""
-    plan = COMPOSITIONS[name]
-    restless = attrs.evolve(plan.compose(plan.bounds), ends=())
+    restless = attrs.evolve(COMPOSITIONS[name], ends=())
     found = explore(restless, STATES)
     texts = [scenario_of(restless, finding.run, f"CX-{name}") for finding in found.findings]
     return [read_script_lines(name, text.encode().splitlines())[0] for text in texts if text]

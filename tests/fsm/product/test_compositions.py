@@ -28,26 +28,24 @@ BEGINNING = 8_000
 
 @pytest.mark.parametrize("name", COMPOSITIONS)
 def test_the_cores_hold_together(name):
-    plan = COMPOSITIONS[name]
-
-    found = explore(plan.compose(plan.bounds), BEGINNING)
+    found = explore(COMPOSITIONS[name], BEGINNING)
 
     assert found.findings == ()
     assert found.ends
 
 
 def test_every_composition_loses_and_doubles_a_message_by_default():
-    bounds = [plan.bounds for plan in COMPOSITIONS.values()]
+    bounds = [whole.bounds for whole in COMPOSITIONS.values()]
 
     assert all(one.losses >= 1 and one.duplicates >= 1 for one in bounds)
 
 
 def is_found(faults, name, table=nullcontext, most=A_LOOK):
     """Whether one of these is found without duplicates: none of these flaws needs one."""
-    plan = COMPOSITIONS[name]
-    bounds = attrs.evolve(plan.bounds, duplicates=0)
+    whole = COMPOSITIONS[name]
+    bounds = attrs.evolve(whole.bounds, duplicates=0)
     with table():
-        found = explore(plan.compose(bounds), most, faults)
+        found = explore(attrs.evolve(whole, bounds=bounds), most, faults)
     return any(one.fault in faults for one in found.findings)
 
 

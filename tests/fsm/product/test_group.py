@@ -21,11 +21,9 @@ A_LOOK = 60_000
 
 def found(name):
     """The first thing that is found without duplicates: none of these flaws needs one."""
-    plan = COMPOSITIONS[name]
-    bounds = attrs.evolve(plan.bounds, duplicates=0)
-    return [
-        one.subject or one.fault for one in explore(plan.compose(bounds), A_LOOK, Fault).findings
-    ]
+    whole = COMPOSITIONS[name]
+    whole = attrs.evolve(whole, bounds=attrs.evolve(whole.bounds, duplicates=0))
+    return [one.subject or one.fault for one in explore(whole, A_LOOK, Fault).findings]
 
 
 def no_fencing(patch):
@@ -123,7 +121,7 @@ OVER = "Node a is no member by its own clock, and a session is open there."
 NOT_NEXT = "a session changes its node, and its epoch is not the next one"
 UNKNOWN = "the engine makes a write over a row that its node did not know"
 OLDER = "a node applies an older version of a row than it knows"
-TWICE = "Two nodes have heard all, and have one session."
+TWICE = "Two nodes have heard all, and have one session (I-M2)."
 DIFFERS = {f"Node {node} has heard all, and its mirror is not as the engine." for node in "ab"}
 STUCK = {Fault.DEADLOCK, Fault.LIVELOCK}
 
