@@ -83,7 +83,7 @@ class Host:
     """
 
     counters: ClassVar[frozenset[str]] = frozenset()
-    silent: ClassVar[tuple[str, ...]] = ()
+    silent: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, place: str) -> None:
         self.place = place

@@ -65,7 +65,7 @@ class Stub(plan.Host):
         is_pinging: Whether its ping is on its way by that link, or its answer, or lost.
     """
 
-    silent = "queued", "released", "refuse", "drop", "ended"
+    silent = frozenset({"queued", "released", "refuse", "drop", "ended"})
 
     def __init__(self, place: str) -> None:
         super().__init__(place)
@@ -185,7 +185,7 @@ class Node(plan.Host):
     """
 
     # No message waits here, and it is the only node.
-    silent = "finish", "queued", "overflow", "move", "path_changed", "forget_routes"
+    silent = frozenset({"finish", "queued", "overflow", "move", "path_changed", "forget_routes"})
 
     def __init__(self, place: str, *, has_key: bool = False) -> None:
         super().__init__(place)

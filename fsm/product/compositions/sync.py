@@ -56,7 +56,7 @@ def _object(version: int) -> DataObject:
 class Reporter(plan.Host):
     """The reporter's end of the object."""
 
-    silent = "relay", "row", "keep", "written", "renew", "cut_off", "vacate"
+    silent = frozenset({"relay", "row", "keep", "written", "renew", "cut_off", "vacate"})
 
     def __init__(self, place: str) -> None:
         super().__init__(place)
@@ -212,7 +212,7 @@ class Observer(plan.Host):
     """
 
     counters = frozenset({"_reads", "_is_whole"})
-    silent = ("end",)
+    silent = frozenset({"end"})
 
     def __init__(self, place: str) -> None:
         super().__init__(place)
