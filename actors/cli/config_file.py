@@ -7,7 +7,7 @@ not a wrong command line (2): a restart of the process would only fail again.
 import os
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -22,10 +22,7 @@ from specs.jsonvalue import one_line
 _log = get_logger("actors.commands")
 
 _LOADED: Final = "actors.cli.config_file"
-"""Key of the path of the file that was read, in the context."""
-
-_NAMED: Final = "actors.cli.config_file.named"
-"""Key of the options that the file sets, in the context."""
+"""Key of the path of the file that was read, and of the options that it sets, in the context."""
 
 PROFILE: Final = "profile"
 """Name of the option that names a set of options."""
@@ -33,61 +30,58 @@ PROFILE: Final = "profile"
 CONFIG: Final = "config"
 """Name of the option, which cannot stand in a file itself."""
 
-_COMMANDS: Final = [name for name in SUMMARIES if name != "config"]
+COMMANDS: Final = [name for name in SUMMARIES if name != CONFIG]
+"""The commands whose options can stand in a file."""
 
 
-def _read(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
-    if path is None:
-        return
+def _load(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
+    if path is not None:
+        named = read_file(path, ctx)
+        ctx.default_map = {**(ctx.default_map or {}), **named}
+        ctx.meta[_LOADED] = path, named
+
+
+def read_file(path: Path, ctx: click.Context) -> dict[str, object]:
+    """Read the options of a command from a file.
+
+    Raises:
+        CommandError: Something in it is wrong.
+    """
     tables, wrong = read_tables(path)
-    name = ctx.info_name or ""
-    named, more = read_options(path, name, ctx.command.params, tables.get(name, {}))
+    named, more = read_options(path, ctx.command, tables.get(ctx.info_name or "", {}))
     for error in (*wrong, *more):
         raise error
-    ctx.default_map = {**(ctx.default_map or {}), **named}
-    ctx.meta[_LOADED] = path
-    ctx.meta[_NAMED] = named
+    return named
 
 
 def read_options(
-    path: Path, command: str, params: Iterable[click.Parameter], table: object
+    path: Path, command: click.Command, table: object
 ) -> tuple[dict[str, object], list[CommandError]]:
-    """Read the table of a command.
-
-    Args:
-        path: File of the table.
-        command: Name of the command.
-        params: Parameters of the command.
-        table: The table, by keys as they are written.
+    """Read the table of a command, by keys as they are written.
 
     Returns:
         Values by the names of parameters, and what is wrong with the others.
     """
     if not isinstance(table, dict):
-        why = f"{path} has {command!r} where a table [{command}] belongs; correct it"
+        why = f"{path} has {command.name!r} where a table [{command.name}] belongs; correct it"
         return {}, [CommandError(why)]
-    known = {one.name or "": one for one in params if one.name not in {None, CONFIG}}
+    known = {each.name or "": each for each in command.params if each.name != CONFIG}
     named: dict[str, object] = {}
-    wrong: list[CommandError] = []
+    wrong: list[str] = []
     for key, value in table.items():
         name = str(key).replace("-", "_")
-        flat, why = _flat(value), ""
+        if isinstance(value, dict):  # as on the command line
+            value = [f"{left}={right}" for left, right in value.items()]  # noqa: PLW2901
         if name not in known:
-            advice = _advice(str(key), (one.replace("_", "-") for one in known))
-            why = f"{path} sets {key!r}, which is no option of {command}; {advice}"
-        elif needed := _shape_wanted(known[name], flat):
-            why = f"{path} [{command}]: {key} has to be {needed}; correct it"
-        if why:
-            wrong.append(CommandError(why))
+            nearest = did_you_mean(str(key), (each.replace("_", "-") for each in known))
+            advice = f"{nearest} Correct or remove it" if nearest else "remove it"
+            wrong.append(f"{path} sets {key!r}, which is no option of {command.name}; {advice}")
+        elif needed := _needed(known[name], value):
+            wrong.append(f"{path} [{command.name}]: {key} has to be {needed}; correct it")
         else:
-            is_list = known[name].multiple and isinstance(flat, str)
-            named[name] = [flat] if is_list else flat
-    return named, wrong
-
-
-def _advice(word: str, known: Iterable[str]) -> str:
-    asked = did_you_mean(word, known)
-    return f"{asked} Correct or remove it" if asked else "remove it"
+            is_list = known[name].multiple and isinstance(value, str)
+            named[name] = [value] if is_list else value
+    return named, [CommandError(why) for why in wrong]
 
 
 def warn_unknown(ctx: click.Context) -> None:
@@ -96,45 +90,39 @@ def warn_unknown(ctx: click.Context) -> None:
     No error: Kubernetes makes such variables of the names of its services.
     """
     prefix = f"{ctx.auto_envvar_prefix}_"
-    known = {f"{prefix}{(one.name or '').upper()}" for one in ctx.command.params}
+    known = {f"{prefix}{(each.name or '').upper()}" for each in ctx.command.params}
     for name in sorted(os.environ):
         if name.startswith(prefix) and name not in known:
             echo(f"protofly: {name} is no option of {ctx.info_name}, and ignored", err=True)
 
 
-def _shape_wanted(option: click.Parameter, value: object) -> str:
+def _needed(option: click.Parameter, value: object) -> str:
     """Return what a value has to be, if it would be taken for something else as a text."""
-    is_flag = isinstance(option, click.Option) and option.is_flag
     if option.multiple:
-        wanted, fits = "a list, or one text", isinstance(value, list | str)
-    elif is_flag:
-        wanted, fits = "true or false", isinstance(value, bool | str)
-    else:
-        wanted = "a text or a number"
-        fits = isinstance(value, str | int | float) and not isinstance(value, bool)
-    return "" if fits else wanted
+        return "" if isinstance(value, list | str) else "a list, or one text"
+    if isinstance(option, click.Option) and option.is_flag:
+        return "" if isinstance(value, bool | str) else "true or false"
+    fits = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return "" if fits else "a text or a number"
 
 
 def origin_of(ctx: click.Context, name: str) -> tuple[str, str]:
     """Return where an option's value comes from, and where exactly that is.
 
-    Args:
-        ctx: Context of the command.
-        name: Name of the option.
-
     Returns:
         `command line`, `environment`, `file`, `profile` or `default`; and the name of the
         environment variable, file and table, or the name of the profile; empty otherwise.
     """
+    path, named = loaded(ctx) or (None, {})
     match ctx.get_parameter_source(name):
         case ParameterSource.COMMANDLINE:
             return "command line", ""
         case ParameterSource.ENVIRONMENT:
             return "environment", f"{ctx.auto_envvar_prefix}_{name.upper()}"
-        case ParameterSource.DEFAULT_MAP if name not in ctx.meta.get(_NAMED, ()):
-            return PROFILE, str(ctx.params[PROFILE])
+        case ParameterSource.DEFAULT_MAP if name in named:
+            return "file", f"{path} [{ctx.info_name}]"
         case ParameterSource.DEFAULT_MAP:
-            return "file", f"{ctx.meta[_LOADED]} [{ctx.info_name}]"
+            return PROFILE, str(ctx.params[PROFILE])
         case _:
             return "default", ""
 
@@ -144,28 +132,22 @@ def misconfigured(error: click.ClickException) -> CommandError | None:
     if not isinstance(error, click.BadParameter) or error.ctx is None or error.param is None:
         return None
     _, where = origin_of(error.ctx, error.param.name or "")
-    if not where:
-        return None
-    return CommandError(f"{where}: {error.format_message()}")
+    return CommandError(f"{where}: {error.format_message()}") if where else None
 
 
 def loaded(ctx: click.Context) -> tuple[Path, Mapping[str, object]] | None:
     """Return the file that was read, and the options that it sets; None: there is no file."""
-    return (ctx.meta[_LOADED], ctx.meta[_NAMED]) if _LOADED in ctx.meta else None
+    return ctx.meta.get(_LOADED)
 
 
 def log_loaded(ctx: click.Context) -> None:
     """Log which file was read; when it was read there was no log yet."""
-    path: object = ctx.meta.get(_LOADED)
-    if path is not None:
-        _log.info("configuration loaded", file=str(path), options=len(ctx.meta[_NAMED]))
+    if file := loaded(ctx):
+        _log.info("configuration loaded", file=str(file[0]), options=len(file[1]))
 
 
 def read_tables(path: Path) -> tuple[dict[str, object], list[CommandError]]:
     """Read a file of options by the commands that they are for.
-
-    Args:
-        path: The file.
 
     Returns:
         Tables by commands, and what is wrong with the rest of the file.
@@ -173,42 +155,32 @@ def read_tables(path: Path) -> tuple[dict[str, object], list[CommandError]]:
     Raises:
         CommandError: It cannot be read, or is no TOML.
     """
-    found = _tables(path)
-    wrong = [
-        CommandError(
-            f"{path} sets {name!r}, and there is no such command, only {', '.join(_COMMANDS)}; "
-            f"{did_you_mean(name, _COMMANDS) or 'no name is like it.'} Rename it, remove it or "
-            "move it into a table"
-        )
-        for name in found
-        if name not in _COMMANDS
-    ]
-    return {name: table for name, table in found.items() if name in _COMMANDS}, wrong
-
-
-def _tables(path: Path) -> dict[str, object]:
     try:
-        return read_toml(path.read_text())
+        tables = read_toml(path.read_text())
     except OSError as exc:
-        raise CommandError(
-            f"cannot read {path}: {exc.strerror}; name another file with --config"
-        ) from exc
+        why = f"cannot read {path}: {exc.strerror}; name another file with --config"
+        raise CommandError(why) from exc
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise CommandError(f"{path} is no TOML: {exc}; correct it") from exc
+    wrong = [
+        CommandError(
+            f"{path} sets {name!r}, and there is no such command, only {', '.join(COMMANDS)}; "
+            f"{did_you_mean(name, COMMANDS) or 'no name is like it.'} Rename it, remove it or "
+            "move it into a table"
+        )
+        for name in tables
+        if name not in COMMANDS
+    ]
+    return {name: table for name, table in tables.items() if name in COMMANDS}, wrong
 
 
-def _flat(value: object) -> object:
-    """Return a table as the `NAME=VALUE`s that an option is given on the command line."""
-    return [f"{key}={one}" for key, one in value.items()] if isinstance(value, dict) else value
-
-
-config_option = click.option(
-    "--config",
+CONFIG_OPTION: Final = click.Option(
+    ["--config"],
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
     is_eager=True,
     expose_value=False,
-    callback=_read,
+    callback=_load,
     help="TOML file with options, in a table named like the command.",
 )
 """The option `--config FILE`; what the file says is the default of the other options."""

@@ -2,14 +2,13 @@
 
 import os
 import shlex
+import ssl
 from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Final
 
-import click
-
 from actors.cli.group import CommandError, ExitCode
-from actors.cli.options import FILE_OPTION, made_from, more_trust
+from actors.cli.options import group, option
 from actors.runtime.runtime import Runtime
 from actors.runtime.stubs.credentials import (
     NO_CREDENTIALS,
@@ -83,14 +82,27 @@ _VARIABLE: Final = "PROTOFLY_CLIENT_SECRET"
 
 def _credentials(  # noqa: PLR0913 - one for each option
     *,
-    token_file: Path | None,
-    token_command: str | None,
-    token_url: str | None,
-    client_id: str | None,
-    client_secret_file: Path | None,
-    refresh_token_file: Path | None,
-    token_scope: str | None,
-    token_audience: str | None,
+    token_file: Path | None = option(
+        "Log in at the node with the token in this file, read again for each new session."
+    ),
+    token_command: str | None = option(
+        "Log in with the first line that this command prints; run for each new session.", "COMMAND"
+    ),
+    token_url: str | None = option(
+        "Log in with a token of this OAuth 2.0 token endpoint, asked for each new session.", "URL"
+    ),
+    client_id: str | None = option("Name of the client there.", "TEXT"),
+    client_secret_file: Path | None = option(
+        f"File with the secret of the client [default: the variable {_VARIABLE}]."
+    ),
+    refresh_token_file: Path | None = option(
+        "Ask with the refresh token in this file, which new ones replace "
+        "[default: as the client itself]."
+    ),
+    token_scope: str | None = option("Scope to ask for there.", "TEXT"),
+    token_audience: str | None = option(
+        "Audience to ask for there [default: the domain of the node].", "TEXT"
+    ),
     ca: Path | None,
 ) -> Credentials:
     more = {
@@ -116,7 +128,7 @@ def _credentials(  # noqa: PLR0913 - one for each option
                 refresh=refresh_token_file,
                 scope=token_scope,
                 audience=token_audience,
-                tls=more_trust(ca),
+                tls=_more_trust(ca),
             )
             endpoint.check()
             return endpoint
@@ -127,48 +139,24 @@ def _credentials(  # noqa: PLR0913 - one for each option
     return NO_CREDENTIALS
 
 
-credentials_options = made_from(
-    "credentials",
-    _credentials,
-    click.option(
-        "--token-file",
-        **FILE_OPTION,
-        help="Log in at the node with the token in this file, read again for each new session.",
-    ),
-    click.option(
-        "--token-command",
-        metavar="COMMAND",
-        help="Log in with the first line that this command prints; run for each new session.",
-    ),
-    click.option(
-        "--token-url",
-        metavar="URL",
-        help="Log in with a token of this OAuth 2.0 token endpoint, asked for each new session.",
-    ),
-    click.option("--client-id", metavar="TEXT", help="Name of the client there."),
-    click.option(
-        "--client-secret-file",
-        **FILE_OPTION,
-        help=f"File with the secret of the client [default: the variable {_VARIABLE}].",
-    ),
-    click.option(
-        "--refresh-token-file",
-        **FILE_OPTION,
-        help="Ask with the refresh token in this file, which new ones replace "
-        "[default: as the client itself].",
-    ),
-    click.option("--token-scope", metavar="TEXT", help="Scope to ask for there."),
-    click.option(
-        "--token-audience",
-        metavar="TEXT",
-        help="Audience to ask for there [default: the domain of the node].",
-    ),
-    kept=("ca",),
-)
-"""The options of the login, as `Credentials`.
+CREDENTIALS: Final = group(_credentials)
+"""The options of the login, as `Credentials`; the token endpoint needs the `ca` of `CLIENT_TLS`."""
 
-They stand outside of `client_tls_options`, whose `ca` the token endpoint needs too.
-"""
+
+def _more_trust(ca: Path | None) -> ssl.SSLContext | None:
+    """Return what servers of others are dialled with; None: as the operating system has it.
+
+    Args:
+        ca: PEM file of authorities that are trusted beside those of the operating system.
+    """
+    if ca is None:
+        return None
+    context = ssl.create_default_context()
+    try:
+        context.load_verify_locations(ca)
+    except (OSError, ssl.SSLError) as exc:
+        raise CommandError(f"cannot use the authorities in {ca}: {exc}; correct --ca") from exc
+    return context
 
 
 _SOURCES: Final = (

@@ -1,41 +1,38 @@
-"""Options that several commands share, for TLS among others, and the checks of their values."""
+"""Options of commands, each declared once: as a parameter with its type, default and help."""
 
 import math
 import ssl
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, tzinfo
 from enum import Enum
-from functools import partial, wraps
-from inspect import signature
+from functools import partial
+from inspect import Parameter, signature
+from operator import itemgetter
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Final, TypeAlias, TypeVar, final
+from types import MappingProxyType, NoneType, UnionType
+from typing import Any, Final, TypeAlias, TypeVar, final, get_args, get_origin
 from zoneinfo import ZoneInfo
 
 import attrs
 import click
 from typing_extensions import override
 
-from actors.cli.config_file import PROFILE, log_loaded, warn_unknown
+from actors.cli import config_file
 from actors.cli.failure import open_tracer
 from actors.cli.group import CommandError, ExitCode, echo
 from actors.http.config import HttpConfig
 from actors.kit import http_client
-from actors.kit.back_ends.ice import IceFileError, IcePlan, read_ice
-from actors.kit.http_client import PlainUrlError
+from actors.kit.back_ends.ice import read_ice
 from actors.kit.log import Level, Style, configure_log
 from actors.kit.trace import Tracer
-from actors.node.config import NodeConfig
 from actors.policy.store import PolicyConfig
 from fsm.policy.terms import Algorithm, Result
-from specs.addresses.address import canonical, domain_name, runtime_name, scheme_of
-from specs.errors import BadUrlError
+from specs.addresses import address
+from specs.errors import ProtoflyError
 from specs.limits.protocol import HTTP_TOKEN_CHARS
+from transports import tls, urls
 from transports.link import DIRECT, Kind
-from transports.tls import TlsFileError, client_context, is_open_to_others
-from transports.urls import HIGHEST_PORT, read_host_port, read_websocket_url
 from transports.webrtc.process import NO_WEBRTC, is_webrtc_installed
 
 
@@ -66,186 +63,324 @@ class Count(click.IntRange):
             self.fail(f"{value!r} is no whole number from {self.min} {high}.", param, ctx)
 
 
-Handler: TypeAlias = Callable[..., int]  # type: ignore[explicit-any] # each command has its own
-"""The function of a command, called with the values of its options."""
+FILE: Final = click.Path(dir_okay=False, path_type=Path)
+"""The type of an option that names a file; whether it can be used is found out later."""
 
-Settings: TypeAlias = Mapping[str, Any]  # type: ignore[explicit-any] # as click has them
-"""What `click.option` takes, by name."""
+FOLDER: Final = click.Path(file_okay=False, path_type=Path)
+"""The type of an option that names a directory."""
 
-Option: TypeAlias = Callable[[Handler], Handler]
-"""A decorator, as `click.option` returns it."""
+Maker: TypeAlias = Callable[..., Any]  # type: ignore[explicit-any] # each has its own options
+"""A command, or what makes one value of several options: a function or a class with fields."""
 
-NO_LINKS: Final = "none"
-"""Value for no P2P links at all."""
+Read: TypeAlias = Callable[[Any], object]  # type: ignore[explicit-any] # a text or several
+"""Reads a value; a `ProtoflyError`, `ValueError` or `BadParameter` says why it is refused."""
+
+_Settings: TypeAlias = dict[str, Any]  # type: ignore[explicit-any] # as click has them
+
+_OPTION: Final = "option"
+"""Key of a declaration in the metadata of a parameter or field."""
 
 
-Maker: TypeAlias = Callable[..., object]  # type: ignore[explicit-any] # each has its own options
-"""Makes what a command gets of the values of several options, its parameters."""
+@final
+@attrs.frozen
+class _Declared:
+    """What is declared of an option or argument, beside its name and type."""
+
+    text: str | None
+    name: str
+    flag: str
+    read: Read | None
+    gather: Read | None
+    members: Iterable[Enum] | None
+    settings: _Settings
 
 
-def made_from(
-    name: str,
-    make: Maker,
-    *options: Option,
-    names: Mapping[str, str] | None = None,
-    kept: Collection[str] = (),
-) -> Option:
-    """Give a command several options, of which it gets one value.
+def option(  # type: ignore[explicit-any] # it stands where the value will be, of any type
+    text: str | None,
+    metavar: str | None = None,
+    *,
+    name: str = "",
+    flag: str = "",
+    read: Read | None = None,
+    gather: Read | None = None,
+    members: Iterable[Enum] | None = None,
+    **settings: Any,
+) -> Any:
+    """Declare a parameter of a command, or of what `group` takes, as an option.
+
+    What the annotation says need not be said: that it is a flag, a file, a choice or repeatable.
 
     Args:
-        name: Parameter of the command with that value.
-        make: Makes the value; its parameters have the names of the options.
-        options: In the order of `--help`.
-        names: Parameters of `make` by the names of the options, where they differ.
-        kept: Names of options that the command gets, too.
+        text: The help; None: it is an argument.
+        metavar: What stands for the value in the help.
+        name: Name of the option in a file, if it is not that of the parameter.
+        flag: The option on the command line, if it is not named like this.
+        read: Reads a value, each of several.
+        gather: Makes one value of what was read.
+        members: Members of the enum that can be chosen; None: all.
+        settings: What `click.Option` or `click.Argument` takes beside.
     """
-    parameters = names or {one: one for one in signature(make).parameters}
+    if metavar is not None:
+        settings["metavar"] = metavar
+    return attrs.field(
+        metadata={_OPTION: _Declared(text, name, flag, read, gather, members, settings)}
+    )
 
-    def decorate(command: Handler) -> Handler:
-        @wraps(command)
-        def gathered(**values: object) -> int:
-            made = make(**{parameter: values[one] for one, parameter in parameters.items()})
-            for one in parameters.keys() - kept:
-                del values[one]
-            return command(**values, **{name: made})
 
-        return with_options(*options)(gathered)
+def argument(metavar: str | None = None, **settings: Any) -> Any:  # type: ignore[explicit-any] # as above
+    """Declare a parameter of a command as an argument; see `option`."""
+    return option(None, metavar, **settings)
+
+
+_Declaration: TypeAlias = tuple[str, object, object]
+"""Name, type and default of a parameter; the default may declare an option."""
+
+
+@final
+@attrs.frozen
+class _Group:
+    make: Maker
+    declarations: Iterable[_Declaration]
+
+
+def group(make: Maker) -> Any:  # type: ignore[explicit-any] # as `option`
+    """Declare a parameter as what a function or class makes of options, its parameters.
+
+    A parameter of `make` that declares nothing has the value of another option of the command.
+    """
+    if isinstance(make, type) and attrs.has(make):
+        return _Group(make, [(one.name, one.type, one) for one in attrs.fields(make)])
+    parameters = signature(make).parameters.items()
+    return _Group(make, [(name, one.annotation, one.default) for name, one in parameters])
+
+
+_FIXED: Final = frozenset({"default", "required", "is_flag"})
+"""Settings beside which the default of a field does not count."""
+
+
+def fields(config: type, *, is_made: bool = False, **declared: Any) -> Any:  # type: ignore[explicit-any] # as `option`
+    """Declare a parameter as values for fields of a configuration, by their names.
+
+    Each is an option or group. Type and default of an option are those of the field.
+
+    Args:
+        config: The class of the configuration.
+        is_made: Whether the value is the configuration itself.
+        declared: What each field comes from, in the order of the help.
+    """
+    known = attrs.fields_dict(config)
+    declarations = []
+    for name, default in declared.items():
+        fixed = known[name].default
+        if (option := _declared(default)) and not option.settings.keys() & _FIXED:
+            if fixed is attrs.NOTHING:
+                option.settings["required"] = True
+            elif isinstance(fixed, str | int | float | Enum) and not isinstance(fixed, bool):
+                option.settings["default"] = fixed
+        declarations.append((name, known[name].type, default))
+    return _Group(config if is_made else dict, declarations)
+
+
+def _declared(default: object) -> _Declared | None:
+    metadata: Mapping[str, _Declared] = getattr(default, "metadata", {})
+    return metadata.get(_OPTION)
+
+
+def define_command(  # type: ignore[explicit-any] # as `Maker`
+    name: str, of: click.Group | None = None, *, has_log: bool = False, **settings: Any
+) -> Callable[[Maker], click.Command]:
+    """Make a command of a function, with the options that its parameters declare, in this order.
+
+    Args:
+        name: Name of the command.
+        of: Group of the command; None: none.
+        has_log: Whether it has a file of options and a log, configured before it runs.
+        settings: What `click.command` takes beside.
+    """
+
+    def decorate(function: Maker) -> click.Command:
+        parameters, make = _compiled(group(function))
+        log_options, configure = _compiled(group(_configure_log))
+
+        def run(**values: object) -> object:
+            if has_log:
+                configure(values)
+            return make(values)
+
+        if has_log:
+            parameters += [config_file.CONFIG_OPTION, *log_options]
+        settings.setdefault("help", function.__doc__)
+        made = click.Command(name, callback=run, params=parameters, **settings)
+        if of is not None:
+            of.add_command(made)
+        return made
 
     return decorate
 
 
-def with_options(*options: Option) -> Option:
-    """Give a command several options, in the order of `--help`."""
-
-    def decorate(command: Handler) -> Handler:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
+_Make: TypeAlias = Callable[[Mapping[str, object]], object]
 
 
-def option(shared: Option | None = None, **declared: Any) -> Any:  # type: ignore[explicit-any] # as `attrs.field` and `click.option`
-    """Declare a field of a `Topic`, which is an option of the same name.
+def _compiled(declared: _Group) -> tuple[list[click.Parameter], _Make]:
+    """Return the parameters for `click` that a group declares, and a maker of their values."""
+    parameters: list[click.Parameter] = []
+    parts: dict[str, _Make] = {}
+    for name, kind, default in declared.declarations:
+        parts[name] = itemgetter(name)
+        if isinstance(default, _Group):
+            inner, parts[name] = _compiled(default)
+            parameters += inner
+        elif option := _declared(default):
+            parameters.append(_parameter(option.name or name, kind, option))
+            parts[name] = itemgetter(option.name or name)
+        elif isinstance(default, click.Parameter):
+            parameters.append(default)
+        elif default is not Parameter.empty:
+            parts[name] = partial(lambda key, other, values: values.get(key, other), name, default)
+
+    def make(values: Mapping[str, object]) -> object:
+        return declared.make(**{name: part(values) for name, part in parts.items()})
+
+    return parameters, make
+
+
+_GATHERED: Final[Mapping[object, Read | None]] = {
+    tuple: None, dict: dict, Mapping: dict, frozenset: frozenset
+}  # fmt: skip
+"""Types of values that are given one by one, and what makes them."""
+
+
+def _parameter(name: str, kind: object, declared: _Declared) -> click.Parameter:
+    """Make the option or argument that is declared of a parameter."""
+    gather, read, settings = declared.gather, declared.read, {**declared.settings}
+    if isinstance(kind, UnionType):
+        kind = next(one for one in get_args(kind) if one is not NoneType)
+    if (origin := get_origin(kind)) in _GATHERED:
+        kind, gather = get_args(kind)[0], gather or _GATHERED[origin]
+        if "nargs" not in settings:
+            settings.setdefault("multiple", True)
+    if kind is Path:
+        settings.setdefault("type", FILE)
+    if read is None and isinstance(kind, type) and issubclass(kind, Enum):
+        known = {str(one.value): one for one in declared.members or kind}
+        settings["type"] = click.Choice(list(known))
+        if "default" in settings:
+            settings["default"] = settings["default"].value
+        read = known.__getitem__
+    if read or gather:
+        is_list = bool(settings.get("multiple")) or settings.get("nargs") == -1
+        settings["callback"] = partial(_read, read, gather, is_list)
+    if declared.text is None:
+        return click.Argument([name], **settings)
+    if kind is bool:
+        settings["is_flag"] = True
+    elif settings.get("type") is FILE:
+        settings.setdefault("metavar", "FILE")
+    flag = declared.flag or f"--{name.replace('_', '-')}"
+    return click.Option([name, flag], help=declared.text, **settings)
+
+
+def _read(  # type: ignore[explicit-any] # values of any type
+    read: Read | None,
+    gather: Read | None,
+    is_list: bool,  # noqa: FBT001 - the first of them are bound
+    _: click.Context,
+    __: click.Parameter,
+    value: Any,
+) -> object:
+    if value is None:
+        return None
+    try:
+        if read is not None:
+            value = tuple(map(read, value)) if is_list else read(value)
+        return value if gather is None else gather(value)
+    except CommandError:
+        raise
+    except (ProtoflyError, ValueError) as exc:
+        raise click.BadParameter(str(exc)) from exc
+
+
+# What values are read by.
+
+R = TypeVar("R")
+
+
+def refusing(wrong: str, read: Callable[[str], R], *errors: type[Exception]) -> Callable[[str], R]:
+    """Have what cannot be read refused by a sentence.
 
     Args:
-        shared: The option, if several commands have it.
-        declared: What `click.option` takes, without the name; otherwise.
+        wrong: The sentence, in which the text and the error can stand.
+        read: Reads a text.
+        errors: Errors of `read` beside `ProtoflyError` and `ValueError`.
     """
-    return attrs.field(metadata={_DECLARED: shared or declared})
+    refused: tuple[type[Exception], ...] = (ProtoflyError, ValueError, *errors)
 
-
-_DECLARED: Final = "option"
-
-
-V = TypeVar("V")
-E = TypeVar("E", bound=Enum)
-
-
-def if_given(
-    check: Callable[[click.Context, click.Parameter, V], object] | None,
-) -> Callable[[click.Context, click.Parameter, V | None], object]:
-    """Return a callback that checks the value of an option only if there is one."""
-
-    def checked(ctx: click.Context, option: click.Parameter, value: V | None) -> object:
-        return value if value is None or check is None else check(ctx, option, value)
+    def checked(text: str) -> R:
+        try:
+            return read(text)
+        except refused as exc:
+            raise click.BadParameter(wrong.format(text, exc)) from exc
 
     return checked
 
 
-def check_domain(_: click.Context, __: click.Parameter, value: str) -> str:
-    """Return the name of a domain in lower case; refuse what is none.
+def kept(check: Callable[[str], object]) -> Callable[[str], str]:
+    """Return what reads a text as it is, if a check does not raise."""
 
-    Raises:
-        BadParameter: The value is no name of a domain.
-    """
-    try:
-        return domain_name(value)
-    except BadUrlError as exc:
-        raise click.BadParameter(f"{value!r} is no domain name such as a.example") from exc
+    def checked(text: str) -> str:
+        check(text)
+        return text
+
+    return checked
 
 
-def check_address(_: click.Context, __: click.Parameter, value: str) -> str:
-    """Return a canonical address; refuse what is none.
-
-    Raises:
-        BadParameter: The value is no address.
-    """
-    try:
-        return canonical(value)
-    except BadUrlError as exc:
-        raise click.BadParameter(str(exc)) from exc
-
-
-def check_user(_: click.Context, __: click.Parameter, value: str) -> str:
+def read_user(text: str) -> str:
     """Return the address of a user, or the name at the identity provider; refuse other addresses.
 
     Raises:
-        BadParameter: The value is the address of something else, or none.
+        BadParameter: The text is the address of something else.
+        BadUrlError: The text is no address.
     """
-    if "://" not in value:
-        return value
-    try:
-        user = canonical(value)
-    except BadUrlError as exc:
-        raise click.BadParameter(str(exc)) from exc
-    if scheme_of(user) not in {"user", "user-guid"}:
-        raise click.BadParameter(f"{value!r} is no user such as user://a.example/bob")
+    if "://" not in text:
+        return text
+    user = address.canonical(text)
+    if address.scheme_of(user) not in {"user", "user-guid"}:
+        raise click.BadParameter(f"{text!r} is no user such as user://a.example/bob")
     return user
 
 
-def check_name(_: click.Context, __: click.Parameter, value: str) -> str:
-    """Return the name of a runtime; refuse what cannot stand in its address.
+def pair(text: str, kind: str, example: str) -> tuple[str, str]:
+    """Return a domain and what is named for it, if a text is of the form `DOMAIN=KIND`.
 
     Raises:
-        BadParameter: The value cannot be part of the runtime's address.
+        BadParameter: It is not.
     """
-    try:
-        return runtime_name(value)
-    except BadUrlError as exc:
-        raise click.BadParameter(f"{value!r} is no name such as alice") from exc
+    name, _, value = text.partition("=")
+    if not value:
+        raise click.BadParameter(f"{text!r} is no DOMAIN={kind} such as b.example={example}")
+    return DOMAIN(name), value
 
 
-def check_node_url(_: click.Context, __: click.Parameter, value: str) -> str:
-    """Return the URL of a node; refuse what cannot be dialled.
+def read_route(text: str) -> tuple[str, str]:
+    """Return a domain and the URL of its node.
 
     Raises:
-        BadParameter: The value is no URL of a node.
+        BadParameter: The text is no `DOMAIN=URL`.
     """
-    try:
-        read_websocket_url(value)
-    except ValueError as exc:
-        raise click.BadParameter(f"{value!r} cannot be dialled: {exc}") from exc
-    return value
+    domain, url = pair(text, "URL", "ws://host:4123/link")
+    return domain, NODE_URL(url)
 
 
-def check_server(_: click.Context, __: click.Parameter, value: str) -> str:
-    """Return the URL of an HTTP server; refuse what is none.
-
-    Raises:
-        BadParameter: The value is no URL of an HTTP server.
-    """
-    # Slow to import, and only needed for such an option.
-    from actors.kit.http_client import HttpUrlError, ServerUrl  # noqa: PLC0415
-
-    try:
-        return ServerUrl.read(value).text
-    except HttpUrlError as exc:
-        raise click.BadParameter(str(exc)) from exc
-
-
-def check_place(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    """Return where to listen; refuse what is no place.
-
-    Raises:
-        BadParameter: The value is no place to listen at.
-    """
-    try:
-        if value is not None:
-            read_host_port(value)
-    except ValueError as exc:
-        raise click.BadParameter(f"{value!r} is no place to listen: {exc}") from exc
-    return value
+DOMAIN: Final = refusing("{!r} is no domain name such as a.example", address.domain_name)
+NAME: Final = refusing("{!r} is no name such as alice", address.runtime_name)
+NODE_URL: Final = refusing("{!r} cannot be dialled: {}", kept(urls.read_websocket_url))
+PLACE: Final = refusing("{!r} is no place to listen: {}", kept(urls.read_host_port))
+ZONE: Final = refusing(
+    "{!r} is no time zone such as Europe/Berlin",
+    lambda text: UTC if text == "UTC" else ZoneInfo(text),
+    KeyError,
+    OSError,
+)
 
 
 def places_from(place: str, count: int, option: str) -> list[str]:
@@ -259,47 +394,25 @@ def places_from(place: str, count: int, option: str) -> list[str]:
     Raises:
         CommandError: There are not as many ports.
     """
-    host, port = place.rpartition(":")[0], read_host_port(place)[1]
-    if port + count - 1 > HIGHEST_PORT:
+    host, port = place.rpartition(":")[0], urls.read_host_port(place)[1]
+    if port + count - 1 > urls.HIGHEST_PORT:
         raise CommandError(f"there are no {count} ports from {port} on; correct {option}")
     return [f"{host}:{port + number if port else 0}" for number in range(count)]
 
 
-def check_foreign(
-    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
-) -> dict[str, str]:
-    """Return URLs by domain; refuse what is no `DOMAIN=URL`.
-
-    Args:
-        ctx: Context of the command.
-        param: Parameter of the command.
-        values: Values of the option.
-    """
-    urls: dict[str, str] = {}
-    for name, url in map(_pair, values):
-        domain = check_domain(ctx, param, name)
-        urls[domain] = check_node_url(ctx, param, url)
-    return urls
+NO_LINKS: Final = "none"
+"""Value for no P2P links at all."""
 
 
-def _pair(value: str) -> tuple[str, str]:
-    domain, separator, url = value.partition("=")
-    if not separator:
-        raise click.BadParameter(
-            f"{value!r} is no DOMAIN=URL such as b.example=ws://host:4123/link"
-        )
-    return domain, url
-
-
-def check_kinds(_: click.Context, __: click.Parameter, value: str) -> tuple[Kind, ...]:
-    """Return transports of P2P links, best first; refuse an unknown one.
+def read_kinds(text: str) -> tuple[Kind, ...]:
+    """Return transports of P2P links, best first.
 
     Raises:
         BadParameter: A transport is unknown, or not installed.
     """
-    if value == NO_LINKS:
+    if text == NO_LINKS:
         return ()
-    names = [name.strip() for name in value.split(",")]
+    names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in DIRECT:
             raise click.BadParameter(f"{name!r} is none of {', '.join([*DIRECT, NO_LINKS])}")
@@ -308,157 +421,85 @@ def check_kinds(_: click.Context, __: click.Parameter, value: str) -> tuple[Kind
     return tuple(Kind(name) for name in dict.fromkeys(names))
 
 
-node_option = click.option(
-    "--node",
+# Options that several commands share.
+
+OWN_DOMAIN: Final = option("The domain of the node.", read=DOMAIN, required=True)
+
+NODE: Final = option(
+    "The domain's message node, such as ws://127.0.0.1:4123/link.",
+    "URL",
+    read=NODE_URL,
     required=True,
-    metavar="URL",
-    callback=check_node_url,
-    help="The domain's message node, such as ws://127.0.0.1:4123/link.",
 )
-"""The option `--node URL`."""
 
-FILE: Final = click.Path(dir_okay=False, path_type=Path)
-"""The type of an option that names a file; whether it can be used is found out later."""
-
-FILE_OPTION: Final[Settings] = MappingProxyType({"metavar": "FILE", "type": FILE})
-"""What `click.option` takes for an option that names a file."""
-
-
-def choice(members: Iterable[E], default: E | None = None) -> Settings:
-    """Return what `click.option` takes for members of an enum; the command gets one.
-
-    Args:
-        members: The enum, or some of its members.
-        default: The default; None: there is none.
-    """
-    known = {str(one.value): one for one in members}
-
-    def read(_: click.Context, __: click.Parameter, value: str | None) -> E | None:
-        return None if value is None else known[value]
-
-    shown = None if default is None else str(default.value)
-    return {"type": click.Choice(list(known)), "default": shown, "callback": read}
-
-
-identity_option = click.option(
-    "--identity",
-    **FILE_OPTION,
-    help="File of the runtime's key, made if it is not there; tokens may be bound to it "
+IDENTITY: Final = option(
+    "File of the runtime's key, made if it is not there; tokens may be bound to it "
     "[default: FILE-identity beside --store FILE, else in memory].",
 )
-"""The option `--identity FILE`."""
 
-
-def _check_ice(_: click.Context, __: click.Parameter, value: Path | None) -> IcePlan | None:
-    """Return the servers of a file.
-
-    Raises:
-        BadParameter: The file cannot be used.
-    """
-    try:
-        return None if value is None else read_ice(value)
-    except IceFileError as exc:
-        raise click.BadParameter(str(exc)) from exc
-
-
-ice_option = click.option(
-    "--ice",
-    **FILE_OPTION,
-    callback=_check_ice,
-    help="TOML file of servers of STUN and TURN for direct links by WebRTC [default: none].",
-)
-"""The option `--ice FILE`."""
-
-_trace_option = click.option(
-    "--trace",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Directory for the trace of this run, in a folder of its own: "
-    "every state change and message hop.",
-)
-_bodies_option = click.option(
-    "--trace-bodies",
-    is_flag=True,
-    help="Keep the bodies of the framework's own messages in the trace, without secrets, "
-    "names of users and what hyperties say.",
+ICE: Final = option(
+    "TOML file of servers of STUN and TURN for direct links by WebRTC [default: none].",
+    type=FILE,
+    read=read_ice,
 )
 
-_names_option = click.option(
-    "--trace-names",
-    is_flag=True,
-    help="Keep the addresses of the users who sent messages in the trace, instead of digests.",
+MONITOR: Final = option(
+    "Judge the own steps, tables and links and every tenth request while running; "
+    "a broken claim is logged and counted.",
 )
+
+INSECURE: Final = option(
+    "Dial nodes on other machines without TLS: others can read and alter messages."
+)
+
+CA: Final = option(
+    "Trust the authorities in this PEM file when nodes are dialled by wss: "
+    "[default: those of the operating system].",
+)
+
+JSON_LINES: Final = option("Print one JSON object per line.", flag="--json")
 
 OpenTracer: TypeAlias = Callable[[str], AbstractAsyncContextManager[Tracer]]
 """Opens the tracer of a process by its name."""
 
 
-def _trace(*, trace: Path | None, trace_bodies: bool, trace_names: bool) -> OpenTracer:
+def _trace(
+    *,
+    trace: Path | None = option(
+        "Directory for the trace of this run, in a folder of its own: "
+        "every state change and message hop.",
+        "DIR",
+        type=FOLDER,
+    ),
+    trace_bodies: bool = option(
+        "Keep the bodies of the framework's own messages in the trace, without secrets, "
+        "names of users and what hyperties say."
+    ),
+    trace_names: bool = option(
+        "Keep the addresses of the users who sent messages in the trace, instead of digests."
+    ),
+) -> OpenTracer:
     for name, is_given in (("bodies", trace_bodies), ("names", trace_names)):
         if is_given and trace is None:
             raise click.UsageError(f"--trace-{name} needs --trace, the directory of the trace.")
     return partial(open_tracer, trace, bodies=trace_bodies, names=trace_names)
 
 
-trace_options = made_from("trace", _trace, _trace_option, _bodies_option, _names_option)
-"""The options `--trace DIR`, `--trace-bodies` and `--trace-names`, as an `OpenTracer`."""
-
-monitor_option = click.option(
-    "--monitor",
-    is_flag=True,
-    help="Judge the own steps, tables and links and every tenth request while running; "
-    "a broken claim is logged and counted.",
-)
-"""The option `--monitor`."""
-
-_level_option = click.option(
-    "--log",
-    **choice(Level, Level.WARNING),
-    help="Minimum severity of log lines on stderr.",
-)
-
-_style_option = click.option(
-    "--log-style",
-    **choice(Style, Style.AUTO),
-    help="Format of log lines; auto is console on a terminal, else text.",
-)
+TRACE: Final = group(_trace)
+"""The options of the trace, as an `OpenTracer`."""
 
 
-def log_option(command: Handler) -> Handler:
-    """Give a command `--log LEVEL` and `--log-style STYLE`: in force before it runs."""
-
-    @wraps(command)
-    def logged(*, log: Level, log_style: Style, **values: object) -> int:
-        configure_log(log, log_style)
-        ctx = click.get_current_context()
-        log_loaded(ctx)
-        warn_unknown(ctx)
-        return command(**values)
-
-    return _level_option(_style_option(logged))
-
-
-insecure_option = click.option(
-    "--insecure",
-    is_flag=True,
-    help="Dial nodes on other machines without TLS: others can read and alter messages.",
-)
-"""The option `--insecure`."""
-
-_ca_option = click.option(
-    "--ca",
-    **FILE_OPTION,
-    help="Trust the authorities in this PEM file when nodes are dialled by wss: "
-    "[default: those of the operating system].",
-)
-_cert_option = click.option(
-    "--tls-cert",
-    **FILE_OPTION,
-    help="Show the certificate in this PEM file to a node that asks for one.",
-)
-_key_option = click.option(
-    "--tls-key", **FILE_OPTION, help="PEM file with the private key of --tls-cert."
-)
+def _configure_log(
+    *,
+    log: Level = option("Minimum severity of log lines on stderr.", default=Level.WARNING),
+    log_style: Style = option(
+        "Format of log lines; auto is console on a terminal, else text.", default=Style.AUTO
+    ),
+) -> None:
+    configure_log(log, log_style)
+    ctx = click.get_current_context()
+    config_file.log_loaded(ctx)
+    config_file.warn_unknown(ctx)
 
 
 def client_tls(
@@ -479,11 +520,10 @@ def client_tls(
     if ca is None and cert is None:
         return None
     try:
-        context = client_context(ca, cert, key)
-    except TlsFileError as exc:
-        options = {"--ca": ca, "--tls-cert": cert, "--tls-key": key}
-        raise wrong_file(exc, options) from exc
-    if key is not None and is_open_to_others(key):
+        context = tls.client_context(ca, cert, key)
+    except tls.TlsFileError as exc:
+        raise wrong_file(exc, {"--ca": ca, "--tls-cert": cert, "--tls-key": key}) from exc
+    if key is not None and tls.is_open_to_others(key):
         echo(f"protofly: {open_key(key)}", err=True)
     return context
 
@@ -493,7 +533,7 @@ def open_key(key: Path) -> str:
     return f"{key} can be read by others; chmod 600 {key}"
 
 
-def wrong_file(error: TlsFileError, options: Mapping[str, Path | None]) -> CommandError:
+def wrong_file(error: tls.TlsFileError, options: Mapping[str, Path | None]) -> CommandError:
     """Return the sentence about a file of TLS that cannot be used.
 
     Args:
@@ -504,69 +544,44 @@ def wrong_file(error: TlsFileError, options: Mapping[str, Path | None]) -> Comma
     return CommandError(f"{error}; correct {' or '.join(named)}")
 
 
-def more_trust(ca: Path | None) -> ssl.SSLContext | None:
-    """Return what servers of others are dialled with; None: as the operating system has it.
-
-    Args:
-        ca: PEM file of authorities that are trusted beside those of the operating system.
-
-    Raises:
-        CommandError: The file cannot be used.
-    """
-    if ca is None:
-        return None
-    context = ssl.create_default_context()
-    try:
-        context.load_verify_locations(ca)
-    except (OSError, ssl.SSLError) as exc:
-        raise CommandError(f"cannot use the authorities in {ca}: {exc}; correct --ca") from exc
-    return context
-
-
-def check_plain(urls: Iterable[str], *, insecure: bool) -> None:
+def check_plain(dialled: Iterable[str], *, insecure: bool) -> None:
     """Refuse nodes on other machines that are dialled without TLS.
 
     Args:
-        urls: What is dialled.
+        dialled: URLs of the nodes.
         insecure: Whether that is wanted; then a warning is logged.
 
     Raises:
         CommandError: It is not.
     """
     try:
-        http_client.check_plain(urls, insecure=insecure)
-    except PlainUrlError as exc:
+        http_client.check_plain(dialled, insecure=insecure)
+    except http_client.PlainUrlError as exc:
         advice = "dial wss:, or add --insecure"
         raise CommandError(f"{exc.fault}; {advice}", ExitCode.USAGE) from exc
 
 
-def client_tls_options(*routes: str) -> Option:
-    """Add the options for dialling nodes with TLS; the command gets `tls` and `insecure`.
-
-    Args:
-        routes: Parameters of the command with the URLs that it dials beside `node`, by domain.
-    """
-    kept = ("insecure", "node", *routes)
-
-    def make(
-        *,
-        ca: Path | None,
-        tls_cert: Path | None,
-        tls_key: Path | None,
-        insecure: bool,
-        node: str | None,
-        **dialled: Mapping[str, str],
-    ) -> ssl.SSLContext | None:
-        more = [url for urls in dialled.values() for url in urls.values()]
-        check_plain([*filter(None, [node]), *more], insecure=insecure)
-        return client_tls(ca, tls_cert, tls_key)
-
-    names = {one: one for one in ("ca", "tls_cert", "tls_key", *kept)}
-    options = (_ca_option, _cert_option, _key_option, insecure_option)
-    return made_from("tls", make, *options, names=names, kept=kept)
+def _client_tls(
+    *,
+    ca: Path | None = CA,
+    tls_cert: Path | None = option(
+        "Show the certificate in this PEM file to a node that asks for one."
+    ),
+    tls_key: Path | None = option("PEM file with the private key of --tls-cert."),
+    insecure: bool,
+    node: str | None,
+    foreign: Mapping[str, str] = MappingProxyType({}),
+) -> ssl.SSLContext | None:
+    check_plain([*filter(None, [node]), *foreign.values()], insecure=insecure)
+    return client_tls(ca, tls_cert, tls_key)
 
 
-def profile_option(profiles: Mapping[str, Mapping[str, object]]) -> Option:
+CLIENT_TLS: Final = group(_client_tls)
+"""The options for dialling nodes with TLS; the command has `insecure`, `node` and maybe `foreign`.
+"""
+
+
+def profile_option(profiles: Mapping[str, Mapping[str, object]]) -> Any:  # type: ignore[explicit-any] # as `option`
     """Make the option `--profile NAME`; a profile sets the defaults of other options.
 
     A file of options, too, wins over a profile.
@@ -580,8 +595,8 @@ def profile_option(profiles: Mapping[str, Mapping[str, object]]) -> Option:
             ctx.default_map = {**profiles[name], **(ctx.default_map or {})}
         return name
 
-    return click.option(
-        f"--{PROFILE}",
+    return click.Option(
+        [f"--{config_file.PROFILE}"],
         type=click.Choice(list(profiles)),
         is_eager=True,
         callback=read,
@@ -589,77 +604,19 @@ def profile_option(profiles: Mapping[str, Mapping[str, object]]) -> Option:
     )
 
 
-# Options of the node that belong together: one file, one frozen object, one decorator each.
-
-
-@attrs.frozen
-class Topic(ABC):
-    """The options of one topic of a node."""
-
-    @abstractmethod
-    def applied(self, config: NodeConfig) -> NodeConfig:
-        """Return how the node is to be with these options.
-
-        Raises:
-            CommandError: The options contradict each other, or a file they name is wrong.
-        """
-
-
-def topic_options(*kinds: type[Topic] | Option) -> Option:
-    """Give a command the options of topics, of which it gets `topics`, and options between them.
-
-    Args:
-        kinds: In the order of `--help`; the fields of a topic are declared by `option`.
-    """
-    topics = [kind for kind in kinds if isinstance(kind, type)]
-    names = {field.name: field.name for kind in topics for field in attrs.fields(kind)}
-
-    def make(**values: object) -> tuple[Topic, ...]:
-        return tuple(
-            kind(**{field.name: values[field.name] for field in attrs.fields(kind)})
-            for kind in topics
-        )
-
-    options = [
-        with_options(*map(_declared, attrs.fields(kind))) if isinstance(kind, type) else kind
-        for kind in kinds
-    ]
-    return made_from("topics", make, *options, names=names)
-
-
-def _declared(field: "attrs.Attribute[object]") -> Option:
-    declared = field.metadata[_DECLARED]
-    if not isinstance(declared, dict):
-        shared: Option = declared
-        return shared
-    return click.option(f"--{field.name.replace('_', '-')}", **declared)
-
-
-# Options of health and metrics over HTTP, of a node or a runtime.
-
-HTTP_OPTIONS: Final = (
-    click.option(
-        "--http",
-        metavar="HOST:PORT",
-        callback=check_place,
-        help="Address of /healthz, /readyz, /metrics and, of a node, /dashboard; port 0 picks a "
+def http_config(
+    *,
+    http: str | None = option(
+        "Address of /healthz, /readyz, /metrics and, of a node, /dashboard; port 0 picks a "
         "free one [default: off].",
+        "HOST:PORT",
+        read=PLACE,
     ),
-    click.option(
-        "--http-token-file",
-        **FILE_OPTION,
-        help="File with the token that readers of /metrics and /dashboard must send.",
+    http_token_file: Path | None = option(
+        "File with the token that readers of /metrics and /dashboard must send."
     ),
-)
-"""`--http` and `--http-token-file`, in the order of `--help`."""
-
-
-def http_config(http: str | None, http_token_file: Path | None) -> HttpConfig | None:
-    """Return the configuration that the options state; None: no HTTP service.
-
-    Args:
-        http: Value of the option.
-        http_token_file: Value of the option.
+) -> HttpConfig | None:
+    """Return the configuration of health and metrics over HTTP; None: no HTTP service.
 
     Raises:
         CommandError: The token cannot be used, or protects nothing.
@@ -686,66 +643,36 @@ def _token(file: Path) -> bytes:
     return token
 
 
-http_options = made_from("http", http_config, *HTTP_OPTIONS)
-"""The options `--http` and `--http-token-file`, as an `HttpConfig` or None."""
-
-# Options of policies, of a node or a runtime.
-
 DEFAULTS: Final = (Result.PERMIT, Result.DENY)
-
-
-def check_zone(_: click.Context, __: click.Parameter, value: str) -> tzinfo:
-    """Return a time zone; refuse what is none.
-
-    Raises:
-        BadParameter: It is none.
-    """
-    if value == "UTC":
-        return UTC
-    try:
-        return ZoneInfo(value)
-    except (KeyError, ValueError, OSError) as exc:
-        raise click.BadParameter(f"{value!r} is no time zone such as Europe/Berlin") from exc
+"""Decisions about messages to which no policy applies."""
 
 
 def _policies(
-    policy: tuple[Path, ...],
-    policy_default: Result,
-    policy_combining: Algorithm,
-    policy_zone: tzinfo,
+    *,
+    policy: tuple[Path, ...] = option(
+        "Judge messages by this policy file, or by all *.toml and *.json of a folder; repeatable.",
+        "FILE",
+        type=click.Path(path_type=Path),
+    ),
+    policy_default: Result = option(
+        "Decision about messages to which no policy applies.",
+        members=DEFAULTS,
+        default=Result.PERMIT,
+    ),
+    policy_combining: Algorithm = option(
+        "How the results of several policy files combine.", default=Algorithm.DENY_OVERRIDES
+    ),
+    policy_zone: tzinfo = option(
+        "Time zone of the times in policies, such as Europe/Berlin.",
+        "ZONE",
+        default="UTC",
+        read=ZONE,
+    ),
 ) -> PolicyConfig:
     return PolicyConfig(
         files=policy, combining=policy_combining, default=policy_default, zone=policy_zone
     )
 
 
-policy_options = made_from(
-    "policies",
-    _policies,
-    click.option(
-        "--policy",
-        metavar="FILE",
-        multiple=True,
-        type=click.Path(path_type=Path),
-        help="Judge messages by this policy file, or by all *.toml and *.json of a folder; "
-        "repeatable.",
-    ),
-    click.option(
-        "--policy-default",
-        **choice(DEFAULTS, Result.PERMIT),
-        help="Decision about messages to which no policy applies.",
-    ),
-    click.option(
-        "--policy-combining",
-        **choice(Algorithm, Algorithm.DENY_OVERRIDES),
-        help="How the results of several policy files combine.",
-    ),
-    click.option(
-        "--policy-zone",
-        metavar="ZONE",
-        default="UTC",
-        callback=check_zone,
-        help="Time zone of the times in policies, such as Europe/Berlin.",
-    ),
-)
+POLICIES: Final = group(_policies)
 """The options of policies, as a `PolicyConfig`; without a file, others may add policies."""

@@ -4,22 +4,26 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import attrs
 import click
 import trio
 from click.core import ParameterSource
 
-from actors.cli.config_file import loaded, read_options, read_tables
+from actors.cli.config_file import loaded, read_file
 from actors.cli.group import CommandError, echo
 from actors.kit.log import Level, Style, configure_log, get_logger
 from specs.errors import ProtoflyError
 
 _log = get_logger("actors.commands")
 
-_ELSEWHERE: Final = frozenset({ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT})
+_TYPED: Final = frozenset({ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT})
+
+Reload: TypeAlias = Callable[[], Awaitable[object]]
+"""Reloads a file, and logs the outcome."""
 
 
 @final
@@ -45,144 +49,101 @@ def _take_log(values: Mapping[str, object]) -> bool:
 _LOG: Final = ReloadableOptions(frozenset({"log", "log_style"}), _take_log)
 
 
-@final
-class _OptionFile:
-    """The file of options of a running command, and the values of it that are in effect.
+async def _reload_options(
+    ctx: click.Context,
+    path: Path,
+    in_force: dict[str, object],
+    reloadable: Sequence[ReloadableOptions],
+) -> None:
+    """Apply changed options; report those that need a restart or have no effect.
+
+    Values are neither shown nor logged: some are secret.
 
     Args:
         ctx: Context of the command.
-        path: The file.
-        named: Values in the file at the start.
+        path: The file of options.
+        in_force: What of it is in effect.
         reloadable: Options that take effect without a restart.
     """
-
-    def __init__(
-        self,
-        ctx: click.Context,
-        path: Path,
-        named: Mapping[str, object],
-        reloadable: Sequence[ReloadableOptions],
-    ) -> None:
-        self._ctx = ctx
-        self._path = path
-        self._named = dict(named)
-        self._reloadable = (_LOG, *reloadable)
-        self._options = {one.name or "": one for one in ctx.command.params}
-
-    async def reload(self) -> None:
-        """Apply changed options; report those that need a restart or have no effect.
-
-        Values are neither shown nor logged: some are secret.
-        """
-        await trio.lowlevel.checkpoint()
-        try:
-            fresh = self._read()
-        except CommandError as error:
-            _log.error("options kept", file=str(self._path), why=str(error))
-            echo(f"protofly: {error}; all options stay as they are", err=True)
-            return
-        names = self._named.keys() | fresh.keys()
-        changed = {one for one in names if self._named.get(one) != fresh.get(one)}
-        hidden = {one for one in changed if self._is_hidden(one)}
-        taken: set[str] = set()
-        refused: dict[str, str] = {}
-        for group in self._reloadable:
-            mine = (changed - hidden) & group.names
-            if not mine:
-                continue
+    await trio.lowlevel.checkpoint()
+    try:
+        fresh = read_file(path, ctx)
+    except CommandError as error:
+        _log.error("options kept", file=str(path), why=str(error))
+        echo(f"protofly: {error}; all options stay as they are", err=True)
+        return
+    names = in_force.keys() | fresh.keys()
+    changed = {name for name in names if in_force.get(name) != fresh.get(name)}
+    hidden = {name for name in changed if ctx.get_parameter_source(name) in _TYPED}
+    changed -= hidden
+    taken: set[str] = set()
+    refused: dict[str, str] = {}
+    for group in (_LOG, *reloadable):
+        if mine := changed & group.names:
             try:
-                values = {one: self._value(one, fresh) for one in group.names}
-                taken |= mine if group.take(values) else set()
+                taken |= mine if group.take(_values(ctx, group.names, fresh)) else set()
             except click.ClickException as error:
                 refused |= dict.fromkeys(mine, error.format_message())
             except ProtoflyError as error:
                 refused |= dict.fromkeys(mine, str(error))
-        for name in taken:
-            self._named.pop(name, None)
-            self._named |= {name: fresh[name]} if name in fresh else {}
-        self._report(taken, changed - hidden - taken - refused.keys(), hidden, refused)
-
-    def _read(self) -> dict[str, object]:
-        """Read the file.
-
-        Raises:
-            CommandError: Something in it is wrong.
-        """
-        tables, wrong = read_tables(self._path)
-        command = self._ctx.info_name or ""
-        named, more = read_options(
-            self._path, command, self._ctx.command.params, tables.get(command, {})
-        )
-        for error in (*wrong, *more):
-            raise error
-        return named
-
-    def _is_hidden(self, name: str) -> bool:
-        return self._ctx.get_parameter_source(name) in _ELSEWHERE
-
-    def _value(self, name: str, fresh: Mapping[str, object]) -> object:
-        """Return the value of an option as the command gets it.
-
-        Raises:
-            BadParameter: The value is not valid for the option.
-        """
-        if self._is_hidden(name):
-            value: object = self._ctx.params[name]
-            return value
-        option = self._options[name]
-        default: object = option.default if isinstance(option.default, str) else None
-        raw = fresh.get(name, default)
-        return None if raw is None else option.process_value(self._ctx, raw)
-
-    def _report(
-        self,
-        taken: AbstractSet[str],
-        restart: AbstractSet[str],
-        hidden: AbstractSet[str],
-        refused: Mapping[str, str],
-    ) -> None:
-        parts = []
-        for names, text in (
-            (taken, "taken"),
-            (restart, "a restart is needed for"),
-            (hidden, "without effect, as the command line or the environment sets them"),
-        ):
-            if names:
-                parts.append(f"{text}: {_listed(names)}")
-        parts += [f"refused: {_listed([name])}: {why}" for name, why in sorted(refused.items())]
-        if not parts:
-            _log.info("options unchanged", file=str(self._path))
-            return
-        log = _log.warning if restart or refused else _log.info
-        lists = {"taken": taken, "restart": restart, "hidden": hidden, "refused": refused}
-        log("options changed", file=str(self._path), **{k: _listed(v) for k, v in lists.items()})
-        echo(f"protofly: {self._path}: {'; '.join(parts)}", err=True)
+    for name in taken:
+        in_force.pop(name, None)
+        in_force |= {name: fresh[name]} if name in fresh else {}
+    restart = changed - taken - refused.keys()
+    texts = {
+        "taken": taken,
+        "a restart is needed for": restart,
+        "without effect, as the command line or the environment sets them": hidden,
+    }
+    parts = [f"{text}: {_joined(names)}" for text, names in texts.items() if names]
+    parts += [f"refused: {_joined([name])}: {why}" for name, why in sorted(refused.items())]
+    if not parts:
+        _log.info("options unchanged", file=str(path))
+        return
+    log = _log.warning if restart or refused else _log.info
+    lists = {"taken": taken, "restart": restart, "hidden": hidden, "refused": refused}
+    log("options changed", file=str(path), **{k: _joined(v) for k, v in lists.items()})
+    echo(f"protofly: {path}: {'; '.join(parts)}", err=True)
 
 
-def _listed(names: Iterable[str]) -> str:
+def _values(
+    ctx: click.Context, names: AbstractSet[str], fresh: Mapping[str, object]
+) -> dict[str, object]:
+    """Return the values of options as the command gets them.
+
+    Raises:
+        BadParameter: A value is not valid for the option.
+    """
+    values: dict[str, object] = {}
+    for option in ctx.command.params:
+        if (name := option.name or "") in names:
+            default = option.default if isinstance(option.default, str) else None
+            raw = fresh.get(name, default)
+            is_typed = ctx.get_parameter_source(name) in _TYPED
+            values[name] = ctx.params[name] if is_typed else raw and option.process_value(ctx, raw)
+    return values
+
+
+def _joined(names: Iterable[str]) -> str:
     return ", ".join(sorted(name.replace("_", "-") for name in names))
 
 
 @asynccontextmanager
 async def reloading(
-    files: Sequence[Callable[[], Awaitable[object]]], reloadable: Sequence[ReloadableOptions] = ()
+    files: Sequence[Reload], reloadable: Sequence[ReloadableOptions] = ()
 ) -> AsyncIterator[None]:
     """Reload files at each SIGHUP while the context is open.
 
-    Without files, the handling of the signal does not change.
+    Without files, the handling of the signal does not change. If cancelled, a reload that has
+    begun may take effect.
 
     Args:
-        files: Functions that reload files and log the outcome. They are called in order, after
-            the reload of the file of options.
+        files: Called in order, after the reload of the file of options.
         reloadable: Options that take effect without a restart, besides those of the log.
-
-    If cancelled, a reload that has begun may take effect.
     """
     ctx = click.get_current_context(silent=True)
-    of_options = None if ctx is None else loaded(ctx)
-    if ctx is not None and of_options is not None:
-        path, named = of_options
-        files = (_OptionFile(ctx, path, named, reloadable).reload, *files)
+    if ctx is not None and (file := loaded(ctx)):
+        files = (partial(_reload_options, ctx, file[0], dict(file[1]), reloadable), *files)
     if not files:
         yield
         return
@@ -193,9 +154,7 @@ async def reloading(
             nursery.cancel_scope.cancel()
 
 
-async def _reload_at_signals(
-    files: Sequence[Callable[[], Awaitable[object]]], signals: AsyncIterator[int]
-) -> None:
+async def _reload_at_signals(files: Sequence[Reload], signals: AsyncIterator[int]) -> None:
     async for _ in signals:
         for each in files:
             await each()

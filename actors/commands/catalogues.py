@@ -1,72 +1,47 @@
 """Options of a runtime about other domains: their nodes, their catalogues, and trust in them."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
-import click
 
 from actors.catalogue.errors import TrustFileError
-from actors.catalogue.source import BadPlaceError, Places, read_places
+from actors.catalogue.source import Places, read_places
 from actors.cli.group import CommandError
-from actors.cli.options import FILE_OPTION, check_foreign, choice
+from actors.cli.options import option, read_route
 from actors.kit.ids import clock_offset
 from actors.runtime.config import RuntimeConfig
-from fsm.registry.resolve.link_entry import Topology
 
 if TYPE_CHECKING:
     from actors.catalogue.client import CatalogueAccess
     from actors.catalogue.trust_file import Trust
 
 
-def check_places(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> Places | None:
-    """Return places of catalogues, or None without one; refuse what is no place.
-
-    Raises:
-        BadParameter: A value is no place.
-    """
-    try:
-        return read_places(values) if values else None
-    except BadPlaceError as exc:
-        raise click.BadParameter(str(exc)) from exc
-
-
-catalogue_option = click.option(
-    "--catalogue",
-    "places",
-    metavar="[DOMAIN=]WHERE",
-    multiple=True,
-    callback=check_places,
-    help="Directory or URL where a domain describes how it is reached, such as "
+CATALOGUE: Final = option(
+    "Directory or URL where a domain describes how it is reached, such as "
     "b.example=https://catalogue.b.example; repeatable. Without DOMAIN it serves all "
     "other domains, whose name replaces {domain} in it.",
-)
-"""The option `--catalogue` of what fetches stubs."""
-
-trust_option = click.option(
-    "--trust",
-    **FILE_OPTION,
-    help="TOML file of trusted domains, publishers and identity providers; what catalogues have "
-    "shown is kept beside it.",
-)
-"""The option `--trust FILE`."""
-
-
-topology_option = click.option(
-    "--topology",
-    **choice(Topology, Topology.TRIANGLE),
-    help="Send messages for other domains to their node (triangle), or to the own one.",
-)
-"""The option `--topology`."""
-
-nodes_option = click.option(
-    "--foreign",
-    metavar="DOMAIN=URL",
+    "[DOMAIN=]WHERE",
+    flag="--catalogue",
     multiple=True,
-    callback=check_foreign,
-    help="URL of another domain's node, for the triangle; repeatable.",
+    gather=lambda values: read_places(values) if values else None,
 )
-"""The option `--foreign` of what dials other domains' nodes itself."""
+
+TRUST: Final = option(
+    "TOML file of trusted domains, publishers and identity providers; what catalogues have "
+    "shown is kept beside it."
+)
+
+TOPOLOGY: Final = option(
+    "Send messages for other domains to their node (triangle), or to the own one."
+)
+
+FOREIGN: Final = option(
+    "URL of another domain's node, for the triangle; repeatable.",
+    "DOMAIN=URL",
+    name="foreign",
+    read=read_route,
+)
 
 
 def catalogue_access(

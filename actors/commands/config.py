@@ -5,18 +5,19 @@ The options of a command are read as that command reads them, without running it
 
 import copy
 import io
+import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from pathlib import Path
-from typing import Final, final
+from typing import Final
 
-import attrs
 import click
 from click.core import ParameterSource
 
 from actors.cli.config_file import (
+    COMMANDS,
     CONFIG,
     PROFILE,
     origin_of,
@@ -25,8 +26,8 @@ from actors.cli.config_file import (
     warn_unknown,
 )
 from actors.cli.failure import dry_run, say
-from actors.cli.group import SUMMARIES, CommandError, ExitCode, command_of, echo
-from actors.cli.options import FILE, if_given
+from actors.cli.group import SETTINGS, CommandError, ExitCode, command_of, echo
+from actors.cli.options import argument, define_command, option
 from actors.keys.key_set import BadKeysError
 from actors.keys.signing import SigningKey, read_key
 from specs.jsonvalue import Json
@@ -61,104 +62,75 @@ def read_signer(path: Path) -> SigningKey:
         ) from exc
 
 
-_PREFIX: Final = "PROTOFLY"
-
 _SET: Final = "(set)"
 """Shown instead of a secret."""
 
 
-@final
-@attrs.frozen
-class Effective:
-    """One option as it stands.
-
-    Attributes:
-        value: As it was written; None: it is not set.
-        origin: `command line`, `environment`, `file`, `profile` or `default`.
-        where: Name of the environment variable, file and table, or profile; empty otherwise.
-    """
-
-    name: str
-    flag: str
-    value: Json
-    origin: str
-    where: str = ""
-
-
-def effective_options(command: click.Command, arguments: Sequence[str]) -> Iterator[Effective]:
+def effective_options(
+    command: click.Command, arguments: Sequence[str]
+) -> Iterator[dict[str, Json]]:
     """Read a command's options as it would: flag, environment, file, profile, then default.
 
     Raises:
         click.UsageError: There is no such option, or a value is none it takes.
         CommandError: The file of options is wrong.
     """
-    warn_unknown(parsed(command, arguments))
-    options = [copy.copy(one) for one in _options(command)]
-    for one in options:
-        if one.name not in {CONFIG, PROFILE}:
-            one.callback = None
-    ctx = _context(command, options, arguments)
-    for one in options:
-        if one.name in ctx.params:
-            yield _effective(ctx, one)
+    warn_unknown(read_context(command, arguments))
+    ctx = read_context(command, arguments, is_raw=True)
+    for each in ctx.command.params:
+        name = each.name or ""
+        if name in ctx.params:
+            value = _written(ctx.params[name])
+            if getattr(each, "hide_input", False) and value is not None:
+                value = _SET
+            origin, where = origin_of(ctx, name)
+            yield {
+                "name": name.replace("_", "-"),
+                "flag": each.opts[0],
+                "value": value,
+                "origin": origin,
+                "where": where,
+            }
 
 
-def parsed(command: click.Command, arguments: Sequence[str]) -> click.Context:
-    """Check every value as the command would; one that is required may be missing.
+def read_context(
+    command: click.Command,
+    arguments: Sequence[str] = (),
+    defaults: Mapping[str, object] | None = None,
+    *,
+    is_raw: bool = False,
+) -> click.Context:
+    """Read the options of a command as it does; one that is required may be missing.
+
+    Args:
+        command: The command.
+        arguments: Its command line.
+        defaults: Values of the options that have no other.
+        is_raw: Whether values stay as they were written.
 
     Raises:
         click.UsageError: There is no such option, or a value is none it takes.
         CommandError: The file of options is wrong.
     """
-    return _context(command, [copy.copy(one) for one in _options(command)], arguments)
-
-
-def _options(command: click.Command) -> list[click.Option]:
-    return [one for one in command.params if isinstance(one, click.Option)]
-
-
-def _context(
-    command: click.Command,
-    options: Sequence[click.Option],
-    arguments: Sequence[str],
-    defaults: Mapping[str, object] | None = None,
-) -> click.Context:
-    for one in options:
-        if one.required:
-            one.required = False
-            one.callback = if_given(one.callback)
+    params = [copy.copy(each) for each in command.params if isinstance(each, click.Option)]
+    for each in params:
+        each.required = False
+        if is_raw and each.name not in {CONFIG, PROFILE}:
+            each.callback = None
     name = command.name or ""
-    twin = click.Command(name, params=[*options], add_help_option=False)
-    prefix = f"{_PREFIX}_{name.upper()}"
+    twin = click.Command(name, params=[*params], add_help_option=False)
+    prefix = f"{SETTINGS['auto_envvar_prefix']}_{name.upper()}"
     return twin.make_context(
         name, list(arguments), auto_envvar_prefix=prefix, default_map={**(defaults or {})}
     )
 
 
-def _effective(ctx: click.Context, option: click.Option) -> Effective:
-    name = option.name or ""
-    value: object = ctx.params[name]
-    shown = _shown(value)
-    if option.hide_input and shown is not None:
-        shown = _SET
-    origin, where = origin_of(ctx, name)
-    return Effective(name.replace("_", "-"), option.opts[0], shown, origin, where)
-
-
-def _shown(value: object) -> Json:
+def _written(value: object) -> Json:
     """Return a value as a file of options would have it; None: there is none."""
-    match value:
-        case None | bool() | int() | float() | str():
-            return value
-        case Path():
-            return os.fspath(value)
-        case tuple():
-            return [str(one) for one in value] or None
-        case _:
-            return str(value)
+    if isinstance(value, tuple):
+        return [str(each) for each in value] or None
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
-
-_COMMANDS: Final = [name for name in SUMMARIES if name != "config"]
 
 _DEFAULT: Final = "node"
 
@@ -171,34 +143,42 @@ def command() -> None:
     """Show the options in force and where each comes from, or check a file of them."""
 
 
-@command.command("show", context_settings={"ignore_unknown_options": True})
-@click.argument(
-    "words", metavar="[COMMAND] [OPTIONS OF COMMAND]...", nargs=-1, type=click.UNPROCESSED
-)
-@click.option("--origin", is_flag=True, help="Show where each value comes from.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per option.")
-def show(*, words: tuple[str, ...], origin: bool, as_json: bool) -> int:
+@define_command("show", command, context_settings={"ignore_unknown_options": True})
+def show(
+    *,
+    words: tuple[str, ...] = argument(
+        "[COMMAND] [OPTIONS OF COMMAND]...", nargs=-1, type=click.UNPROCESSED
+    ),
+    origin: bool = option("Show where each value comes from."),
+    as_json: bool = option("Print one JSON object per option.", flag="--json"),
+) -> int:
     """Print the options that COMMAND, by default node, would run with, as a file of them.
 
     A flag wins over an environment variable, that over the file that --config names,
     that over a profile, that over the default. Secrets are only said to be set.
     """
-    name, options = _split(words)
-    found = list(effective_options(command_of(name), options))
-    if as_json:
-        for one in found:
-            say("option", command=name, **attrs.asdict(one))
-        return ExitCode.OK
-    echo(f"[{name}]")
-    for one in found:
-        echo(_line(one) + (_comment(one) if origin else ""))
+    name, given = _split(words)
+    effective = list(effective_options(command_of(name), given))
+    if not as_json:
+        echo(f"[{name}]")
+    for each in effective:
+        if as_json:
+            say("option", command=name, **each)
+            continue
+        source = f"  # {each['origin']} {each['where']}".rstrip() if origin else ""
+        # A text, a list or a number is written in TOML as in JSON.
+        value = json.dumps(each["value"], ensure_ascii=False)
+        line = f"# {each['name']} is not set" if value == "null" else f"{each['name']} = {value}"
+        echo(line + source)
     return ExitCode.OK
 
 
-@command.command("check")
-@click.argument("file", type=FILE)
-@click.option("--ports", is_flag=True, help="Also check that the addresses to listen at are free.")
-def check(*, file: Path, ports: bool) -> int:
+@define_command("check", command)
+def check(
+    *,
+    file: Path = argument(),
+    ports: bool = option("Also check that the addresses to listen at are free."),
+) -> int:
     """Check a file of options as the commands read it, and all that it names.
 
     Everything is checked that a start checks before it serves: names, values, contradictions,
@@ -206,11 +186,11 @@ def check(*, file: Path, ports: bool) -> int:
     finding in a line, and exits with 3 if there is one.
     """
     tables, wrong = read_tables(file)
-    shown = io.StringIO()
-    with redirect_stderr(shown), dry_run(ports=ports):
+    warnings = io.StringIO()
+    with redirect_stderr(warnings), dry_run(ports=ports):
         for name, table in tables.items():
-            wrong += [*_Trial(file, command_of(name)).findings(table)]
-    for line in dict.fromkeys(shown.getvalue().splitlines()):
+            wrong += [*_findings(file, command_of(name), table)]
+    for line in dict.fromkeys(warnings.getvalue().splitlines()):
         echo(line, err=True)
     for error in wrong:
         echo(f"protofly: {error}", err=True)
@@ -230,128 +210,73 @@ _LEAST: Final = 4
 """Minimum length of a value that is recognised in an error message."""
 
 
-@final
-class _Trial:
-    """Tries the table of a command again and again, each time without what was wrong.
+def _findings(file: Path, command: click.Command, table: object) -> Iterator[CommandError]:
+    """Try the table of a command again and again, each time without what was wrong."""
+    named, wrong = read_options(file, command, table)
+    yield from wrong
+    flags = {each.name or "": each.opts[0] for each in command.params}
+    removed = {
+        flag for flag in flags.values() if any(_mentions(str(each), flag[2:]) for each in wrong)
+    }
+    while text := _failure(f"{file} [{command.name}]", command, named):
+        if not any(_mentions(text, flag) for flag in removed):
+            yield CommandError(text)
+        blamed = [name for name in named if _mentions(text, flags[name])]
+        blamed = blamed or [name for name, value in named.items() if _is_in(text, value)]
+        for name in blamed:
+            named = _without(named, name, text)
+            if name not in named:
+                removed.add(flags[name])
+        if not blamed:
+            return
 
-    Args:
-        file: The file of the table.
-        command: The command.
-    """
 
-    def __init__(self, file: Path, command: click.Command) -> None:
-        self._file = file
-        self._command = command
-        self._name = command.name or ""
-        self._removed: set[str] = set()
-
-    def findings(self, table: object) -> Iterator[CommandError]:
-        """Return everything that is wrong with a table."""
-        options = _options(self._command)
-        named, wrong = read_options(self._file, self._name, self._command.params, table)
-        yield from wrong
-        flags = {one.name or "": one.opts[0] for one in options}
-        self._removed = {one.opts[0] for one in options if _is_named(one.opts[0], wrong)}
-        while (finding := self._tried(named)) is not None:
-            text = str(finding)
-            if not _mentioned(text, self._removed):
-                yield finding
-            blamed = _blamed(text, named, flags)
-            if not blamed:
-                return
-            for name in blamed:
-                named = _without(named, name, text)
-                if name not in named:
-                    self._removed.add(flags[name])
-
-    def _tried(self, named: Mapping[str, object]) -> CommandError | None:
-        where = f"{self._file} [{self._name}]"
-        try:
-            self._run(named)
-        except click.BadParameter as error:
-            if error.ctx is None or error.param is None:
-                return CommandError(f"{where}: {error.format_message()}")
+def _failure(where: str, command: click.Command, named: Mapping[str, object]) -> str:
+    """Return what is wrong first with the options of a command; empty: nothing."""
+    needed = {each.name for each in command.params if each.required}
+    values = {name: value for name, value in _STAND_INS.items() if name in needed} | {**named}
+    try:
+        ctx = read_context(command, defaults=values)
+        if command.name in _STARTED and command.callback is not None:
+            with ctx:
+                ctx.invoke(command.callback, **ctx.params)
+    except click.ClickException as error:
+        if isinstance(error, click.BadParameter) and error.ctx and error.param:
             name = error.param.name or ""
             if error.ctx.get_parameter_source(name) is ParameterSource.ENVIRONMENT:
                 where = f"{error.ctx.auto_envvar_prefix}_{name.upper()}"
-            return CommandError(f"{where}: {error.format_message()}")
-        except click.ClickException as error:
-            return CommandError(f"{where}: {error.format_message()}")
-        except CommandError as error:
-            return CommandError(f"{where}: {error}")
-        return None
-
-    def _run(self, named: Mapping[str, object]) -> None:
-        options = [copy.copy(one) for one in _options(self._command)]
-        needed = {one.name for one in options if one.required}
-        values = {name: value for name, value in _STAND_INS.items() if name in needed} | {**named}
-        ctx = _context(self._command, options, (), values)
-        if self._name in _STARTED and self._command.callback is not None:
-            with ctx:
-                ctx.invoke(self._command.callback, **ctx.params)
+        return f"{where}: {error.format_message()}"
+    except CommandError as error:
+        return f"{where}: {error}"
+    return ""
 
 
-def _is_named(flag: str, errors: Iterable[CommandError]) -> bool:
-    return any(re.search(rf"{flag[2:]}(?![-\w])", str(one)) for one in errors)
-
-
-def _mentioned(text: str, flags: Iterable[str]) -> bool:
-    return any(re.search(rf"{flag}(?![-\w])", text) for flag in flags)
-
-
-def _blamed(text: str, named: Mapping[str, object], flags: Mapping[str, str]) -> list[str]:
-    """Return the options of a table that an error message mentions, by name or else by value."""
-    by_name = [name for name in named if _mentioned(text, [flags[name]])]
-    return by_name or [name for name, value in named.items() if _is_in(text, value)]
+def _mentions(text: str, flag: str) -> bool:
+    return re.search(rf"{flag}(?![-\w])", text) is not None
 
 
 def _is_in(text: str, value: object) -> bool:
-    pieces = value if isinstance(value, list) else [value]
     return any(
-        len(one) >= _LEAST and one in text
-        for piece in pieces
+        len(part) >= _LEAST and part in text
+        for piece in (value if isinstance(value, list) else [value])
         if isinstance(piece, str)
-        for one in (piece, *re.split("[=:]", piece))
+        for part in (piece, *re.split("[=:]", piece))
     )
 
 
 def _without(named: Mapping[str, object], name: str, text: str) -> dict[str, object]:
     """Return options without one; of a list option, remove only the values in the error message."""
     value = named[name]
-    rest = [one for one in value if not _is_in(text, one)] if isinstance(value, list) else []
-    kept = {key: one for key, one in named.items() if key != name}
-    if isinstance(value, list) and rest and len(rest) < len(value):
-        return {**kept, name: rest}
-    return kept
+    rest = [each for each in value if not _is_in(text, each)] if isinstance(value, list) else []
+    others = {key: each for key, each in named.items() if key != name}
+    return {**others, name: rest} if rest and rest != value else others
 
 
 def _split(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """Separate the name of a command from its options."""
     if not words or words[0].startswith("-"):
         return _DEFAULT, words
-    if words[0] not in _COMMANDS:
-        known = ", ".join(_COMMANDS)
+    if words[0] not in COMMANDS:
+        known = ", ".join(COMMANDS)
         raise click.BadParameter(f"{words[0]!r} is none of {known}", param_hint="COMMAND")
     return words[0], words[1:]
-
-
-def _line(option: Effective) -> str:
-    if option.value is None:
-        return f"# {option.name} is not set"
-    return f"{option.name} = {_toml(option.value)}"
-
-
-def _toml(value: Json) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
-    return str(value)
-
-
-def _comment(option: Effective) -> str:
-    where = f" {option.where}" if option.where else ""
-    return f"  # {option.origin}{where}"

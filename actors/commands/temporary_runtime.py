@@ -5,36 +5,35 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import attrs
-import click
 
 from actors.catalogue.source import Places
-from actors.cli.config_file import config_option
 from actors.cli.failure import run
 from actors.cli.group import CommandError, ExitCode
-from actors.cli.node_access import check_node, credentials_options, enter
+from actors.cli.node_access import CREDENTIALS, check_node, enter
 from actors.cli.options import (
+    CLIENT_TLS,
+    DOMAIN,
+    IDENTITY,
+    INSECURE,
+    NAME,
+    NODE,
+    OWN_DOMAIN,
+    TRACE,
     OpenTracer,
-    Option,
-    check_domain,
-    check_name,
-    client_tls_options,
-    identity_option,
-    if_given,
-    log_option,
-    made_from,
-    node_option,
-    trace_options,
+    fields,
+    group,
+    option,
 )
 from actors.commands.catalogues import (
+    CATALOGUE,
+    FOREIGN,
+    TOPOLOGY,
+    TRUST,
     catalogue_access,
-    catalogue_option,
-    nodes_option,
     timed,
-    topology_option,
-    trust_option,
 )
 from actors.kit.ids import fresh_ids
 from actors.runtime.app import open_runtime
@@ -44,6 +43,9 @@ from actors.runtime.runtime import Runtime
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, ReleaseError
 from specs.reply_code import Code
 from transports.system import open_system_network
+
+if TYPE_CHECKING:
+    from actors.catalogue.client import CatalogueAccess
 
 _MEANING: Final = {
     Code.UNAUTHENTICATED: ExitCode.REFUSED,
@@ -101,76 +103,47 @@ class TemporaryRuntime:
                     raise CommandError(f"{error}", exit_code(error.code)) from error
 
 
-registry_option = click.option(
-    "--registry",
-    metavar="DOMAIN",
-    callback=if_given(check_domain),
-    help="Domain whose registry is searched [default: that of the node].",
+REGISTRY: Final = option(
+    "Domain whose registry is searched [default: that of the node].", "DOMAIN", read=DOMAIN
 )
-"""The option `--registry` of commands that search."""
 
 
-def temporary_runtime(command_name: str, name_option: str) -> Option:
-    """Add the options of a runtime for one command; the command gets `temporary`.
+def temporary_runtime(command: str, name_option: str) -> Any:  # type: ignore[explicit-any] # as `group`
+    """Declare a parameter as the `TemporaryRuntime` of a command.
 
     Args:
-        command_name: Name of the command, with which made names begin.
-        name_option: The option for the name of the runtime.
+        command: Name of the command, with which made names begin.
+        name_option: Name of the option for the name of the runtime.
     """
 
-    def make(  # type: ignore[explicit-any] # options with the names of fields
-        *,
-        name: str | None,
-        domain: str,
-        foreign: dict[str, str],
-        places: Places | None,
-        trust: Path | None,
-        trace: OpenTracer,
-        **same: Any,
-    ) -> TemporaryRuntime:
-        config = RuntimeConfig(
-            domain=domain,
-            name=name or f"{command_name}-{secrets.token_hex(4)}",
-            kinds=(),
-            nodes=foreign,
-            catalogues=catalogue_access(places, trust, f"{domain}.{command_name}"),
-            ids=fresh_ids(),
-            **same,  # options with the names of fields
-        )
-        return TemporaryRuntime(config, trace, name is None)
+    def access(
+        *, places: Places | None = CATALOGUE, trust: Path | None = TRUST, domain: str
+    ) -> "CatalogueAccess | None":
+        return catalogue_access(places, trust, f"{domain}.{command}")
 
-    names = {
-        name_option.removeprefix("--").replace("-", "_"): "name",
-        **{one: one for one in _TAKEN},
-    }
-    return made_from(
-        "temporary",
-        make,
-        node_option,
-        click.option(
-            "--domain", required=True, callback=check_domain, help="The domain of the node."
-        ),
-        click.option(
-            name_option,
-            callback=if_given(check_name),
-            help="Name of the runtime that asks, for a token that is valid for one runtime only "
+    same = fields(
+        RuntimeConfig,
+        node=NODE,
+        domain=OWN_DOMAIN,
+        name=option(
+            "Name of the runtime that asks, for a token that is valid for one runtime only "
             "[default: a new one each time].",
+            name=name_option,
+            required=False,
+            read=NAME,
         ),
-        topology_option,
-        nodes_option,
-        catalogue_option,
-        trust_option,
-        credentials_options,
-        client_tls_options("foreign"),
-        identity_option,
-        trace_options,
-        config_option,
-        log_option,
-        names=names,
+        topology=TOPOLOGY,
+        nodes=FOREIGN,
+        catalogues=group(access),
+        credentials=CREDENTIALS,
+        tls=CLIENT_TLS,
+        insecure=INSECURE,
+        identity=IDENTITY,
     )
 
+    def make(*, same: dict[str, Any] = same, trace: OpenTracer = TRACE) -> TemporaryRuntime:  # type: ignore[explicit-any] # values of fields
+        name = same["name"] or f"{command}-{secrets.token_hex(4)}"
+        config = RuntimeConfig(**{**same, "name": name}, ids=fresh_ids())
+        return TemporaryRuntime(config, trace, same["name"] is None)
 
-_TAKEN: Final = (
-    *("node", "domain", "topology", "foreign", "places", "trust", "credentials", "tls"),
-    *("insecure", "identity", "trace"),
-)
+    return group(make)

@@ -15,7 +15,7 @@ import orjson
 
 from actors.cli.failure import run, say
 from actors.cli.group import CommandError, ExitCode, OrderedGroup, echo
-from actors.cli.options import FILE, FILE_OPTION, Quantity, check_address, check_domain, if_given
+from actors.cli.options import DOMAIN, FOLDER, Quantity, argument, define_command, option
 from actors.commands.config import read_signer
 from actors.keys.key_file import KeyFileError, open_key_file
 from actors.keys.key_set import ALGORITHMS, BadKeysError, read_keys
@@ -25,7 +25,7 @@ from actors.keys.signing import make_key
 from actors.keys.token import BadTokenError, SignedToken, key_of, read_token, verified
 from actors.node.login.key_provider import terms_of
 from fsm.session.assertion import AssertionCore, AssertionTerms, Unacceptable
-from specs.addresses.address import RUNTIME_SCHEME, host_of, is_node, message_node, parse
+from specs.addresses.address import RUNTIME_SCHEME, canonical, host_of, is_node, message_node, parse
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import JWKS_BYTES, TOKEN_CHARS, TOKEN_LIFE
 
@@ -48,33 +48,23 @@ _PRIVATE_FOLDER: Final = 0o700
 _SET: Final = "jwks.json"
 
 
-def _check_name(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    if value is not None and not _NAME.fullmatch(value):
-        raise click.BadParameter(f"{value!r} is no name such as 2026-11 of at most 64 characters")
-    return value
+def _read_name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise click.BadParameter(f"{text!r} is no name such as 2026-11 of at most 64 characters")
+    return text
 
 
-@command.command("keys", short_help="Make a key that signs, and the set of public keys.")
-@click.option(
-    "--out",
-    required=True,
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Directory of the files; made if it does not exist.",
-)
-@click.option(
-    "--alg",
-    type=click.Choice(ALGORITHMS),
-    default="EdDSA",
-    help="Algorithm of the key.",
-)
-@click.option(
-    "--kid",
-    metavar="NAME",
-    callback=_check_name,
-    help="Name of the key in tokens [default: made from the key].",
-)
-def make_keys(*, out: Path, alg: str, kid: str | None) -> None:
+@define_command("keys", command, short_help="Make a key that signs, and the set of public keys.")
+def make_keys(
+    *,
+    out: Path = option(
+        "Directory of the files; made if it does not exist.", "DIR", type=FOLDER, required=True
+    ),
+    alg: str = option("Algorithm of the key.", type=click.Choice(ALGORITHMS), default="EdDSA"),
+    kid: str | None = option(
+        "Name of the key in tokens [default: made from the key].", "NAME", read=_read_name
+    ),
+) -> None:
     """Make a key that signs tokens, and put its public part into DIR/jwks.json.
 
     The private key goes into a file of its own that only you can read; no file is
@@ -131,11 +121,10 @@ def _replace(path: Path, text: bytes) -> None:
     fresh.replace(path)
 
 
-@command.command(
-    "key", short_help="Show the thumbprint of a runtime's key, made if it is not there."
+@define_command(
+    "key", command, short_help="Show the thumbprint of a runtime's key, made if it is not there."
 )
-@click.argument("file", type=FILE)
-def show_key(*, file: Path) -> None:
+def show_key(*, file: Path = argument()) -> None:
     """Show the thumbprint of the key in FILE, which `runtime --identity FILE` uses.
 
     A file that does not exist is made, with a new key, and only you can read it. A token that is
@@ -154,179 +143,115 @@ _LIFE: Final = 300.0
 _NAME_BYTES: Final = 16
 
 
-def _check_user(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
-    url = parse(check_address(ctx, parameter, value))
+def _read_user(text: str) -> str:
+    url = parse(canonical(text))
     if url.scheme != "user" or not url.path:
-        raise click.BadParameter(f"{value!r} is no user such as user://a.example/alice")
+        raise click.BadParameter(f"{text!r} is no user such as user://a.example/alice")
     return url.text
 
 
-def _check_runtime(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    if value is None:
-        return None
-    url = parse(check_address(ctx, parameter, value))
+def _read_runtime(text: str) -> str:
+    url = parse(canonical(text))
     if not is_node(url.text) and (url.scheme != RUNTIME_SCHEME or len(url.path) != 1):
         raise click.BadParameter(
-            f"{value!r} is no runtime such as {RUNTIME_SCHEME}://a.example/ra, and no node such as "
+            f"{text!r} is no runtime such as {RUNTIME_SCHEME}://a.example/ra, and no node such as "
             f"{message_node('a.example')}"
         )
     return url.text
 
 
-def _check_addresses(
-    ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]
-) -> tuple[str, ...]:
-    return tuple(check_address(ctx, parameter, value) for value in values)
-
-
 _THUMBPRINT: Final = re.compile("[A-Za-z0-9_-]{43}")
 
 
-def _check_key(_: click.Context, __: click.Parameter, value: str) -> str:
+def _read_thumbprint(text: str) -> str:
     """Return the thumbprint of a key that is given by it, or by its file."""
-    path = Path(value)
-    if not path.exists() and _THUMBPRINT.fullmatch(value):
-        return value
+    path = Path(text)
+    if not path.exists() and _THUMBPRINT.fullmatch(text):
+        return text
     try:
         with path.open("rb") as file:
             return read_runtime_key(file.read(JWKS_BYTES)).thumbprint
     except OSError as exc:
         raise click.BadParameter(
-            f"{value!r} is no thumbprint and no file of a key; see `token key`"
+            f"{text!r} is no thumbprint and no file of a key; see `token key`"
         ) from exc
     except BadKeysError as exc:
-        raise click.BadParameter(f"{value} holds no key of a runtime: {exc.reason}") from exc
+        raise click.BadParameter(f"{text} holds no key of a runtime: {exc.reason}") from exc
 
 
-@command.command("issue", short_help="Make a token and print it.")
-@click.option(
-    "--key",
-    **FILE_OPTION,
-    required=True,
-    help="Private key, made by `token keys`.",
-)
-@click.option("--user", required=True, callback=_check_user, help="User of the token.")
-@click.option(
-    "--domain", required=True, callback=check_domain, help="Domain whose node accepts it."
-)
-@click.option("--issuer", metavar="TEXT", help="Issuer [default: the user's domain].")
-@click.option("--role", metavar="NAME", multiple=True, help="Role of the user; repeatable.")
-@click.option(
-    "--runtime",
-    metavar="URL",
-    callback=_check_runtime,
-    help="Only runtime that may use it, or the node of another domain, which needs a token that "
-    "names it.",
-)
-@click.option(
-    "--address",
-    metavar="URL",
-    multiple=True,
-    callback=_check_addresses,
-    help="Address of the runtime, and all below it, at the node of another domain than its own; "
-    "repeatable.",
-)
-@click.option(
-    "--for-key",
-    metavar="THUMBPRINT|FILE",
-    callback=if_given(_check_key),
-    help="Only holder of this key may use it: the thumbprint that `token key` shows, or the file.",
-)
-@click.option(
-    "--life",
-    metavar="SECONDS",
-    type=Quantity(min=1, max=TOKEN_LIFE),
-    default=_LIFE,
-    help="Validity of the token.",
-)
-@click.option(
-    "--not-before",
-    metavar="SECONDS",
-    type=Quantity(min=0),
-    help="Seconds until it becomes valid [default: 0].",
-)
+@define_command("issue", command, short_help="Make a token and print it.")
 def issue(  # noqa: PLR0913 - one for each option
     *,
-    key: Path,
-    user: str,
-    domain: str,
-    issuer: str | None,
-    role: tuple[str, ...],
-    runtime: str | None,
-    address: tuple[str, ...],
-    for_key: str | None,
-    life: float,
-    not_before: float | None,
+    key: Path = option("Private key, made by `token keys`.", required=True),
+    user: str = option("User of the token.", required=True, read=_read_user),
+    domain: str = option("Domain whose node accepts it.", required=True, read=DOMAIN),
+    issuer: str | None = option("Issuer [default: the user's domain].", "TEXT"),
+    role: tuple[str, ...] = option("Role of the user; repeatable.", "NAME"),
+    runtime: str | None = option(
+        "Only runtime that may use it, or the node of another domain, which needs a token that "
+        "names it.",
+        "URL",
+        read=_read_runtime,
+    ),
+    address: tuple[str, ...] = option(
+        "Address of the runtime, and all below it, at the node of another domain than its own; "
+        "repeatable.",
+        "URL",
+        read=canonical,
+    ),
+    for_key: str | None = option(
+        "Only holder of this key may use it: the thumbprint that `token key` shows, or the file.",
+        "THUMBPRINT|FILE",
+        read=_read_thumbprint,
+    ),
+    life: float = option(
+        "Validity of the token.", "SECONDS", type=Quantity(min=1, max=TOKEN_LIFE), default=_LIFE
+    ),
+    not_before: float | None = option(
+        "Seconds until it becomes valid [default: 0].", "SECONDS", type=Quantity(min=0)
+    ),
 ) -> None:
     """Make a login token and print it.
 
     It opens one session, once.
     """
     signer, now = read_signer(key), time.time_ns() // 1_000_000_000
-    claims = _given(
-        iss=issuer or host_of(user),
-        sub=user,
-        aud=domain,
-        iat=now,
-        nbf=None if not_before is None else now + int(not_before),
-        exp=now + int(life),
-        jti=secrets.token_urlsafe(_NAME_BYTES),
-        roles=[*role] or None,
-        runtime=runtime,
-        addresses=[*address] or None,
-        cnf=None if for_key is None else {"jkt": for_key},
-    )
-    echo(signer.signed(claims))
-
-
-def _given(**claims: Json) -> JsonObject:
-    """Return the claims that there are; None: there is none."""
-    return {name: value for name, value in claims.items() if value is not None}
+    claims: dict[str, Json] = {
+        "iss": issuer or host_of(user),
+        "sub": user,
+        "aud": domain,
+        "iat": now,
+        "nbf": None if not_before is None else now + int(not_before),
+        "exp": now + int(life),
+        "jti": secrets.token_urlsafe(_NAME_BYTES),
+        "roles": [*role] or None,
+        "runtime": runtime,
+        "addresses": [*address] or None,
+        "cnf": None if for_key is None else {"jkt": for_key},
+    }
+    echo(signer.signed({name: value for name, value in claims.items() if value is not None}))
 
 
 _STDIN: Final = "-"
 
 
-def _check_both(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
-    if value is not None and ctx.params.get("domain") is None:
-        raise click.UsageError("--jwks verifies for the node of a domain; give --domain as well")
-    return value
-
-
-@command.command("show", short_help="Show what a token claims, and why a node would refuse it.")
-@click.argument("token", metavar="TOKEN|-")
-@click.option(
-    "--domain",
-    is_eager=True,
-    callback=if_given(check_domain),
-    help="Domain whose node would receive it.",
-)
-@click.option(
-    "--jwks",
-    metavar="FILE|URL",
-    callback=_check_both,
-    help="Public keys to verify it, as that node does.",
-)
-@click.option(
-    "--client",
-    metavar="TEXT",
-    multiple=True,
-    help="As of the node: a client whose tokens it accepts; repeatable.",
-)
-@click.option(
-    "--max-token-life",
-    metavar="SECONDS",
-    type=Quantity(min=1),
-    default=TOKEN_LIFE,
-    help="As of the node: it refuses tokens that live longer.",
+@define_command(
+    "show", command, short_help="Show what a token claims, and why a node would refuse it."
 )
 def show(
     *,
-    token: str,
-    domain: str | None,
-    jwks: str | None,
-    client: tuple[str, ...],
-    max_token_life: float,
+    token: str = argument("TOKEN|-"),
+    domain: str | None = option("Domain whose node would receive it.", read=DOMAIN),
+    jwks: str | None = option("Public keys to verify it, as that node does.", "FILE|URL"),
+    client: tuple[str, ...] = option(
+        "As of the node: a client whose tokens it accepts; repeatable.", "TEXT"
+    ),
+    max_token_life: float = option(
+        "As of the node: it refuses tokens that live longer.",
+        "SECONDS",
+        type=Quantity(min=1),
+        default=TOKEN_LIFE,
+    ),
 ) -> int:
     """Show the claims of a token; - reads it from standard input.
 
@@ -334,6 +259,8 @@ def show(
     --domain it exits with 4 if a node of that domain would refuse it, and says why. Of a
     token that is bound to a key (claim cnf), the holder is assumed to show it.
     """
+    if jwks is not None and domain is None:
+        raise click.UsageError("--jwks verifies for the node of a domain; give --domain as well")
     text = sys.stdin.read(TOKEN_CHARS + 2) if token == _STDIN else token
     try:
         read = read_token(text.strip())
@@ -345,7 +272,7 @@ def show(
         _show(read, {"verified": False})
         echo("protofly: nothing of this is verified; give --jwks and --domain", err=True)
         return ExitCode.OK
-    from actors.commands.node.command import key_source  # noqa: PLC0415 - slow to import
+    from actors.commands.node.fields import key_source  # noqa: PLC0415 - slow to import
 
     terms = terms_of(domain or "", clients=client, life=max_token_life)
     return run(partial(_verify, read, key_source(jwks), terms))

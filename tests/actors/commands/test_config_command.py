@@ -10,10 +10,11 @@ import orjson
 import pytest
 
 from actors.cli.group import ExitCode
-from actors.commands.node.tls import TlsOptions
+from actors.commands.node import command
 from actors.dev.authority import open_authority
 from actors.node.config import NodeConfig
 from tests.support.command import typed
+from transports.tls import server_context
 
 FILE = '[node]\ndomain = "file.example"\nlisten = "127.0.0.1:1"\nallow-legacy = true\n'
 
@@ -219,9 +220,9 @@ def test_a_node_with_a_certificate_that_is_over_says_so(tmp_path):
     old = open_authority(
         made(tmp_path / "old"), ["localhost"], dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
     )
-    others = dict.fromkeys(["tls_client_ca", "http_tls_cert", "http_tls_key", "ca"])
-    options = TlsOptions(tls_cert=old.cert, tls_key=old.key, insecure=False, **others)
-    (remark,) = options.applied(NodeConfig(domain="a.example")).remarks
+    certificate = command._Certificate("tls_", server_context(old.cert, old.key), old.cert, old.key)
+    config = NodeConfig(domain="a.example")
+    (remark,) = command._remarks(config, [certificate], is_locked=False, processes=1)
     assert "is good until 2020-03-31 only; peers will not accept it" in remark
 
 

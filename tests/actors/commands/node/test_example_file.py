@@ -4,7 +4,7 @@ import re
 import tomllib
 
 from actors.cli.group import command_of
-from actors.commands.config import parsed
+from actors.commands.config import read_context
 from tests.support.command import ROOT
 
 EXAMPLE = ROOT / "examples" / "node.toml"
@@ -25,4 +25,4 @@ def test_every_value_of_the_example_would_be_taken(tmp_path):
     ice.write_text('[[server]]\nurls = ["stun:stun.a.example"]\n')
     ice.chmod(0o600)
     file.write_text(whole.replace("/etc/protofly/ice.toml", str(ice)))
-    assert parsed(NODE, ("--config", str(file))).params["domain"] == "a.example"
+    assert read_context(NODE, ("--config", str(file))).params["domain"] == "a.example"

@@ -1,10 +1,10 @@
 """What a runtime wants of direct links, as its options say it."""
 
-import click
 import pytest
 from click.testing import CliRunner
 
-from actors.commands.runtime import links_options
+from actors.cli.options import define_command, group
+from actors.commands.runtime import read_links
 from fsm.p2p.dialling import WHENEVER_POSSIBLE, LinkPolicy, P2pUse, P2pWait, PeerPolicy
 
 RB = "hyperty-runtime://b.ex/rb"
@@ -14,9 +14,8 @@ def given(*options):
     """Run a command that has these options only; return its options, or its error."""
     reported = []
 
-    @click.command()
-    @links_options
-    def command(links):
+    @define_command("links")
+    def command(links=group(read_links)):
         reported.append(links)
 
     result = CliRunner().invoke(command, options)

