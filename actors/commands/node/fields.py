@@ -509,7 +509,7 @@ def _http(
             "--rest serves runtimes over HTTP, but no place for that is named; add --http"
         )
     if served is None:
-        if http_tls_cert is not None and http_tls_key is not None:
+        if http_tls_cert is not None or http_tls_key is not None:
             raise CommandError("--http-tls-cert is of no listener; add --http")
         if catalogue is not None:
             raise CommandError(
