@@ -70,15 +70,17 @@ FOLDER: Final = click.Path(file_okay=False, path_type=Path)
 """The type of an option that names a directory."""
 
 Maker: TypeAlias = Callable[..., Any]  # type: ignore[explicit-any] # each has its own options
-"""A command, or what makes one value of several options: a function or a class with fields."""
+"""A command, or what makes one value of several options."""
 
 Read: TypeAlias = Callable[[Any], object]  # type: ignore[explicit-any] # a text or several
 """Reads a value; a `ProtoflyError`, `ValueError` or `BadParameter` says why it is refused."""
 
 _Settings: TypeAlias = dict[str, Any]  # type: ignore[explicit-any] # as click has them
 
-_OPTION: Final = "option"
-"""Key of a declaration in the metadata of a parameter or field."""
+_GATHERED: Final[Mapping[object, Read | None]] = {
+    tuple: None, dict: dict, Mapping: dict, frozenset: frozenset
+}  # fmt: skip
+"""Types of values that are given one by one, and what makes them."""
 
 
 @final
@@ -93,6 +95,35 @@ class _Declared:
     gather: Read | None
     members: Iterable[Enum] | None
     settings: _Settings
+
+    def parameter(self, name: str, kind: object) -> click.Parameter:
+        """Make the option or argument that is declared of a parameter."""
+        gather, read, settings = self.gather, self.read, {**self.settings}
+        if isinstance(kind, UnionType):
+            kind = next(one for one in get_args(kind) if one is not NoneType)
+        if (origin := get_origin(kind)) in _GATHERED:
+            kind, gather = get_args(kind)[0], gather or _GATHERED[origin]
+            if "nargs" not in settings:
+                settings.setdefault("multiple", True)
+        if kind is Path:
+            settings.setdefault("type", FILE)
+        if read is None and isinstance(kind, type) and issubclass(kind, Enum):
+            known = {str(one.value): one for one in self.members or kind}
+            settings["type"] = click.Choice(list(known))
+            if "default" in settings:
+                settings["default"] = settings["default"].value
+            read = known.__getitem__
+        if read or gather:
+            is_list = bool(settings.get("multiple")) or settings.get("nargs") == -1
+            settings["callback"] = partial(_read, read, gather, is_list)
+        if self.text is None:
+            return click.Argument([name], **settings)
+        if kind is bool:
+            settings["is_flag"] = True
+        elif settings.get("type") is FILE:
+            settings.setdefault("metavar", "FILE")
+        flag = self.flag or f"--{name.replace('_', '-')}"
+        return click.Option([name, flag], help=self.text, **settings)
 
 
 def option(  # type: ignore[explicit-any] # it stands where the value will be, of any type
@@ -122,15 +153,15 @@ def option(  # type: ignore[explicit-any] # it stands where the value will be, o
     """
     if metavar is not None:
         settings["metavar"] = metavar
-    return attrs.field(
-        metadata={_OPTION: _Declared(text, name, flag, read, gather, members, settings)}
-    )
+    return _Declared(text, name, flag, read, gather, members, settings)
 
 
 def argument(metavar: str | None = None, **settings: Any) -> Any:  # type: ignore[explicit-any] # as above
     """Declare a parameter of a command as an argument; see `option`."""
     return option(None, metavar, **settings)
 
+
+_Make: TypeAlias = Callable[[Mapping[str, object]], object]
 
 _Declaration: TypeAlias = tuple[str, object, object]
 """Name, type and default of a parameter; the default may declare an option."""
@@ -142,14 +173,36 @@ class _Group:
     make: Maker
     declarations: Iterable[_Declaration]
 
+    def compiled(self) -> tuple[list[click.Parameter], _Make]:
+        """Return the parameters for `click` that a group declares, and a maker of their values."""
+        parameters: list[click.Parameter] = []
+        parts: dict[str, _Make] = {}
+        for name, kind, default in self.declarations:
+            parts[name] = itemgetter(name)
+            if isinstance(default, _Group):
+                inner, parts[name] = default.compiled()
+                parameters += inner
+            elif isinstance(default, _Declared):
+                parameters.append(default.parameter(default.name or name, kind))
+                parts[name] = itemgetter(default.name or name)
+            elif isinstance(default, click.Parameter):
+                parameters.append(default)
+            elif default is not Parameter.empty:
+                parts[name] = partial(
+                    lambda key, other, values: values.get(key, other), name, default
+                )
+
+        def make(values: Mapping[str, object]) -> object:
+            return self.make(**{name: part(values) for name, part in parts.items()})
+
+        return parameters, make
+
 
 def group(make: Maker) -> Any:  # type: ignore[explicit-any] # as `option`
-    """Declare a parameter as what a function or class makes of options, its parameters.
+    """Declare a parameter as what a function makes of options, its parameters.
 
     A parameter of `make` that declares nothing has the value of another option of the command.
     """
-    if isinstance(make, type) and attrs.has(make):
-        return _Group(make, [(one.name, one.type, one) for one in attrs.fields(make)])
     parameters = signature(make).parameters.items()
     return _Group(make, [(name, one.annotation, one.default) for name, one in parameters])
 
@@ -172,18 +225,13 @@ def fields(config: type, *, is_made: bool = False, **declared: Any) -> Any:  # t
     declarations = []
     for name, default in declared.items():
         fixed = known[name].default
-        if (option := _declared(default)) and not option.settings.keys() & _FIXED:
+        if isinstance(default, _Declared) and not default.settings.keys() & _FIXED:
             if fixed is attrs.NOTHING:
-                option.settings["required"] = True
+                default.settings["required"] = True
             elif isinstance(fixed, str | int | float | Enum) and not isinstance(fixed, bool):
-                option.settings["default"] = fixed
+                default.settings["default"] = fixed
         declarations.append((name, known[name].type, default))
     return _Group(config if is_made else dict, declarations)
-
-
-def _declared(default: object) -> _Declared | None:
-    metadata: Mapping[str, _Declared] = getattr(default, "metadata", {})
-    return metadata.get(_OPTION)
 
 
 def define_command(  # type: ignore[explicit-any] # as `Maker`
@@ -199,8 +247,8 @@ def define_command(  # type: ignore[explicit-any] # as `Maker`
     """
 
     def decorate(function: Maker) -> click.Command:
-        parameters, make = _compiled(group(function))
-        log_options, configure = _compiled(group(_configure_log))
+        parameters, make = group(function).compiled()
+        log_options, configure = group(_configure_log).compiled()
 
         def run(**values: object) -> object:
             if has_log:
@@ -216,68 +264,6 @@ def define_command(  # type: ignore[explicit-any] # as `Maker`
         return made
 
     return decorate
-
-
-_Make: TypeAlias = Callable[[Mapping[str, object]], object]
-
-
-def _compiled(declared: _Group) -> tuple[list[click.Parameter], _Make]:
-    """Return the parameters for `click` that a group declares, and a maker of their values."""
-    parameters: list[click.Parameter] = []
-    parts: dict[str, _Make] = {}
-    for name, kind, default in declared.declarations:
-        parts[name] = itemgetter(name)
-        if isinstance(default, _Group):
-            inner, parts[name] = _compiled(default)
-            parameters += inner
-        elif option := _declared(default):
-            parameters.append(_parameter(option.name or name, kind, option))
-            parts[name] = itemgetter(option.name or name)
-        elif isinstance(default, click.Parameter):
-            parameters.append(default)
-        elif default is not Parameter.empty:
-            parts[name] = partial(lambda key, other, values: values.get(key, other), name, default)
-
-    def make(values: Mapping[str, object]) -> object:
-        return declared.make(**{name: part(values) for name, part in parts.items()})
-
-    return parameters, make
-
-
-_GATHERED: Final[Mapping[object, Read | None]] = {
-    tuple: None, dict: dict, Mapping: dict, frozenset: frozenset
-}  # fmt: skip
-"""Types of values that are given one by one, and what makes them."""
-
-
-def _parameter(name: str, kind: object, declared: _Declared) -> click.Parameter:
-    """Make the option or argument that is declared of a parameter."""
-    gather, read, settings = declared.gather, declared.read, {**declared.settings}
-    if isinstance(kind, UnionType):
-        kind = next(one for one in get_args(kind) if one is not NoneType)
-    if (origin := get_origin(kind)) in _GATHERED:
-        kind, gather = get_args(kind)[0], gather or _GATHERED[origin]
-        if "nargs" not in settings:
-            settings.setdefault("multiple", True)
-    if kind is Path:
-        settings.setdefault("type", FILE)
-    if read is None and isinstance(kind, type) and issubclass(kind, Enum):
-        known = {str(one.value): one for one in declared.members or kind}
-        settings["type"] = click.Choice(list(known))
-        if "default" in settings:
-            settings["default"] = settings["default"].value
-        read = known.__getitem__
-    if read or gather:
-        is_list = bool(settings.get("multiple")) or settings.get("nargs") == -1
-        settings["callback"] = partial(_read, read, gather, is_list)
-    if declared.text is None:
-        return click.Argument([name], **settings)
-    if kind is bool:
-        settings["is_flag"] = True
-    elif settings.get("type") is FILE:
-        settings.setdefault("metavar", "FILE")
-    flag = declared.flag or f"--{name.replace('_', '-')}"
-    return click.Option([name, flag], help=declared.text, **settings)
 
 
 def _read(  # type: ignore[explicit-any] # values of any type
