@@ -508,9 +508,10 @@ def _http(
         raise CommandError(
             "--rest serves runtimes over HTTP, but no place for that is named; add --http"
         )
+    if served is None and http_tls_cert is not None and http_tls_key is not None:
+        raise CommandError("--http-tls-cert is of no listener; add --http")
+    tls = _context("--http-tls", http_tls_cert, http_tls_key)
     if served is None:
-        if http_tls_cert is not None or http_tls_key is not None:
-            raise CommandError("--http-tls-cert is of no listener; add --http")
         if catalogue is not None:
             raise CommandError(
                 "--catalogue names what is served over HTTP, but nothing is; add --http"
@@ -521,7 +522,6 @@ def _http(
             f"{catalogue} is no directory that can be served; name another with "
             "--catalogue, or fill it with `stub publish`"
         )
-    tls = _context("--http-tls", http_tls_cert, http_tls_key)
     folder = None if catalogue is None else ShownCatalogue(domain, catalogue)
     return attrs.evolve(served, rest=rest, tls=tls, catalogue=folder)
 
