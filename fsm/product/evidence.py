@@ -44,31 +44,31 @@ def trace_of(composition: Composition, run: Run) -> Mapping[str, Lines]:
         composition: What was explored.
         run: One run of it.
     """
-    pens = _Pens(composition, run)
-    for taken in run.steps:
-        pens.write(taken)
-    return pens.done()
+    lines: dict[str, list[str]] = {place: [] for place in composition.places}
+    for now, place, actor, fact in _facts(composition, run):
+        stamp = Stamp(
+            run=f"check-{composition.name}",
+            node=place,
+            ln=len(lines[place]) + 1,
+            wall_ns=now * _STEP,
+            mono_ns=now * _STEP,
+            t=float(now),
+            actor=actor,
+        )
+        fields = attrs.asdict(stamp) | attrs.asdict(fact)
+        record = {wire_name(name): value for name, value in fields.items() if value is not None}
+        lines[place].append(json.dumps(record, ensure_ascii=False))
+    return {place: tuple(written) for place, written in lines.items()}
 
 
-@final
-class _Pens:
-    """Writes the traces of all processes side by side."""
-
-    def __init__(self, composition: Composition, run: Run) -> None:
-        self._composition = composition
-        self._lines: defaultdict[str, list[str]] = defaultdict(list)
-        self._now = 0
-        fields = {step.machine for taken in run.steps for step in taken.moved}
-        machines = "|".join(sorted(fields))
-        for place in composition.places:
-            self._line(place, "trace", Fact(k=Of.START, val=SCHEMA, machine=machines))
-
-    def write(self, taken: Taken) -> None:
-        """Write what one step leads to."""
-        self._now += 1
-        if taken.kind is Kind.LOST:
-            for place in self._lines:
-                self._line(place, "network", Fact(k=Of.FAULT, why=f"lost: {taken.what}"))
+def _facts(composition: Composition, run: Run) -> Iterator[tuple[int, str, str, Fact]]:
+    """Yield what is traced: the number of the step, the process, the actor and the fact."""
+    machines = "|".join(sorted({step.machine for taken in run.steps for step in taken.moved}))
+    for place in composition.places:
+        yield 0, place, "trace", Fact(k=Of.START, val=SCHEMA, machine=machines)
+    for now, taken in enumerate(run.steps, 1):
+        for place in composition.places if taken.kind is Kind.LOST else ():
+            yield now, place, "network", Fact(k=Of.FAULT, why=f"lost: {taken.what}")
         for moved in taken.moved:
             fact = Fact(
                 k=Of.STATE,
@@ -80,32 +80,9 @@ class _Pens:
                 cause=moved.cause,
                 why=taken.what,
             )
-            self._line(taken.place, taken.place, fact)
-
-    def done(self) -> Mapping[str, Lines]:
-        """End all traces."""
-        self._now += 1
-        for place in list(self._lines):
-            self._line(place, "trace", Fact(k=Of.END))
-        return {place: tuple(lines) for place, lines in self._lines.items()}
-
-    def _line(self, place: str, actor: str, fact: Fact) -> None:
-        stamp = Stamp(
-            run=f"check-{self._composition.name}",
-            node=place,
-            ln=len(self._lines[place]) + 1,
-            wall_ns=self._now * _STEP,
-            mono_ns=self._now * _STEP,
-            t=float(self._now),
-            actor=actor,
-        )
-        fields = [*_fields(stamp), *_fields(fact)]
-        self._lines[place].append(json.dumps(dict(fields), ensure_ascii=False))
-
-
-def _fields(record: Stamp | Fact) -> Sequence[tuple[str, object]]:
-    fields = attrs.asdict(record)
-    return [(wire_name(name), value) for name, value in fields.items() if value is not None]
+            yield now, taken.place, taken.place, fact
+    for place in composition.places:
+        yield len(run.steps) + 1, place, "trace", Fact(k=Of.END)
 
 
 # --- sequence diagrams

@@ -96,16 +96,6 @@ class Run:
         yield from ((place, step) for (place, _, _), step in found.items())
 
 
-def _run_of(steps: Steps, path: Sequence[tuple[State, Next]]) -> tuple[Taken, ...]:
-    """Return the run that a path of steps is.
-
-    Args:
-        steps: The steps of the composition.
-        path: Each step, with the state before it.
-    """
-    return tuple(_taken(steps, state, step) for state, step in path)
-
-
 def _taken(steps: Steps, state: State, step: Next | Refusal) -> Taken:
     """Return what a step does in a state, or what is refused there.
 
@@ -222,23 +212,6 @@ def explore(
     return search.result()
 
 
-@final
-class _Troubles:
-    """The faults, each kind and subject once, where it was found first."""
-
-    def __init__(self) -> None:
-        self.first: dict[tuple[Fault, str], tuple[int, Refusal | None]] = {}
-        self.times: dict[tuple[Fault, str], int] = {}
-        self.faults: set[Fault] = set()
-
-    def add(self, fault: Fault, subject: str, state: int, refusal: Refusal | None = None) -> None:
-        """Note that it is so in a state."""
-        key = fault, subject
-        self.faults.add(fault)
-        self.first.setdefault(key, (state, refusal))
-        self.times[key] = self.times.get(key, 0) + 1
-
-
 _Seen: TypeAlias = dict[tuple[int, ...], bool]
 
 
@@ -262,6 +235,15 @@ class _Looks:
                 yield one
 
 
+@attrs.define(slots=True)
+class _Trouble:
+    """Where a fault was found first, and in how many states it is."""
+
+    state: int
+    refusal: Refusal | None
+    times: int = 0
+
+
 _TOLD: Final = 1000
 """States after which the progress is told again."""
 
@@ -274,91 +256,80 @@ class _Search:
         self._whole = composition
         self._steps = Steps(composition)
         self._max = max_states
-        start = self._steps.start
-        self._states: list[State] = [start]
-        self._numbers: dict[State, int] = {start: 0}
-        self._parents = array("q", [-1])
-        self._fair = array("q")
-        self._fair_from = array("q", [0])
+        self._states: list[State] = []
+        self._numbers: dict[State, int] = {}
+        self._parents = array("q")
+        self._before: list[list[int]] = []
         self._rests: list[int] = []
         self._ends: list[int] = []
         self._transitions = 0
         self._is_complete = True
-        self._troubles = _Troubles()
+        self._troubles: dict[tuple[Fault, str], _Trouble] = {}
         self._never = _Looks(self._steps, composition.never)
         self._goals = _Looks(self._steps, composition.ends)
 
     def go(self, until: frozenset[Fault], advance: Callable[[int, int], None] | None) -> None:
         """Explore all there is, or until there is too much, or one of these faults is found."""
-        self._look_at(self._states[0], 0)
-        for number, state in enumerate(self._watched(advance)):
-            if not until.isdisjoint(self._troubles.faults):
-                self._is_complete = False
-                return
+        self._enter(self._steps.start, -1)
+        for number, state in enumerate(self._states):
+            if advance is not None and number % _TOLD == 0:
+                advance(number, len(self._states))
             steps, refusals = self._steps.of(state)
-            if not self._enter_all(steps, number):
+            is_found = any(fault in until for fault, _ in self._troubles)
+            self._is_complete = not is_found and self._enter_all(steps, number)
+            if not self._is_complete:
                 return
-            self._fair_from.append(len(self._fair))
             for refusal in refusals:
                 self._refuse(state, refusal, number)
             if self._is_end(state):
                 self._ends.append(number)
             elif refusals:
                 self._rests.append(number)
-            elif self._fair_from[-1] == self._fair_from[-2]:
+            elif not any(step[0] in FAIR for step in steps):
                 self._rests.append(number)
-                self._troubles.add(Fault.DEADLOCK, "", number)
-        self._judge_progress()
-
-    def _watched(self, advance: Callable[[int, int], None] | None) -> Iterator[State]:
-        """Yield the states, also those that become known meanwhile."""
-        for number, state in enumerate(self._states):
-            if advance is not None and number % _TOLD == 0:
-                advance(number, len(self._states))
-            yield state
+                self._add(Fault.DEADLOCK, "", number)
+        good = self._backwards([*self._ends, *self._rests])
+        for number in range(len(self._states)):
+            if not good[number]:
+                self._add(Fault.LIVELOCK, "", number)
 
     def _enter_all(self, steps: Sequence[Next], number: int) -> bool:
         """Enter the states after `number`; False: there are too many."""
         self._transitions += len(steps)
         for kind, _, _, state in steps:
-            after = self._enter(state, number)
+            after = self._numbers.get(state)
             if after is None:
-                return False
+                if len(self._states) >= self._max:
+                    return False
+                after = self._enter(state, number)
             if kind in FAIR:
-                self._fair.append(after)
+                self._before[after].append(number)
         return True
 
-    def _enter(self, state: State, parent: int) -> int | None:
-        """The number of a state, known or new; None: that would be too many."""
-        known = self._numbers.get(state)
-        if known is not None:
-            return known
-        number = len(self._states)
-        if number >= self._max:
-            self._is_complete = False
-            return None
-        self._numbers[state] = number
+    def _enter(self, state: State, parent: int) -> int:
+        """Return the number of a new state."""
+        self._numbers[state] = number = len(self._states)
         self._states.append(state)
         self._parents.append(parent)
-        self._look_at(state, number)
+        self._before.append([])
+        for one in self._never.holding(state):
+            if not (isinstance(one, Never) and one.unless_faults) or self._steps.is_clean(state):
+                self._add(Fault.UNSAFE, one.name, number)
         return number
 
-    # --- properties -----------------------------------------------------------------------
+    # --- properties
 
-    def _look_at(self, state: State, number: int) -> None:
-        for one in self._never.holding(state):
-            if isinstance(one, Never) and one.unless_faults and not self._steps.is_clean(state):
-                continue
-            self._troubles.add(Fault.UNSAFE, one.name, number)
+    def _add(self, fault: Fault, subject: str, state: int, refusal: Refusal | None = None) -> None:
+        self._troubles.setdefault((fault, subject), _Trouble(state, refusal)).times += 1
 
     def _refuse(self, state: State, refusal: Refusal, number: int) -> None:
         _, reaction = self._steps.reaction(state, refusal)
         if reaction.broken:
-            self._troubles.add(Fault.UNSAFE, reaction.broken, number, refusal)
+            self._add(Fault.UNSAFE, reaction.broken, number, refusal)
         else:
             last = _taken(self._steps, state, refusal)
             subject = f"{reaction.undeclared} at {last.what}"
-            self._troubles.add(Fault.UNSPECIFIED, subject, number, refusal)
+            self._add(Fault.UNSPECIFIED, subject, number, refusal)
 
     def _is_end(self, state: State) -> bool:
         if not self._steps.is_quiet(state):
@@ -367,42 +338,16 @@ class _Search:
         ends = self._goals.holding(state)
         return any(isinstance(one, End) and not (one.after_faults and is_clean) for one in ends)
 
-    def _judge_progress(self) -> None:
-        """Find a state from which neither an end nor a trouble already reported is in reach."""
-        good = self._backwards([*self._ends, *self._rests])
-        stuck = [number for number in range(len(self._states)) if not good[number]]
-        for number in stuck:
-            self._troubles.add(Fault.LIVELOCK, "", number)
-
     def _backwards(self, goals: Iterable[int]) -> bytearray:
         """Return the states from which fair steps alone lead to one of `goals`."""
-        before, starts = self._reversed()
         reached = bytearray(len(self._states))
-        waiting = list(dict.fromkeys(goals))
-        for number in waiting:
-            reached[number] = 1
+        waiting = list(goals)
         while waiting:
             number = waiting.pop()
-            for source in before[starts[number] : starts[number + 1]]:
-                if not reached[source]:
-                    reached[source] = 1
-                    waiting.append(source)
+            if not reached[number]:
+                reached[number] = 1
+                waiting += self._before[number]
         return reached
-
-    def _reversed(self) -> tuple[Sequence[int], Sequence[int]]:
-        """The fair steps reversed: sources, and where each target's begin."""
-        count = len(self._states)
-        starts = array("q", bytes(8 * (count + 1)))
-        for target in self._fair:
-            starts[target + 1] += 1
-        for number in range(count):
-            starts[number + 1] += starts[number]
-        free, before = array("q", starts), array("q", bytes(8 * len(self._fair)))
-        for source in range(count):
-            for target in self._fair[self._fair_from[source] : self._fair_from[source + 1]]:
-                before[free[target]] = source
-                free[target] += 1
-        return before, starts
 
     # --- the result ----------------------------------------------------------------------
 
@@ -421,14 +366,15 @@ class _Search:
         )
 
     def _findings(self) -> Iterator[Finding]:
-        for (fault, subject), (number, refusal) in self._troubles.first.items():
-            times = self._troubles.times[fault, subject]
-            yield Finding(fault, subject, times, self._run(number, refusal))
+        for (fault, subject), trouble in self._troubles.items():
+            run = self._run(trouble.state, trouble.refusal)
+            yield Finding(fault, subject, trouble.times, run)
 
     def _run(self, number: int, refusal: Refusal | None) -> Run:
         state = self._states[number]
         last = None if refusal is None else _taken(self._steps, state, refusal)
-        return Run(_run_of(self._steps, self._path(number)), last, self._steps.under_way(state))
+        path = tuple(_taken(self._steps, *taken) for taken in self._path(number))
+        return Run(path, last, self._steps.under_way(state))
 
     def _path(self, number: int) -> Sequence[tuple[State, Next]]:
         path: list[tuple[State, Next]] = []
