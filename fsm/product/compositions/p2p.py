@@ -284,8 +284,7 @@ class StubEnd:
     def announce(self, state: State, why: str = "") -> None:
         self._report("status", _address(self.remote), state, why)
 
-    def answer_command(self, code: Code, why: str = "") -> None:
-        del why
+    def answer_command(self, code: Code, _: str = "") -> None:
         if code == Code.GONE:
             self._report("gone")
 
@@ -308,16 +307,13 @@ class StubEnd:
     def observe(self, url: str) -> None:
         self._stubs.send(self._stubs.other(_runtime_of(url)), "observe", url, self.name)
 
-    def pin(self, peer: Believed) -> None:
-        del peer
+    def pin(self, _: Believed) -> None:
         self.is_pinned = True
 
-    def listen(self, offer: str | None = None) -> None:
-        del offer
+    def listen(self, _: str | None = None) -> None:
         self._stubs.waits.append(("listen", self.name, self.negotiation))
 
-    def offer(self, candidates: tuple[Candidate, ...], sdp: str | None = None) -> None:
-        del sdp
+    def offer(self, candidates: tuple[Candidate, ...], _: str | None = None) -> None:
         identity = SenderIdentity(_address(self.runtime))
         self.change(candidates, None, Believed(identity, f"certificate of {self.runtime}"))
 

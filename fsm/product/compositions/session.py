@@ -315,16 +315,14 @@ class Node(plan.Host):
         self.token, self.is_pinging = granted.token, False
         self._answer(Code.OK, granted.token)
 
-    def refuse(self, code: Code, why: str) -> None:
-        del why
+    def refuse(self, code: Code, _: str) -> None:
         self._answer(code)
 
     def _answer(self, code: Code, token: str | None = None) -> None:
         if self._asked is not None:
             self.send(STUB, "answer", *self._asked, int(code), token, None)
 
-    def cut(self, link: int, why: str, end: LinkEnd) -> None:
-        del why, end
+    def cut(self, link: int, _why: str, _end: LinkEnd) -> None:
         self.is_pinging = False
         self._hang_up(link)
 
@@ -333,8 +331,7 @@ class Node(plan.Host):
             self.is_pinging = True
             self.send(STUB, "answer_ping", self.session.link)
 
-    def end(self, why: str, undelivered: tuple[Message, ...], *, is_resumable: bool) -> None:
-        del why, undelivered, is_resumable
+    def end(self, *_: object, **__: object) -> None:
         self.session, self.token, self.is_pinging = None, "", False
         self._paths.remove_runtime(_R)
         self.steps(self._addresses.release(_R, "over"))

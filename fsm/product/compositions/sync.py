@@ -164,8 +164,7 @@ class Reporter(plan.Host):
         if step.machine == INVITED.name:
             self._is_inviting = step.new not in INVITED.may_end
 
-    def send_invitation(self, url: str, observer: str) -> None:
-        del url, observer
+    def send_invitation(self, _url: str, _observer: str) -> None:
         self.send(OBSERVER, "be_invited")
 
     def publish(self, change: Change) -> None:
@@ -179,20 +178,15 @@ class Reporter(plan.Host):
         else:
             self._leases.begin(_URL, observer, seconds, self.now)
 
-    def ask(self, observer: str, patience: float, question: int) -> None:
-        del observer
+    def ask(self, _: str, patience: float, question: int) -> None:
         self._question, self._asked_until = question, self.now + patience
 
-    def grant(
-        self, observer: str, snapshot: DataObject, lease: int | None, *, is_renewal: bool
-    ) -> None:
-        del observer, lease, is_renewal
+    def grant(self, _: str, snapshot: DataObject, _lease: int | None, **_renewal: object) -> None:
         self._decided()
         self._repeats.observed(_URL, self.now)
         self.send(OBSERVER, "become", snapshot.version, "granted")
 
-    def deny(self, observer: str, code: Code, why: str) -> None:
-        del observer, code, why
+    def deny(self, *_: object, **__: object) -> None:
         self._decided()
         self.send(OBSERVER, "denied")
 
@@ -279,9 +273,8 @@ class Observer(plan.Host):
 
     # --- the port of the copy
 
-    def show(self, version: int, data: JsonObject, change: Change | None) -> None:
+    def show(self, version: int, data: JsonObject, _: Change | None) -> None:
         """Look at a new value."""
-        del change
         before, self._shown = self._shown, version
         is_whole, self._is_whole = self._is_whole, False
         if before == 0 and not is_whole:
