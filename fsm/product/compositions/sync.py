@@ -181,7 +181,8 @@ class Reporter(plan.Host):
     def ask(self, _: str, patience: float, question: int) -> None:
         self._question, self._asked_until = question, self.now + patience
 
-    def grant(self, _: str, snapshot: DataObject, _lease: int | None, **_renewal: object) -> None:
+    def grant(self, _: str, snapshot: DataObject, _lease: int | None, *, is_renewal: bool) -> None:
+        del is_renewal
         self._decided()
         self._repeats.observed(_URL, self.now)
         self.send(OBSERVER, "become", snapshot.version, "granted")
