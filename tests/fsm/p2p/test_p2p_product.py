@@ -10,10 +10,7 @@ from hypothesis import strategies as st
 from fsm.machines.p2p_connection import State
 from specs.limits.protocol import P2P_TIMEOUT, RETRY_COOL_DOWN
 from tests.support.chance import examples
-from tests.support.p2p_world import World
-
-RA = "hyperty-runtime://a.ex/ra"
-RB = "hyperty-runtime://b.ex/rb"
+from tests.support.p2p_world import RA, RB, World
 
 MOVES = [
     *("start-a", "start-b", "lose-a", "lose-b", "dial", "dial", "refuse-dial"),
@@ -45,7 +42,7 @@ def move(world: World, name: str) -> None:
     moves=st.lists(st.sampled_from(MOVES), min_size=5, max_size=80),
 )
 def test_every_run_ends_live_at_both_ends_or_at_none(first, moves):
-    world = World(RA, RB)
+    world = World()
     if first is not None:
         world.start(first)
         world.settle()
@@ -64,10 +61,10 @@ def test_every_run_ends_live_at_both_ends_or_at_none(first, moves):
 def assert_all_agree(world: World) -> None:
     """Entries and controllers say the same as the ends of the links."""
     live = dict(world.live_ends())
-    for side in world.sides.values():
-        rows = [row.link for row in side.table.entries()]
-        assert rows == [link for name, link in live.items() if name == side.name]
-        assert all(row.is_live for row in side.table.entries())
+    for name, table in world.tables.items():
+        rows = [row.link for row in table.entries()]
+        assert rows == [link for own, link in live.items() if own == name]
+        assert all(row.is_live for row in table.entries())
     machines = {
         "p2p_entry": "bound removed",
         "handler_controller": "open closed",
@@ -83,7 +80,7 @@ def assert_all_agree(world: World) -> None:
 @settings(max_examples=examples(150))
 @given(moves=st.lists(st.sampled_from(["deliver-a", "deliver-b", "dial"]), max_size=60))
 def test_without_losses_both_asking_at_once_ends_live_exactly_once(moves):
-    world = World(RA, RB)
+    world = World()
     world.start(RA)
     world.start(RB)
     for name in moves:
@@ -99,7 +96,7 @@ def test_without_losses_both_asking_at_once_ends_live_exactly_once(moves):
     moves=st.lists(st.sampled_from(["deliver-a", "deliver-b", "dial"]), max_size=60),
 )
 def test_of_two_requests_at_once_the_smaller_requester_survives(first, moves):
-    world = World(RA, RB)
+    world = World()
     world.start(RA)
     world.start(RB)
     for name in [*first, *moves]:
@@ -112,7 +109,7 @@ def test_of_two_requests_at_once_the_smaller_requester_survives(first, moves):
 
 @pytest.mark.parametrize(("first", "second"), [(RA, RB), (RB, RA)])
 def test_a_simultaneous_open_is_decided_alike_in_both_orders(first, second):
-    world = World(RA, RB)
+    world = World()
     world.start(first)
     world.start(second)
     world.settle()
@@ -126,7 +123,7 @@ def test_a_simultaneous_open_is_decided_alike_in_both_orders(first, second):
 
 
 def test_a_peer_that_lost_its_requester_gets_a_new_link():
-    world = World(RA, RB)
+    world = World()
     world.start(RA)
     world.settle()
     world.crash(RA)
@@ -143,7 +140,7 @@ def test_a_peer_that_lost_its_requester_gets_a_new_link():
 
 @pytest.mark.parametrize("lost", range(12))
 def test_each_single_lost_signal_leaves_nothing_half_open(lost):
-    world = World(RA, RB)
+    world = World()
     world.start(RA)
     for count in range(40):
         towards = next((name for name in (RB, RA) if world.signals[name]), None)
@@ -155,7 +152,7 @@ def test_each_single_lost_signal_leaves_nothing_half_open(lost):
 
 
 def test_a_cut_link_comes_back_in_place():
-    world = World(RA, RB)
+    world = World()
     world.start(RA)
     world.settle()
     (link,) = world.live_links()
@@ -174,7 +171,7 @@ def test_a_cut_link_comes_back_in_place():
 
 
 def test_when_no_candidate_of_the_handler_opens_the_handler_dials():
-    world = World(RA, RB)
+    world = World()
     world.start(RA)
     while not world.dials:
         move(world, "deliver-a")
@@ -185,7 +182,7 @@ def test_when_no_candidate_of_the_handler_opens_the_handler_dials():
 
 
 def test_without_a_dialable_peer_both_ends_fail_before_the_time_is_over():
-    world = World(RA, RB)
+    world = World()
     world.start(RA)
     for _ in range(30):
         move(world, "deliver-a")
@@ -203,7 +200,7 @@ ANEW = [State.IN_PROGRESS, State.LIVE]
 
 
 def linked() -> World:
-    world = World(RA, RB)
+    world = World()
     world.start(RA)
     world.settle()
     return world
@@ -300,7 +297,7 @@ def test_a_dial_by_void_candidates_that_opens_all_the_same_is_hung_up(late):
     """Whichever end it was: the old secrets are of no use once an end offers anew."""
     world = linked()
     world.cut()
-    while not any(end[0] == late for end, _, _ in world.dials):
+    while late not in world.dials:
         if world.dials:
             world.dial(succeeds=False)
         world.deliver(RA)
