@@ -14,6 +14,7 @@ fault or a request. A step that waits for space in a network does not go on by i
 """
 
 from array import array
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum, unique
 from typing import Final, TypeAlias, final
@@ -235,15 +236,6 @@ class _Looks:
                 yield one
 
 
-@attrs.define(slots=True)
-class _Trouble:
-    """Where a fault was found first, and in how many states it is."""
-
-    state: int
-    refusal: Refusal | None
-    times: int = 0
-
-
 _TOLD: Final = 1000
 """States after which the progress is told again."""
 
@@ -264,7 +256,8 @@ class _Search:
         self._ends: list[int] = []
         self._transitions = 0
         self._is_complete = True
-        self._troubles: dict[tuple[Fault, str], _Trouble] = {}
+        self._troubles: dict[tuple[Fault, str], tuple[int, Refusal | None]] = {}
+        self._times: Counter[tuple[Fault, str]] = Counter()
         self._never = _Looks(self._steps, composition.never)
         self._goals = _Looks(self._steps, composition.ends)
 
@@ -320,7 +313,8 @@ class _Search:
     # --- properties
 
     def _add(self, fault: Fault, subject: str, state: int, refusal: Refusal | None = None) -> None:
-        self._troubles.setdefault((fault, subject), _Trouble(state, refusal)).times += 1
+        self._troubles.setdefault((fault, subject), (state, refusal))
+        self._times[fault, subject] += 1
 
     def _refuse(self, state: State, refusal: Refusal, number: int) -> None:
         _, reaction = self._steps.reaction(state, refusal)
@@ -366,9 +360,9 @@ class _Search:
         )
 
     def _findings(self) -> Iterator[Finding]:
-        for (fault, subject), trouble in self._troubles.items():
-            run = self._run(trouble.state, trouble.refusal)
-            yield Finding(fault, subject, trouble.times, run)
+        for (fault, subject), (state, refusal) in self._troubles.items():
+            times = self._times[fault, subject]
+            yield Finding(fault, subject, times, self._run(state, refusal))
 
     def _run(self, number: int, refusal: Refusal | None) -> Run:
         state = self._states[number]
