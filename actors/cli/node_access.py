@@ -10,18 +10,10 @@ from typing import Final
 from actors.cli.group import CommandError, ExitCode
 from actors.cli.options import group, option
 from actors.runtime.runtime import Runtime
-from actors.runtime.stubs.credentials import (
-    NO_CREDENTIALS,
-    Credentials,
-    CredentialsError,
-    SessionError,
-    TokenFile,
-)
-from actors.runtime.stubs.token_sources import OAuthCredentials, TokenCommand
+from actors.runtime.stubs import credentials, token_sources
 from specs.reply_code import Code
-from transports.errors import ListenError
+from transports import errors, tls
 from transports.link import Kind, Network
-from transports.tls import NOT_ACCEPTED
 
 
 async def check_node(network: Network, url: str | None) -> None:
@@ -55,7 +47,7 @@ async def check_host(network: Network, host: str, kinds: Container[Kind]) -> Non
     try:
         async with network.listen(Kind.TCP, f"{host}:0"):
             pass
-    except ListenError as exc:
+    except errors.ListenError as exc:
         raise CommandError(
             f"links to other runtimes cannot be listened for on {host!r}: {exc.reason}; "
             "name an address of this machine with --p2p-host, or take --p2p none"
@@ -104,7 +96,7 @@ def _credentials(  # noqa: PLR0913 - one for each option
         "Audience to ask for there [default: the domain of the node].", "TEXT"
     ),
     ca: Path | None,
-) -> Credentials:
+) -> credentials.Credentials:
     more = {
         "--client-id": client_id,
         "--client-secret-file": client_secret_file,
@@ -115,13 +107,13 @@ def _credentials(  # noqa: PLR0913 - one for each option
     _check_one_source(token_file, token_command, token_url, more)
     try:
         if token_file is not None:
-            file = TokenFile(token_file)
+            file = credentials.TokenFile(token_file)
             file.read()
             return file
         if token_command is not None:
-            return TokenCommand(shlex.split(token_command))
+            return token_sources.TokenCommand(shlex.split(token_command))
         if token_url is not None:
-            endpoint = OAuthCredentials(
+            endpoint = token_sources.OAuthCredentials(
                 url=token_url,
                 client_id=client_id or "",
                 secret=client_secret_file or os.environ.get(_VARIABLE),
@@ -132,11 +124,11 @@ def _credentials(  # noqa: PLR0913 - one for each option
             )
             endpoint.check()
             return endpoint
-    except CredentialsError as exc:
+    except credentials.CredentialsError as exc:
         raise CommandError(f"{exc.reason}; {_SOURCES}") from exc
     except ValueError as exc:
         raise CommandError(f"--token-command is no command: {exc}", ExitCode.USAGE) from exc
-    return NO_CREDENTIALS
+    return credentials.NO_CREDENTIALS
 
 
 CREDENTIALS: Final = group(_credentials)
@@ -187,9 +179,9 @@ async def enter(runtime: Runtime) -> None:
     """
     try:
         await runtime.enter()
-    except SessionError as exc:
+    except credentials.SessionError as exc:
         known = exc.code in set(Code)
         code, advice = _ADVICE.get(Code(exc.code), _FAILED) if known else _FAILED
-        if NOT_ACCEPTED in str(exc):
+        if tls.NOT_ACCEPTED in str(exc):
             advice = "name its authority with --ca"
         raise CommandError(f"{exc}; {advice}", code) from exc

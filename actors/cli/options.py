@@ -18,8 +18,7 @@ import attrs
 import click
 from typing_extensions import override
 
-from actors.cli import config_file
-from actors.cli.failure import open_tracer
+from actors.cli import config_file, failure
 from actors.cli.group import CommandError, ExitCode, echo
 from actors.http.config import HttpConfig
 from actors.kit import http_client
@@ -31,8 +30,7 @@ from fsm.policy.terms import Algorithm, Result
 from specs.addresses import address
 from specs.errors import ProtoflyError
 from specs.limits.protocol import HTTP_TOKEN_CHARS
-from transports import tls, urls
-from transports.link import DIRECT, Kind
+from transports import link, tls, urls
 from transports.webrtc.process import NO_WEBRTC, is_webrtc_installed
 
 
@@ -390,7 +388,7 @@ NO_LINKS: Final = "none"
 """Value for no P2P links at all."""
 
 
-def read_kinds(text: str) -> tuple[Kind, ...]:
+def read_kinds(text: str) -> tuple[link.Kind, ...]:
     """Return transports of P2P links, best first.
 
     Raises:
@@ -400,11 +398,11 @@ def read_kinds(text: str) -> tuple[Kind, ...]:
         return ()
     names = [name.strip() for name in text.split(",")]
     for name in names:
-        if name not in DIRECT:
-            raise click.BadParameter(f"{name!r} is none of {', '.join([*DIRECT, NO_LINKS])}")
-    if Kind.WEBRTC in names and not is_webrtc_installed():
+        if name not in link.DIRECT:
+            raise click.BadParameter(f"{name!r} is none of {', '.join([*link.DIRECT, NO_LINKS])}")
+    if link.Kind.WEBRTC in names and not is_webrtc_installed():
         raise click.BadParameter(f"{NO_WEBRTC}; pip install 'protofly[webrtc]'")
-    return tuple(Kind(name) for name in dict.fromkeys(names))
+    return tuple(link.Kind(name) for name in dict.fromkeys(names))
 
 
 # Options that several commands share.
@@ -468,7 +466,7 @@ def _trace(
     for name, is_given in (("bodies", trace_bodies), ("names", trace_names)):
         if is_given and trace is None:
             raise click.UsageError(f"--trace-{name} needs --trace, the directory of the trace.")
-    return partial(open_tracer, trace, bodies=trace_bodies, names=trace_names)
+    return partial(failure.open_tracer, trace, bodies=trace_bodies, names=trace_names)
 
 
 TRACE: Final = group(_trace)

@@ -5,10 +5,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from actors.catalogue.errors import TrustFileError
-from actors.catalogue.source import Places, read_places
-from actors.cli.group import CommandError
-from actors.cli.options import option, read_route
+from actors.catalogue import errors, source
+from actors.cli import group, options
 from actors.kit.ids import clock_offset
 from actors.runtime.config import RuntimeConfig
 
@@ -17,35 +15,35 @@ if TYPE_CHECKING:
     from actors.catalogue.trust_file import Trust
 
 
-CATALOGUE: Final = option(
+CATALOGUE: Final = options.option(
     "Directory or URL where a domain describes how it is reached, such as "
     "b.example=https://catalogue.b.example; repeatable. Without DOMAIN it serves all "
     "other domains, whose name replaces {domain} in it.",
     "[DOMAIN=]WHERE",
     flag="--catalogue",
     multiple=True,
-    gather=lambda values: read_places(values) if values else None,
+    gather=lambda values: source.read_places(values) if values else None,
 )
 
-TRUST: Final = option(
+TRUST: Final = options.option(
     "TOML file of trusted domains, publishers and identity providers; what catalogues have "
     "shown is kept beside it."
 )
 
-TOPOLOGY: Final = option(
+TOPOLOGY: Final = options.option(
     "Send messages for other domains to their node (triangle), or to the own one."
 )
 
-FOREIGN: Final = option(
+FOREIGN: Final = options.option(
     "URL of another domain's node, for the triangle; repeatable.",
     "DOMAIN=URL",
     name="foreign",
-    read=read_route,
+    read=options.read_route,
 )
 
 
 def catalogue_access(
-    places: Places | None, trust: Path | None, name: str
+    places: source.Places | None, trust: Path | None, name: str
 ) -> "CatalogueAccess | None":
     """Return the access to catalogues; None: no option asks for it.
 
@@ -57,7 +55,7 @@ def catalogue_access(
     if places is None and trust is None:
         return None
     if places is None or trust is None:
-        raise CommandError(
+        raise group.CommandError(
             "--catalogue and --trust go together: where stubs of other domains are described, "
             "and trusted signers; add the other one"
         )
@@ -92,5 +90,5 @@ def _trust(path: Path) -> "Trust":
 
     try:
         return read_trust(path)
-    except TrustFileError as exc:
-        raise CommandError(f"{exc}; correct it") from exc
+    except errors.TrustFileError as exc:
+        raise group.CommandError(f"{exc}; correct it") from exc

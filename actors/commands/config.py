@@ -16,20 +16,8 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
-from actors.cli.config_file import (
-    COMMANDS,
-    CONFIG,
-    PROFILE,
-    origin_of,
-    read_options,
-    read_tables,
-    warn_unknown,
-)
-from actors.cli.failure import dry_run, say
-from actors.cli.group import SETTINGS, CommandError, ExitCode, command_of, echo
-from actors.cli.options import argument, define_command, option
-from actors.keys.key_set import BadKeysError
-from actors.keys.signing import SigningKey, read_key
+from actors.cli import config_file, failure, group, options
+from actors.keys import key_set, signing
 from specs.jsonvalue import Json
 from specs.limits.node import JWKS_BYTES
 
@@ -39,7 +27,7 @@ _OTHERS: Final = 0o077
 """Rights that only its owner should have on a private key: a readable key protects nothing."""
 
 
-def read_signer(path: Path) -> SigningKey:
+def read_signer(path: Path) -> signing.SigningKey:
     """Read a private key; warn if others can read it, too.
 
     Raises:
@@ -47,17 +35,17 @@ def read_signer(path: Path) -> SigningKey:
     """
     try:
         with path.open("rb") as file:
-            signer = read_key(file.read(JWKS_BYTES))
+            signer = signing.read_key(file.read(JWKS_BYTES))
             if os.fstat(file.fileno()).st_mode & _OTHERS:
                 warning = "so others can sign as its owner; run chmod 600 on it"
-                echo(f"protofly: not only you have rights on {path}, {warning}", err=True)
+                group.echo(f"protofly: not only you have rights on {path}, {warning}", err=True)
             return signer
     except OSError as exc:
-        raise CommandError(
+        raise group.CommandError(
             f"cannot read the key {path}: {exc.strerror}; make one with `token keys`"
         ) from exc
-    except BadKeysError as exc:
-        raise CommandError(
+    except key_set.BadKeysError as exc:
+        raise group.CommandError(
             f"cannot sign with {path}: {exc.reason}; make a key with `token keys`"
         ) from exc
 
@@ -75,7 +63,7 @@ def effective_options(
         click.UsageError: There is no such option, or a value is none it takes.
         CommandError: The file of options is wrong.
     """
-    warn_unknown(read_context(command, arguments))
+    config_file.warn_unknown(read_context(command, arguments))
     ctx = read_context(command, arguments, is_raw=True)
     for each in ctx.command.params:
         name = each.name or ""
@@ -83,7 +71,7 @@ def effective_options(
             value = _written(ctx.params[name])
             if getattr(each, "hide_input", False) and value is not None:
                 value = _SET
-            origin, where = origin_of(ctx, name)
+            origin, where = config_file.origin_of(ctx, name)
             yield {
                 "name": name.replace("_", "-"),
                 "flag": each.opts[0],
@@ -115,11 +103,11 @@ def read_context(
     params = [copy.copy(each) for each in command.params if isinstance(each, click.Option)]
     for each in params:
         each.required = False
-        if is_raw and each.name not in {CONFIG, PROFILE}:
+        if is_raw and each.name not in {config_file.CONFIG, config_file.PROFILE}:
             each.callback = None
     name = command.name or ""
     twin = click.Command(name, params=[*params], add_help_option=False)
-    prefix = f"{SETTINGS['auto_envvar_prefix']}_{name.upper()}"
+    prefix = f"{group.SETTINGS['auto_envvar_prefix']}_{name.upper()}"
     return twin.make_context(
         name, list(arguments), auto_envvar_prefix=prefix, default_map={**(defaults or {})}
     )
@@ -143,14 +131,14 @@ def command() -> None:
     """Show the options in force and where each comes from, or check a file of them."""
 
 
-@define_command("show", command, context_settings={"ignore_unknown_options": True})
+@options.define_command("show", command, context_settings={"ignore_unknown_options": True})
 def show(
     *,
-    words: tuple[str, ...] = argument(
+    words: tuple[str, ...] = options.argument(
         "[COMMAND] [OPTIONS OF COMMAND]...", nargs=-1, type=click.UNPROCESSED
     ),
-    origin: bool = option("Show where each value comes from."),
-    as_json: bool = option("Print one JSON object per option.", flag="--json"),
+    origin: bool = options.option("Show where each value comes from."),
+    as_json: bool = options.option("Print one JSON object per option.", flag="--json"),
 ) -> int:
     """Print the options that COMMAND, by default node, would run with, as a file of them.
 
@@ -158,26 +146,26 @@ def show(
     that over a profile, that over the default. Secrets are only said to be set.
     """
     name, given = _split(words)
-    effective = list(effective_options(command_of(name), given))
+    effective = list(effective_options(group.command_of(name), given))
     if not as_json:
-        echo(f"[{name}]")
+        group.echo(f"[{name}]")
     for each in effective:
         if as_json:
-            say("option", command=name, **each)
+            failure.say("option", command=name, **each)
             continue
         source = f"  # {each['origin']} {each['where']}".rstrip() if origin else ""
         # A text, a list or a number is written in TOML as in JSON.
         value = json.dumps(each["value"], ensure_ascii=False)
         line = f"# {each['name']} is not set" if value == "null" else f"{each['name']} = {value}"
-        echo(line + source)
-    return ExitCode.OK
+        group.echo(line + source)
+    return group.ExitCode.OK
 
 
-@define_command("check", command)
+@options.define_command("check", command)
 def check(
     *,
-    file: Path = argument(),
-    ports: bool = option("Also check that the addresses to listen at are free."),
+    file: Path = options.argument(),
+    ports: bool = options.option("Also check that the addresses to listen at are free."),
 ) -> int:
     """Check a file of options as the commands read it, and all that it names.
 
@@ -185,19 +173,19 @@ def check(
     keys, certificates, policies, hyperties, databases. Nothing is started or made. Prints each
     finding in a line, and exits with 3 if there is one.
     """
-    tables, wrong = read_tables(file)
+    tables, wrong = config_file.read_tables(file)
     warnings = io.StringIO()
-    with redirect_stderr(warnings), dry_run(ports=ports):
+    with redirect_stderr(warnings), failure.dry_run(ports=ports):
         for name, table in tables.items():
-            wrong += [*_findings(file, command_of(name), table)]
+            wrong += [*_findings(file, group.command_of(name), table)]
     for line in dict.fromkeys(warnings.getvalue().splitlines()):
-        echo(line, err=True)
+        group.echo(line, err=True)
     for error in wrong:
-        echo(f"protofly: {error}", err=True)
+        group.echo(f"protofly: {error}", err=True)
     if wrong:
-        return ExitCode.CONFIGURATION
-    echo(f"{file} is in order: {', '.join(tables) or 'it says nothing'}")
-    return ExitCode.OK
+        return group.ExitCode.CONFIGURATION
+    group.echo(f"{file} is in order: {', '.join(tables) or 'it says nothing'}")
+    return group.ExitCode.OK
 
 
 _STARTED: Final = frozenset({"node", "runtime"})
@@ -210,9 +198,9 @@ _LEAST: Final = 4
 """Minimum length of a value that is recognised in an error message."""
 
 
-def _findings(file: Path, command: click.Command, table: object) -> Iterator[CommandError]:
+def _findings(file: Path, command: click.Command, table: object) -> Iterator[group.CommandError]:
     """Try the table of a command again and again, each time without what was wrong."""
-    named, wrong = read_options(file, command, table)
+    named, wrong = config_file.read_options(file, command, table)
     yield from wrong
     flags = {each.name or "": each.opts[0] for each in command.params}
     removed = {
@@ -220,7 +208,7 @@ def _findings(file: Path, command: click.Command, table: object) -> Iterator[Com
     }
     while text := _failure(f"{file} [{command.name}]", command, named):
         if not any(_mentions(text, flag) for flag in removed):
-            yield CommandError(text)
+            yield group.CommandError(text)
         blamed = [name for name in named if _mentions(text, flags[name])]
         blamed = blamed or [name for name, value in named.items() if _is_in(text, value)]
         for name in blamed:
@@ -246,7 +234,7 @@ def _failure(where: str, command: click.Command, named: Mapping[str, object]) ->
             if error.ctx.get_parameter_source(name) is ParameterSource.ENVIRONMENT:
                 where = f"{error.ctx.auto_envvar_prefix}_{name.upper()}"
         return f"{where}: {error.format_message()}"
-    except CommandError as error:
+    except group.CommandError as error:
         return f"{where}: {error}"
     return ""
 
@@ -276,7 +264,7 @@ def _split(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """Separate the name of a command from its options."""
     if not words or words[0].startswith("-"):
         return _DEFAULT, words
-    if words[0] not in COMMANDS:
-        known = ", ".join(COMMANDS)
+    if words[0] not in config_file.COMMANDS:
+        known = ", ".join(config_file.COMMANDS)
         raise click.BadParameter(f"{words[0]!r} is none of {known}", param_hint="COMMAND")
     return words[0], words[1:]

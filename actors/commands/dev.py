@@ -15,10 +15,7 @@ import click
 import orjson
 from typing_extensions import override
 
-from actors.cli import options
-from actors.cli.failure import run, say, say_ready
-from actors.cli.group import CommandError, echo
-from actors.cli.lifetime import serve
+from actors.cli import failure, group, lifetime, options
 from actors.cli.options import define_command, option, places_from
 from actors.commands.config import read_signer
 from actors.commands.node import fields
@@ -30,9 +27,7 @@ from actors.dev.environment import (
     ReloadListener,
     open_environment,
 )
-from actors.keys.key_file import write_private
-from actors.keys.runtime_key import SEED_BYTES
-from actors.keys.signing import SigningKey, make_domain_key, make_key
+from actors.keys import key_file, runtime_key, signing
 from actors.node.config import NodeConfig
 from specs.limits.group import GROUP_NODES
 from specs.limits.node import SESSION_LIFE, TOKEN_LIFE
@@ -118,7 +113,7 @@ def command(
         tls = open_authority(state, [*hosts], dt.datetime.now(dt.UTC))
         signer = _signer(state)
     except OSError as exc:
-        raise CommandError(
+        raise group.CommandError(
             f"cannot use {exc.filename}: {exc.strerror}; name another directory with --state"
         ) from exc
     shown = _Json() if as_json else _Text()
@@ -138,7 +133,7 @@ def command(
     server_tls = server_context(tls.cert, tls.key)
     config = NodeConfig(domain=domain, listen=listen, tls=server_tls, login=login)
     service = partial(_open, config, places, tls, _plans(sources, signer, domain), shown)
-    return run(partial(serve, service, partial(_announce, shown, files)))
+    return failure.run(partial(lifetime.serve, service, partial(_announce, shown, files)))
 
 
 @final
@@ -180,10 +175,10 @@ class _Files:
         lines = [f"{name} = {orjson.dumps(value).decode()}" for name, value in options.items()]
         tables = ["\n".join((f"[{name}]", *lines)) for name in ("find", "request", "runtime")]
         self.config.unlink(missing_ok=True)
-        write_private(self.config, ("\n\n".join(tables) + "\n").encode())
+        key_file.write_private(self.config, ("\n\n".join(tables) + "\n").encode())
 
 
-def _signer(state: Path) -> SigningKey:
+def _signer(state: Path) -> signing.SigningKey:
     """Read the key that signs tokens, or make it; write its public part.
 
     Raises:
@@ -192,15 +187,15 @@ def _signer(state: Path) -> SigningKey:
     """
     path, public = state / "login-key.json", state / "jwks.json"
     if not path.exists():
-        write_private(path, orjson.dumps(make_key("EdDSA").private()))
+        key_file.write_private(path, orjson.dumps(signing.make_key("EdDSA").private()))
     signer = read_signer(path)
     public.unlink(missing_ok=True)
-    write_private(public, orjson.dumps({"keys": [signer.public()]}))
+    key_file.write_private(public, orjson.dumps({"keys": [signer.public()]}))
     return signer
 
 
 def _plans(
-    sources: Sequence[Source], signer: SigningKey, domain: str
+    sources: Sequence[Source], signer: signing.SigningKey, domain: str
 ) -> dict[str, tuple[LocalLogin, list[Source]]]:
     """Return credentials and hyperties of each runtime; `alice` also has `sources`."""
     given = {one.name for one in sources}
@@ -227,7 +222,7 @@ async def _open(
         ):
             yield environment
     except BadSourceError as exc:
-        raise CommandError(f"{exc}; correct it, or --hyperty") from exc
+        raise group.CommandError(f"{exc}; correct it, or --hyperty") from exc
 
 
 @asynccontextmanager
@@ -240,7 +235,7 @@ async def _configured(config: NodeConfig, places: Sequence[str]) -> AsyncIterato
     from transports.engine.nats import open_engine  # noqa: PLC0415
     from transports.engine.server import open_server  # noqa: PLC0415
 
-    keys = (make_domain_key(secrets.token_bytes(SEED_BYTES)),)
+    keys = (signing.make_domain_key(secrets.token_bytes(runtime_key.SEED_BYTES)),)
     async with open_server() as server:
         engine = partial(open_engine, server.terms(config.domain), config.domain)
         yield [
@@ -255,7 +250,7 @@ def _announce(shown: "_Shown", files: _Files, environment: Environment) -> None:
     try:
         files.write_config(environment.nodes[0].url)
     except OSError as exc:
-        raise CommandError(f"cannot write {files.config}: {exc.strerror}") from exc
+        raise group.CommandError(f"cannot write {files.config}: {exc.strerror}") from exc
     shown.ready(environment, files)
 
 
@@ -272,7 +267,7 @@ class _Json(_Shown):
 
     @override
     def ready(self, environment: Environment, files: _Files) -> None:
-        say_ready(
+        failure.say_ready(
             "dev",
             files.domain,
             url=environment.nodes[0].url,
@@ -285,12 +280,12 @@ class _Json(_Shown):
 
     @override
     def reloaded(self, deployment: Deployment) -> None:
-        say("reload", ok=True, hyperty=deployment.source.name, url=deployment.url)
+        failure.say("reload", ok=True, hyperty=deployment.source.name, url=deployment.url)
 
     @override
     def refused(self, deployment: Deployment, why: str, details: str) -> None:
         name, url = deployment.source.name, deployment.url
-        say("reload", ok=False, hyperty=name, url=url, why=why, details=details)
+        failure.say("reload", ok=False, hyperty=name, url=url, why=why, details=details)
 
 
 @final
@@ -307,16 +302,16 @@ class _Text(_Shown):
         rows += [("authority", "", _near(files.tls.ca)), ("options", "", _near(files.config))]
         widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
         for kind, name, value in rows:
-            echo(f"{kind:{widths[0]}}  {name:{widths[1]}}  {value}")
-        echo("", "Try in another terminal:")
+            group.echo(f"{kind:{widths[0]}}  {name:{widths[1]}}  {value}")
+        group.echo("", "Try in another terminal:")
         program = "protofly" if Path(sys.argv[0]).name == "protofly" else "python -m actors"
         file = shlex.quote(_near(files.config))
         for name in environment.runtimes:
-            echo(f"  {program} find --config {file} user://{files.domain}/{name}")
+            group.echo(f"  {program} find --config {file} user://{files.domain}/{name}")
         for one in environment.deployments:
             to = f"user://{files.domain}/{one.runtime} {one.source.name}"
-            echo(f"  {program} request --config {file} {to} '{{\"number\": 1}}'")
-        echo(
+            group.echo(f"  {program} request --config {file} {to} '{{\"number\": 1}}'")
+        group.echo(
             f"  {program} runtime --config {file} --name carol"
             " --hyperty echo=actors.hyperties:Echo",
             "",
@@ -325,13 +320,15 @@ class _Text(_Shown):
 
     @override
     def reloaded(self, deployment: Deployment) -> None:
-        echo(f"{deployment.source.name} is reloaded: {deployment.url}")
+        group.echo(f"{deployment.source.name} is reloaded: {deployment.url}")
 
     @override
     def refused(self, deployment: Deployment, why: str, details: str) -> None:
-        echo(f"{deployment.source.name} is not reloaded, the previous code continues to run: {why}")
+        group.echo(
+            f"{deployment.source.name} is not reloaded, the previous code continues to run: {why}"
+        )
         if details:
-            echo(*details.splitlines())
+            group.echo(*details.splitlines())
 
 
 def _near(path: Path) -> str:

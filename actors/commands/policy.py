@@ -11,22 +11,15 @@ import click
 import orjson
 from typing_extensions import override
 
-from actors.cli import options
-from actors.cli.failure import say
-from actors.cli.group import CommandError, ExitCode, echo
+from actors.cli import failure, group, options
 from actors.cli.options import DEFAULTS, DOMAIN, argument, define_command, option, refusing
 from actors.node.policy_hook import Asker
 from actors.policy.store import PolicyFileError, read_policies
-from fsm.policy.attributes import Locals, Passing, Place, Request, Value
+from fsm.policy import attributes, model, schema, terms
 from fsm.policy.explain import Explanation, Finding, Seen, explain, review
-from fsm.policy.model import Book, PolicySet
-from fsm.policy.schema import SCHEMA_FILE
-from fsm.policy.terms import Algorithm, Direction, Result
+from specs import errors, identity, jsonvalue
 from specs.addresses.address import canonical, domain_of
 from specs.dialects.normalise import normalise
-from specs.errors import BadMessageError
-from specs.identity import Identity, SenderIdentity, VouchedBy
-from specs.jsonvalue import Json, JsonObject
 from specs.message import Message
 
 _HOLDS: Final = {True: "true", False: "false", None: "cannot be known"}
@@ -35,7 +28,7 @@ _HOLDS: Final = {True: "true", False: "false", None: "cannot be known"}
 def explanation_lines(explanation: Explanation) -> Iterator[str]:
     """Print which rule decided and why, one line after the other."""
     verdict = explanation.verdict
-    if verdict.result is Result.NOT_APPLICABLE:
+    if verdict.result is terms.Result.NOT_APPLICABLE:
         yield f"{explanation.effective}: nothing applies, so the default holds"
     else:
         why = f": {verdict.why}" if verdict.why else ""
@@ -68,7 +61,7 @@ def _seen_lines(seen: Seen, indent: str, part: str = "") -> Iterator[str]:
         yield from _seen_lines(one, indent + "  ")
 
 
-def explanation_json(explanation: Explanation) -> JsonObject:
+def explanation_json(explanation: Explanation) -> jsonvalue.JsonObject:
     """Return the same as an object; lists of roles are sorted."""
     verdict = explanation.verdict
     return {
@@ -82,7 +75,7 @@ def explanation_json(explanation: Explanation) -> JsonObject:
     }
 
 
-def _finding_json(finding: Finding) -> Json:
+def _finding_json(finding: Finding) -> jsonvalue.Json:
     return {
         "path": finding.path,
         "result": str(finding.result),
@@ -92,7 +85,7 @@ def _finding_json(finding: Finding) -> Json:
     }
 
 
-def _seen_json(seen: Seen) -> Json:
+def _seen_json(seen: Seen) -> jsonvalue.Json:
     return {
         "text": seen.text,
         "outcome": seen.outcome,
@@ -101,10 +94,10 @@ def _seen_json(seen: Seen) -> Json:
     }
 
 
-def _plain(value: Value) -> Json:
+def _plain(value: attributes.Value) -> jsonvalue.Json:
     if not isinstance(value, frozenset):
         return value
-    listed: list[Json] = [*sorted(value)]
+    listed: list[jsonvalue.Json] = [*sorted(value)]
     return listed
 
 
@@ -119,8 +112,8 @@ def command() -> None:
 @define_command("schema", command)
 def show_schema() -> int:
     """Print the JSON Schema of policy files."""
-    echo(*SCHEMA_FILE.read_text().splitlines())
-    return ExitCode.OK
+    group.echo(*schema.SCHEMA_FILE.read_text().splitlines())
+    return group.ExitCode.OK
 
 
 # ---- check
@@ -146,23 +139,25 @@ def check(
         is_odd = is_odd or bool(remarks)
         if as_json:
             explanation = [attrs.asdict(remark) for remark in remarks]
-            say("policy-check", file=one.source, id=one.id, rules=_rules(one), remarks=explanation)
+            failure.say(
+                "policy-check", file=one.source, id=one.id, rules=_rules(one), remarks=explanation
+            )
             continue
-        echo(f"{one.source}: set {one.id}, rules: {_rules(one)}, odd: {len(remarks)}")
+        group.echo(f"{one.source}: set {one.id}, rules: {_rules(one)}, odd: {len(remarks)}")
         for remark in remarks:
-            echo(f"  {remark.path} {remark.what}")
-    return ExitCode.FAILED if is_odd else ExitCode.OK
+            group.echo(f"  {remark.path} {remark.what}")
+    return group.ExitCode.FAILED if is_odd else group.ExitCode.OK
 
 
-def _rules(one: PolicySet) -> int:
+def _rules(one: model.PolicySet) -> int:
     return sum(len(policy.rules) for policy in one.policies)
 
 
-def _read(files: tuple[Path, ...]) -> tuple[PolicySet, ...]:
+def _read(files: tuple[Path, ...]) -> tuple[model.PolicySet, ...]:
     try:
         return read_policies(files)
     except PolicyFileError as exc:
-        raise CommandError(str(exc)) from exc
+        raise group.CommandError(str(exc)) from exc
 
 
 # ---- explain
@@ -173,14 +168,14 @@ def _sender(
     user: str | None = option("User of the sender.", "URL", read=canonical),
     idp: str | None = option("Identity provider of the user [default: its domain].", "NAME"),
     role: tuple[str, ...] = option("Role of the user; repeatable.", "ROLE"),
-) -> Identity | None:
+) -> identity.Identity | None:
     """Return the identity of the sender; None: no login."""
     if user is None:
         if idp is not None or role:
             raise click.UsageError("--idp and --role say more of a user; add --user")
         return None
     issuer = domain_of(user) if idp is None else idp
-    return Identity(user=user, issuer=issuer, until=_FOR_EVER, roles=frozenset(role))
+    return identity.Identity(user=user, issuer=issuer, until=_FOR_EVER, roles=frozenset(role))
 
 
 _TIME: Final = refusing("{!r} is no time such as 2026-11-21T08:30:00", datetime.fromisoformat)
@@ -191,14 +186,14 @@ def explain_message(  # noqa: PLR0913 - one for each option
     *,
     files: tuple[Path, ...] = _FILES,
     message: BinaryIO = argument("MESSAGE.json", type=click.File("rb")),
-    sender: Identity | None = options.group(_sender),
+    sender: identity.Identity | None = options.group(_sender),
     runtime: str | None = option("Runtime of the session.", "URL", read=canonical),
     domain: str | None = option(
         "Domain of the node or runtime [default: that of the receiver].", read=DOMAIN
     ),
-    direction: Direction | None = option(
+    direction: terms.Direction | None = option(
         "Judge as a runtime does, a message that comes in or goes out.",
-        members=(Direction.IN, Direction.OUT),
+        members=(terms.Direction.IN, terms.Direction.OUT),
     ),
     own_user: str | None = option(
         "User of the judging runtime; needs --direction.", "URL", read=canonical
@@ -211,11 +206,11 @@ def explain_message(  # noqa: PLR0913 - one for each option
     ),
     at: datetime | None = option("Time of the message [default: now].", "TIME", read=_TIME),
     zone: tzinfo = option("Time zone of the node.", "ZONE", default="UTC", read=options.ZONE),
-    default: Result = option(
-        "Decision if no policy applies.", members=DEFAULTS, default=Result.PERMIT
+    default: terms.Result = option(
+        "Decision if no policy applies.", members=DEFAULTS, default=terms.Result.PERMIT
     ),
-    combining: Algorithm = option(
-        "How the results of several files combine.", default=Algorithm.DENY_OVERRIDES
+    combining: terms.Algorithm = option(
+        "How the results of several files combine.", default=terms.Algorithm.DENY_OVERRIDES
     ),
     as_json: bool = option("Print one JSON object.", flag="--json"),
 ) -> int:
@@ -230,27 +225,27 @@ def explain_message(  # noqa: PLR0913 - one for each option
         )
     owns = None if own is None else lambda _address, _runtime: own
     user = None if sender is None else sender.user
-    place = Place(domain or domain_of(read.to), zone, owns)
-    book = Book(sets=_read(files), combining=combining, default=default)
+    place = attributes.Place(domain or domain_of(read.to), zone, owns)
+    book = model.Book(sets=_read(files), combining=combining, default=default)
     known = Asker(runtime, sender).sender
     passing = _passing(read, direction, own_user, hyperty)
     if passing is not None:
         # A runtime has no sessions: it knows the sender as the receiver of the message does.
         known, sender = _told(read, runtime, user), None
-    request = Request(
+    request = attributes.Request(
         read, runtime, sender, _seconds(at, zone), place, sender=known, passing=passing
     )
     explanation = explain(book, request)
     if as_json:
-        say("policy-explain", **explanation_json(explanation))
+        failure.say("policy-explain", **explanation_json(explanation))
     else:
-        echo(*explanation_lines(explanation))
-    return ExitCode.OK
+        group.echo(*explanation_lines(explanation))
+    return group.ExitCode.OK
 
 
 @final
 @attrs.frozen
-class _Here(Locals):
+class _Here(attributes.Locals):
     """A runtime with one address, which belongs to its hyperties."""
 
     address: str
@@ -266,21 +261,23 @@ class _Here(Locals):
 
 
 def _passing(
-    message: Message, direction: Direction | None, user: str | None, names: tuple[str, ...]
-) -> Passing | None:
+    message: Message, direction: terms.Direction | None, user: str | None, names: tuple[str, ...]
+) -> attributes.Passing | None:
     if direction is None:
         if user is not None or names:
             raise click.UsageError("--own-user and --hyperty are about a runtime; add --direction")
         return None
-    is_outgoing = direction == Direction.OUT
+    is_outgoing = direction == terms.Direction.OUT
     address = message.from_ if is_outgoing else message.to
-    return Passing(is_outgoing, user, _Here(address, frozenset(names)))
+    return attributes.Passing(is_outgoing, user, _Here(address, frozenset(names)))
 
 
-def _told(message: Message, runtime: str | None, user: str | None) -> SenderIdentity | None:
+def _told(
+    message: Message, runtime: str | None, user: str | None
+) -> identity.SenderIdentity | None:
     if user is None:
-        return None if runtime is None else SenderIdentity(runtime)
-    return SenderIdentity(runtime or message.from_, user, VouchedBy.DOMAIN)
+        return None if runtime is None else identity.SenderIdentity(runtime)
+    return identity.SenderIdentity(runtime or message.from_, user, identity.VouchedBy.DOMAIN)
 
 
 def _seconds(at: datetime | None, zone: tzinfo) -> float:
@@ -292,12 +289,12 @@ def _seconds(at: datetime | None, zone: tzinfo) -> float:
 def _message(file: BinaryIO) -> Message:
     try:
         return normalise(_object(file))
-    except (orjson.JSONDecodeError, BadMessageError) as exc:
-        raise CommandError(f"{file.name} holds no message: {exc}; correct it") from exc
+    except (orjson.JSONDecodeError, errors.BadMessageError) as exc:
+        raise group.CommandError(f"{file.name} holds no message: {exc}; correct it") from exc
 
 
-def _object(file: BinaryIO) -> JsonObject:
+def _object(file: BinaryIO) -> jsonvalue.JsonObject:
     raw: object = orjson.loads(file.read())
     if not isinstance(raw, dict):
-        raise BadMessageError("it is no JSON object")
+        raise errors.BadMessageError("it is no JSON object")
     return raw

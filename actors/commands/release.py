@@ -4,20 +4,7 @@ import secrets
 from functools import partial
 from typing import Any, Final
 
-from actors.cli.failure import run, say
-from actors.cli.group import CommandError, ExitCode
-from actors.cli.node_access import CREDENTIALS, check_node, enter
-from actors.cli.options import (
-    CLIENT_TLS,
-    INSECURE,
-    NAME,
-    NODE,
-    OWN_DOMAIN,
-    argument,
-    define_command,
-    fields,
-    option,
-)
+from actors.cli import failure, group, node_access, options
 from actors.kit.ids import fresh_ids
 from actors.kit.trace import NULL_TRACER
 from actors.runtime.app import open_runtime
@@ -29,24 +16,26 @@ from transports.system import open_system_network
 _REFUSED: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.NOT_FOUND})
 
 
-@define_command("release", has_log=True)
+@options.define_command("release", has_log=True)
 def command(  # type: ignore[explicit-any] # values of fields
     *,
-    own: dict[str, Any] = fields(
+    own: dict[str, Any] = options.fields(
         RuntimeConfig,
-        node=NODE,
-        domain=OWN_DOMAIN,
-        name=option(
+        node=options.NODE,
+        domain=options.OWN_DOMAIN,
+        name=options.option(
             "Name of the runtime that logs in, for a token that is valid for one runtime only, or "
             "for a user that has too many names [default: a new one, which is given back too].",
             required=False,
-            read=NAME,
+            read=options.NAME,
         ),
-        credentials=CREDENTIALS,
-        tls=CLIENT_TLS,
-        insecure=INSECURE,
+        credentials=node_access.CREDENTIALS,
+        tls=options.CLIENT_TLS,
+        insecure=options.INSECURE,
     ),
-    names: tuple[str, ...] = argument("NAME...", nargs=-1, required=True, read=NAME),
+    names: tuple[str, ...] = options.argument(
+        "NAME...", nargs=-1, required=True, read=options.NAME
+    ),
 ) -> int:
     """Give names of runtimes, such as alice, back to the node of a domain.
 
@@ -56,21 +45,23 @@ def command(  # type: ignore[explicit-any] # values of fields
     """
     name = own["name"] or f"release-{secrets.token_hex(4)}"
     config = RuntimeConfig(**{**own, "name": name}, ids=fresh_ids())
-    return run(partial(_release, config, names, is_passing=own["name"] is None))
+    return failure.run(partial(_release, config, names, is_passing=own["name"] is None))
 
 
-async def _release(config: RuntimeConfig, names: tuple[str, ...], *, is_passing: bool) -> ExitCode:
+async def _release(
+    config: RuntimeConfig, names: tuple[str, ...], *, is_passing: bool
+) -> group.ExitCode:
     async with open_system_network(config.tls) as network:
-        await check_node(network, config.node)
+        await node_access.check_node(network, config.node)
         async with open_runtime(config, network, NULL_TRACER) as runtime:
-            await enter(runtime)
+            await node_access.enter(runtime)
             try:
                 if is_passing:
                     await runtime.release_name()
                 for name in names:
                     await runtime.release_name(name)
-                    say("released", name=name)
+                    failure.say("released", name=name)
             except ReleaseError as exc:
-                code = ExitCode.REFUSED if exc.code in _REFUSED else ExitCode.FAILED
-                raise CommandError(f"{exc}; log in as the user of the name", code) from exc
-    return ExitCode.OK
+                code = group.ExitCode.REFUSED if exc.code in _REFUSED else group.ExitCode.FAILED
+                raise group.CommandError(f"{exc}; log in as the user of the name", code) from exc
+    return group.ExitCode.OK

@@ -14,10 +14,8 @@ import click
 import trio
 
 from actors.catalogue.source import Places
-from actors.cli import node_access, options
-from actors.cli.failure import Needs, run, say_ready
+from actors.cli import failure, lifetime, node_access, options
 from actors.cli.group import CommandError
-from actors.cli.lifetime import serve
 from actors.cli.options import (
     DOMAIN,
     Count,
@@ -32,10 +30,7 @@ from actors.cli.reloading import reloading
 from actors.commands import catalogues
 from actors.commands.catalogues import believed, catalogue_access, timed
 from actors.keys.key_file import open_key_file
-from actors.kit.database import flaw_of
-from actors.kit.http_client import ServerUrl
-from actors.kit.ids import fresh_ids
-from actors.kit.log import get_logger
+from actors.kit import database, http_client, ids, log
 from actors.kit.supervision.supervisor import Crash
 from actors.pipe.plan import SandboxError
 from actors.policy.store import PolicyConfig, read_policies
@@ -45,25 +40,21 @@ from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.isolation.hyperty import HypertyCode
 from actors.runtime.isolation.loading import HypertyLoadError
 from actors.runtime.runtime import Runtime
-from actors.runtime.store.file import FORM, StoreFileError
-from actors.runtime.store.runtime_store import open_store
+from actors.runtime.store import file, runtime_store
 from fsm.limits.shares import MIB, TOTALS, SandboxTotals
 from fsm.p2p.dialling import LinkPolicy, P2pUse, P2pWait, PeerPolicy
+from specs import errors, jsonvalue
 from specs.addresses import address
 from specs.addresses.address import CatalogueType, Entry
 from specs.bodies.word import StatusValue
-from specs.errors import ProtoflyError
-from specs.jsonvalue import Json
-from specs.limits.foreign_code import SANDBOXES_CPU_LEAST
-from specs.limits.protocol import SANDBOX_MEMORY, STUB_IDLE_LEAST
-from specs.limits.transfer import TRANSFER_BYTES, TRANSFER_MOST
+from specs.limits import foreign_code, protocol, transfer
 from transports.system import open_system_network
 
 if TYPE_CHECKING:
     from actors.catalogue.client import CatalogueAccess
     from actors.catalogue.trust_file import Trust
 
-_log = get_logger("actors.commands")
+_log = log.get_logger("actors.commands")
 
 _FORM: Final = re.compile(r"([A-Za-z0-9_-]+)=([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
 
@@ -176,13 +167,13 @@ def _sandboxes(
     sandbox_memory: int = option(
         "Memory that all sandbox processes may use together, in MiB.",
         "MIB",
-        type=Count(min=SANDBOX_MEMORY // MIB),
+        type=Count(min=protocol.SANDBOX_MEMORY // MIB),
         default=TOTALS.memory // MIB,
     ),
     sandbox_cpu: float = option(
         "Processors that all sandbox processes may use together, such as 0.5.",
         "PROCESSORS",
-        type=Quantity(min=SANDBOXES_CPU_LEAST),
+        type=Quantity(min=foreign_code.SANDBOXES_CPU_LEAST),
         default=TOTALS.cpu,
     ),
 ) -> SandboxTotals:
@@ -230,7 +221,7 @@ async def _deploy(where: str, made: type[Hyperty], runtime: Runtime, name: str) 
         url = await runtime.deploy(name, made)
     if crash.error is None:
         return url
-    if isinstance(crash.error, ProtoflyError):
+    if isinstance(crash.error, errors.ProtoflyError):
         raise crash.error
     raise crashed(where, crash.error) from crash.error
 
@@ -279,7 +270,7 @@ _REACH: Final = fields(
     registry=option(
         "The registry of a domain without a node, such as http://127.0.0.1:4567.",
         "URL",
-        read=lambda text: ServerUrl.read(text).text,
+        read=lambda text: http_client.ServerUrl.read(text).text,
     ),
 )
 
@@ -289,8 +280,8 @@ _MORE: Final = fields(
     largest_body=option(
         "Size of the largest request or answer of a hyperty, in MiB of JSON; more is refused 413.",
         "MIB",
-        type=Count(1, TRANSFER_MOST // MIB),
-        default=TRANSFER_BYTES // MIB,
+        type=Count(1, transfer.TRANSFER_MOST // MIB),
+        default=transfer.TRANSFER_BYTES // MIB,
         read=lambda count: count * MIB,
     ),
     kinds=option(
@@ -321,7 +312,7 @@ _MORE: Final = fields(
     stub_idle=option(
         "Release the connection to another domain after this time without use.",
         "SECONDS",
-        type=Quantity(min=STUB_IDLE_LEAST),
+        type=Quantity(min=protocol.STUB_IDLE_LEAST),
     ),
     catalogues=group(_access),
     trust=group(_believed),
@@ -379,7 +370,7 @@ def command(  # type: ignore[explicit-any] # values of fields
 
     Prints one line of JSON when it is ready, with the addresses of its hyperties.
     """
-    config = RuntimeConfig(**reach, **more, ids=fresh_ids())
+    config = RuntimeConfig(**reach, **more, ids=ids.fresh_ids())
     if config.descriptor is not None and config.catalogues is None:
         raise click.UsageError("--descriptor needs --catalogue and --trust")
     if config.node is not None and config.registry is not None:
@@ -394,8 +385,8 @@ def command(  # type: ignore[explicit-any] # values of fields
     crew |= {name: partial(_load, where) for name, where in load.items()}
     service = partial(_open, config, crew, trace)
     listen = {} if config.http is None else {"--http": [config.http.listen]}
-    needs = Needs(partial(_check, config), listen)
-    return run(partial(serve, service, partial(_announce, config)), needs=needs)
+    needs = failure.Needs(partial(_check, config), listen)
+    return failure.run(partial(lifetime.serve, service, partial(_announce, config)), needs=needs)
 
 
 def _check(config: RuntimeConfig) -> None:
@@ -407,8 +398,8 @@ def _check(config: RuntimeConfig) -> None:
         PolicyFileError: A policy file cannot be used.
         OpenMetricsError: Every client could read the metrics.
     """
-    if config.store is not None and (why := flaw_of(config.store, FORM)):
-        raise StoreFileError(config.store, why)
+    if config.store is not None and (why := database.flaw_of(config.store, file.FORM)):
+        raise file.StoreFileError(config.store, why)
     identity = config.identity_file
     if identity is not None and identity.exists():
         open_key_file(identity)
@@ -423,10 +414,10 @@ def _check(config: RuntimeConfig) -> None:
 @asynccontextmanager
 async def _open(
     config: RuntimeConfig, crew: Mapping[str, Deploy], trace: OpenTracer
-) -> AsyncIterator[dict[str, Json]]:
+) -> AsyncIterator[dict[str, jsonvalue.Json]]:
     if config.node is None and config.registry is None and config.catalogues is None:
         raise CommandError("the domain has no server; add --node, --registry or --catalogue")
-    with open_store(config.store):
+    with runtime_store.open_store(config.store):
         # Errors in it, in the file of the key, and in policies are reported before any dial.
         own_identity(config)
         if isinstance(config.policy, PolicyConfig):
@@ -441,7 +432,7 @@ async def _open(
             reloading([runtime.reload_policies]),
         ):
             await node_access.enter(runtime)
-            hyperties: dict[str, Json] = {
+            hyperties: dict[str, jsonvalue.Json] = {
                 name: await deploy(runtime, name) for name, deploy in crew.items()
             }
             async with trio.open_nursery() as nursery:
@@ -461,5 +452,5 @@ async def _end_with_session(runtime: Runtime) -> None:
             await node_access.enter(runtime)
 
 
-def _announce(config: RuntimeConfig, ready: dict[str, Json]) -> None:
-    say_ready("runtime", config.domain, url=config.runtime, **ready)
+def _announce(config: RuntimeConfig, ready: dict[str, jsonvalue.Json]) -> None:
+    failure.say_ready("runtime", config.domain, url=config.runtime, **ready)

@@ -19,28 +19,10 @@ from typing import Final, TypeAlias
 import click
 import orjson
 
+from actors.catalogue import errors, publishing, trust_file
 from actors.catalogue.archive import pack
-from actors.catalogue.errors import (
-    BadArchiveError,
-    BadDescriptorError,
-    BadSealError,
-    CatalogueFileError,
-    NotServedError,
-    RefusedDescriptorError,
-    SourceAwayError,
-    TrustFileError,
-)
 from actors.catalogue.inspection import Believed, Inspection, inspect
 from actors.catalogue.memory import write_whole
-from actors.catalogue.publishing import (
-    CatalogueFolder,
-    Offer,
-    Publisher,
-    WrongKeyError,
-    adopted,
-    packaged,
-    signed_draft,
-)
 from actors.catalogue.seal import (
     SealType,
     entry_of,
@@ -58,10 +40,7 @@ from actors.catalogue.source import (
     package_path,
     source_at,
 )
-from actors.catalogue.trust_file import read_trust
-from actors.cli import options
-from actors.cli.failure import Meanings, meant, run, say
-from actors.cli.group import CommandError, ExitCode, OrderedGroup, echo
+from actors.cli import failure, group, options
 from actors.cli.options import (
     DOMAIN,
     FOLDER,
@@ -96,20 +75,13 @@ from specs.descriptor import (
 )
 from specs.errors import ProtoflyError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.foreign_code import (
-    DESCRIPTOR_BYTES,
-    DESCRIPTOR_LIFE,
-    LISTING_BYTES,
-    PACKAGE_BYTES,
-    REVOCATIONS_BYTES,
-)
+from specs.limits import foreign_code, protocol
 from specs.limits.group import GROUP_FILE_BYTES
 from specs.limits.node import JWKS_BYTES
-from specs.limits.protocol import MAX_ID
 from transports.bodies import write_body
 
 
-@click.group("stub", cls=OrderedGroup)
+@click.group("stub", cls=group.OrderedGroup)
 def command() -> None:
     """Publish how other domains reach this one, and look at what others publish.
 
@@ -117,17 +89,25 @@ def command() -> None:
     """
 
 
-_MEANING: Final[Meanings] = (
-    (RefusedDescriptorError, ExitCode.REFUSED, ""),
-    (SourceAwayError, ExitCode.CANNOT_CONNECT, "name another catalogue, or try again later"),
-    (NotServedError, ExitCode.FAILED, "name something that is published there"),
-    (BadPlaceError, ExitCode.CONFIGURATION, "name a directory or an http URL"),
-    (TrustFileError, ExitCode.CONFIGURATION, "correct it"),
-    (CatalogueFileError, ExitCode.CONFIGURATION, "mend it, or name another with --into"),
-    (BadArchiveError, ExitCode.CONFIGURATION, "correct the package"),
-    (BadDescriptorError, ExitCode.CONFIGURATION, "correct it"),
-    (BadKeysError, ExitCode.CONFIGURATION, "make keys with `token keys`"),
-    (WrongKeyError, ExitCode.CONFIGURATION, "make one with `token keys`"),
+_MEANING: Final[failure.Meanings] = (
+    (errors.RefusedDescriptorError, group.ExitCode.REFUSED, ""),
+    (
+        errors.SourceAwayError,
+        group.ExitCode.CANNOT_CONNECT,
+        "name another catalogue, or try again later",
+    ),
+    (errors.NotServedError, group.ExitCode.FAILED, "name something that is published there"),
+    (BadPlaceError, group.ExitCode.CONFIGURATION, "name a directory or an http URL"),
+    (errors.TrustFileError, group.ExitCode.CONFIGURATION, "correct it"),
+    (
+        errors.CatalogueFileError,
+        group.ExitCode.CONFIGURATION,
+        "mend it, or name another with --into",
+    ),
+    (errors.BadArchiveError, group.ExitCode.CONFIGURATION, "correct the package"),
+    (errors.BadDescriptorError, group.ExitCode.CONFIGURATION, "correct it"),
+    (BadKeysError, group.ExitCode.CONFIGURATION, "make keys with `token keys`"),
+    (publishing.WrongKeyError, group.ExitCode.CONFIGURATION, "make one with `token keys`"),
 )
 """Exit status and advice for errors of catalogues."""
 
@@ -144,7 +124,7 @@ def explained_errors() -> Iterator[None]:
     try:
         yield
     except ProtoflyError as exc:
-        known = meant(exc, _MEANING)
+        known = failure.meant(exc, _MEANING)
         if known is None:
             raise
         raise known from exc
@@ -160,11 +140,11 @@ def read_bytes(path: Path, limit: int, option: str) -> bytes:
         with path.open("rb") as file:
             content = file.read(limit + 1)
     except OSError as exc:
-        raise CommandError(
+        raise group.CommandError(
             f"cannot read {path}: {exc.strerror}; name another file with {option}"
         ) from exc
     if len(content) > limit:
-        raise CommandError(f"{path} is larger than {limit} bytes; no runtime accepts it")
+        raise group.CommandError(f"{path} is larger than {limit} bytes; no runtime accepts it")
     return content
 
 
@@ -177,9 +157,9 @@ def read_json(path: Path, limit: int, option: str) -> JsonObject:
     try:
         content: Json = orjson.loads(read_bytes(path, limit, option))
     except orjson.JSONDecodeError as exc:
-        raise CommandError(f"{path} is no JSON: {exc}; correct it") from exc
+        raise group.CommandError(f"{path} is no JSON: {exc}; correct it") from exc
     if not isinstance(content, dict):
-        raise CommandError(f"{path} holds no JSON object; correct it")
+        raise group.CommandError(f"{path} holds no JSON object; correct it")
     return content
 
 
@@ -228,12 +208,18 @@ def check_entry_point(archive: bytes, entry_point: str, *, is_class: bool) -> No
             tree = ast.parse(source, path)
             table = symtable.symtable(source.decode("utf-8-sig"), path, "exec")
     except _UNREADABLE as exc:
-        raise BadArchiveError(f"has a file {path!r} that Python cannot compile: {exc}") from exc
+        raise errors.BadArchiveError(
+            f"has a file {path!r} that Python cannot compile: {exc}"
+        ) from exc
     symbol = _bound(table, name)
     if symbol is None and not _may_come(tree, name):
-        raise BadArchiveError(f"has no {name!r} in its module {module!r} for its entry point")
+        raise errors.BadArchiveError(
+            f"has no {name!r} in its module {module!r} for its entry point"
+        )
     if symbol is not None and is_class and _is_function(symbol, tree):
-        raise BadArchiveError(f"has a function as its entry point {entry_point!r}, and no class")
+        raise errors.BadArchiveError(
+            f"has a function as its entry point {entry_point!r}, and no class"
+        )
 
 
 def _source(archive: bytes, base: str) -> tuple[str, bytes]:
@@ -321,12 +307,12 @@ def sign(  # noqa: PLR0913 - one for each option
     counter: int | None = option(
         "Counter, greater than the last one [default: seconds since 1970].",
         "N",
-        type=Count(1, MAX_ID),
+        type=Count(1, protocol.MAX_ID),
     ),
     days: float | None = option(
         f"How long it is good [default: {_DAYS:.0f}].",
         "N",
-        type=Quantity(min=0, max=DESCRIPTOR_LIFE / _DAY, min_open=True),
+        type=Quantity(min=0, max=foreign_code.DESCRIPTOR_LIFE / _DAY, min_open=True),
     ),
     machine: str | None = option(
         "State machine that the stub follows; required for the code of stubs.",
@@ -346,22 +332,22 @@ def sign(  # noqa: PLR0913 - one for each option
     describes a data schema, or a stub or hyperty without its code.
     A package is written beside the descriptor, with .zip as its ending.
     """
-    place, content = Entry(domain, *entry), read_json(draft, DESCRIPTOR_BYTES, "DRAFT")
+    place, content = Entry(domain, *entry), read_json(draft, foreign_code.DESCRIPTOR_BYTES, "DRAFT")
     with explained_errors():
-        content = adopted(place, content)
+        content = publishing.adopted(place, content)
     fields = _dated(content, counter, days, machine)
     with explained_errors():
         promise, archive = ({}, b"") if code is None else _promised(place, code)
         stated = {} if domain_keys is None else {"domainKeys": _key_set(domain_keys)}
         content = {"version": str(fields["counter"]), **content, **fields, **stated, **promise}
-        text = signed_draft(place, content, read_signer(key))
+        text = publishing.signed_draft(place, content, read_signer(key))
         _check_use(place, text, draft)
     files = {out: text.encode() + b"\n"}
     if archive:
         files[out.with_suffix(".zip")] = archive
     for path, written in files.items():
         _write(path, written)
-    say("stub-signed", address=place.address, **fields, files=[str(path) for path in files])
+    failure.say("stub-signed", address=place.address, **fields, files=[str(path) for path in files])
 
 
 def _key_set(path: Path) -> JsonObject:
@@ -400,7 +386,7 @@ def _check_use(place: Entry, text: str, draft: Path) -> None:
     elif isinstance(made, HypertyDescriptor):
         refused = judge_hyperty_offer(HypertyFacts(place, made, seal.digest), here)
     if refused is not None:
-        raise CommandError(
+        raise group.CommandError(
             f"no runtime could use this: {refused.why}; correct {draft} or the options"
         )
 
@@ -409,8 +395,8 @@ def _promised(place: Entry, code: _Code) -> tuple[JsonObject, bytes]:
     """Pack code; return what the descriptor says of the package, and the package."""
     folder, entry_point, name, key = code
     archive = _packed(folder)
-    publisher = Publisher(name, read_signer(key))
-    promise = packaged(place, archive, entry_point, publisher)
+    publisher = publishing.Publisher(name, read_signer(key))
+    promise = publishing.packaged(place, archive, entry_point, publisher)
     check_entry_point(archive, entry_point, is_class=place.type is CatalogueType.HYPERTY)
     return {"language": LANGUAGE, **promise}, archive
 
@@ -419,7 +405,7 @@ def _packed(folder: Path) -> bytes:
     try:
         return pack(folder)
     except OSError as exc:
-        raise CommandError(
+        raise group.CommandError(
             f"cannot pack {folder}: {exc.strerror}; name another directory with --package"
         ) from exc
 
@@ -428,7 +414,7 @@ def _write(path: Path, content: bytes) -> None:
     try:
         write_whole(path, content)
     except OSError as exc:
-        raise CommandError(
+        raise group.CommandError(
             f"cannot write {path}: {exc.strerror}; name another file with --out"
         ) from exc
 
@@ -453,19 +439,24 @@ def publish(
     keys, an older counter than what is published, expired, or with a package that is not
     the one it promises.
     """
-    folder, text = CatalogueFolder(into), read_bytes(file, DESCRIPTOR_BYTES, "FILE")
+    folder, text = (
+        publishing.CatalogueFolder(into),
+        read_bytes(file, foreign_code.DESCRIPTOR_BYTES, "FILE"),
+    )
     archive = package or file.with_suffix(".zip")
     content = None
     if package is not None or (archive != file and archive.exists()):
-        content = read_bytes(archive, PACKAGE_BYTES, "--package")
+        content = read_bytes(archive, foreign_code.PACKAGE_BYTES, "--package")
     public = None if keys is None else read_bytes(keys, JWKS_BYTES, "--keys")
     with explained_errors():
-        entry, descriptor = folder.publish(Offer(text, content, public), time.time_ns() / 1e9)
+        entry, descriptor = folder.publish(
+            publishing.Offer(text, content, public), time.time_ns() / 1e9
+        )
     promised = descriptor.source_package
     if promised is not None and promised.size + len(text) > GROUP_FILE_BYTES:
         why = f"with its package it has more than {GROUP_FILE_BYTES} bytes"
-        echo(f"protofly: nodes that share an engine do not serve it: {why}", err=True)
-    say(
+        group.echo(f"protofly: nodes that share an engine do not serve it: {why}", err=True)
+    failure.say(
         "stub-published",
         address=entry.address,
         counter=descriptor.counter,
@@ -491,41 +482,41 @@ def list_entries(*, where: str = argument(), as_json: bool = JSON_LINES) -> int:
     lines: list[dict[str, object]] = []
     with explained_errors():
         source = source_at(where)
-    run(partial(_list, source, lines))
+    failure.run(partial(_list, source, lines))
     if as_json:
         for line in lines:
-            say("stub", **line)
+            failure.say("stub", **line)
     else:
         _table(lines)
-    return ExitCode.OK
+    return group.ExitCode.OK
 
 
-async def _list(source: Source, lines: list[dict[str, object]]) -> ExitCode:
+async def _list(source: Source, lines: list[dict[str, object]]) -> group.ExitCode:
     try:
         with explained_errors():
-            listing = read_listing(await source.read(LISTING, LISTING_BYTES))
+            listing = read_listing(await source.read(LISTING, foreign_code.LISTING_BYTES))
             keys = await _keys(source)
             places = [f"{one.type}/{one.name}" for one in listing.entries]
             memory = Memory(revocations=await _revocations(source, keys))
             lines.extend([await _line(source, place, keys, memory) for place in places])
     finally:
         await source.aclose()
-    return ExitCode.OK
+    return group.ExitCode.OK
 
 
 async def _keys(source: Source) -> Keys:
     try:
         return read_keys(await source.read(DOMAIN_KEYS, JWKS_BYTES))
-    except (NotServedError, BadKeysError):
+    except (errors.NotServedError, BadKeysError):
         return {}
 
 
 async def _revocations(source: Source, keys: Keys) -> Revocations | None:
     """Return what is revoked; None: there is no list that counts."""
     try:
-        text = await source.read(REVOKED, REVOCATIONS_BYTES)
+        text = await source.read(REVOKED, foreign_code.REVOCATIONS_BYTES)
         return signed_revocations(text, keys)
-    except (NotServedError, BadSealError, BadDescriptorError):
+    except (errors.NotServedError, errors.BadSealError, errors.BadDescriptorError):
         return None
 
 
@@ -537,7 +528,8 @@ async def _line(source: Source, entry: str, keys: Keys, memory: Memory) -> dict[
     line: dict[str, object] = {"entry": entry}
     try:
         seal = read_seal(
-            await source.read(f"{WELL_KNOWN}/{entry}", DESCRIPTOR_BYTES), SealType.DESCRIPTOR
+            await source.read(f"{WELL_KNOWN}/{entry}", foreign_code.DESCRIPTOR_BYTES),
+            SealType.DESCRIPTOR,
         )
         descriptor = read_descriptor(seal.content)
         line |= {
@@ -549,9 +541,9 @@ async def _line(source: Source, entry: str, keys: Keys, memory: Memory) -> dict[
         verified(seal, keys)
         place, now = entry_of(descriptor), time.time_ns() / 1e9
         refused = judge_entry(place, descriptor, memory, seal.digest, now)
-    except BadSealError as exc:
+    except errors.BadSealError as exc:
         return {**line, "state": exc.why}
-    except (BadDescriptorError, NotServedError, SourceAwayError) as exc:
+    except (errors.BadDescriptorError, errors.NotServedError, errors.SourceAwayError) as exc:
         return {**line, "state": str(exc)}
     return {**line, "state": "signed" if refused is None else str(refused.reason)}
 
@@ -569,7 +561,7 @@ def _table(fields: Sequence[dict[str, object]]) -> None:
     widths = [max(len(row[place]) for row in rows) for place in range(len(_HEADS))]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        echo("  ".join(cells).rstrip())
+        group.echo("  ".join(cells).rstrip())
 
 
 _MARK: Final = f"/{WELL_KNOWN}/"
@@ -595,18 +587,18 @@ def verify(
     """
     with explained_errors():
         believed = Believed(
-            None if trust is None else read_trust(trust),
+            None if trust is None else trust_file.read_trust(trust),
             None if keys is None else read_keys(read_bytes(keys, JWKS_BYTES, "--keys")),
         )
         source, path = _located(where)
     seen: list[Inspection] = []
-    run(partial(_inspect, source, path, believed, seen))
+    failure.run(partial(_inspect, source, path, believed, seen))
     [inspection] = seen
     (_print_json if as_json else _print)(inspection)
     if inspection.refused is not None:
         why = f"{inspection.refused.why}; {inspection.refused.advice}"
-        raise CommandError(f"a runtime would refuse it: {why}", ExitCode.REFUSED)
-    return ExitCode.OK
+        raise group.CommandError(f"a runtime would refuse it: {why}", group.ExitCode.REFUSED)
+    return group.ExitCode.OK
 
 
 def _located(where: str) -> tuple[Source, str]:
@@ -615,36 +607,36 @@ def _located(where: str) -> tuple[Source, str]:
     if mark:
         return source_at(base), f"{WELL_KNOWN}/{path}"
     file = Path(where)
-    files = {file.name: read_bytes(file, DESCRIPTOR_BYTES, "WHERE")}
+    files = {file.name: read_bytes(file, foreign_code.DESCRIPTOR_BYTES, "WHERE")}
     package = file.with_suffix(".zip")
     if package != file and package.exists():
-        content = read_bytes(package, PACKAGE_BYTES, "WHERE")
+        content = read_bytes(package, foreign_code.PACKAGE_BYTES, "WHERE")
         files[package_path(sha256(content).hexdigest())] = content
     return MemorySource(where, files), file.name
 
 
 async def _inspect(
     source: Source, path: str, believed: Believed, seen: list[Inspection]
-) -> ExitCode:
+) -> group.ExitCode:
     here = what_runs_here()
     try:
         with explained_errors():
             seen.append(await inspect(source, path, believed, here, time.time_ns() / 1e9))
     finally:
         await source.aclose()
-    return ExitCode.OK
+    return group.ExitCode.OK
 
 
 def _print_json(inspection: Inspection) -> None:
     for check in inspection.checks:
-        say("stub-check", check=check.name, passed=check.passed, text=check.text)
+        failure.say("stub-check", check=check.name, passed=check.passed, text=check.text)
     if inspection.descriptor is not None:
-        say("stub-descriptor", descriptor=write_body(inspection.descriptor))
+        failure.say("stub-descriptor", descriptor=write_body(inspection.descriptor))
 
 
 def _print(inspection: Inspection) -> None:
     for check in inspection.checks:
-        echo(f"{_WORDS[check.passed]:<9}{check.name:<20}{check.text}")
+        group.echo(f"{_WORDS[check.passed]:<9}{check.name:<20}{check.text}")
 
 
 _LIST_DAYS: Final = 7.0
@@ -671,7 +663,9 @@ def revoke(
         "Place whose descriptors are revoked.", "TYPE/NAME", multiple=False, read=read_place
     ),
     up_to: int | None = option(
-        "Last counter that is revoked [default: all, also later ones].", "N", type=Count(1, MAX_ID)
+        "Last counter that is revoked [default: all, also later ones].",
+        "N",
+        type=Count(1, protocol.MAX_ID),
     ),
     package: str | None = option("Hash of a revoked package.", "SHA256", read=_read_hash),
     why: str = option("Reason, for runtimes.", "TEXT", default="", show_default=False),
@@ -692,13 +686,15 @@ def revoke(
     added: list[Revoked] = []
     if entry is not None:
         address = Entry(domain, *entry).address
-        added.append(Revoked(cguid=address, counter=up_to or MAX_ID, why=why))
+        added.append(Revoked(cguid=address, counter=up_to or protocol.MAX_ID, why=why))
     if package is not None:
         added.append(Revoked(sha256=package, why=why))
     with explained_errors():
         times = now, now + seconds(days)
-        made = CatalogueFolder(into).revoke(domain, tuple(added), read_signer(key), times)
-    say(
+        made = publishing.CatalogueFolder(into).revoke(
+            domain, tuple(added), read_signer(key), times
+        )
+    failure.say(
         "stub-revocations",
         domain=made.domain,
         counter=made.counter,

@@ -10,31 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, final
 import attrs
 
 from actors.catalogue.source import Places
-from actors.cli.failure import run
+from actors.cli import failure, node_access, options
 from actors.cli.group import CommandError, ExitCode
-from actors.cli.node_access import CREDENTIALS, check_node, enter
-from actors.cli.options import (
-    CLIENT_TLS,
-    DOMAIN,
-    IDENTITY,
-    INSECURE,
-    NAME,
-    NODE,
-    OWN_DOMAIN,
-    TRACE,
-    OpenTracer,
-    fields,
-    group,
-    option,
-)
-from actors.commands.catalogues import (
-    CATALOGUE,
-    FOREIGN,
-    TOPOLOGY,
-    TRUST,
-    catalogue_access,
-    timed,
-)
+from actors.commands import catalogues
 from actors.kit.ids import fresh_ids
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
@@ -73,7 +51,7 @@ class TemporaryRuntime:
     """
 
     config: RuntimeConfig
-    trace: OpenTracer
+    trace: options.OpenTracer
     is_unnamed: bool
 
     def run(self, work: Callable[[Runtime], Awaitable[ExitCode]]) -> int:
@@ -82,17 +60,17 @@ class TemporaryRuntime:
         Raises:
             CommandError: The work, or the node, refuses.
         """
-        return run(partial(self._run, work))
+        return failure.run(partial(self._run, work))
 
     async def _run(self, work: Callable[[Runtime], Awaitable[ExitCode]]) -> ExitCode:
         config = self.config
         async with open_system_network(config.tls) as network:
-            await check_node(network, config.node)
+            await node_access.check_node(network, config.node)
             async with (
                 self.trace(config.name) as tracer,
-                open_runtime(timed(config), network, tracer) as runtime,
+                open_runtime(catalogues.timed(config), network, tracer) as runtime,
             ):
-                await enter(runtime)
+                await node_access.enter(runtime)
                 if self.is_unnamed and config.credentials is not NO_CREDENTIALS:
                     # However it ends: the name is free when its session is over.
                     with suppress(ReleaseError):
@@ -103,8 +81,8 @@ class TemporaryRuntime:
                     raise CommandError(f"{error}", exit_code(error.code)) from error
 
 
-REGISTRY: Final = option(
-    "Domain whose registry is searched [default: that of the node].", "DOMAIN", read=DOMAIN
+REGISTRY: Final = options.option(
+    "Domain whose registry is searched [default: that of the node].", "DOMAIN", read=options.DOMAIN
 )
 
 
@@ -117,33 +95,38 @@ def temporary_runtime(command: str, name_option: str) -> Any:  # type: ignore[ex
     """
 
     def access(
-        *, places: Places | None = CATALOGUE, trust: Path | None = TRUST, domain: str
+        *,
+        places: Places | None = catalogues.CATALOGUE,
+        trust: Path | None = catalogues.TRUST,
+        domain: str,
     ) -> "CatalogueAccess | None":
-        return catalogue_access(places, trust, f"{domain}.{command}")
+        return catalogues.catalogue_access(places, trust, f"{domain}.{command}")
 
-    same = fields(
+    same = options.fields(
         RuntimeConfig,
-        node=NODE,
-        domain=OWN_DOMAIN,
-        name=option(
+        node=options.NODE,
+        domain=options.OWN_DOMAIN,
+        name=options.option(
             "Name of the runtime that asks, for a token that is valid for one runtime only "
             "[default: a new one each time].",
             name=name_option,
             required=False,
-            read=NAME,
+            read=options.NAME,
         ),
-        topology=TOPOLOGY,
-        nodes=FOREIGN,
-        catalogues=group(access),
-        credentials=CREDENTIALS,
-        tls=CLIENT_TLS,
-        insecure=INSECURE,
-        identity=IDENTITY,
+        topology=catalogues.TOPOLOGY,
+        nodes=catalogues.FOREIGN,
+        catalogues=options.group(access),
+        credentials=node_access.CREDENTIALS,
+        tls=options.CLIENT_TLS,
+        insecure=options.INSECURE,
+        identity=options.IDENTITY,
     )
 
-    def make(*, same: dict[str, Any] = same, trace: OpenTracer = TRACE) -> TemporaryRuntime:  # type: ignore[explicit-any] # values of fields
+    def make(  # type: ignore[explicit-any] # values of fields
+        *, same: dict[str, Any] = same, trace: options.OpenTracer = options.TRACE
+    ) -> TemporaryRuntime:
         name = same["name"] or f"{command}-{secrets.token_hex(4)}"
         config = RuntimeConfig(**{**same, "name": name}, ids=fresh_ids())
         return TemporaryRuntime(config, trace, same["name"] is None)
 
-    return group(make)
+    return options.group(make)

@@ -14,8 +14,7 @@ from typing_extensions import override
 
 from actors.dev.authority import BadSourceError, LocalTls, Source, Stamp
 from actors.keys.signing import SigningKey
-from actors.kit.ids import clock_offset, fresh_ids
-from actors.kit.log import get_logger
+from actors.kit import ids, log
 from actors.kit.supervision.supervisor import Crash
 from actors.kit.trace import NULL_TRACER
 from actors.node.app import Node, open_node
@@ -28,14 +27,13 @@ from actors.runtime.runtime import Runtime
 from actors.runtime.stubs.credentials import Credentials
 from specs.limits.development import RELOAD_INTERVAL
 from specs.limits.node import TOKEN_LIFE
-from transports.link import Kind
-from transports.system import open_system_network
+from transports import link, system
 from transports.tls import client_context
 
-_log = get_logger("actors.dev")
+_log = log.get_logger("actors.dev")
 
 _NAME_BYTES: Final = 16
-_KINDS: Final = (Kind.UNIX, Kind.TCP, Kind.WEBSOCKET)
+_KINDS: Final = (link.Kind.UNIX, link.Kind.TCP, link.Kind.WEBSOCKET)
 
 
 @final
@@ -181,12 +179,12 @@ async def open_environment(
     loaded = {
         name: [(one, *_loaded(one)) for one in sources] for name, (_, sources) in plans.items()
     }
-    dials, offset = client_context(tls.ca), clock_offset()
+    dials, offset = client_context(tls.ca), ids.clock_offset()
     async with AsyncExitStack() as stack:
-        network = await stack.enter_async_context(open_system_network(dials))
+        network = await stack.enter_async_context(system.open_system_network(dials))
         nodes = []
         for config in configs:
-            timed = attrs.evolve(config, ids=fresh_ids(), clock_offset=offset)
+            timed = attrs.evolve(config, ids=ids.fresh_ids(), clock_offset=offset)
             nodes.append(await stack.enter_async_context(open_node(timed, network, NULL_TRACER)))
         runtimes: dict[str, str] = {}
         deployments: list[Deployment] = []
@@ -198,7 +196,7 @@ async def open_environment(
                 tls=dials,
                 kinds=_KINDS,
                 credentials=login,
-                ids=fresh_ids(),
+                ids=ids.fresh_ids(),
                 clock_offset=offset,
             )
             runtime = await stack.enter_async_context(open_runtime(its, network, NULL_TRACER))

@@ -12,32 +12,25 @@ import attrs
 import click
 import trio
 
-from actors.cli import options
-from actors.cli.failure import Needs, run, say_ready
-from actors.cli.group import CommandError, echo
-from actors.cli.lifetime import serve, until_parent_ends
+from actors.cli import failure, group, lifetime, options
 from actors.cli.options import OpenTracer, define_command, places_from, profile_option
 from actors.cli.reloading import ReloadableOptions, reloading
 from actors.commands.node.fields import FIELDS
 from actors.keys.certificate import out_of_time
-from actors.kit.database import flaw_of
-from actors.kit.ids import clock_offset, fresh_ids
-from actors.kit.log import get_logger, shared_fields
-from actors.node.app import Node, open_node
+from actors.kit import database, ids, log
+from actors.node import app, errors
 from actors.node.config import NodeConfig
-from actors.node.errors import RegistryFileError, StateFileError
 from actors.node.registry.record_file import FORM as RECORDS
 from actors.node.state.file import FORM as STATE
 from actors.policy.store import read_policies
 from fsm.registry.node_rights import Names
 from specs.jsonvalue import JsonObject
-from transports.system import open_system_network
-from transports.tls import TlsFileError, is_open_to_others, load_identity
+from transports import system, tls
 
 if TYPE_CHECKING:
     from actors.commands.node.processes import Member
 
-_log = get_logger("actors.node")
+_log = log.get_logger("actors.node")
 
 
 @final
@@ -60,8 +53,8 @@ class _Certificate:
     async def reload(self) -> None:
         """Show what is in the files now, if they can be used."""
         try:
-            load_identity(self.context, self.cert, self.key)
-        except TlsFileError as exc:
+            tls.load_identity(self.context, self.cert, self.key)
+        except tls.TlsFileError as exc:
             _log.error("certificates are not read again", reason=str(exc))
         else:
             _log.info("certificates were read again")
@@ -77,7 +70,7 @@ class _Certificate:
         cert, key = (values[f"{self.prefix}{end}"] for end in ("cert", "key"))
         if not isinstance(cert, Path) or not isinstance(key, Path):
             return False
-        load_identity(self.context, cert, key)
+        tls.load_identity(self.context, cert, key)
         self.cert, self.key = cert, key
         return True
 
@@ -136,7 +129,9 @@ def _remarks(
 ) -> tuple[str, ...]:
     """Return what the operator should know of the configuration of a node."""
     remarks = [_LOCKED] if is_locked else []
-    remarks += [options.open_key(each.key) for each in certificates if is_open_to_others(each.key)]
+    remarks += [
+        options.open_key(each.key) for each in certificates if tls.is_open_to_others(each.key)
+    ]
     remarks += [f"{why}; peers will not accept it" for why in _flaws(certificates)]
     if config.engine is not None and not config.domain_keys:
         remarks.append(_OWN_KEY)
@@ -163,9 +158,9 @@ def command(  # type: ignore[explicit-any]  # noqa: PLR0913 - values of fields; 
     Prints one line of JSON when it is ready, with the addresses it listens on.
     """
     del profile  # it was read before the others
-    config = NodeConfig(**same, ids=fresh_ids())
+    config = NodeConfig(**same, ids=ids.fresh_ids())
     if config.names is Names.LOOSE and not config.allow_legacy:
-        raise CommandError("--loose-names is about upstream's forms; add --allow-legacy")
+        raise group.CommandError("--loose-names is about upstream's forms; add --allow-legacy")
     certificates = []
     if config.tls is not None:
         certificates.append(_Certificate("tls_", config.tls, tls_cert, tls_key))
@@ -176,7 +171,7 @@ def command(  # type: ignore[explicit-any]  # noqa: PLR0913 - values of fields; 
     remarks = _remarks(config, certificates, is_locked=is_locked, processes=processes)
     config = attrs.evolve(config, remarks=remarks)
     http = [] if config.http is None else places_from(config.http.listen, processes, "--http")
-    needs = Needs(
+    needs = failure.Needs(
         partial(_check, config, certificates, processes),
         {"--listen": [config.listen], "--http": http},
     )
@@ -187,9 +182,11 @@ def command(  # type: ignore[explicit-any]  # noqa: PLR0913 - values of fields; 
     if member is not None:
         config, shared = member.applied(config), member.listen
     opened = partial(_open, config, trace, certificates, shared)
-    work = partial(serve, opened, partial(_announce, config))
-    with shared_fields(**({"node_name": config.node_name} if config.node_name else {})):
-        return run(work if member is None else partial(until_parent_ends, work), needs=needs)
+    work = partial(lifetime.serve, opened, partial(_announce, config))
+    with log.shared_fields(**({"node_name": config.node_name} if config.node_name else {})):
+        return failure.run(
+            work if member is None else partial(lifetime.until_parent_ends, work), needs=needs
+        )
 
 
 def _member() -> "Member | None":
@@ -202,7 +199,7 @@ def _member() -> "Member | None":
     return ctx.find_object(Member)
 
 
-def _run_several(config: NodeConfig, http: Sequence[str], needs: Needs) -> int:
+def _run_several(config: NodeConfig, http: Sequence[str], needs: failure.Needs) -> int:
     """Run several processes, each a node of the domain.
 
     Args:
@@ -219,7 +216,7 @@ def _run_several(config: NodeConfig, http: Sequence[str], needs: Needs) -> int:
             {"node_name": name, **{field: one[field] for field in _OWN}}
             for name, one in ready.items()
         ]
-        say_ready("node", config.domain, **urls, processes=own)
+        failure.say_ready("node", config.domain, **urls, processes=own)
         _remark(config)
 
     @asynccontextmanager
@@ -229,7 +226,7 @@ def _run_several(config: NodeConfig, http: Sequence[str], needs: Needs) -> int:
         async with open_processes(config, http) as ready:
             yield ready
 
-    return run(partial(serve, opened, announce), needs=needs)
+    return failure.run(partial(lifetime.serve, opened, announce), needs=needs)
 
 
 def _check(config: NodeConfig, certificates: Sequence[_Certificate], processes: int) -> None:
@@ -246,13 +243,13 @@ def _check(config: NodeConfig, certificates: Sequence[_Certificate], processes: 
     from actors.http.service import check_readers  # noqa: PLC0415 - slow to import
 
     for why in _flaws(certificates):
-        raise CommandError(f"{why}; renew it")
+        raise group.CommandError(f"{why}; renew it")
     if config.policies is not None:
         read_policies(config.policies.files)
-    if config.registry is not None and (why := flaw_of(config.registry, RECORDS)):
-        raise RegistryFileError(config.registry, why)
-    if config.state_file is not None and (why := flaw_of(config.state_file, STATE)):
-        raise StateFileError(config.state_file, why)
+    if config.registry is not None and (why := database.flaw_of(config.registry, RECORDS)):
+        raise errors.RegistryFileError(config.registry, why)
+    if config.state_file is not None and (why := database.flaw_of(config.state_file, STATE)):
+        raise errors.StateFileError(config.state_file, why)
     if config.http is not None:
         check_readers(config.http, config.http.listen)
     if processes > 1:
@@ -264,14 +261,14 @@ def _check(config: NodeConfig, certificates: Sequence[_Certificate], processes: 
 @asynccontextmanager
 async def _open(
     config: NodeConfig, trace: OpenTracer, certificates: Sequence[_Certificate], shared: str
-) -> AsyncIterator[Node]:
-    offset = clock_offset()  # Trio's clock runs only now
+) -> AsyncIterator[app.Node]:
+    offset = ids.clock_offset()  # Trio's clock runs only now
     timed = attrs.evolve(config, clock_offset=offset, foreign=config.foreign.timed(offset))
     files = [each.reload for each in certificates]
     async with (
         trace(config.process_name) as tracer,
-        open_system_network(config.client_tls, shared) as network,
-        open_node(timed, network, tracer) as node,
+        system.open_system_network(config.client_tls, shared) as network,
+        app.open_node(timed, network, tracer) as node,
         reloading(
             [*files, node.reload_policies] if node.has_policies else files,
             [each.reloadable for each in certificates],
@@ -280,11 +277,11 @@ async def _open(
         yield node
 
 
-def _announce(config: NodeConfig, node: Node) -> None:
-    say_ready("node", config.domain, **{field: getattr(node, field) for field in _URLS})
+def _announce(config: NodeConfig, node: app.Node) -> None:
+    failure.say_ready("node", config.domain, **{field: getattr(node, field) for field in _URLS})
     _remark(config)
 
 
 def _remark(config: NodeConfig) -> None:
     for remark in config.remarks:
-        echo(f"protofly: {remark}", err=True)
+        group.echo(f"protofly: {remark}", err=True)

@@ -22,26 +22,21 @@ from actors.cli.options import DOMAIN, FOLDER, Count, Quantity, fields, group, o
 from actors.commands.catalogues import catalogue_access
 from actors.commands.config import read_signer
 from actors.http.config import HttpConfig, ShownCatalogue
-from actors.keys.key_file import KeyFileError
-from actors.keys.push import open_push_key
-from actors.keys.signing import SigningKey
+from actors.keys import key_file, push, signing
 from actors.kit.back_ends.ice import IcePlan
 from actors.kit.http_client import HttpUrlError, ServerUrl
-from actors.node.config import NOWHERE, Endpoint, ForeignPlan, NodeConfig
+from actors.node import config, limits
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.global_registry import HttpGlobalRecords
 from actors.node.connectors.push import PushConfig
 from actors.node.connectors.quality import ConfiguredServers, HttpQualityBroker
-from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from actors.node.login.provider import Admission, Login, Nobody, ProviderMaker
-from actors.pipe.plan import TokenSource, nothing
-from actors.pipe.process import open_process_sandbox
+from actors.pipe import plan, process
 from actors.runtime.stubs.credentials import CredentialsError, TokenFile, shown
 from fsm.limits.rates import Rate
 from fsm.registry.node_rights import Names
+from specs.limits import node, protocol
 from specs.limits.group import GROUP_NODES
-from specs.limits.node import SESSION_LIFE, TOKEN_LIFE
-from specs.limits.protocol import STUB_IDLE
 from transports.tls import TlsFileError, server_context
 from transports.urls import is_plain
 
@@ -162,10 +157,10 @@ def _push(
             "with --push-contact, such as mailto:ops@a.example"
         )
     try:
-        opened = open_push_key(key)
-    except KeyFileError as exc:
+        opened = push.open_push_key(key)
+    except key_file.KeyFileError as exc:
         raise CommandError(f"{exc}; name another file with --push-key") from exc
-    kept = NodeConfig(domain="a.example", state=state, registry=registry).state_file
+    kept = config.NodeConfig(domain="a.example", state=state, registry=registry).state_file
     file = None if kept is None else kept.with_name(f"{kept.name}-devices")
     return PushConfig(key=opened, contact=contact, file=file, services=services)
 
@@ -201,13 +196,13 @@ def login(  # noqa: PLR0913 - one for each option
         "Refuse tokens that live longer, from when they were issued.",
         "SECONDS",
         type=Quantity(min=1),
-        default=TOKEN_LIFE,
+        default=node.TOKEN_LIFE,
     ),
     session_life: float = option(
         "Seconds after which a session needs a new login.",
         "SECONDS",
         type=Quantity(min=1),
-        default=SESSION_LIFE,
+        default=node.SESSION_LIFE,
     ),
     used_tokens: Path | None = option(
         "File of used tokens, for nodes that share it [default: in the file of --state]."
@@ -311,7 +306,7 @@ def _domain_keys(
         "Private key, made by `token keys`, by which the domain states which key is that of a "
         "runtime; repeatable, the first one signs [default: a new one at each start]."
     ),
-) -> tuple[SigningKey, ...]:
+) -> tuple[signing.SigningKey, ...]:
     return tuple(map(read_signer, domain_key))
 
 
@@ -347,10 +342,10 @@ def _foreign(
         "Release the stub of another domain after this time without a message.",
         "SECONDS",
         type=Quantity(min=1.0),
-        default=STUB_IDLE,
+        default=protocol.STUB_IDLE,
     ),
     domain: str,
-) -> ForeignPlan:
+) -> config.ForeignPlan:
     for name in foreign_token_file:
         if name not in foreign and foreign_catalogue is None:
             raise CommandError(
@@ -361,15 +356,17 @@ def _foreign(
         raise CommandError(f"--foreign names {domain}, which is the node's own domain; remove it")
     catalogues = catalogue_access(foreign_catalogue, foreign_trust, f"{domain}.node")
     if not foreign and catalogues is None:
-        return NOWHERE
+        return config.NOWHERE
     logins = {name: _token_source(name, path) for name, path in foreign_token_file.items()}
-    domains = {name: Endpoint(url, logins.get(name, nothing)) for name, url in foreign.items()}
-    return ForeignPlan(
-        MappingProxyType(domains), open_process_sandbox, catalogues, logins, foreign_idle
+    domains = {
+        name: config.Endpoint(url, logins.get(name, plan.nothing)) for name, url in foreign.items()
+    }
+    return config.ForeignPlan(
+        MappingProxyType(domains), process.open_process_sandbox, catalogues, logins, foreign_idle
     )
 
 
-def _token_source(domain: str, path: str) -> TokenSource:
+def _token_source(domain: str, path: str) -> plan.TokenSource:
     """Return what reads the token for a domain; it has been read once, to be sure."""
     file = TokenFile(Path(path))
     try:
@@ -419,7 +416,7 @@ def _read_count(text: str) -> float:
 
 def _limit(field: str, text: str, name: str = "") -> object:
     """Declare the option of a limit; its kind and default are those of the field."""
-    default: Rate | float = getattr(DEFAULT_LIMITS, field)
+    default: Rate | float = getattr(limits.DEFAULT_LIMITS, field)
     if isinstance(default, Rate):
         read: Callable[[str], object] = partial(_read_rate, default.burst / default.per_second)
         metavar, written = "RATE[:BURST]", f"{default.per_second:g}:{default.burst}"
@@ -618,7 +615,7 @@ def _opened(
 
 
 FIELDS: Final = fields(
-    NodeConfig,
+    config.NodeConfig,
     domain=option("The domain of the node.", read=DOMAIN),
     listen=option(
         "Address for connections of stubs; port 0 picks a free one.",
@@ -645,7 +642,7 @@ FIELDS: Final = fields(
         "Deliver changes of an object with its owner's consent, or to all subscribers."
     ),
     foreign=group(_foreign),
-    limits=fields(NodeLimits, is_made=True, **_LIMITS),
+    limits=fields(limits.NodeLimits, is_made=True, **_LIMITS),
     origins=option(
         "Web origin whose pages may connect, such as https://app.example; repeatable.",
         "ORIGIN",

@@ -23,8 +23,7 @@ from typing_extensions import override
 
 from actors.cli.group import CommandError, ExitCode
 from actors.http.config import HttpPlaceError
-from actors.keys.runtime_key import SEED_BYTES
-from actors.keys.signing import make_domain_key
+from actors.keys import runtime_key, signing
 from actors.kit.errors import PartEndedError
 from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.kit.supervision.supervisor import ChildSpec, Restart, Strategy, open_supervisor
@@ -32,12 +31,10 @@ from actors.node.config import NodeConfig
 from specs.jsonvalue import JsonObject
 from specs.limits.group import PROCESS_START
 from specs.limits.protocol import DRAIN_TIMEOUT
+from transports import errors, sockets
 from transports.engine.nats import open_engine
 from transports.engine.server import LocalServer, open_server
-from transports.errors import ListenError
-from transports.nats.connection import ServerUrl
-from transports.nats.wire import Credentials
-from transports.sockets import open_background, reserve_tcp
+from transports.nats import connection, wire
 
 
 @final
@@ -79,8 +76,8 @@ class Member:
             config: The configuration of all of them.
         """
         key = Ed25519PrivateKey.from_private_bytes(base64.b64decode(self.server_key))
-        server = LocalServer(ServerUrl.read(self.server), Credentials("", key))
-        own = make_domain_key(base64.b64decode(self.domain_seed))
+        server = LocalServer(connection.ServerUrl.read(self.server), wire.Credentials("", key))
+        own = signing.make_domain_key(base64.b64decode(self.domain_seed))
         return attrs.evolve(
             config,
             listen=self.listen,
@@ -94,7 +91,7 @@ class Member:
 
 def _members(http: Sequence[str], listen: str, server: LocalServer) -> Sequence[Member]:
     key = base64.b64encode(server.key.key.private_bytes_raw()).decode()
-    seed = base64.b64encode(secrets.token_bytes(SEED_BYTES)).decode()
+    seed = base64.b64encode(secrets.token_bytes(runtime_key.SEED_BYTES)).decode()
     url = f"nats://{server.url.address}"
     return [
         Member(str(number), listen, place, url, key, seed)
@@ -228,7 +225,7 @@ async def open_processes(
     await _check_free(http)
     ready: dict[str, JsonObject] = {}
     async with (
-        reserve_tcp(config.listen) as listen,
+        sockets.reserve_tcp(config.listen) as listen,
         open_server() as server,
         open_supervisor("processes", Strategy.PEERS) as supervisor,
     ):
@@ -243,7 +240,7 @@ async def open_processes(
         async with trio.open_nursery() as nursery:
             for member in members:
                 nursery.start_soon(start, member)
-        async with open_background() as nursery:
+        async with sockets.open_background() as nursery:
             nursery.start_soon(_pass_on, [*processes.values()])
             yield {member.name: ready[member.name] for member in members}
         async with trio.open_nursery() as nursery:
@@ -259,9 +256,9 @@ async def _check_free(places: Sequence[str]) -> None:
     """
     for place in filter(None, places):
         try:
-            async with reserve_tcp(place):
+            async with sockets.reserve_tcp(place):
                 pass
-        except ListenError as exc:
+        except errors.ListenError as exc:
             raise HttpPlaceError(exc.where, exc.reason) from exc
 
 
