@@ -233,7 +233,12 @@ def fields(config: type, *, is_made: bool = False, **declared: Any) -> Any:  # t
 
 
 def define_command(  # type: ignore[explicit-any] # as `Maker`
-    name: str, of: click.Group | None = None, *, has_log: bool = False, **settings: Any
+    name: str,
+    of: click.Group | None = None,
+    *,
+    has_log: bool = False,
+    meanings: failure.Meanings = (),
+    **settings: Any,
 ) -> Callable[[Maker], click.Command]:
     """Make a command of a function, with the options that its parameters declare, in this order.
 
@@ -241,6 +246,7 @@ def define_command(  # type: ignore[explicit-any] # as `Maker`
         name: Name of the command.
         of: Group of the command; None: none.
         has_log: Whether it has a file of options and a log, configured before it runs.
+        meanings: Exit status and advice for errors that come out of it.
         settings: What `click.command` takes beside.
     """
 
@@ -251,7 +257,12 @@ def define_command(  # type: ignore[explicit-any] # as `Maker`
         def run(**values: object) -> object:
             if has_log:
                 configure(values)
-            return make(values)
+            try:
+                return make(values)
+            except ProtoflyError as error:
+                if known := failure.meant(error, meanings):
+                    raise known from error
+                raise
 
         if has_log:
             parameters += [config_file.CONFIG_OPTION, *log_options]

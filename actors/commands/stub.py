@@ -7,81 +7,39 @@ import symtable
 import time
 import warnings
 import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from symtable import Symbol, SymbolTable
 from typing import Final, TypeAlias
 
 import click
 import orjson
+import trio
 
-from actors.catalogue import errors, publishing, trust_file
-from actors.catalogue.archive import pack
-from actors.catalogue.inspection import Believed, Inspection, inspect
-from actors.catalogue.memory import write_whole
-from actors.catalogue.seal import (
-    SealType,
-    entry_of,
-    read_descriptor,
-    read_listing,
-    read_seal,
-    signed_revocations,
-    verified,
-)
-from actors.catalogue.source import (
-    LISTING,
-    BadPlaceError,
-    MemorySource,
-    Source,
-    package_path,
-    source_at,
-)
-from actors.cli import failure, group, options
-from actors.cli.options import (
-    DOMAIN,
-    FOLDER,
-    JSON_LINES,
-    Count,
-    Quantity,
-    argument,
-    define_command,
-    option,
-)
+from actors.catalogue import archive, errors, inspection, memory, publishing, seal, source
+from actors.catalogue.trust_file import read_trust
+from actors.cli import options
+from actors.cli.failure import Meanings, say
+from actors.cli.group import CommandError, ExitCode, OrderedGroup, echo
+from actors.cli.options import argument, define_command, option
 from actors.commands.config import read_signer
 from actors.keys.key_set import BadKeysError, Keys, read_keys
 from actors.runtime.catalogue import what_runs_here
-from fsm.catalogue.descriptor import (
-    Facts,
-    HypertyFacts,
-    Memory,
-    Refused,
-    judge_entry,
-    judge_hyperty_offer,
-    judge_offer,
-)
+from fsm.catalogue import descriptor as offers
 from fsm.machine_list import MACHINES, fingerprint
 from specs.addresses.address import DOMAIN_KEYS, REVOKED, WELL_KNOWN, CatalogueType, Entry, entry_at
-from specs.descriptor import (
-    LANGUAGE,
-    Described,
-    HypertyDescriptor,
-    Revocations,
-    Revoked,
-    StubDescriptor,
-)
-from specs.errors import ProtoflyError
+from specs.descriptor import LANGUAGE, Described, HypertyDescriptor, Revoked, StubDescriptor
 from specs.jsonvalue import Json, JsonObject
-from specs.limits import foreign_code, protocol
+from specs.limits import foreign_code
 from specs.limits.group import GROUP_FILE_BYTES
 from specs.limits.node import JWKS_BYTES
+from specs.limits.protocol import MAX_ID
 from transports.bodies import write_body
 
 
-@click.group("stub", cls=group.OrderedGroup)
+@click.group("stub", cls=OrderedGroup)
 def command() -> None:
     """Publish how other domains reach this one, and look at what others publish.
 
@@ -89,45 +47,39 @@ def command() -> None:
     """
 
 
-_MEANING: Final[failure.Meanings] = (
-    (errors.RefusedDescriptorError, group.ExitCode.REFUSED, ""),
+_MEANING: Final[Meanings] = (
+    (errors.RefusedDescriptorError, ExitCode.REFUSED, ""),
     (
         errors.SourceAwayError,
-        group.ExitCode.CANNOT_CONNECT,
+        ExitCode.CANNOT_CONNECT,
         "name another catalogue, or try again later",
     ),
-    (errors.NotServedError, group.ExitCode.FAILED, "name something that is published there"),
-    (BadPlaceError, group.ExitCode.CONFIGURATION, "name a directory or an http URL"),
-    (errors.TrustFileError, group.ExitCode.CONFIGURATION, "correct it"),
+    (errors.NotServedError, ExitCode.FAILED, "name something that is published there"),
+    (source.BadPlaceError, ExitCode.CONFIGURATION, "name a directory or an http URL"),
+    (errors.TrustFileError, ExitCode.CONFIGURATION, "correct it"),
     (
         errors.CatalogueFileError,
-        group.ExitCode.CONFIGURATION,
+        ExitCode.CONFIGURATION,
         "mend it, or name another with --into",
     ),
-    (errors.BadArchiveError, group.ExitCode.CONFIGURATION, "correct the package"),
-    (errors.BadDescriptorError, group.ExitCode.CONFIGURATION, "correct it"),
-    (BadKeysError, group.ExitCode.CONFIGURATION, "make keys with `token keys`"),
-    (publishing.WrongKeyError, group.ExitCode.CONFIGURATION, "make one with `token keys`"),
+    (errors.BadArchiveError, ExitCode.CONFIGURATION, "correct the package"),
+    (errors.BadDescriptorError, ExitCode.CONFIGURATION, "correct it"),
+    (BadKeysError, ExitCode.CONFIGURATION, "make keys with `token keys`"),
+    (publishing.WrongKeyError, ExitCode.CONFIGURATION, "make one with `token keys`"),
 )
 """Exit status and advice for errors of catalogues."""
 
 _DAY: Final = 86_400
 
 _INTO: Final = option(
-    "Directory of the catalogue; made if it does not exist.", "DIR", type=FOLDER, required=True
+    "Directory of the catalogue; made if it does not exist.",
+    "DIR",
+    type=options.FOLDER,
+    required=True,
 )
 
 
-@contextmanager
-def explained_errors() -> Iterator[None]:
-    """Turn what goes wrong with catalogues into a sentence and an exit status."""
-    try:
-        yield
-    except ProtoflyError as exc:
-        known = failure.meant(exc, _MEANING)
-        if known is None:
-            raise
-        raise known from exc
+_define = partial(define_command, of=command, meanings=_MEANING)
 
 
 def read_bytes(path: Path, limit: int, option: str) -> bytes:
@@ -140,11 +92,11 @@ def read_bytes(path: Path, limit: int, option: str) -> bytes:
         with path.open("rb") as file:
             content = file.read(limit + 1)
     except OSError as exc:
-        raise group.CommandError(
+        raise CommandError(
             f"cannot read {path}: {exc.strerror}; name another file with {option}"
         ) from exc
     if len(content) > limit:
-        raise group.CommandError(f"{path} is larger than {limit} bytes; no runtime accepts it")
+        raise CommandError(f"{path} is larger than {limit} bytes; no runtime accepts it")
     return content
 
 
@@ -157,9 +109,9 @@ def read_json(path: Path, limit: int, option: str) -> JsonObject:
     try:
         content: Json = orjson.loads(read_bytes(path, limit, option))
     except orjson.JSONDecodeError as exc:
-        raise group.CommandError(f"{path} is no JSON: {exc}; correct it") from exc
+        raise CommandError(f"{path} is no JSON: {exc}; correct it") from exc
     if not isinstance(content, dict):
-        raise group.CommandError(f"{path} holds no JSON object; correct it")
+        raise CommandError(f"{path} holds no JSON object; correct it")
     return content
 
 
@@ -185,14 +137,14 @@ def seconds(days: float) -> int:
 _UNREADABLE: Final = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
-def check_entry_point(archive: bytes, entry_point: str, *, is_class: bool) -> None:
+def check_entry_point(package: bytes, entry_point: str, *, is_class: bool) -> None:
     """Refuse a package whose module does not define what the entry point names.
 
     What the module assigns or imports may be anything, and a name may come by `import *` or by
     `global`: whether that is of use shows in the sandbox only.
 
     Args:
-        archive: Bytes of the package, which has the module.
+        package: Bytes of the package, which has the module.
         entry_point: `module:name`.
         is_class: Whether it must be a class.
 
@@ -201,12 +153,12 @@ def check_entry_point(archive: bytes, entry_point: str, *, is_class: bool) -> No
             defines a function where a class is needed.
     """
     module, _, name = entry_point.partition(":")
-    path, source = _source(archive, module.replace(".", "/"))
+    path, code = _source(package, module.replace(".", "/"))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(source, path)
-            table = symtable.symtable(source.decode("utf-8-sig"), path, "exec")
+            tree = ast.parse(code, path)
+            table = symtable.symtable(code.decode("utf-8-sig"), path, "exec")
     except _UNREADABLE as exc:
         raise errors.BadArchiveError(
             f"has a file {path!r} that Python cannot compile: {exc}"
@@ -222,15 +174,15 @@ def check_entry_point(archive: bytes, entry_point: str, *, is_class: bool) -> No
         )
 
 
-def _source(archive: bytes, base: str) -> tuple[str, bytes]:
+def _source(package: bytes, base: str) -> tuple[str, bytes]:
     """Return the file of a module that is there; a folder hides a file, as in a sandbox."""
-    with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+    with zipfile.ZipFile(io.BytesIO(package)) as opened:
         names = opened.namelist()
         path = next(one for one in (f"{base}/__init__.py", f"{base}.py") if one in names)
         return path, opened.read(path)
 
 
-def _bound(table: SymbolTable, name: str) -> Symbol | None:
+def _bound(table: symtable.SymbolTable, name: str) -> symtable.Symbol | None:
     symbol = table.lookup(name) if name in table.get_identifiers() else None
     return symbol if symbol and (symbol.is_assigned() or symbol.is_imported()) else None
 
@@ -244,7 +196,7 @@ def _may_come(tree: ast.Module, name: str) -> bool:
     )
 
 
-def _is_function(symbol: Symbol, tree: ast.Module) -> bool:
+def _is_function(symbol: symtable.Symbol, tree: ast.Module) -> bool:
     """Return whether a name is of a function and of nothing else; decorators make anything."""
     name = symbol.get_name()
     if symbol.is_imported() or any(
@@ -253,9 +205,9 @@ def _is_function(symbol: Symbol, tree: ast.Module) -> bool:
     ):
         return False
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    found = [node for node in ast.walk(tree) if isinstance(node, kinds) and node.name == name]
-    return bool(found) and not any(
-        isinstance(node, ast.ClassDef) or node.decorator_list for node in found
+    made = [node for node in ast.walk(tree) if isinstance(node, kinds) and node.name == name]
+    return bool(made) and not any(
+        isinstance(node, ast.ClassDef) or node.decorator_list for node in made
     )
 
 
@@ -290,11 +242,11 @@ def _code(
     return package, entry_point, publisher, publisher_key
 
 
-@define_command("sign", command, short_help="Sign a descriptor, with a package of code or without.")
+@_define("sign", short_help="Sign a descriptor, with a package of code or without.")
 def sign(  # noqa: PLR0913 - one for each option
     *,
     draft: Path = argument(),
-    domain: str = option("Domain of the descriptor.", required=True, read=DOMAIN),
+    domain: str = option("Domain of the descriptor.", required=True, read=options.DOMAIN),
     key: Path = option("Private key of the domain.", required=True),
     out: Path = option("File for the signed descriptor.", required=True),
     entry: tuple[CatalogueType, str] = option(
@@ -307,12 +259,12 @@ def sign(  # noqa: PLR0913 - one for each option
     counter: int | None = option(
         "Counter, greater than the last one [default: seconds since 1970].",
         "N",
-        type=Count(1, protocol.MAX_ID),
+        type=options.Count(1, MAX_ID),
     ),
     days: float | None = option(
         f"How long it is good [default: {_DAYS:.0f}].",
         "N",
-        type=Quantity(min=0, max=foreign_code.DESCRIPTOR_LIFE / _DAY, min_open=True),
+        type=options.Quantity(min=0, max=foreign_code.DESCRIPTOR_LIFE / _DAY, min_open=True),
     ),
     machine: str | None = option(
         "State machine that the stub follows; required for the code of stubs.",
@@ -333,21 +285,19 @@ def sign(  # noqa: PLR0913 - one for each option
     A package is written beside the descriptor, with .zip as its ending.
     """
     place, content = Entry(domain, *entry), read_json(draft, foreign_code.DESCRIPTOR_BYTES, "DRAFT")
-    with explained_errors():
-        content = publishing.adopted(place, content)
+    content = publishing.adopted(place, content)
     fields = _dated(content, counter, days, machine)
-    with explained_errors():
-        promise, archive = ({}, b"") if code is None else _promised(place, code)
-        stated = {} if domain_keys is None else {"domainKeys": _key_set(domain_keys)}
-        content = {"version": str(fields["counter"]), **content, **fields, **stated, **promise}
-        text = publishing.signed_draft(place, content, read_signer(key))
-        _check_use(place, text, draft)
+    promise, package = ({}, b"") if code is None else _promised(place, code)
+    stated = {} if domain_keys is None else {"domainKeys": _key_set(domain_keys)}
+    content = {"version": str(fields["counter"]), **content, **fields, **stated, **promise}
+    text = publishing.signed_draft(place, content, read_signer(key))
+    _check_use(place, text, draft)
     files = {out: text.encode() + b"\n"}
-    if archive:
-        files[out.with_suffix(".zip")] = archive
+    if package:
+        files[out.with_suffix(".zip")] = package
     for path, written in files.items():
         _write(path, written)
-    failure.say("stub-signed", address=place.address, **fields, files=[str(path) for path in files])
+    say("stub-signed", address=place.address, **fields, files=[str(path) for path in files])
 
 
 def _key_set(path: Path) -> JsonObject:
@@ -378,15 +328,15 @@ def _dated(
 
 def _check_use(place: Entry, text: str, draft: Path) -> None:
     """Refuse a stub or hyperty that no runtime could deploy, whomever it trusts."""
-    seal = read_seal(text.encode(), SealType.DESCRIPTOR)
-    made, here = read_descriptor(seal.content), what_runs_here()
-    refused: Refused | None = None
+    sealed = seal.read_seal(text.encode(), seal.SealType.DESCRIPTOR)
+    made, here = seal.read_descriptor(sealed.content), what_runs_here()
+    refused: offers.Refused | None = None
     if isinstance(made, StubDescriptor):
-        refused = judge_offer(Facts(place, made, seal.digest), here)
+        refused = offers.judge_offer(offers.Facts(place, made, sealed.digest), here)
     elif isinstance(made, HypertyDescriptor):
-        refused = judge_hyperty_offer(HypertyFacts(place, made, seal.digest), here)
+        refused = offers.judge_hyperty_offer(offers.HypertyFacts(place, made, sealed.digest), here)
     if refused is not None:
-        raise group.CommandError(
+        raise CommandError(
             f"no runtime could use this: {refused.why}; correct {draft} or the options"
         )
 
@@ -394,34 +344,32 @@ def _check_use(place: Entry, text: str, draft: Path) -> None:
 def _promised(place: Entry, code: _Code) -> tuple[JsonObject, bytes]:
     """Pack code; return what the descriptor says of the package, and the package."""
     folder, entry_point, name, key = code
-    archive = _packed(folder)
+    package = _packed(folder)
     publisher = publishing.Publisher(name, read_signer(key))
-    promise = publishing.packaged(place, archive, entry_point, publisher)
-    check_entry_point(archive, entry_point, is_class=place.type is CatalogueType.HYPERTY)
-    return {"language": LANGUAGE, **promise}, archive
+    promise = publishing.packaged(place, package, entry_point, publisher)
+    check_entry_point(package, entry_point, is_class=place.type is CatalogueType.HYPERTY)
+    return {"language": LANGUAGE, **promise}, package
 
 
 def _packed(folder: Path) -> bytes:
     try:
-        return pack(folder)
+        return archive.pack(folder)
     except OSError as exc:
-        raise group.CommandError(
+        raise CommandError(
             f"cannot pack {folder}: {exc.strerror}; name another directory with --package"
         ) from exc
 
 
 def _write(path: Path, content: bytes) -> None:
     try:
-        write_whole(path, content)
+        memory.write_whole(path, content)
     except OSError as exc:
-        raise group.CommandError(
+        raise CommandError(
             f"cannot write {path}: {exc.strerror}; name another file with --out"
         ) from exc
 
 
-@define_command(
-    "publish", command, short_help="Put a signed descriptor into the directory of a catalogue."
-)
+@_define("publish", short_help="Put a signed descriptor into the directory of a catalogue.")
 def publish(
     *,
     file: Path = argument(),
@@ -443,20 +391,19 @@ def publish(
         publishing.CatalogueFolder(into),
         read_bytes(file, foreign_code.DESCRIPTOR_BYTES, "FILE"),
     )
-    archive = package or file.with_suffix(".zip")
+    package = package or file.with_suffix(".zip")
     content = None
-    if package is not None or (archive != file and archive.exists()):
-        content = read_bytes(archive, foreign_code.PACKAGE_BYTES, "--package")
+    if package is not None or (package != file and package.exists()):
+        content = read_bytes(package, foreign_code.PACKAGE_BYTES, "--package")
     public = None if keys is None else read_bytes(keys, JWKS_BYTES, "--keys")
-    with explained_errors():
-        entry, descriptor = folder.publish(
-            publishing.Offer(text, content, public), time.time_ns() / 1e9
-        )
+    entry, descriptor = folder.publish(
+        publishing.Offer(text, content, public), time.time_ns() / 1e9
+    )
     promised = descriptor.source_package
     if promised is not None and promised.size + len(text) > GROUP_FILE_BYTES:
         why = f"with its package it has more than {GROUP_FILE_BYTES} bytes"
-        group.echo(f"protofly: nodes that share an engine do not serve it: {why}", err=True)
-    failure.say(
+        echo(f"protofly: nodes that share an engine do not serve it: {why}", err=True)
+    say(
         "stub-published",
         address=entry.address,
         counter=descriptor.counter,
@@ -472,75 +419,74 @@ _LATEST: Final = 253_402_300_799
 """The last second that a date can be written for."""
 
 
-@define_command("list", command, short_help="Show what a catalogue offers.")
-def list_entries(*, where: str = argument(), as_json: bool = JSON_LINES) -> int:
+@_define("list", short_help="Show what a catalogue offers.")
+def list_entries(*, where: str = argument(), as_json: bool = options.JSON_LINES) -> int:
     """List the entries of the catalogue at WHERE, a directory or http URL.
 
     `signed` means: by a key that the catalogue itself publishes, and neither expired nor
     revoked. Whether that is the domain's is for `stub verify --trust` to say.
     """
-    lines: list[dict[str, object]] = []
-    with explained_errors():
-        source = source_at(where)
-    failure.run(partial(_list, source, lines))
+    lines = trio.run(_list, source.source_at(where))
     if as_json:
         for line in lines:
-            failure.say("stub", **line)
+            say("stub", **line)
     else:
         _table(lines)
-    return group.ExitCode.OK
+    return ExitCode.OK
 
 
-async def _list(source: Source, lines: list[dict[str, object]]) -> group.ExitCode:
+async def _list(catalogue: source.Source) -> list[dict[str, object]]:
     try:
-        with explained_errors():
-            listing = read_listing(await source.read(LISTING, foreign_code.LISTING_BYTES))
-            keys = await _keys(source)
-            places = [f"{one.type}/{one.name}" for one in listing.entries]
-            memory = Memory(revocations=await _revocations(source, keys))
-            lines.extend([await _line(source, place, keys, memory) for place in places])
+        listing = seal.read_listing(
+            await catalogue.read(source.LISTING, foreign_code.LISTING_BYTES)
+        )
+        keys = await _keys(catalogue)
+        known = await _memory(catalogue, keys)
+        places = [f"{each.type}/{each.name}" for each in listing.entries]
+        return [await _line(catalogue, place, keys, known) for place in places]
     finally:
-        await source.aclose()
-    return group.ExitCode.OK
+        await catalogue.aclose()
 
 
-async def _keys(source: Source) -> Keys:
+async def _keys(catalogue: source.Source) -> Keys:
     try:
-        return read_keys(await source.read(DOMAIN_KEYS, JWKS_BYTES))
+        return read_keys(await catalogue.read(DOMAIN_KEYS, JWKS_BYTES))
     except (errors.NotServedError, BadKeysError):
         return {}
 
 
-async def _revocations(source: Source, keys: Keys) -> Revocations | None:
-    """Return what is revoked; None: there is no list that counts."""
+async def _memory(catalogue: source.Source, keys: Keys) -> offers.Memory:
+    """Return what is revoked, if there is a list that counts."""
     try:
-        text = await source.read(REVOKED, foreign_code.REVOCATIONS_BYTES)
-        return signed_revocations(text, keys)
+        text = await catalogue.read(REVOKED, foreign_code.REVOCATIONS_BYTES)
+        return offers.Memory(revocations=seal.signed_revocations(text, keys))
     except (errors.NotServedError, errors.BadSealError, errors.BadDescriptorError):
-        return None
+        return offers.Memory()
 
 
-async def _line(source: Source, entry: str, keys: Keys, memory: Memory) -> dict[str, object]:
+async def _line(
+    catalogue: source.Source, entry: str, keys: Keys, known: offers.Memory
+) -> dict[str, object]:
     """Return the fields of an entry, in the order of the table.
 
     Its state is whether it is good by what the catalogue itself publishes, or why not.
     """
     line: dict[str, object] = {"entry": entry}
     try:
-        seal = read_seal(
-            await source.read(f"{WELL_KNOWN}/{entry}", foreign_code.DESCRIPTOR_BYTES),
-            SealType.DESCRIPTOR,
+        sealed = seal.read_seal(
+            await catalogue.read(f"{WELL_KNOWN}/{entry}", foreign_code.DESCRIPTOR_BYTES),
+            seal.SealType.DESCRIPTOR,
         )
-        descriptor = read_descriptor(seal.content)
+        descriptor = seal.read_descriptor(sealed.content)
         line |= {
             "version": descriptor.version,
             "counter": descriptor.counter,
             "expires": datetime.fromtimestamp(min(descriptor.expires, _LATEST), UTC).isoformat(),
             "how": _how(descriptor),
         }
-        verified(seal, keys)
-        place, now = entry_of(descriptor), time.time_ns() / 1e9
-        refused = judge_entry(place, descriptor, memory, seal.digest, now)
+        seal.verified(sealed, keys)
+        place, now = seal.entry_of(descriptor), time.time_ns() / 1e9
+        refused = offers.judge_entry(place, descriptor, known, sealed.digest, now)
     except errors.BadSealError as exc:
         return {**line, "state": exc.why}
     except (errors.BadDescriptorError, errors.NotServedError, errors.SourceAwayError) as exc:
@@ -561,22 +507,20 @@ def _table(fields: Sequence[dict[str, object]]) -> None:
     widths = [max(len(row[place]) for row in rows) for place in range(len(_HEADS))]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        group.echo("  ".join(cells).rstrip())
+        echo("  ".join(cells).rstrip())
 
 
 _MARK: Final = f"/{WELL_KNOWN}/"
 _WORDS: Final = {True: "ok", False: "refused", None: "unknown"}
 
 
-@define_command(
-    "verify", command, short_help="Show a descriptor, and why a runtime would refuse it."
-)
+@_define("verify", short_help="Show a descriptor, and why a runtime would refuse it.")
 def verify(
     *,
     where: str = argument(),
     trust: Path | None = option("Trust file, as for runtimes."),
     keys: Path | None = option("Public keys of the domain."),
-    as_json: bool = JSON_LINES,
+    as_json: bool = options.JSON_LINES,
 ) -> int:
     """Show the descriptor at WHERE, and each check that a runtime makes.
 
@@ -585,58 +529,54 @@ def verify(
     same in a directory. Exit status 4: it would be refused. Without --trust or --keys no
     signature is verified.
     """
-    with explained_errors():
-        believed = Believed(
-            None if trust is None else trust_file.read_trust(trust),
-            None if keys is None else read_keys(read_bytes(keys, JWKS_BYTES, "--keys")),
-        )
-        source, path = _located(where)
-    seen: list[Inspection] = []
-    failure.run(partial(_inspect, source, path, believed, seen))
-    [inspection] = seen
-    (_print_json if as_json else _print)(inspection)
-    if inspection.refused is not None:
-        why = f"{inspection.refused.why}; {inspection.refused.advice}"
-        raise group.CommandError(f"a runtime would refuse it: {why}", group.ExitCode.REFUSED)
-    return group.ExitCode.OK
+    believed = inspection.Believed(
+        None if trust is None else read_trust(trust),
+        None if keys is None else read_keys(read_bytes(keys, JWKS_BYTES, "--keys")),
+    )
+    catalogue, path = _located(where)
+    inspected = trio.run(_inspect, catalogue, path, believed)
+    (_print_json if as_json else _print)(inspected)
+    if inspected.refused is not None:
+        why = f"{inspected.refused.why}; {inspected.refused.advice}"
+        raise CommandError(f"a runtime would refuse it: {why}", ExitCode.REFUSED)
+    return ExitCode.OK
 
 
-def _located(where: str) -> tuple[Source, str]:
+def _located(where: str) -> tuple[source.Source, str]:
     """Return the catalogue that WHERE stands in, and the path there."""
     base, mark, path = where.rpartition(_MARK)
     if mark:
-        return source_at(base), f"{WELL_KNOWN}/{path}"
+        return source.source_at(base), f"{WELL_KNOWN}/{path}"
     file = Path(where)
     files = {file.name: read_bytes(file, foreign_code.DESCRIPTOR_BYTES, "WHERE")}
     package = file.with_suffix(".zip")
     if package != file and package.exists():
         content = read_bytes(package, foreign_code.PACKAGE_BYTES, "WHERE")
-        files[package_path(sha256(content).hexdigest())] = content
-    return MemorySource(where, files), file.name
+        files[source.package_path(sha256(content).hexdigest())] = content
+    return source.MemorySource(where, files), file.name
 
 
 async def _inspect(
-    source: Source, path: str, believed: Believed, seen: list[Inspection]
-) -> group.ExitCode:
-    here = what_runs_here()
+    catalogue: source.Source, path: str, believed: inspection.Believed
+) -> inspection.Inspection:
     try:
-        with explained_errors():
-            seen.append(await inspect(source, path, believed, here, time.time_ns() / 1e9))
+        return await inspection.inspect(
+            catalogue, path, believed, what_runs_here(), time.time_ns() / 1e9
+        )
     finally:
-        await source.aclose()
-    return group.ExitCode.OK
+        await catalogue.aclose()
 
 
-def _print_json(inspection: Inspection) -> None:
-    for check in inspection.checks:
-        failure.say("stub-check", check=check.name, passed=check.passed, text=check.text)
-    if inspection.descriptor is not None:
-        failure.say("stub-descriptor", descriptor=write_body(inspection.descriptor))
+def _print_json(inspected: inspection.Inspection) -> None:
+    for check in inspected.checks:
+        say("stub-check", check=check.name, passed=check.passed, text=check.text)
+    if inspected.descriptor is not None:
+        say("stub-descriptor", descriptor=write_body(inspected.descriptor))
 
 
-def _print(inspection: Inspection) -> None:
-    for check in inspection.checks:
-        group.echo(f"{_WORDS[check.passed]:<9}{check.name:<20}{check.text}")
+def _print(inspected: inspection.Inspection) -> None:
+    for check in inspected.checks:
+        echo(f"{_WORDS[check.passed]:<9}{check.name:<20}{check.text}")
 
 
 _LIST_DAYS: Final = 7.0
@@ -651,13 +591,11 @@ def _read_hash(text: str) -> str:
     return text
 
 
-@define_command(
-    "revoke", command, short_help="Revoke descriptors or packages, or renew the list of those."
-)
+@_define("revoke", short_help="Revoke descriptors or packages, or renew the list of those.")
 def revoke(
     *,
     into: Path = _INTO,
-    domain: str = option("Domain of the list.", required=True, read=DOMAIN),
+    domain: str = option("Domain of the list.", required=True, read=options.DOMAIN),
     key: Path = option("Private key of the domain.", required=True),
     entry: tuple[CatalogueType, str] | None = option(
         "Place whose descriptors are revoked.", "TYPE/NAME", multiple=False, read=read_place
@@ -665,14 +603,14 @@ def revoke(
     up_to: int | None = option(
         "Last counter that is revoked [default: all, also later ones].",
         "N",
-        type=Count(1, protocol.MAX_ID),
+        type=options.Count(1, MAX_ID),
     ),
     package: str | None = option("Hash of a revoked package.", "SHA256", read=_read_hash),
     why: str = option("Reason, for runtimes.", "TEXT", default="", show_default=False),
     days: float = option(
         "Validity of the list; later nothing of the domain is accepted until it is renewed.",
         "N",
-        type=Quantity(min=0, max=365, min_open=True),
+        type=options.Quantity(min=0, max=365, min_open=True),
         default=_LIST_DAYS,
     ),
 ) -> None:
@@ -686,15 +624,12 @@ def revoke(
     added: list[Revoked] = []
     if entry is not None:
         address = Entry(domain, *entry).address
-        added.append(Revoked(cguid=address, counter=up_to or protocol.MAX_ID, why=why))
+        added.append(Revoked(cguid=address, counter=up_to or MAX_ID, why=why))
     if package is not None:
         added.append(Revoked(sha256=package, why=why))
-    with explained_errors():
-        times = now, now + seconds(days)
-        made = publishing.CatalogueFolder(into).revoke(
-            domain, tuple(added), read_signer(key), times
-        )
-    failure.say(
+    times = now, now + seconds(days)
+    made = publishing.CatalogueFolder(into).revoke(domain, tuple(added), read_signer(key), times)
+    say(
         "stub-revocations",
         domain=made.domain,
         counter=made.counter,
