@@ -387,18 +387,13 @@ def publish(
     keys, an older counter than what is published, expired, or with a package that is not
     the one it promises.
     """
-    folder, text = (
-        publishing.CatalogueFolder(into),
-        read_bytes(file, foreign_code.DESCRIPTOR_BYTES, "FILE"),
-    )
-    package = package or file.with_suffix(".zip")
-    content = None
-    if package is not None or (package != file and package.exists()):
-        content = read_bytes(package, foreign_code.PACKAGE_BYTES, "--package")
+    text = read_bytes(file, foreign_code.DESCRIPTOR_BYTES, "FILE")
+    path = package or file.with_suffix(".zip")
+    has_code = package is not None or (path != file and path.exists())
+    content = read_bytes(path, foreign_code.PACKAGE_BYTES, "--package") if has_code else None
     public = None if keys is None else read_bytes(keys, JWKS_BYTES, "--keys")
-    entry, descriptor = folder.publish(
-        publishing.Offer(text, content, public), time.time_ns() / 1e9
-    )
+    offer = publishing.Offer(text, content, public)
+    entry, descriptor = publishing.CatalogueFolder(into).publish(offer, time.time_ns() / 1e9)
     promised = descriptor.source_package
     if promised is not None and promised.size + len(text) > GROUP_FILE_BYTES:
         why = f"with its package it has more than {GROUP_FILE_BYTES} bytes"
