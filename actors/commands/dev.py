@@ -4,7 +4,7 @@ import datetime as dt
 import secrets
 import shlex
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -13,9 +13,11 @@ from typing import Final, final
 import attrs
 import click
 import orjson
-from typing_extensions import override
 
-from actors.cli import failure, group, lifetime, options
+from actors.cli import options
+from actors.cli.failure import run, say, say_ready
+from actors.cli.group import CommandError, echo
+from actors.cli.lifetime import serve
 from actors.cli.options import define_command, option, places_from
 from actors.commands.config import read_signer
 from actors.commands.node import fields
@@ -24,7 +26,7 @@ from actors.dev.environment import (
     Deployment,
     Environment,
     LocalLogin,
-    ReloadListener,
+    ReportReload,
     open_environment,
 )
 from actors.keys import key_file, runtime_key, signing
@@ -113,10 +115,10 @@ def command(
         tls = open_authority(state, [*hosts], dt.datetime.now(dt.UTC))
         signer = _signer(state)
     except OSError as exc:
-        raise group.CommandError(
+        raise CommandError(
             f"cannot use {exc.filename}: {exc.strerror}; name another directory with --state"
         ) from exc
-    shown = _Json() if as_json else _Text()
+    ready, report = (_ready_json, _report_json) if as_json else (_ready_text, _report_text)
     files = _Files(state, tls, domain)
     places = places_from(listen, nodes, "--listen")
     login = fields.login(
@@ -132,8 +134,8 @@ def command(
     )
     server_tls = server_context(tls.cert, tls.key)
     config = NodeConfig(domain=domain, listen=listen, tls=server_tls, login=login)
-    service = partial(_open, config, places, tls, _plans(sources, signer, domain), shown)
-    return failure.run(partial(lifetime.serve, service, partial(_announce, shown, files)))
+    service = partial(_open, config, places, tls, _plans(sources, signer, domain), report)
+    return run(partial(serve, service, partial(_announce, ready, files)))
 
 
 @final
@@ -213,16 +215,16 @@ async def _open(
     places: Sequence[str],
     tls: LocalTls,
     plans: Mapping[str, tuple[LocalLogin, Sequence[Source]]],
-    shown: "_Shown",
+    report: ReportReload,
 ) -> AsyncIterator[Environment]:
     try:
         async with (
             _configured(config, places) as configs,
-            open_environment(configs, tls, plans, shown) as environment,
+            open_environment(configs, tls, plans, report) as environment,
         ):
             yield environment
     except BadSourceError as exc:
-        raise group.CommandError(f"{exc}; correct it, or --hyperty") from exc
+        raise CommandError(f"{exc}; correct it, or --hyperty") from exc
 
 
 @asynccontextmanager
@@ -246,89 +248,68 @@ async def _configured(config: NodeConfig, places: Sequence[str]) -> AsyncIterato
         ]
 
 
-def _announce(shown: "_Shown", files: _Files, environment: Environment) -> None:
+def _announce(
+    ready: Callable[[Environment, _Files], None], files: _Files, environment: Environment
+) -> None:
     try:
         files.write_config(environment.nodes[0].url)
     except OSError as exc:
-        raise group.CommandError(f"cannot write {files.config}: {exc.strerror}") from exc
-    shown.ready(environment, files)
+        raise CommandError(f"cannot write {files.config}: {exc.strerror}") from exc
+    ready(environment, files)
 
 
-class _Shown(ReloadListener):
-    """Prints the addresses of the environment and the outcome of reloads."""
-
-    def ready(self, environment: Environment, files: _Files) -> None:
-        """Print the addresses of nodes, runtimes and hyperties."""
-
-
-@final
-class _Json(_Shown):
-    """Prints one JSON object per line, for programs."""
-
-    @override
-    def ready(self, environment: Environment, files: _Files) -> None:
-        failure.say_ready(
-            "dev",
-            files.domain,
-            url=environment.nodes[0].url,
-            nodes=[node.url for node in environment.nodes],
-            ca=str(files.tls.ca),
-            config=str(files.config),
-            runtimes=dict(environment.runtimes),
-            hyperties={one.source.name: one.url for one in environment.deployments},
-        )
-
-    @override
-    def reloaded(self, deployment: Deployment) -> None:
-        failure.say("reload", ok=True, hyperty=deployment.source.name, url=deployment.url)
-
-    @override
-    def refused(self, deployment: Deployment, why: str, details: str) -> None:
-        name, url = deployment.source.name, deployment.url
-        failure.say("reload", ok=False, hyperty=name, url=url, why=why, details=details)
+def _ready_json(environment: Environment, files: _Files) -> None:
+    say_ready(
+        "dev",
+        files.domain,
+        url=environment.nodes[0].url,
+        nodes=[node.url for node in environment.nodes],
+        ca=str(files.tls.ca),
+        config=str(files.config),
+        runtimes=dict(environment.runtimes),
+        hyperties={each.source.name: each.url for each in environment.deployments},
+    )
 
 
-@final
-class _Text(_Shown):
-    """Prints tables and sentences, for people."""
+def _report_json(deployment: Deployment, why: str, details: str) -> None:
+    name, url = deployment.source.name, deployment.url
+    more = {"why": why, "details": details} if why else {}
+    say("reload", ok=not why, hyperty=name, url=url, **more)
 
-    @override
-    def ready(self, environment: Environment, files: _Files) -> None:
-        rows = [("node", files.domain, node.url) for node in environment.nodes]
-        for name, url in environment.runtimes.items():
-            mine = [one for one in environment.deployments if one.runtime == name]
-            rows += [("runtime", name, url)]
-            rows += [("hyperty", one.source.name, one.url) for one in mine]
-        rows += [("authority", "", _near(files.tls.ca)), ("options", "", _near(files.config))]
-        widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-        for kind, name, value in rows:
-            group.echo(f"{kind:{widths[0]}}  {name:{widths[1]}}  {value}")
-        group.echo("", "Try in another terminal:")
-        program = "protofly" if Path(sys.argv[0]).name == "protofly" else "python -m actors"
-        file = shlex.quote(_near(files.config))
-        for name in environment.runtimes:
-            group.echo(f"  {program} find --config {file} user://{files.domain}/{name}")
-        for one in environment.deployments:
-            to = f"user://{files.domain}/{one.runtime} {one.source.name}"
-            group.echo(f"  {program} request --config {file} {to} '{{\"number\": 1}}'")
-        group.echo(
-            f"  {program} runtime --config {file} --name carol"
-            " --hyperty echo=actors.hyperties:Echo",
-            "",
-            "A hyperty is loaded again when its file changes. Ctrl-C ends everything.",
-        )
 
-    @override
-    def reloaded(self, deployment: Deployment) -> None:
-        group.echo(f"{deployment.source.name} is reloaded: {deployment.url}")
+def _ready_text(environment: Environment, files: _Files) -> None:
+    rows = [("node", files.domain, node.url) for node in environment.nodes]
+    for name, url in environment.runtimes.items():
+        rows += [("runtime", name, url)]
+        mine = [each for each in environment.deployments if each.runtime == name]
+        rows += [("hyperty", each.source.name, each.url) for each in mine]
+    rows += [("authority", "", _near(files.tls.ca)), ("options", "", _near(files.config))]
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    for kind, name, value in rows:
+        echo(f"{kind:{widths[0]}}  {name:{widths[1]}}  {value}")
+    echo("", "Try in another terminal:")
+    program = "protofly" if Path(sys.argv[0]).name == "protofly" else "python -m actors"
+    file = shlex.quote(_near(files.config))
+    for name in environment.runtimes:
+        echo(f"  {program} find --config {file} user://{files.domain}/{name}")
+    for each in environment.deployments:
+        to = f"user://{files.domain}/{each.runtime} {each.source.name}"
+        echo(f"  {program} request --config {file} {to} '{{\"number\": 1}}'")
+    echo(
+        f"  {program} runtime --config {file} --name carol --hyperty echo=actors.hyperties:Echo",
+        "",
+        "A hyperty is loaded again when its file changes. Ctrl-C ends everything.",
+    )
 
-    @override
-    def refused(self, deployment: Deployment, why: str, details: str) -> None:
-        group.echo(
-            f"{deployment.source.name} is not reloaded, the previous code continues to run: {why}"
-        )
+
+def _report_text(deployment: Deployment, why: str, details: str) -> None:
+    name = deployment.source.name
+    if why:
+        echo(f"{name} is not reloaded, the previous code continues to run: {why}")
         if details:
-            group.echo(*details.splitlines())
+            echo(*details.splitlines())
+    else:
+        echo(f"{name} is reloaded: {deployment.url}")
 
 
 def _near(path: Path) -> str:

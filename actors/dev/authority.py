@@ -55,11 +55,8 @@ class LocalTls:
     key: Path
 
 
-@final
-@attrs.frozen
-class _Pair:
-    certificate: x509.Certificate
-    key: ec.EllipticCurvePrivateKey = attrs.field(repr=False)
+_Pair: TypeAlias = tuple[x509.Certificate, ec.EllipticCurvePrivateKey]
+"""A certificate and its key."""
 
 
 def open_authority(folder: Path, hosts: Sequence[str], now: dt.datetime) -> LocalTls:
@@ -80,12 +77,21 @@ def open_authority(folder: Path, hosts: Sequence[str], now: dt.datetime) -> Loca
     ca_key = folder / "ca-key.pem"
     authority = _read(files.ca, ca_key, now)
     if authority is None:
-        authority = _make_authority(now)
+        constraints = x509.BasicConstraints(ca=True, path_length=0)
+        authority = _make(_AUTHORITY, (now, AUTHORITY_DAYS), [constraints, _usage(is_ca=True)])
         _write(files.ca, ca_key, authority)
     alternatives = [_alternative(host) for host in hosts]
     node = _read(files.cert, files.key, now)
-    if node is None or not _fits(node.certificate, authority.certificate, alternatives):
-        _write(files.cert, files.key, _make_node(authority, alternatives, now))
+    if node is None or not _fits(node[0], authority[0], alternatives):
+        extensions = [
+            x509.BasicConstraints(ca=False, path_length=None),
+            _usage(is_ca=False),
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]),
+            x509.SubjectAlternativeName(alternatives),
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(authority[1].public_key()),
+        ]
+        made = _make(_NODE, (now, CERTIFICATE_DAYS), extensions, authority[1])
+        _write(files.cert, files.key, made)
     return files
 
 
@@ -103,7 +109,7 @@ def _read(cert: Path, key: Path, now: dt.datetime) -> _Pair | None:
         return None
     if not isinstance(private, ec.EllipticCurvePrivateKey):
         return None
-    return _Pair(certificate, private) if private.public_key() == certificate.public_key() else None
+    return (certificate, private) if private.public_key() == certificate.public_key() else None
 
 
 def _fits(
@@ -129,63 +135,52 @@ def _name(text: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
 
 
-def _begun(
-    subject: str, issuer: str, key: ec.EllipticCurvePrivateKey, good: tuple[dt.datetime, int]
-) -> x509.CertificateBuilder:
+def _usage(*, is_ca: bool) -> x509.KeyUsage:
+    others = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement",
+              "encipher_only", "decipher_only")  # fmt: skip
+    return x509.KeyUsage(
+        digital_signature=not is_ca,
+        key_cert_sign=is_ca,
+        crl_sign=is_ca,
+        **dict.fromkeys(others, False),
+    )
+
+
+def _make(
+    subject: str,
+    good: tuple[dt.datetime, int],
+    extensions: Sequence[x509.ExtensionType],
+    signer: ec.EllipticCurvePrivateKey | None = None,
+) -> _Pair:
+    """Make a key and a certificate of it.
+
+    Args:
+        subject: Whose they are.
+        good: Present time, and days for which the certificate is good from then on.
+        extensions: What the certificate states; what it may be used for is critical.
+        signer: Key of the authority; None: the certificate signs itself.
+    """
     now, days = good
-    return (
+    key = ec.generate_private_key(ec.SECP256R1())
+    builder = (
         x509.CertificateBuilder()
         .subject_name(_name(subject))
-        .issuer_name(_name(issuer))
+        .issuer_name(_name(_AUTHORITY))
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _EARLIER)
         .not_valid_after(now + dt.timedelta(days=days))
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
-
-
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs_certificates,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _make_authority(now: dt.datetime) -> _Pair:
-    key = ec.generate_private_key(ec.SECP256R1())
-    builder = _begun(_AUTHORITY, _AUTHORITY, key, (now, AUTHORITY_DAYS))
-    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    builder = builder.add_extension(_usage(signs_certificates=True), critical=True)
-    return _Pair(builder.sign(key, hashes.SHA256()), key)
-
-
-def _make_node(authority: _Pair, alternatives: Sequence[_Alternative], now: dt.datetime) -> _Pair:
-    key = ec.generate_private_key(ec.SECP256R1())
-    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
-    server = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
-    names = x509.SubjectAlternativeName(alternatives)
-    builder = _begun(_NODE, _AUTHORITY, key, (now, CERTIFICATE_DAYS))
-    builder = builder.add_extension(
-        x509.BasicConstraints(ca=False, path_length=None), critical=True
-    )
-    builder = builder.add_extension(_usage(signs_certificates=False), critical=True)
-    builder = builder.add_extension(server, critical=False)
-    builder = builder.add_extension(names, critical=False)
-    builder = builder.add_extension(issuer, critical=False)
-    return _Pair(builder.sign(authority.key, hashes.SHA256()), key)
+    for each in extensions:
+        is_critical = isinstance(each, x509.BasicConstraints | x509.KeyUsage)
+        builder = builder.add_extension(each, critical=is_critical)
+    return builder.sign(signer or key, hashes.SHA256()), key
 
 
 def _write(cert: Path, key: Path, pair: _Pair) -> None:
-    private = pair.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    for path, text in ((key, private), (cert, pair.certificate.public_bytes(Encoding.PEM))):
+    private = pair[1].private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    for path, text in ((key, private), (cert, pair[0].public_bytes(Encoding.PEM))):
         path.unlink(missing_ok=True)
         write_private(path, text)
 
@@ -248,16 +243,15 @@ class Source:
         Raises:
             BadSourceError: There is none.
         """
-        spec = self._spec()
-        return Path(spec.origin or "")
+        return Path(self._spec().origin or "")
 
     def stamp(self, file: Path) -> Stamp | None:
         """Return what a change of the file changes; None: it is not there. Blocks."""
         try:
-            found = file.stat()
+            status = file.stat()
         except OSError:
             return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
+        return status.st_mtime_ns, status.st_size, status.st_ino
 
     def load(self) -> type[Hyperty]:
         """Run the file anew and return the class; blocks as long as its code does.
@@ -274,9 +268,9 @@ class Source:
         with Crash() as crash:
             vars(spec)["loader"].exec_module(module)
         error = crash.error
-        found: object = vars(module).get(self.kind)
-        if error is None and isinstance(found, type) and issubclass(found, Hyperty):
-            return found
+        made: object = vars(module).get(self.kind)
+        if error is None and isinstance(made, type) and issubclass(made, Hyperty):
+            return made
         if before is None:
             del sys.modules[spec.name]
         else:
@@ -284,7 +278,7 @@ class Source:
         if error is None:
             raise BadSourceError(f"{self.where} has no hyperty {self.kind!r}")
         why = f"{self.where}: {type(error).__name__}: {error}"
-        raise BadSourceError(why, _shown(error, spec.origin or "")) from error
+        raise BadSourceError(why, _traceback(error, spec.origin or "")) from error
 
     def _spec(self) -> ModuleSpec:
         """Find the source, with a loader that compiles it.
@@ -298,12 +292,11 @@ class Source:
                 raise BadSourceError(f"there is no file {self.where}")
         else:
             name, file = self.where, _origin(self.where)
-        found = importlib.util.spec_from_file_location(
-            name, file, loader=_Uncached(name, str(file))
-        )
-        if found is None:
+        loader = _Uncached(name, str(file))
+        spec = importlib.util.spec_from_file_location(name, file, loader=loader)
+        if spec is None:
             raise BadSourceError(f"{self.where} cannot be loaded")
-        return found
+        return spec
 
 
 def read_source(text: str) -> Source | None:
@@ -315,17 +308,17 @@ def read_source(text: str) -> Source | None:
 
 
 def _origin(module: str) -> Path:
-    found = None
+    spec = None
     with Crash() as crash:
-        found = importlib.util.find_spec(module)
+        spec = importlib.util.find_spec(module)
     if crash.error is not None:
         raise BadSourceError(f"cannot import {module}: {crash.error}") from crash.error
-    if found is None or found.origin is None or not found.origin.endswith(".py"):
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         raise BadSourceError(f"there is no module {module} with a source")
-    return Path(found.origin)
+    return Path(spec.origin)
 
 
-def _shown(error: Exception, file: str) -> str:
+def _traceback(error: Exception, file: str) -> str:
     """Return the traceback from the file on; of a syntax error only the place."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != file:

@@ -2,11 +2,11 @@
 
 import secrets
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import cycle
 from pathlib import Path
-from typing import Final, Protocol, final
+from typing import Final, TypeAlias, final
 
 import attrs
 import trio
@@ -67,20 +67,12 @@ class LocalLogin(Credentials):
         )
 
 
-class ReloadListener(Protocol):
-    """Gets the outcome of each reload of a hyperty."""
+ReportReload: TypeAlias = Callable[["Deployment", str, str], None]
+"""Takes the outcome of a reload.
 
-    def reloaded(self, deployment: "Deployment") -> None:
-        """Take the report that a hyperty runs with its changed code."""
-
-    def refused(self, deployment: "Deployment", why: str, details: str) -> None:
-        """Take the report that changed code cannot be used; the previous code continues to run.
-
-        Args:
-            deployment: The hyperty.
-            why: The reason, as a sentence.
-            details: Lines that show the place of the error; may be empty.
-        """
+The hyperty; why its changed code cannot be used, so that the previous code continues to run, or
+nothing; and lines that show the place of the error, if there are any.
+"""
 
 
 @final
@@ -103,13 +95,13 @@ class Deployment:
     _made: type[Hyperty]
     _stamp: Stamp | None
 
-    async def check(self, listener: ReloadListener) -> None:
+    async def check(self, report: ReportReload) -> None:
         """Reload the hyperty if its file has changed.
 
         If cancelled, the hyperty may not run.
 
         Args:
-            listener: Gets the outcome.
+            report: Takes the outcome.
 
         Raises:
             ActorStoppedError: The runtime has closed.
@@ -121,18 +113,18 @@ class Deployment:
         try:
             made = self.source.load()
         except BadSourceError as error:
-            listener.refused(self, str(error), error.details)
+            report(self, str(error), error.details)
             return
         await self._running.rest(self.url)
         with Crash() as crash:
             await self._deploy(made)
         if crash.error is None:
             self._made = made
-            listener.reloaded(self)
+            report(self, "", "")
             return
         _log.info("hyperty not reloaded", hyperty=str(self.source), exc_info=crash.error)
         why = f"{self.source} did not start: {type(crash.error).__name__}: {crash.error}"
-        listener.refused(self, why, "")
+        report(self, why, "")
         await self._deploy(self._made)
 
     async def _deploy(self, made: type[Hyperty]) -> None:
@@ -159,7 +151,7 @@ async def open_environment(
     configs: Sequence[NodeConfig],
     tls: LocalTls,
     plans: Mapping[str, tuple[Credentials, Sequence[Source]]],
-    listener: ReloadListener,
+    report: ReportReload,
 ) -> AsyncIterator[Environment]:
     """Run nodes, runtimes and their hyperties while the context is open.
 
@@ -168,7 +160,7 @@ async def open_environment(
             them.
         tls: Files of TLS; the runtimes trust the authority.
         plans: Credentials and hyperties of each runtime, by the name of the runtime.
-        listener: Gets the outcome of each reload.
+        report: Takes the outcome of each reload.
 
     If cancelled, everything is closed in order, as by the end of the context.
 
@@ -206,7 +198,7 @@ async def open_environment(
                 url = await runtime.deploy(source.name, made)
                 deployments.append(Deployment(source, name, url, file, runtime, made, stamp))
         nursery = await stack.enter_async_context(trio.open_nursery())
-        nursery.start_soon(_watch, deployments, listener)
+        nursery.start_soon(_watch, deployments, report)
         yield Environment(nodes, runtimes, deployments)
         nursery.cancel_scope.cancel()
 
@@ -218,8 +210,8 @@ def _loaded(source: Source) -> tuple[Path, Stamp | None, type[Hyperty]]:
     return file, stamp, source.load()
 
 
-async def _watch(deployments: Sequence[Deployment], listener: ReloadListener) -> None:
+async def _watch(deployments: Sequence[Deployment], report: ReportReload) -> None:
     while True:
         await trio.sleep(RELOAD_INTERVAL)
         for one in deployments:
-            await one.check(listener)
+            await one.check(report)

@@ -13,7 +13,7 @@ import trio
 
 from actors.cli.group import ExitCode
 from actors.dev.authority import open_authority
-from actors.dev.environment import ReloadListener, open_environment
+from actors.dev.environment import open_environment
 from actors.node.config import NodeConfig
 from actors.runtime.stubs.credentials import NO_CREDENTIALS
 from tests.support.command import below, call, typed
@@ -161,16 +161,12 @@ async def test_runtimes_are_spread_over_the_nodes(tmp_path):
     async with open_memory_store() as store:
         context = server_context(tls.cert, tls.key)
         config = NodeConfig(domain="dev.example", tls=context, engine=store.open)
-        async with open_environment([config, config], tls, plans, Silent()) as environment:
+        async with open_environment([config, config], tls, plans, print) as environment:
             names = [
                 [view.runtime.rpartition("/")[2] for view in await node.sessions()]
                 for node in environment.nodes
             ]
     assert names == [["alice", "carol"], ["bob"]]
-
-
-class Silent(ReloadListener):
-    """Reports nothing."""
 
 
 @pytest.mark.parametrize("number", ["0", "65", "three", "-1", "1.5"])
