@@ -5,7 +5,7 @@ import secrets
 import shlex
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final, final
@@ -20,7 +20,6 @@ from actors.cli.group import CommandError, echo
 from actors.cli.lifetime import serve
 from actors.cli.options import define_command, option, places_from
 from actors.commands.config import read_signer
-from actors.commands.node import fields
 from actors.dev.authority import BadSourceError, LocalTls, Source, open_authority, read_source
 from actors.dev.environment import (
     Deployment,
@@ -29,10 +28,14 @@ from actors.dev.environment import (
     ReportReload,
     open_environment,
 )
-from actors.keys import key_file, runtime_key, signing
+from actors.keys.key_file import write_private
+from actors.keys.key_source import KeyFile
+from actors.keys.runtime_key import SEED_BYTES
+from actors.keys.signing import SigningKey, make_domain_key, make_key
 from actors.node.config import NodeConfig
+from actors.node.login.key_provider import by_keys, terms_of
+from actors.node.login.provider import Login
 from specs.limits.group import GROUP_NODES
-from specs.limits.node import SESSION_LIFE, TOKEN_LIFE
 from transports.tls import server_context
 from transports.urls import read_host_port
 
@@ -48,6 +51,7 @@ _EXAMPLES: Final = (
 
 _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 _FOLDER: Final = 0o700
+_KEY: Final = "login-key.json"
 
 
 def _read_source(text: str) -> Source:
@@ -113,25 +117,15 @@ def command(
         state.mkdir(_FOLDER, parents=True, exist_ok=True)
         hosts = dict.fromkeys((*_LOCAL, read_host_port(listen)[0]))
         tls = open_authority(state, [*hosts], dt.datetime.now(dt.UTC))
-        signer = _signer(state)
+        files = _Files(state, tls, domain)
+        signer = files.open_signer()
     except OSError as exc:
         raise CommandError(
             f"cannot use {exc.filename}: {exc.strerror}; name another directory with --state"
         ) from exc
-    ready, report = (_ready_json, _report_json) if as_json else (_ready_text, _report_text)
-    files = _Files(state, tls, domain)
     places = places_from(listen, nodes, "--listen")
-    login = fields.login(
-        jwks=(str(files.keys),),
-        issuer=(domain,),
-        audience=(),
-        client=(),
-        max_token_life=TOKEN_LIFE,
-        session_life=SESSION_LIFE,
-        used_tokens=None,
-        domain=domain,
-        allow_legacy=False,
-    )
+    ready, report = (_ready_json, _report_json) if as_json else (_ready_text, _report_text)
+    login = Login(provider=by_keys(KeyFile(files.keys), terms_of(domain, (domain,))))
     server_tls = server_context(tls.cert, tls.key)
     config = NodeConfig(domain=domain, listen=listen, tls=server_tls, login=login)
     service = partial(_open, config, places, tls, _plans(sources, signer, domain), report)
@@ -148,16 +142,27 @@ class _Files:
     domain: str
 
     @property
-    def key(self) -> Path:
-        return self.state / "login-key.json"
-
-    @property
     def keys(self) -> Path:
         return self.state / "jwks.json"
 
     @property
     def config(self) -> Path:
         return self.state / "protofly.toml"
+
+    def open_signer(self) -> SigningKey:
+        """Read the key that signs tokens, or make it; write its public part.
+
+        Raises:
+            CommandError: The file holds no key.
+            OSError: A file cannot be written.
+        """
+        path = self.state / _KEY
+        if not path.exists():
+            write_private(path, orjson.dumps(make_key("EdDSA").private()))
+        signer = read_signer(path)
+        self.keys.unlink(missing_ok=True)
+        write_private(self.keys, orjson.dumps({"keys": [signer.public()]}))
+        return signer
 
     def write_config(self, node: str) -> None:
         """Write the options by which other commands reach the node.
@@ -166,7 +171,7 @@ class _Files:
             OSError: The file cannot be written.
         """
         user = f"user://{self.domain}/{_GUEST}"
-        words = [sys.executable, "-m", "actors", "token", "issue", "--key", str(self.key)]
+        words = [sys.executable, "-m", "actors", "token", "issue", "--key", str(self.state / _KEY)]
         words += ["--user", user, "--domain", self.domain]
         options = {
             "node": node,
@@ -177,27 +182,11 @@ class _Files:
         lines = [f"{name} = {orjson.dumps(value).decode()}" for name, value in options.items()]
         tables = ["\n".join((f"[{name}]", *lines)) for name in ("find", "request", "runtime")]
         self.config.unlink(missing_ok=True)
-        key_file.write_private(self.config, ("\n\n".join(tables) + "\n").encode())
-
-
-def _signer(state: Path) -> signing.SigningKey:
-    """Read the key that signs tokens, or make it; write its public part.
-
-    Raises:
-        CommandError: The file holds no key.
-        OSError: A file cannot be written.
-    """
-    path, public = state / "login-key.json", state / "jwks.json"
-    if not path.exists():
-        key_file.write_private(path, orjson.dumps(signing.make_key("EdDSA").private()))
-    signer = read_signer(path)
-    public.unlink(missing_ok=True)
-    key_file.write_private(public, orjson.dumps({"keys": [signer.public()]}))
-    return signer
+        write_private(self.config, ("\n\n".join(tables) + "\n").encode())
 
 
 def _plans(
-    sources: Sequence[Source], signer: signing.SigningKey, domain: str
+    sources: Sequence[Source], signer: SigningKey, domain: str
 ) -> dict[str, tuple[LocalLogin, list[Source]]]:
     """Return credentials and hyperties of each runtime; `alice` also has `sources`."""
     given = {one.name for one in sources}
@@ -217,35 +206,27 @@ async def _open(
     plans: Mapping[str, tuple[LocalLogin, Sequence[Source]]],
     report: ReportReload,
 ) -> AsyncIterator[Environment]:
-    try:
-        async with (
-            _configured(config, places) as configs,
-            open_environment(configs, tls, plans, report) as environment,
-        ):
-            yield environment
-    except BadSourceError as exc:
-        raise CommandError(f"{exc}; correct it, or --hyperty") from exc
+    async with AsyncExitStack() as stack:
+        configs = [config]
+        if len(places) > 1:
+            # Not needed by the only node of a domain.
+            from transports.engine.nats import open_engine  # noqa: PLC0415
+            from transports.engine.server import open_server  # noqa: PLC0415
 
-
-@asynccontextmanager
-async def _configured(config: NodeConfig, places: Sequence[str]) -> AsyncIterator[list[NodeConfig]]:
-    """Return the configuration of each node; the engine of several runs while this is open."""
-    if len(places) == 1:
-        yield [config]
-        return
-    # Not needed by the only node of a domain.
-    from transports.engine.nats import open_engine  # noqa: PLC0415
-    from transports.engine.server import open_server  # noqa: PLC0415
-
-    keys = (signing.make_domain_key(secrets.token_bytes(runtime_key.SEED_BYTES)),)
-    async with open_server() as server:
-        engine = partial(open_engine, server.terms(config.domain), config.domain)
-        yield [
-            attrs.evolve(
-                config, listen=place, engine=engine, node_name=str(number), domain_keys=keys
+            server = await stack.enter_async_context(open_server())
+            config = attrs.evolve(
+                config,
+                engine=partial(open_engine, server.terms(config.domain), config.domain),
+                domain_keys=(make_domain_key(secrets.token_bytes(SEED_BYTES)),),
             )
-            for number, place in enumerate(places, start=1)
-        ]
+            configs = [
+                attrs.evolve(config, listen=place, node_name=str(number))
+                for number, place in enumerate(places, start=1)
+            ]
+        try:
+            yield await stack.enter_async_context(open_environment(configs, tls, plans, report))
+        except BadSourceError as exc:
+            raise CommandError(f"{exc}; correct it, or --hyperty") from exc
 
 
 def _announce(
