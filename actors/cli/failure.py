@@ -12,6 +12,7 @@ import attrs
 import orjson
 import trio
 
+from actors.catalogue.errors import TrustFileError
 from actors.cli.group import CommandError, ExitCode, echo
 from actors.http.config import HttpPlaceError, OpenMetricsError
 from actors.keys.key_file import KeyFileError
@@ -44,7 +45,7 @@ def meant(error: ProtoflyError, meanings: Meanings) -> CommandError | None:
     return None
 
 
-_MEANING: Final[Meanings] = (
+MEANING: Final[Meanings] = (
     (
         CertificateError,
         ExitCode.CANNOT_CONNECT,
@@ -60,6 +61,7 @@ _MEANING: Final[Meanings] = (
     (KeyFileError, ExitCode.CONFIGURATION, "name another with --identity"),
     (UsedTokensError, ExitCode.CONFIGURATION, "name another with --used-tokens"),
     (PolicyFileError, ExitCode.CONFIGURATION, ""),
+    (TrustFileError, ExitCode.CONFIGURATION, "correct it"),
     (HttpPlaceError, ExitCode.FAILED, "choose another place with --http; port 0 picks a free one"),
     (
         OpenMetricsError,
@@ -70,19 +72,8 @@ _MEANING: Final[Meanings] = (
 """Exit status and advice for errors of the layers below."""
 
 
-@final
-@attrs.frozen
-class _Trial:
-    """A run that ends before anything is opened.
-
-    Attributes:
-        ports: Whether the addresses to listen at are checked, too.
-    """
-
-    ports: bool
-
-
-_TRIAL: Final[ContextVar[_Trial | None]] = ContextVar("trial", default=None)
+_CHECKS_PORTS: Final[ContextVar[bool | None]] = ContextVar("checks_ports", default=None)
+"""Whether a run, which ends before anything is opened, checks addresses; None: it does not end."""
 
 
 @contextmanager
@@ -92,11 +83,11 @@ def dry_run(*, ports: bool) -> Iterator[None]:
     Args:
         ports: Whether addresses to listen at must be free.
     """
-    token = _TRIAL.set(_Trial(ports))
+    token = _CHECKS_PORTS.set(ports)
     try:
         yield
     finally:
-        _TRIAL.reset(token)
+        _CHECKS_PORTS.reset(token)
 
 
 @final
@@ -129,13 +120,13 @@ def run(
     Raises:
         CommandError: The work failed with a known error.
     """
-    trial = _TRIAL.get()
+    checks_ports = _CHECKS_PORTS.get()
     try:
-        if trial is None:
+        if checks_ports is None:
             return trio.run(work, clock=clock)
         if needs is not None:
             needs.check()
-            if trial.ports:
+            if checks_ports:
                 _check_ports(needs.listen)
     except (ProtoflyError, BaseExceptionGroup) as error:
         known = first_known(error)
@@ -148,18 +139,12 @@ def run(
 def _check_ports(places: Mapping[str, Sequence[str]]) -> None:
     for option, place in ((option, one) for option, each in places.items() for one in each):
         host, port = read_host_port(place)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
-            with socket.create_server((host, port), family=_family(host)):
-                pass
+            socket.create_server((host, port), family=family).close()
         except OSError as exc:
-            raise CommandError(
-                f"cannot listen at {place}: {exc.strerror or exc}; "
-                f"choose another place with {option}"
-            ) from exc
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
+            why = f"cannot listen at {place}: {exc.strerror or exc}"
+            raise CommandError(f"{why}; choose another place with {option}") from exc
 
 
 def explained(error: ProtoflyError | KeyboardInterrupt) -> CommandError:
@@ -168,17 +153,17 @@ def explained(error: ProtoflyError | KeyboardInterrupt) -> CommandError:
         return error
     if isinstance(error, KeyboardInterrupt):
         return CommandError("interrupted", ExitCode.INTERRUPTED)
-    return meant(error, _MEANING) or CommandError(one_line(str(error)), ExitCode.FAILED)
+    return meant(error, MEANING) or CommandError(one_line(str(error)), ExitCode.FAILED)
 
 
 def first_known(error: BaseException) -> ProtoflyError | KeyboardInterrupt | None:
     """Find what a person can act on in an error, its groups and its causes.
 
-    The errors of the layers below (`_MEANING`) come before those that only pass them on.
+    The errors of the layers below (`MEANING`) come before those that only pass them on.
     """
-    found = [one for one in _flat(error) if isinstance(one, ProtoflyError | KeyboardInterrupt)]
-    first = (CommandError, KeyboardInterrupt, *(kind for kind, _, _ in _MEANING))
-    return next((one for one in found if isinstance(one, first)), next(iter(found), None))
+    known = [one for one in _flat(error) if isinstance(one, ProtoflyError | KeyboardInterrupt)]
+    first = (CommandError, KeyboardInterrupt, *(kind for kind, _, _ in MEANING))
+    return next((one for one in known if isinstance(one, first)), next(iter(known), None))
 
 
 def _flat(error: BaseException) -> Iterator[BaseException]:
@@ -211,6 +196,25 @@ async def open_tracer(
         return
     async with open_trace(directory, node, bodies=bodies, names=names) as tracer:
         yield tracer
+
+
+@final
+class Table:
+    """A table that is printed row by row; columns widen as needed."""
+
+    def __init__(self, *head: str) -> None:
+        self._widths = [0] * len(head)
+        self._head: tuple[str, ...] | None = head
+
+    def print(self, rows: Sequence[tuple[str, ...]]) -> None:
+        """Print rows; the head precedes the first ones."""
+        if self._head is not None and rows:
+            rows, self._head = [self._head, *rows], None
+        for cells in rows:
+            self._widths = [max(pair) for pair in zip(self._widths, map(len, cells), strict=True)]
+        for cells in rows:
+            padded = (cell.ljust(width) for cell, width in zip(cells, self._widths, strict=True))
+            echo("  ".join(padded).rstrip())
 
 
 def say(schema: str, **fields: object) -> None:

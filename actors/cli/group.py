@@ -1,6 +1,7 @@
 """Groups of commands: they know names and summaries, and import the command that is called."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Final, final
@@ -35,6 +36,31 @@ class CommandError(ProtoflyError):
     def __init__(self, sentence: str, code: ExitCode = ExitCode.CONFIGURATION) -> None:
         super().__init__(sentence)
         self.code = code
+
+
+@contextmanager
+def advise_on(
+    *kinds: type[Exception],
+    advice: str,
+    what: str = "",
+    code: ExitCode = ExitCode.CONFIGURATION,
+) -> Iterator[None]:
+    """Turn errors into a sentence with advice.
+
+    Args:
+        kinds: The errors.
+        advice: What to do.
+        what: What cannot be done, of errors that do not say it.
+        code: The exit status.
+
+    Raises:
+        CommandError: It was one of these errors.
+    """
+    try:
+        yield
+    except kinds as exc:
+        why = exc.strerror if isinstance(exc, OSError) and exc.strerror else exc
+        raise CommandError(f"{what}{': ' if what else ''}{why}; {advice}", code) from exc
 
 
 # The output of commands: nothing that others chose commands the terminal that shows it.

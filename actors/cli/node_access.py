@@ -146,7 +146,7 @@ def _more_trust(ca: Path | None) -> ssl.SSLContext | None:
     context = ssl.create_default_context()
     try:
         context.load_verify_locations(ca)
-    except (OSError, ssl.SSLError) as exc:
+    except OSError as exc:
         raise CommandError(f"cannot use the authorities in {ca}: {exc}; correct --ca") from exc
     return context
 

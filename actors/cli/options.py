@@ -19,7 +19,7 @@ import click
 from typing_extensions import override
 
 from actors.cli import config_file, failure
-from actors.cli.group import CommandError, ExitCode, echo
+from actors.cli.group import CommandError, ExitCode, advise_on, echo
 from actors.http.config import HttpConfig
 from actors.kit import http_client
 from actors.kit.back_ends.ice import read_ice
@@ -246,7 +246,7 @@ def define_command(  # type: ignore[explicit-any] # as `Maker`
         name: Name of the command.
         of: Group of the command; None: none.
         has_log: Whether it has a file of options and a log, configured before it runs.
-        meanings: Exit status and advice for errors that come out of it.
+        meanings: Exit status and advice for errors that come out of it, beside `MEANING`.
         settings: What `click.command` takes beside.
     """
 
@@ -260,7 +260,7 @@ def define_command(  # type: ignore[explicit-any] # as `Maker`
             try:
                 return make(values)
             except ProtoflyError as error:
-                if known := failure.meant(error, meanings):
+                if known := failure.meant(error, (*meanings, *failure.MEANING)):
                     raise known from error
                 raise
 
@@ -576,29 +576,6 @@ CLIENT_TLS: Final = group(_client_tls)
 """
 
 
-def profile_option(profiles: Mapping[str, Mapping[str, object]]) -> Any:  # type: ignore[explicit-any] # as `option`
-    """Make the option `--profile NAME`; a profile sets the defaults of other options.
-
-    A file of options, too, wins over a profile.
-
-    Args:
-        profiles: The options of each profile, by their names in Python.
-    """
-
-    def read(ctx: click.Context, _: click.Parameter, name: str | None) -> str | None:
-        if name is not None:
-            ctx.default_map = {**profiles[name], **(ctx.default_map or {})}
-        return name
-
-    return click.Option(
-        [f"--{config_file.PROFILE}"],
-        type=click.Choice(list(profiles)),
-        is_eager=True,
-        callback=read,
-        help="A named set of options; each can still be set by itself.",
-    )
-
-
 def http_config(
     *,
     http: str | None = option(
@@ -624,12 +601,10 @@ def http_config(
 
 
 def _token(file: Path) -> bytes:
-    try:
+    with advise_on(
+        OSError, what=f"cannot read {file}", advice="name another file with --http-token-file"
+    ):
         token = file.read_bytes().strip()
-    except OSError as exc:
-        raise CommandError(
-            f"cannot read {file}: {exc.strerror}; name another file with --http-token-file"
-        ) from exc
     if len(token) < HTTP_TOKEN_CHARS or b"\n" in token:
         raise CommandError(
             f"{file} holds no token: one line of at least {HTTP_TOKEN_CHARS} characters "

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from actors.catalogue import errors, source
+from actors.catalogue import source
 from actors.cli import group, options
 from actors.kit.ids import clock_offset
 from actors.runtime.config import RuntimeConfig
@@ -50,7 +50,8 @@ def catalogue_access(
     `name` names the store of what was accepted; no two processes may share one.
 
     Raises:
-        CommandError: One option is there without the other, or the file is wrong.
+        CommandError: One option is there without the other.
+        TrustFileError: The file is wrong.
     """
     if places is None and trust is None:
         return None
@@ -80,7 +81,7 @@ def believed(path: Path | None) -> "Trust | None":
     """Return whom a trust file trusts; None: there is no file.
 
     Raises:
-        CommandError: The file is wrong.
+        TrustFileError: The file is wrong.
     """
     return None if path is None else _trust(path)
 
@@ -88,7 +89,4 @@ def believed(path: Path | None) -> "Trust | None":
 def _trust(path: Path) -> "Trust":
     from actors.catalogue.trust_file import read_trust  # noqa: PLC0415 - as above
 
-    try:
-        return read_trust(path)
-    except errors.TrustFileError as exc:
-        raise group.CommandError(f"{exc}; correct it") from exc
+    return read_trust(path)

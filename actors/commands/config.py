@@ -33,21 +33,18 @@ def read_signer(path: Path) -> signing.SigningKey:
     Raises:
         CommandError: It cannot be read, or is none.
     """
+    what, advice = f"cannot read the key {path}", "make one with `token keys`"
+    with group.advise_on(OSError, what=what, advice=advice), path.open("rb") as file:
+        content, mode = file.read(JWKS_BYTES), os.fstat(file.fileno()).st_mode
     try:
-        with path.open("rb") as file:
-            signer = signing.read_key(file.read(JWKS_BYTES))
-            if os.fstat(file.fileno()).st_mode & _OTHERS:
-                warning = "so others can sign as its owner; run chmod 600 on it"
-                group.echo(f"protofly: not only you have rights on {path}, {warning}", err=True)
-            return signer
-    except OSError as exc:
-        raise group.CommandError(
-            f"cannot read the key {path}: {exc.strerror}; make one with `token keys`"
-        ) from exc
+        signer = signing.read_key(content)
     except key_set.BadKeysError as exc:
-        raise group.CommandError(
-            f"cannot sign with {path}: {exc.reason}; make a key with `token keys`"
-        ) from exc
+        why = f"cannot sign with {path}: {exc.reason}; make a key with `token keys`"
+        raise group.CommandError(why) from exc
+    if mode & _OTHERS:
+        warning = "so others can sign as its owner; run chmod 600 on it"
+        group.echo(f"protofly: not only you have rights on {path}, {warning}", err=True)
+    return signer
 
 
 _SET: Final = "(set)"

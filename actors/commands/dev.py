@@ -16,7 +16,7 @@ import orjson
 
 from actors.cli import options
 from actors.cli.failure import run, say, say_ready
-from actors.cli.group import CommandError, echo
+from actors.cli.group import CommandError, advise_on, echo
 from actors.cli.lifetime import serve
 from actors.cli.options import define_command, option, places_from
 from actors.commands.config import read_signer
@@ -223,19 +223,15 @@ async def _open(
                 attrs.evolve(config, listen=place, node_name=str(number))
                 for number, place in enumerate(places, start=1)
             ]
-        try:
+        with advise_on(BadSourceError, advice="correct it, or --hyperty"):
             yield await stack.enter_async_context(open_environment(configs, tls, plans, report))
-        except BadSourceError as exc:
-            raise CommandError(f"{exc}; correct it, or --hyperty") from exc
 
 
 def _announce(
     ready: Callable[[Environment, _Files], None], files: _Files, environment: Environment
 ) -> None:
-    try:
+    with advise_on(OSError, what=f"cannot write {files.config}", advice="look at its directory"):
         files.write_config(environment.nodes[0].url)
-    except OSError as exc:
-        raise CommandError(f"cannot write {files.config}: {exc.strerror}") from exc
     ready(environment, files)
 
 

@@ -3,13 +3,15 @@
 import json
 import signal
 from functools import partial
-from typing import Final, final
+from typing import Final
 
 import attrs
 import click
 import trio
 
-from actors.cli import failure, group, options
+from actors.cli import options
+from actors.cli.failure import Table, say
+from actors.cli.group import CommandError, ExitCode, echo
 from actors.commands.temporary_runtime import REGISTRY, TemporaryRuntime, temporary_runtime
 from actors.runtime.runtime import Runtime
 from fsm.registry.discovery import Criteria, FoundEntry, Query
@@ -21,80 +23,63 @@ _HEAD: Final = ("STATUS", "NAME", "USER", "RESOURCES", "SCHEMAS", "ADDRESS")
 _NONE: Final = "-"
 
 
-@final
-class _Table:
-    """A table that is printed row by row; columns widen as needed."""
-
-    def __init__(self, *head: str) -> None:
-        self._widths = [0] * len(head)
-        self._head: tuple[str, ...] | None = head
-
-    def print(self, rows: list[tuple[str, ...]]) -> None:
-        """Print rows; the head precedes the first ones."""
-        if self._head is not None and rows:
-            rows, self._head = [self._head, *rows], None
-        for cells in rows:
-            self._widths = [max(pair) for pair in zip(self._widths, map(len, cells), strict=True)]
-        for cells in rows:
-            padded = (cell.ljust(width) for cell, width in zip(cells, self._widths, strict=True))
-            group.echo("  ".join(padded).rstrip())
-
-
-@final
-@attrs.frozen
-class _Search:
-    """The criteria of the command and the format of its output."""
-
-    criteria: Criteria
-    registry: str | None
-    is_json: bool
-
-    async def find(self, runtime: Runtime) -> group.ExitCode:
-        """Print all entries."""
-        search = runtime.discoverer.discover(domain=self.registry, **self.criteria)
-        if self.is_json:
-            count = 0
-            async for entry in search:
-                failure.say("entry", **attrs.asdict(entry))
-                count += 1
-            return _exit_code(count)
+async def _find(
+    criteria: Criteria,
+    registry: str | None,
+    runtime: Runtime,
+    *,
+    is_json: bool,
+) -> ExitCode:
+    """Print all entries."""
+    search = runtime.discoverer.discover(domain=registry, **criteria)
+    count = 0
+    if is_json:
+        async for entry in search:
+            say("entry", **attrs.asdict(entry))
+            count += 1
+    else:
         entries = await search.first(FOUND_AT_ONCE + 1)
-        _Table(*_HEAD).print([_row(entry) for entry in entries[:FOUND_AT_ONCE]])
-        if len(entries) > FOUND_AT_ONCE:
-            group.echo(f"there are more; these are {FOUND_AT_ONCE}, --json shows all", err=True)
-        return _exit_code(len(entries))
+        count = len(entries)
+        Table(*_HEAD).print([_row(entry) for entry in entries[:FOUND_AT_ONCE]])
+        if count > FOUND_AT_ONCE:
+            echo(f"there are more; these are {FOUND_AT_ONCE}, --json shows all", err=True)
+    if not count:
+        raise CommandError(
+            "no entry is found; change the criteria, or name another domain with --registry",
+            ExitCode.FAILED,
+        )
+    return ExitCode.OK
 
-    async def watch(self, runtime: Runtime) -> group.ExitCode:
-        """Print changes until SIGINT or SIGTERM."""
-        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._follow, runtime)
-                async for _ in signals:
-                    nursery.cancel_scope.cancel()
-        return group.ExitCode.OK
 
-    async def _follow(self, runtime: Runtime) -> None:
-        table = _Table("CHANGE", *_HEAD)
-        async for change in runtime.discoverer.watch(domain=self.registry, **self.criteria):
-            if self.is_json:
-                failure.say("change", change=change.change.value, **attrs.asdict(change.entry))
+async def _watch(
+    criteria: Criteria,
+    registry: str | None,
+    runtime: Runtime,
+    *,
+    is_json: bool,
+) -> ExitCode:
+    """Print changes until SIGINT or SIGTERM."""
+
+    async def follow() -> None:
+        table = Table("CHANGE", *_HEAD)
+        async for change in runtime.discoverer.watch(domain=registry, **criteria):
+            if is_json:
+                say("change", change=change.change.value, **attrs.asdict(change.entry))
             else:
                 table.print([(change.change.value, *_row(change.entry))])
 
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(follow)
+            async for _ in signals:
+                nursery.cancel_scope.cancel()
+    return ExitCode.OK
 
-async def _print_record(address: str, attribute: str | None, runtime: Runtime) -> group.ExitCode:
+
+async def _print_record(address: str, attribute: str | None, runtime: Runtime) -> ExitCode:
     """Print the record of one address, or one attribute of it, as JSON."""
-    group.echo(json.dumps(await runtime.discoverer.record(address, attribute)))
-    return group.ExitCode.OK
-
-
-def _exit_code(count: int) -> group.ExitCode:
-    if not count:
-        raise group.CommandError(
-            "no entry is found; change the criteria, or name another domain with --registry",
-            group.ExitCode.FAILED,
-        )
-    return group.ExitCode.OK
+    echo(json.dumps(await runtime.discoverer.record(address, attribute)))
+    return ExitCode.OK
 
 
 def _row(entry: FoundEntry) -> tuple[str, ...]:
@@ -163,5 +148,5 @@ def command(  # noqa: PLR0913 - one for each option
         raise click.UsageError(f"a criterion is missing; {wanted}") from exc
     except (ValueError, errors.BadUrlError) as exc:
         raise click.UsageError(str(exc)) from exc
-    search = _Search(criteria, registry, is_json)
-    return temporary.run(search.watch if is_watch else search.find)
+    work = _watch if is_watch else _find
+    return temporary.run(partial(work, criteria, registry, is_json=is_json))

@@ -14,7 +14,7 @@ from typing_extensions import override
 from actors.cli import failure, group, options
 from actors.cli.options import DEFAULTS, DOMAIN, argument, define_command, option, refusing
 from actors.node.policy_hook import Asker
-from actors.policy.store import PolicyFileError, read_policies
+from actors.policy.store import read_policies
 from fsm.policy import attributes, model, schema, terms
 from fsm.policy.explain import Explanation, Finding, Seen, explain, review
 from specs import errors, identity, jsonvalue
@@ -134,7 +134,7 @@ def check(
     anything or the like, else with 0.
     """
     is_odd = False
-    for one in _read(files):
+    for one in read_policies(files):
         remarks = review(one)
         is_odd = is_odd or bool(remarks)
         if as_json:
@@ -151,13 +151,6 @@ def check(
 
 def _rules(one: model.PolicySet) -> int:
     return sum(len(policy.rules) for policy in one.policies)
-
-
-def _read(files: tuple[Path, ...]) -> tuple[model.PolicySet, ...]:
-    try:
-        return read_policies(files)
-    except PolicyFileError as exc:
-        raise group.CommandError(str(exc)) from exc
 
 
 # ---- explain
@@ -226,7 +219,7 @@ def explain_message(  # noqa: PLR0913 - one for each option
     owns = None if own is None else lambda _address, _runtime: own
     user = None if sender is None else sender.user
     place = attributes.Place(domain or domain_of(read.to), zone, owns)
-    book = model.Book(sets=_read(files), combining=combining, default=default)
+    book = model.Book(sets=read_policies(files), combining=combining, default=default)
     known = Asker(runtime, sender).sender
     passing = _passing(read, direction, own_user, hyperty)
     if passing is not None:

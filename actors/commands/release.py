@@ -1,17 +1,16 @@
 """`python -m actors release`: give names of runtimes back to a node."""
 
-import secrets
 from functools import partial
 from typing import Any, Final
 
-from actors.cli import failure, group, node_access, options
-from actors.kit.ids import fresh_ids
-from actors.kit.trace import NULL_TRACER
-from actors.runtime.app import open_runtime
+from actors.cli import node_access, options
+from actors.cli.failure import say
+from actors.cli.group import CommandError, ExitCode
+from actors.commands.temporary_runtime import configured
 from actors.runtime.config import RuntimeConfig
+from actors.runtime.runtime import Runtime
 from actors.runtime.stubs.credentials import ReleaseError
 from specs.reply_code import Code
-from transports.system import open_system_network
 
 _REFUSED: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.NOT_FOUND})
 
@@ -43,25 +42,15 @@ def command(  # type: ignore[explicit-any] # values of fields
     last session. Log in as this user; any user can open a name after its release, as soon as no
     runtime has it any more.
     """
-    name = own["name"] or f"release-{secrets.token_hex(4)}"
-    config = RuntimeConfig(**{**own, "name": name}, ids=fresh_ids())
-    return failure.run(partial(_release, config, names, is_passing=own["name"] is None))
+    return configured("release", own).run(partial(_release, names))
 
 
-async def _release(
-    config: RuntimeConfig, names: tuple[str, ...], *, is_passing: bool
-) -> group.ExitCode:
-    async with open_system_network(config.tls) as network:
-        await node_access.check_node(network, config.node)
-        async with open_runtime(config, network, NULL_TRACER) as runtime:
-            await node_access.enter(runtime)
-            try:
-                if is_passing:
-                    await runtime.release_name()
-                for name in names:
-                    await runtime.release_name(name)
-                    failure.say("released", name=name)
-            except ReleaseError as exc:
-                code = group.ExitCode.REFUSED if exc.code in _REFUSED else group.ExitCode.FAILED
-                raise group.CommandError(f"{exc}; log in as the user of the name", code) from exc
-    return group.ExitCode.OK
+async def _release(names: tuple[str, ...], runtime: Runtime) -> ExitCode:
+    try:
+        for name in names:
+            await runtime.release_name(name)
+            say("released", name=name)
+    except ReleaseError as exc:
+        code = ExitCode.REFUSED if exc.code in _REFUSED else ExitCode.FAILED
+        raise CommandError(f"{exc}; log in as the user of the name", code) from exc
+    return ExitCode.OK

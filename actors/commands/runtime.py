@@ -15,7 +15,7 @@ import trio
 
 from actors.catalogue.source import Places
 from actors.cli import failure, lifetime, node_access, options
-from actors.cli.group import CommandError
+from actors.cli.group import CommandError, advise_on
 from actors.cli.options import (
     DOMAIN,
     Count,
@@ -209,10 +209,8 @@ def housed(hyperties: Mapping[str, str], housing: Housing) -> dict[str, Deploy]:
 
 
 async def _load(where: str, runtime: Runtime, name: str) -> str:
-    try:
+    with advise_on(HypertyLoadError, advice="correct --load, --catalogue or --trust"):
         return (await runtime.load(where, name)).url
-    except HypertyLoadError as exc:
-        raise CommandError(f"{exc}; correct --load, --catalogue or --trust") from exc
 
 
 async def _deploy(where: str, made: type[Hyperty], runtime: Runtime, name: str) -> str:

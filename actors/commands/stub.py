@@ -7,7 +7,6 @@ import symtable
 import time
 import warnings
 import zipfile
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
@@ -21,8 +20,8 @@ import trio
 from actors.catalogue import archive, errors, inspection, memory, publishing, seal, source
 from actors.catalogue.trust_file import read_trust
 from actors.cli import options
-from actors.cli.failure import Meanings, say
-from actors.cli.group import CommandError, ExitCode, OrderedGroup, echo
+from actors.cli.failure import Meanings, Table, say
+from actors.cli.group import CommandError, ExitCode, OrderedGroup, advise_on, echo
 from actors.cli.options import argument, define_command, option
 from actors.commands.config import read_signer
 from actors.keys.key_set import BadKeysError, Keys, read_keys
@@ -56,7 +55,6 @@ _MEANING: Final[Meanings] = (
     ),
     (errors.NotServedError, ExitCode.FAILED, "name something that is published there"),
     (source.BadPlaceError, ExitCode.CONFIGURATION, "name a directory or an http URL"),
-    (errors.TrustFileError, ExitCode.CONFIGURATION, "correct it"),
     (
         errors.CatalogueFileError,
         ExitCode.CONFIGURATION,
@@ -88,13 +86,9 @@ def read_bytes(path: Path, limit: int, option: str) -> bytes:
     Raises:
         CommandError: It cannot be read, or is larger than any runtime accepts.
     """
-    try:
-        with path.open("rb") as file:
-            content = file.read(limit + 1)
-    except OSError as exc:
-        raise CommandError(
-            f"cannot read {path}: {exc.strerror}; name another file with {option}"
-        ) from exc
+    what, advice = f"cannot read {path}", f"name another file with {option}"
+    with advise_on(OSError, what=what, advice=advice), path.open("rb") as file:
+        content = file.read(limit + 1)
     if len(content) > limit:
         raise CommandError(f"{path} is larger than {limit} bytes; no runtime accepts it")
     return content
@@ -106,10 +100,8 @@ def read_json(path: Path, limit: int, option: str) -> JsonObject:
     Raises:
         CommandError: It cannot be read, or holds none.
     """
-    try:
+    with advise_on(orjson.JSONDecodeError, what=f"{path} is no JSON", advice="correct it"):
         content: Json = orjson.loads(read_bytes(path, limit, option))
-    except orjson.JSONDecodeError as exc:
-        raise CommandError(f"{path} is no JSON: {exc}; correct it") from exc
     if not isinstance(content, dict):
         raise CommandError(f"{path} holds no JSON object; correct it")
     return content
@@ -296,7 +288,9 @@ def sign(  # noqa: PLR0913 - one for each option
     if package:
         files[out.with_suffix(".zip")] = package
     for path, written in files.items():
-        _write(path, written)
+        advice = "name another file with --out"
+        with advise_on(OSError, what=f"cannot write {path}", advice=advice):
+            memory.write_whole(path, written)
     say("stub-signed", address=place.address, **fields, files=[str(path) for path in files])
 
 
@@ -344,29 +338,13 @@ def _check_use(place: Entry, text: str, draft: Path) -> None:
 def _promised(place: Entry, code: _Code) -> tuple[JsonObject, bytes]:
     """Pack code; return what the descriptor says of the package, and the package."""
     folder, entry_point, name, key = code
-    package = _packed(folder)
+    advice = "name another directory with --package"
+    with advise_on(OSError, what=f"cannot pack {folder}", advice=advice):
+        package = archive.pack(folder)
     publisher = publishing.Publisher(name, read_signer(key))
     promise = publishing.packaged(place, package, entry_point, publisher)
     check_entry_point(package, entry_point, is_class=place.type is CatalogueType.HYPERTY)
     return {"language": LANGUAGE, **promise}, package
-
-
-def _packed(folder: Path) -> bytes:
-    try:
-        return archive.pack(folder)
-    except OSError as exc:
-        raise CommandError(
-            f"cannot pack {folder}: {exc.strerror}; name another directory with --package"
-        ) from exc
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        memory.write_whole(path, content)
-    except OSError as exc:
-        raise CommandError(
-            f"cannot write {path}: {exc.strerror}; name another file with --out"
-        ) from exc
 
 
 @_define("publish", short_help="Put a signed descriptor into the directory of a catalogue.")
@@ -426,7 +404,10 @@ def list_entries(*, where: str = argument(), as_json: bool = options.JSON_LINES)
         for line in lines:
             say("stub", **line)
     else:
-        _table(lines)
+        rows = [tuple(str(line.get(head, "")) for head in _HEADS) for line in lines]
+        Table(*_HEADS).print(rows)
+        if not rows:
+            echo("  ".join(_HEADS))
     return ExitCode.OK
 
 
@@ -495,14 +476,6 @@ def _how(descriptor: Described) -> str:
     if isinstance(descriptor, StubDescriptor) and descriptor.profile is not None:
         return " ".join(filter(None, (descriptor.profile.stub, descriptor.profile.endpoint)))
     return ""
-
-
-def _table(fields: Sequence[dict[str, object]]) -> None:
-    rows = [_HEADS, *(tuple(str(one.get(head, "")) for head in _HEADS) for one in fields)]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(_HEADS))]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        echo("  ".join(cells).rstrip())
 
 
 _MARK: Final = f"/{WELL_KNOWN}/"

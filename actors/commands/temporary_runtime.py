@@ -81,6 +81,17 @@ class TemporaryRuntime:
                     raise CommandError(f"{error}", exit_code(error.code)) from error
 
 
+def configured(  # type: ignore[explicit-any] # values of fields
+    command: str,
+    same: dict[str, Any],
+    trace: options.OpenTracer = partial(failure.open_tracer, None),  # noqa: B008 - none is opened
+) -> TemporaryRuntime:
+    """Return a runtime of these fields; without a name, one is made of that of the command."""
+    name = same["name"] or f"{command}-{secrets.token_hex(4)}"
+    config = RuntimeConfig(**{**same, "name": name}, ids=fresh_ids())
+    return TemporaryRuntime(config, trace, same["name"] is None)
+
+
 REGISTRY: Final = options.option(
     "Domain whose registry is searched [default: that of the node].", "DOMAIN", read=options.DOMAIN
 )
@@ -125,8 +136,6 @@ def temporary_runtime(command: str, name_option: str) -> Any:  # type: ignore[ex
     def make(  # type: ignore[explicit-any] # values of fields
         *, same: dict[str, Any] = same, trace: options.OpenTracer = options.TRACE
     ) -> TemporaryRuntime:
-        name = same["name"] or f"{command}-{secrets.token_hex(4)}"
-        config = RuntimeConfig(**{**same, "name": name}, ids=fresh_ids())
-        return TemporaryRuntime(config, trace, same["name"] is None)
+        return configured(command, same, trace)
 
     return options.group(make)

@@ -14,7 +14,7 @@ import click
 import orjson
 
 from actors.cli.failure import run, say
-from actors.cli.group import CommandError, ExitCode, OrderedGroup, echo
+from actors.cli.group import CommandError, ExitCode, OrderedGroup, advise_on, echo
 from actors.cli.options import DOMAIN, FOLDER, Quantity, argument, define_command, option
 from actors.commands.config import read_signer
 from actors.keys.key_file import KeyFileError, open_key_file
@@ -131,10 +131,8 @@ def show_key(*, file: Path = argument()) -> None:
     bound to the thumbprint, by `token issue --for-key`, opens sessions for the holder of the key
     only.
     """
-    try:
+    with advise_on(KeyFileError, advice="name another FILE"):
         echo(open_key_file(file).thumbprint)
-    except KeyFileError as exc:
-        raise CommandError(f"{exc}; name another FILE") from exc
 
 
 _LIFE: Final = 300.0

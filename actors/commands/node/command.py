@@ -13,7 +13,7 @@ import click
 import trio
 
 from actors.cli import failure, group, lifetime, options
-from actors.cli.options import OpenTracer, define_command, places_from, profile_option
+from actors.cli.options import OpenTracer, define_command, places_from
 from actors.cli.reloading import ReloadableOptions, reloading
 from actors.commands.node.fields import FIELDS
 from actors.keys.certificate import out_of_time
@@ -101,6 +101,13 @@ PROFILES: Final[Mapping[str, Mapping[str, object]]] = {
 """
 
 
+def _use_profile(ctx: click.Context, _: click.Parameter, name: str | None) -> str | None:
+    """Set the defaults of other options; a file of options, too, wins over a profile."""
+    if name is not None:
+        ctx.default_map = {**PROFILES[name], **(ctx.default_map or {})}
+    return name
+
+
 _URLS: Final = ("url", "legacy_url", "session_url", "http_url", "rest_url")
 """Fields of the ready line."""
 
@@ -145,7 +152,12 @@ def command(  # type: ignore[explicit-any]  # noqa: PLR0913 - values of fields; 
     *,
     same: dict[str, Any] = FIELDS,
     trace: OpenTracer = options.TRACE,
-    profile: str | None = profile_option(PROFILES),
+    profile: str | None = options.option(
+        "A named set of options; each can still be set by itself.",
+        type=click.Choice(list(PROFILES)),
+        is_eager=True,
+        callback=_use_profile,
+    ),
     jwks: tuple[str, ...],
     tls_cert: Path,
     tls_key: Path,

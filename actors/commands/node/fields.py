@@ -17,7 +17,7 @@ import click
 
 from actors.catalogue.source import Places, read_places
 from actors.cli import options
-from actors.cli.group import CommandError
+from actors.cli.group import CommandError, advise_on
 from actors.cli.options import DOMAIN, FOLDER, Count, Quantity, fields, group, option
 from actors.commands.catalogues import catalogue_access
 from actors.commands.config import read_signer
@@ -84,10 +84,9 @@ def _server(option: str, text: str | None) -> ServerUrl | None:
     Raises:
         CommandError: It is nowhere.
     """
-    try:
+    advice = f"name one with {option}, such as http://127.0.0.1:8080"
+    with advise_on(HttpUrlError, advice=advice):
         return None if text is None else ServerUrl.read(text)
-    except HttpUrlError as exc:
-        raise CommandError(f"{exc}; name one with {option}, such as http://127.0.0.1:8080") from exc
 
 
 def back_ends(
@@ -156,10 +155,8 @@ def _push(
             "push services demand to know who calls; name a mailto: or https: URL "
             "with --push-contact, such as mailto:ops@a.example"
         )
-    try:
+    with advise_on(key_file.KeyFileError, advice="name another file with --push-key"):
         opened = push.open_push_key(key)
-    except key_file.KeyFileError as exc:
-        raise CommandError(f"{exc}; name another file with --push-key") from exc
     kept = config.NodeConfig(domain="a.example", state=state, registry=registry).state_file
     file = None if kept is None else kept.with_name(f"{kept.name}-devices")
     return PushConfig(key=opened, contact=contact, file=file, services=services)
@@ -279,21 +276,16 @@ def key_source(where: str, *, is_shared: bool = False) -> "KeySource":
     if where.startswith(_URLS):
         if is_shared:
             raise CommandError(f"{where} has the keys of several --issuer; {_BINDING}")
-        try:
+        with advise_on(HttpUrlError, advice="correct --jwks"):
             url = ServerUrl.read(where)
-        except HttpUrlError as exc:
-            raise CommandError(f"{exc}; correct --jwks") from exc
         if is_plain(url.text):
             why = "keys come by https, or from this machine"
             raise CommandError(f"{where} cannot be used: {why}; correct --jwks")
         return KeyUrl(url)
     source = KeyFile(Path(where))
-    try:
+    advice = "name a file of public keys with --jwks, such as `token keys` makes"
+    with advise_on(KeysAwayError, advice=advice):
         keys = source.read()
-    except KeysAwayError as exc:
-        raise CommandError(
-            f"{exc}; name a file of public keys with --jwks, such as `token keys` makes"
-        ) from exc
     nobodys = [name for name, key in keys.items() if key.issuer is None]
     if is_shared and nobodys:
         raise CommandError(f"key {nobodys[0]!r} in {where} names no issuer; {_BINDING}")
@@ -606,11 +598,10 @@ def _opened(
     from transports.nats.connection import ServerUrl, Terms  # noqa: PLC0415
     from transports.nats.wire import Credentials, CredentialsError  # noqa: PLC0415
 
-    try:
+    advice = "correct --engine or --engine-credentials"
+    with advise_on(ValueError, CredentialsError, advice=advice):
         servers = tuple(ServerUrl.read(url.strip()) for url in urls.split(","))
         login = None if credentials is None else Credentials.load(credentials)
-    except (ValueError, CredentialsError) as exc:
-        raise CommandError(f"{exc}; correct --engine or --engine-credentials") from exc
     return partial(open_engine, Terms(servers, f"protofly node of {domain}", login), domain)
 
 
