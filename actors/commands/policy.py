@@ -75,23 +75,12 @@ def explanation_json(explanation: Explanation) -> jsonvalue.JsonObject:
     }
 
 
-def _finding_json(finding: Finding) -> jsonvalue.Json:
-    return {
-        "path": finding.path,
-        "result": str(finding.result),
-        "addressed": finding.is_addressed,
-        "target": None if finding.target is None else _seen_json(finding.target),
-        "condition": None if finding.condition is None else _seen_json(finding.condition),
-    }
-
-
-def _seen_json(seen: Seen) -> jsonvalue.Json:
-    return {
-        "text": seen.text,
-        "outcome": seen.outcome,
-        "value": None if seen.value is None else _plain(seen.value),
-        "parts": [_seen_json(one) for one in seen.parts],
-    }
+def _finding_json(finding: Finding) -> jsonvalue.JsonObject:
+    fields: jsonvalue.JsonObject = attrs.asdict(
+        finding,
+        value_serializer=lambda _, __, each: sorted(each) if isinstance(each, frozenset) else each,
+    )
+    return {"addressed": fields.pop("is_addressed"), **fields}
 
 
 def _plain(value: attributes.Value) -> jsonvalue.Json:
@@ -280,14 +269,10 @@ def _seconds(at: datetime | None, zone: tzinfo) -> float:
 
 
 def _message(file: BinaryIO) -> Message:
-    try:
-        return normalise(_object(file))
-    except (orjson.JSONDecodeError, errors.BadMessageError) as exc:
-        raise group.CommandError(f"{file.name} holds no message: {exc}; correct it") from exc
-
-
-def _object(file: BinaryIO) -> jsonvalue.JsonObject:
-    raw: object = orjson.loads(file.read())
-    if not isinstance(raw, dict):
-        raise errors.BadMessageError("it is no JSON object")
-    return raw
+    what = f"{file.name} holds no message"
+    kinds = (orjson.JSONDecodeError, errors.BadMessageError)
+    with group.advise_on(*kinds, what=what, advice="correct it"):
+        raw: object = orjson.loads(file.read())
+        if not isinstance(raw, dict):
+            raise errors.BadMessageError("it is no JSON object")
+        return normalise(raw)
