@@ -137,7 +137,7 @@ def run(
 
 
 def _check_ports(places: Mapping[str, Sequence[str]]) -> None:
-    for option, place in ((option, one) for option, each in places.items() for one in each):
+    for option, place in ((option, place) for option, each in places.items() for place in each):
         host, port = read_host_port(place)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
@@ -161,15 +161,15 @@ def first_known(error: BaseException) -> ProtoflyError | KeyboardInterrupt | Non
 
     The errors of the layers below (`MEANING`) come before those that only pass them on.
     """
-    known = [one for one in _flat(error) if isinstance(one, ProtoflyError | KeyboardInterrupt)]
+    known = [each for each in _flat(error) if isinstance(each, ProtoflyError | KeyboardInterrupt)]
     first = (CommandError, KeyboardInterrupt, *(kind for kind, _, _ in MEANING))
-    return next((one for one in known if isinstance(one, first)), next(iter(known), None))
+    return next((each for each in known if isinstance(each, first)), next(iter(known), None))
 
 
 def _flat(error: BaseException) -> Iterator[BaseException]:
     if isinstance(error, BaseExceptionGroup):
-        for one in error.exceptions:
-            yield from _flat(one)
+        for each in error.exceptions:
+            yield from _flat(each)
         return
     yield error
     if error.__cause__ is not None:

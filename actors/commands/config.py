@@ -142,8 +142,8 @@ def show(
     A flag wins over an environment variable, that over the file that --config names,
     that over a profile, that over the default. Secrets are only said to be set.
     """
-    name, given = _split(words)
-    effective = list(effective_options(group.command_of(name), given))
+    name, arguments = _split(words)
+    effective = list(effective_options(group.command_of(name), arguments))
     if not as_json:
         group.echo(f"[{name}]")
     for each in effective:

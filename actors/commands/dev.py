@@ -189,11 +189,11 @@ def _plans(
     sources: Sequence[Source], signer: SigningKey, domain: str
 ) -> dict[str, tuple[LocalLogin, list[Source]]]:
     """Return credentials and hyperties of each runtime; `alice` also has `sources`."""
-    given = {one.name for one in sources}
+    names = {source.name for source in sources}
     plans = {}
     for name, example in zip(_RUNTIMES, _EXAMPLES, strict=True):
         login = LocalLogin(signer, f"user://{domain}/{name}", domain)
-        plans[name] = (login, [] if example.name in given else [example])
+        plans[name] = (login, [] if example.name in names else [example])
     plans[_RUNTIMES[0]][1].extend(sources)
     return plans
 

@@ -57,8 +57,8 @@ def _seen_lines(seen: Seen, indent: str, part: str = "") -> Iterator[str]:
     is_leaf = not seen.parts and seen.value is not None
     value = f" ({_plain(seen.value)!r})" if is_leaf and seen.value is not None else ""
     yield f"{indent}{name}{seen.text}: {_HOLDS[seen.outcome]}{value}"
-    for one in seen.parts:
-        yield from _seen_lines(one, indent + "  ")
+    for inner in seen.parts:
+        yield from _seen_lines(inner, indent + "  ")
 
 
 def explanation_json(explanation: Explanation) -> jsonvalue.JsonObject:
@@ -71,7 +71,7 @@ def explanation_json(explanation: Explanation) -> jsonvalue.JsonObject:
         "why": verdict.why,
         "missing": dict(explanation.missing),
         "tasks": [{**attrs.asdict(task), "when": str(task.when)} for task in verdict.tasks],
-        "findings": [_finding_json(one) for one in explanation.findings],
+        "findings": [_finding_json(each) for each in explanation.findings],
     }
 
 
@@ -123,23 +123,29 @@ def check(
     anything or the like, else with 0.
     """
     is_odd = False
-    for one in read_policies(files):
-        remarks = review(one)
+    for policies in read_policies(files):
+        remarks = review(policies)
         is_odd = is_odd or bool(remarks)
         if as_json:
             explanation = [attrs.asdict(remark) for remark in remarks]
             failure.say(
-                "policy-check", file=one.source, id=one.id, rules=_rules(one), remarks=explanation
+                "policy-check",
+                file=policies.source,
+                id=policies.id,
+                rules=_rules(policies),
+                remarks=explanation,
             )
             continue
-        group.echo(f"{one.source}: set {one.id}, rules: {_rules(one)}, odd: {len(remarks)}")
+        group.echo(
+            f"{policies.source}: set {policies.id}, rules: {_rules(policies)}, odd: {len(remarks)}"
+        )
         for remark in remarks:
             group.echo(f"  {remark.path} {remark.what}")
     return group.ExitCode.FAILED if is_odd else group.ExitCode.OK
 
 
-def _rules(one: model.PolicySet) -> int:
-    return sum(len(policy.rules) for policy in one.policies)
+def _rules(policies: model.PolicySet) -> int:
+    return sum(len(policy.rules) for policy in policies.policies)
 
 
 # ---- explain

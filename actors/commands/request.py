@@ -1,9 +1,9 @@
 """`python -m actors request`: send one request to an address or to a hyperty of a user."""
 
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
-import attrs
 import click
 import orjson
 
@@ -21,17 +21,14 @@ from actors.runtime.runtime import Runtime
 from specs.addresses.address import canonical, scheme_of
 from specs.jsonvalue import Json, one_line
 from specs.limits.protocol import MAX_LIST
-from specs.message import Message, MessageType
+from specs.message import MessageType
 from specs.reply_code import LAST_SUCCESS
 
 _USER: Final = frozenset({"user", "user-guid"})
 """Schemes of users, whose hyperties are named."""
 
 _VERBS: Final = (
-    MessageType.CREATE,
-    MessageType.READ,
-    MessageType.UPDATE,
-    MessageType.DELETE,
+    MessageType.CREATE, MessageType.READ, MessageType.UPDATE, MessageType.DELETE,
     MessageType.EXECUTE,
 )  # fmt: skip
 
@@ -73,30 +70,31 @@ def command(
         raise click.UsageError(f"the arguments are {wanted}")
     if registry is not None and not is_user:
         raise click.UsageError("--registry is for a request to a user")
-    request = _Request(value, verb, path)
+    send = partial(_send, value, verb, path)
     if is_user:
-        return temporary.run(partial(_ask_user, to, names[0], registry, request))
-    return temporary.run(partial(request.send, to))
+        return temporary.run(partial(_send_to_user, send, to, names[0], registry))
+    return temporary.run(partial(send, to))
 
 
-@final
-@attrs.frozen
-class _Request:
-    """What is sent."""
-
-    value: Json
-    verb: str
-    path: str
-
-    async def send(self, to: str, runtime: Runtime) -> ExitCode:
-        """Send it, and print the answer."""
-        caller = Caller()
-        await runtime.deploy("caller", lambda: caller)
-        return _print(await caller.request(to, self.value, self.verb, path=self.path))
+async def _send(value: Json, verb: str, path: str, to: str, runtime: Runtime) -> ExitCode:
+    """Send a request, and print the answer."""
+    caller = Caller()
+    await runtime.deploy("caller", lambda: caller)
+    answer = await caller.request(to, value, verb, path=path)
+    texts = {key: answer.body[key] for key in ("value", "description") if key in answer.body}
+    say("answer", code=answer.code, sender=answer.from_, **texts)
+    if answer.code <= LAST_SUCCESS:
+        return ExitCode.OK
+    why = one_line(str(answer.body.get("description", "no reason given")))
+    raise CommandError(f"{answer.from_} answered {answer.code}: {why}", exit_code(answer.code))
 
 
-async def _ask_user(
-    user: str, name: str, registry: str | None, request: _Request, runtime: Runtime
+async def _send_to_user(
+    send: Callable[[str, Runtime], Awaitable[ExitCode]],
+    user: str,
+    name: str,
+    registry: str | None,
+    runtime: Runtime,
 ) -> ExitCode:
     search = runtime.discoverer.discover(user=user, name=name, domain=registry)
     entries = await search.first(MAX_LIST)
@@ -116,13 +114,4 @@ async def _ask_user(
         listed = ", ".join(f"{entry.url} in {entry.runtime}" for entry in live)
         why = f"there are {len(live)} hyperties {what}; name one of these addresses: {listed}"
         raise CommandError(why, ExitCode.REFUSED)
-    return await request.send(live[0].url, runtime)
-
-
-def _print(answer: Message) -> ExitCode:
-    texts = {key: answer.body[key] for key in ("value", "description") if key in answer.body}
-    say("answer", code=answer.code, sender=answer.from_, **texts)
-    if answer.code <= LAST_SUCCESS:
-        return ExitCode.OK
-    why = one_line(str(answer.body.get("description", "no reason given")))
-    raise CommandError(f"{answer.from_} answered {answer.code}: {why}", exit_code(answer.code))
+    return await send(live[0].url, runtime)

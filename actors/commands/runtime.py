@@ -97,24 +97,24 @@ def load_hyperty(where: str) -> type[Hyperty]:
         CommandError: There is none.
     """
     module, _, name = where.partition(":")
-    made: object = None
+    kind: object = None
     with Crash() as crash:
-        made = vars(import_module(module)).get(name)
+        kind = vars(import_module(module)).get(name)
     if isinstance(crash.error, ImportError):
         why = f"cannot import {module}: {crash.error}; correct --hyperty"
         raise CommandError(why) from crash.error
     if crash.error is not None:
         raise crashed(where, crash.error) from crash.error
-    if not isinstance(made, type) or not issubclass(made, Hyperty):
+    if not isinstance(kind, type) or not issubclass(kind, Hyperty):
         raise CommandError(f"{module} has no hyperty {name!r}; correct --hyperty")
     try:
-        signature(made).bind()
+        signature(kind).bind()
     except TypeError as exc:
         raise CommandError(
             f"{where} cannot be made without arguments: {exc}; "
             "name a class whose __init__ needs none with --hyperty"
         ) from exc
-    return made
+    return kind
 
 
 def crashed(where: str, error: Exception) -> CommandError:
@@ -213,10 +213,10 @@ async def _load(where: str, runtime: Runtime, name: str) -> str:
         return (await runtime.load(where, name)).url
 
 
-async def _deploy(where: str, made: type[Hyperty], runtime: Runtime, name: str) -> str:
+async def _deploy(where: str, kind: type[Hyperty], runtime: Runtime, name: str) -> str:
     url = ""
     with Crash() as crash:
-        url = await runtime.deploy(name, made)
+        url = await runtime.deploy(name, kind)
     if crash.error is None:
         return url
     if isinstance(crash.error, errors.ProtoflyError):

@@ -170,7 +170,7 @@ def _source(package: bytes, base: str) -> tuple[str, bytes]:
     """Return the file of a module that is there; a folder hides a file, as in a sandbox."""
     with zipfile.ZipFile(io.BytesIO(package)) as opened:
         names = opened.namelist()
-        path = next(one for one in (f"{base}/__init__.py", f"{base}.py") if one in names)
+        path = next(name for name in (f"{base}/__init__.py", f"{base}.py") if name in names)
         return path, opened.read(path)
 
 
@@ -182,7 +182,7 @@ def _bound(table: symtable.SymbolTable, name: str) -> symtable.Symbol | None:
 def _may_come(tree: ast.Module, name: str) -> bool:
     """Return whether a name may be bound when the module runs: by `import *`, or a function."""
     return any(
-        (isinstance(node, ast.ImportFrom) and any(one.name == "*" for one in node.names))
+        (isinstance(node, ast.ImportFrom) and any(each.name == "*" for each in node.names))
         or (isinstance(node, ast.Global) and name in node.names)
         for node in ast.walk(tree)
     )
@@ -197,9 +197,9 @@ def _is_function(symbol: symtable.Symbol, tree: ast.Module) -> bool:
     ):
         return False
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    made = [node for node in ast.walk(tree) if isinstance(node, kinds) and node.name == name]
-    return bool(made) and not any(
-        isinstance(node, ast.ClassDef) or node.decorator_list for node in made
+    definitions = [node for node in ast.walk(tree) if isinstance(node, kinds) and node.name == name]
+    return bool(definitions) and not any(
+        isinstance(node, ast.ClassDef) or node.decorator_list for node in definitions
     )
 
 
@@ -323,12 +323,14 @@ def _dated(
 def _check_use(place: Entry, text: str, draft: Path) -> None:
     """Refuse a stub or hyperty that no runtime could deploy, whomever it trusts."""
     sealed = seal.read_seal(text.encode(), seal.SealType.DESCRIPTOR)
-    made, here = seal.read_descriptor(sealed.content), what_runs_here()
+    descriptor, here = seal.read_descriptor(sealed.content), what_runs_here()
     refused: offers.Refused | None = None
-    if isinstance(made, StubDescriptor):
-        refused = offers.judge_offer(offers.Facts(place, made, sealed.digest), here)
-    elif isinstance(made, HypertyDescriptor):
-        refused = offers.judge_hyperty_offer(offers.HypertyFacts(place, made, sealed.digest), here)
+    if isinstance(descriptor, StubDescriptor):
+        refused = offers.judge_offer(offers.Facts(place, descriptor, sealed.digest), here)
+    elif isinstance(descriptor, HypertyDescriptor):
+        refused = offers.judge_hyperty_offer(
+            offers.HypertyFacts(place, descriptor, sealed.digest), here
+        )
     if refused is not None:
         raise CommandError(
             f"no runtime could use this: {refused.why}; correct {draft} or the options"
@@ -596,11 +598,13 @@ def revoke(
     if package is not None:
         added.append(Revoked(sha256=package, why=why))
     times = now, now + seconds(days)
-    made = publishing.CatalogueFolder(into).revoke(domain, tuple(added), read_signer(key), times)
+    revocations = publishing.CatalogueFolder(into).revoke(
+        domain, tuple(added), read_signer(key), times
+    )
     say(
         "stub-revocations",
-        domain=made.domain,
-        counter=made.counter,
-        expires=made.expires,
-        entries=len(made.revoked),
+        domain=revocations.domain,
+        counter=revocations.counter,
+        expires=revocations.expires,
+        entries=len(revocations.revoked),
     )

@@ -225,8 +225,8 @@ def _run_several(config: NodeConfig, http: Sequence[str], needs: failure.Needs) 
         first, *_ = ready.values()
         urls = {field: value for field, value in first.items() if field.endswith("url")}
         own = [
-            {"node_name": name, **{field: one[field] for field in _OWN}}
-            for name, one in ready.items()
+            {"node_name": name, **{field: line[field] for field in _OWN}}
+            for name, line in ready.items()
         ]
         failure.say_ready("node", config.domain, **urls, processes=own)
         _remark(config)
