@@ -38,39 +38,7 @@ which are 50,000 sessions that came.
 """
 
 
-@final
-class KillTimer:
-    """Ends the process, without ceremony, when its time is over.
-
-    Cancelling does not free a task that waits for a thread, and a shield outlasts it; a disk that
-    hangs must not keep a process that must end. The timer is a thread of its own, so
-    that not even a loop that is stuck keeps it.
-    """
-
-    def __init__(self) -> None:
-        self._timer: threading.Timer | None = None
-
-    def light(self, seconds: float, code: ExitCode, why: str) -> None:
-        """End the process after some seconds of the system clock; a running timer is replaced.
-
-        Args:
-            seconds: Duration in seconds.
-            code: Exit status.
-            why: The reason.
-        """
-        self.put_out()
-        self._timer = threading.Timer(seconds, _blow, (code, why))
-        self._timer.daemon = True
-        self._timer.start()
-
-    def put_out(self) -> None:
-        """Let the process live: it ends by itself."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-
-def _blow(code: ExitCode, why: str) -> None:
+def _end_process(code: ExitCode, why: str) -> None:
     # Past all buffers and locks: their holder may be what hangs.
     os.write(2, f"protofly: {one_line(why)}\n".encode())
     os._exit(code)
@@ -97,44 +65,51 @@ _AT_ONCE: Final = 0.3
 
 @final
 class _Life:
-    """State of a service: ready, stopping, or ended at once."""
+    """State of a service: ready, stopping, or ended at once.
+
+    A timer ends the process when its time is over. Cancelling does not free a task that waits for
+    a thread, and a shield outlasts it; a disk that hangs must not keep a process that must end.
+    The timer is a thread of its own, so that not even a loop that is stuck keeps it.
+    """
 
     def __init__(self) -> None:
         self.is_ready = False
         self.stop_requested = trio.Event()
         self._is_hurried = False
-        self._fuse = KillTimer()
+        self._timer: threading.Timer | None = None
 
     @property
     def code(self) -> ExitCode:
         """Exit status of the process."""
         return ExitCode.OK if self.is_ready and not self._is_hurried else ExitCode.INTERRUPTED
 
-    async def heed(self, signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
+    async def obey(self, signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
         """Let the first signal drain, in bounded time, and the second end at once."""
         async for number in signals:
             name = signal.Signals(number).name
             if self.stop_requested.is_set() or not self.is_ready:
-                self._hurry(name)
+                _log.warning("ended at once", signal=name)
+                self._is_hurried = True
+                why = "ended at once by a second signal"
+                self._start_timer(_AT_ONCE, ExitCode.INTERRUPTED, why)
                 scope.cancel()
             else:
-                self._drain(name)
+                _log.info("drain begun", signal=name, seconds=DRAIN_TIMEOUT)
+                why = f"the drain took longer than {DRAIN_TIMEOUT:g} s; what was still open is lost"
+                self._start_timer(DRAIN_TIMEOUT * _LAST_SHARE, ExitCode.FAILED, why)
             self.stop_requested.set()
             scope.deadline = min(scope.deadline, trio.current_time() + DRAIN_TIMEOUT * _EXIT_SHARE)
 
-    def ended(self) -> None:
-        """Note that the service is closed."""
-        self._fuse.put_out()
+    def _start_timer(self, seconds: float, code: ExitCode, why: str) -> None:
+        self.stop_timer()
+        self._timer = threading.Timer(seconds, _end_process, (code, why))
+        self._timer.daemon = True
+        self._timer.start()
 
-    def _drain(self, name: str) -> None:
-        _log.info("drain begun", signal=name, seconds=DRAIN_TIMEOUT)
-        why = f"the drain took longer than {DRAIN_TIMEOUT:g} s; what was still open is lost"
-        self._fuse.light(DRAIN_TIMEOUT * _LAST_SHARE, ExitCode.FAILED, why)
-
-    def _hurry(self, name: str) -> None:
-        _log.warning("ended at once", signal=name)
-        self._is_hurried = True
-        self._fuse.light(_AT_ONCE, ExitCode.INTERRUPTED, "ended at once by a second signal")
+    def stop_timer(self) -> None:
+        """Let the process live: it ends by itself."""
+        if self._timer is not None:
+            self._timer.cancel()
 
 
 async def serve(
@@ -151,31 +126,23 @@ async def serve(
     """
     life = _Life()
     try:
-        await _live(life, service, ready)
+        with trio.open_signal_receiver(*_STOP) as signals:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(life.obey, signals, nursery.cancel_scope)
+                gc.set_threshold(_YOUNG, _MIDDLE, _OLD)
+                prepare_log()
+                async with service() as running:
+                    gc.freeze()  # what is there when it is ready stays, and is not looked at again
+                    ready(running)
+                    _log.info("ready")
+                    life.is_ready = True
+                    await life.stop_requested.wait()
+                    begun = trio.current_time()
+                _log.info("drain done", seconds=round(trio.current_time() - begun, 3))
+                nursery.cancel_scope.cancel()
     finally:
-        life.ended()
+        life.stop_timer()
     return life.code
-
-
-async def _live(
-    life: _Life,
-    service: Callable[[], AbstractAsyncContextManager[T]],
-    ready: Callable[[T], None],
-) -> None:
-    with trio.open_signal_receiver(*_STOP) as signals:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(life.heed, signals, nursery.cancel_scope)
-            gc.set_threshold(_YOUNG, _MIDDLE, _OLD)
-            prepare_log()
-            async with service() as running:
-                gc.freeze()  # what is there when it is ready stays, and is never looked at again
-                ready(running)
-                _log.info("ready")
-                life.is_ready = True
-                await life.stop_requested.wait()
-                begun = trio.current_time()
-            _log.info("drain done", seconds=round(trio.current_time() - begun, 3))
-            nursery.cancel_scope.cancel()
 
 
 async def until_parent_ends(work: Callable[[], Awaitable[ExitCode]]) -> ExitCode:
