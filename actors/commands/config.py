@@ -51,33 +51,6 @@ _SET: Final = "(set)"
 """Shown instead of a secret."""
 
 
-def effective_options(
-    command: click.Command, arguments: Sequence[str]
-) -> Iterator[dict[str, Json]]:
-    """Read a command's options as it would: flag, environment, file, profile, then default.
-
-    Raises:
-        click.UsageError: There is no such option, or a value is none it takes.
-        CommandError: The file of options is wrong.
-    """
-    config_file.warn_unknown(read_context(command, arguments))
-    ctx = read_context(command, arguments, is_raw=True)
-    for each in ctx.command.params:
-        name = each.name or ""
-        if name in ctx.params:
-            value = _written(ctx.params[name])
-            if getattr(each, "hide_input", False) and value is not None:
-                value = _SET
-            origin, where = config_file.origin_of(ctx, name)
-            yield {
-                "name": name.replace("_", "-"),
-                "flag": each.opts[0],
-                "value": value,
-                "origin": origin,
-                "where": where,
-            }
-
-
 def read_context(
     command: click.Command,
     arguments: Sequence[str] = (),
@@ -143,18 +116,27 @@ def show(
     that over a profile, that over the default. Secrets are only said to be set.
     """
     name, arguments = _split(words)
-    effective = list(effective_options(group.command_of(name), arguments))
+    command = group.command_of(name)
+    config_file.warn_unknown(read_context(command, arguments))
+    ctx = read_context(command, arguments, is_raw=True)
     if not as_json:
         group.echo(f"[{name}]")
-    for each in effective:
-        if as_json:
-            failure.say("option", command=name, **each)
+    for each in ctx.command.params:
+        key = each.name or ""
+        if key not in ctx.params:
             continue
-        source = f"  # {each['origin']} {each['where']}".rstrip() if origin else ""
+        value, label = _written(ctx.params[key]), key.replace("_", "-")
+        if getattr(each, "hide_input", False) and value is not None:
+            value = _SET
+        source, where = config_file.origin_of(ctx, key)
+        if as_json:
+            more = {"value": value, "origin": source, "where": where}
+            failure.say("option", command=name, name=label, flag=each.opts[0], **more)
+            continue
         # A text, a list or a number is written in TOML as in JSON.
-        value = json.dumps(each["value"], ensure_ascii=False)
-        line = f"# {each['name']} is not set" if value == "null" else f"{each['name']} = {value}"
-        group.echo(line + source)
+        line = f"{label} = {json.dumps(value, ensure_ascii=False)}"
+        comment = f"  # {source} {where}".rstrip() if origin else ""
+        group.echo((f"# {label} is not set" if value is None else line) + comment)
     return group.ExitCode.OK
 
 
