@@ -14,8 +14,8 @@ import attrs
 import click
 
 from bench.verdict import Verdict
-from fsm.product.compositions.catalogue import COMPOSITIONS
-from fsm.product.explorer import explore
+from fsm.explore.compositions.catalogue import COMPOSITIONS
+from fsm.explore.explorer import explore
 
 _REACH: Final = 120.0
 """Seconds in which the default compositions must be explored: 60 on each of two cores."""

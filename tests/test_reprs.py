@@ -10,7 +10,7 @@ from transports.memory import MemoryNetwork
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("actors", "fsm", "specs", "transports")
 SECRETS = {"token", "secret", "assertion", "refresh", "password", "private"}
-ELSEWHERE = {"fsm/product"}
+ELSEWHERE = {"fsm/explore"}
 """Scenarios and models have no secrets."""
 
 TEXTS = {"str", "bytes", "str | None", "bytes | None"}

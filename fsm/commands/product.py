@@ -15,10 +15,10 @@ import attrs
 import click
 
 from fsm.commands.judge import Progress, UsageError, counted, echo, print_json, progress_of
-from fsm.product.composition import Bounds, Composition
-from fsm.product.compositions.catalogue import COMPOSITIONS
-from fsm.product.evidence import scenario_of, sequence_diagram, trace_of
-from fsm.product.explorer import MAX_STATES, Exploration, Fault, Finding, explore
+from fsm.explore.composition import Bounds, Composition
+from fsm.explore.compositions.catalogue import COMPOSITIONS
+from fsm.explore.evidence import scenario_of, sequence_diagram, trace_of
+from fsm.explore.explorer import MAX_STATES, Exploration, Fault, Finding, explore
 from specs.errors import SpecError
 from specs.jsonvalue import JsonObject
 

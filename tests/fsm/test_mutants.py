@@ -10,7 +10,7 @@ A flaw is found by
 
 They are asked in this order, cheap ones first. The first two are known before anything
 runs: they stand in the names of the tests. What the composition check must find, whoever
-else finds it too, is in `tests/fsm/product/test_compositions.py`.
+else finds it too, is in `tests/fsm/explore/test_compositions.py`.
 """
 
 from collections import Counter
@@ -18,11 +18,11 @@ from collections import Counter
 import attrs
 import pytest
 
+from fsm.explore.compositions.catalogue import COMPOSITIONS
+from fsm.explore.explorer import explore
 from fsm.judge.replay import judge
 from fsm.judge.trace_line import Verdict
 from fsm.machine_list import MACHINES
-from fsm.product.compositions.catalogue import COMPOSITIONS
-from fsm.product.explorer import explore
 from fsm.static_check import check, check_taken
 from specs.errors import SpecError
 from tests.fsm.corpus import record

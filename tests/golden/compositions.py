@@ -1,9 +1,9 @@
 """Records an explored composition: what becomes of each place, and all that its cores do."""
 
-from fsm.product.composition import Call
-from fsm.product.compositions.catalogue import COMPOSITIONS
-from fsm.product.explorer import explore
-from fsm.product.steps import Reaction, Steps
+from fsm.explore.composition import Call
+from fsm.explore.compositions.catalogue import COMPOSITIONS
+from fsm.explore.explorer import explore
+from fsm.explore.steps import Reaction, Steps
 from tests.golden.form import Part, body_text, plain
 from tests.golden.notes import Notes
 

@@ -130,7 +130,7 @@ OTHERS = {
     "actors/runtime/objects/writes.py::Writes._version_there",
     "actors/runtime/sync/observer.py::-",
     "actors/runtime/sync/observer.py::ObservedObjects._leave",
-    "fsm/product/compositions/transaction.py::Component.crash",
+    "fsm/explore/compositions/transaction.py::Component.crash",
     "fsm/registry/resolve/node_stubs.py::NodeStubs._refuse",
     "fsm/sync/consents.py::ConsentCore._is_no",
     "specs/message.py::_answer",
@@ -229,7 +229,7 @@ def test_every_place_that_answers_503_is_listed_with_a_reason_to_try_again():
 
 def test_all_answers_are_written_where_503_gets_its_reason_and_its_pause():
     """One that is written elsewhere would have neither."""
-    written = {place for place in found()[is_answer] if not place.startswith("fsm/product/")}
+    written = {place for place in found()[is_answer] if not place.startswith("fsm/explore/")}
     assert written == WRITERS.keys()
 
 

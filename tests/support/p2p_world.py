@@ -4,10 +4,10 @@ from collections import defaultdict, deque
 from typing import TypeAlias, final
 
 from fsm.engine import Step
+from fsm.explore.composition import Call, Medium, Sent
+from fsm.explore.compositions.p2p import SIMULTANEOUS_OPEN, Registry, Stubs
 from fsm.machines.p2p_connection import State
 from fsm.p2p.link_end import Loss
-from fsm.product.composition import Call, Medium, Sent
-from fsm.product.compositions.p2p import SIMULTANEOUS_OPEN, Registry, Stubs
 from fsm.registry.resolve.link_table import LinkTable
 from fsm.registry.resolve.port import RequesterPlan
 

@@ -3,9 +3,9 @@
 import attrs
 import pytest
 
-from fsm.product.compositions.catalogue import COMPOSITIONS
-from fsm.product.evidence import scenario_of
-from fsm.product.explorer import explore
+from fsm.explore.compositions.catalogue import COMPOSITIONS
+from fsm.explore.evidence import scenario_of
+from fsm.explore.explorer import explore
 from tests.conformance.play.player import play
 from tests.conformance.play.script.reader import read_script_lines
 from tests.conformance.play.script.steps import CallStep

@@ -19,12 +19,12 @@ import attrs
 from typing_extensions import override
 
 from fsm.engine import Step
+from fsm.explore import composition as plan
+from fsm.explore.composition import Call, End, Event, Never, UnsafeError
 from fsm.machines.sync.invitation import INVITATION as INVITED
 from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION
 from fsm.machines.sync.object_subscription import State as Subscription
 from fsm.machines.sync.observer_copy import State
-from fsm.product import composition as plan
-from fsm.product.composition import Call, End, Event, Never, UnsafeError
 from fsm.sync.copy import ObserverCore
 from fsm.sync.invitations import InvitationsCore
 from fsm.sync.leases import LeasesCore, RepeatsCore

@@ -19,11 +19,11 @@ from typing import Final, TypeAlias, final
 import attrs
 
 from fsm.engine import Step
+from fsm.explore.composition import Composition, Event, Wire
+from fsm.explore.explorer import Run, Taken
+from fsm.explore.steps import Kind
 from fsm.judge.trace_line import wire_name
 from fsm.machine_list import MACHINES
-from fsm.product.composition import Composition, Event, Wire
-from fsm.product.explorer import Run, Taken
-from fsm.product.steps import Kind
 from specs.jsonvalue import Json, JsonObject
 from specs.trace import ABSENT, SCHEMA, Fact, Op, Stamp
 from specs.trace import Kind as Of

@@ -13,8 +13,8 @@ from typing_extensions import override
 
 from fsm.bus import transactions
 from fsm.engine import Step
-from fsm.product import composition as plan
-from fsm.product.composition import Call, End, Event, Never, UnsafeError
+from fsm.explore import composition as plan
+from fsm.explore.composition import Call, End, Event, Never, UnsafeError
 from specs.message import Message, MessageType
 from specs.reply_code import FIRST_FINAL, Code
 

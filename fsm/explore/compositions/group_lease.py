@@ -17,13 +17,13 @@ from typing import Final, final
 
 from typing_extensions import override
 
+from fsm.explore import composition as plan
+from fsm.explore.composition import Call, Channel, End, Event, UnsafeError
 from fsm.group.kinds import Holder, NodeRow
 from fsm.group.membership import MembershipCore, MembershipPort, PutLease
 from fsm.group.row_form import write_row
 from fsm.group.rows import Answered, Conflicted, Unanswered, Written
 from fsm.machines.group_membership import State
-from fsm.product import composition as plan
-from fsm.product.composition import Call, Channel, End, Event, UnsafeError
 from specs.limits.group import GROUP_LEASE
 
 PLACE: Final = "lease"

@@ -22,8 +22,8 @@ from typing import Final, TypeAlias, final
 import attrs
 
 from fsm.engine import Step
-from fsm.product.composition import Call, Composition, End, Never, Sent
-from fsm.product.steps import FAIR, Kind, Next, Refusal, State, Steps
+from fsm.explore.composition import Call, Composition, End, Never, Sent
+from fsm.explore.steps import FAIR, Kind, Next, Refusal, State, Steps
 from specs.trace import ABSENT
 
 

@@ -6,11 +6,11 @@ They hold as they are: see `test_compositions.py`.
 import attrs
 import pytest
 
+from fsm.explore.compositions.catalogue import COMPOSITIONS
+from fsm.explore.explorer import Fault, explore
 from fsm.group.membership import MembershipCore
 from fsm.group.moves import MovesCore
 from fsm.group.rows import Change, Conflicted, RowsCore, Unanswered, Written
-from fsm.product.compositions.catalogue import COMPOSITIONS
-from fsm.product.explorer import Fault, explore
 from tests.fsm.flawed_tables import flawed, led_to, without_deadline, without_row
 
 pytestmark = pytest.mark.timeout(240)

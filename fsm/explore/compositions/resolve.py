@@ -17,11 +17,11 @@ from typing_extensions import override
 
 from fsm.effects import Intent
 from fsm.engine import Entity
+from fsm.explore import composition as plan
+from fsm.explore.composition import End, Event, Medium, Never, UnsafeError, both_ways
 from fsm.machines.stub_connection import State as Connection
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT, State, Trigger
 from fsm.p2p.dialling import LinkPolicy, P2pUse
-from fsm.product import composition as plan
-from fsm.product.composition import End, Event, Medium, Never, UnsafeError, both_ways
 from fsm.registry.resolve.link_entry import ResolveConfig
 from fsm.registry.resolve.port import RoutesPort, StubPlan
 from fsm.registry.resolve.resolve import ResolveCore

@@ -22,10 +22,10 @@ from typing import Final, final
 import attrs
 from typing_extensions import override
 
+from fsm.explore import composition as plan
+from fsm.explore.composition import Call, End, Event, Never, UnsafeError
 from fsm.machines.session import State as SessionState
 from fsm.machines.stub_connection import LinkState, State
-from fsm.product import composition as plan
-from fsm.product.composition import Call, End, Event, Never, UnsafeError
 from fsm.registry.allocation import AllocationCore
 from fsm.session.node_session import NodeSessionCore
 from fsm.session.node_session_io import Granted, SessionRequest

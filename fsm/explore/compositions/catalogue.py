@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from fsm.product.composition import Composition
-from fsm.product.compositions import group_lease, group_nodes, p2p, resolve, session, sync
-from fsm.product.compositions.registration import REGISTRATION
-from fsm.product.compositions.transaction import TRANSACTION
+from fsm.explore.composition import Composition
+from fsm.explore.compositions import group_lease, group_nodes, p2p, resolve, session, sync
+from fsm.explore.compositions.registration import REGISTRATION
+from fsm.explore.compositions.transaction import TRANSACTION
 
 _ALL: Final[tuple[Composition, ...]] = (
     *p2p.COMPOSITIONS,

@@ -6,8 +6,8 @@ import attrs
 import pytest
 
 from fsm.commands import product as commands_product
-from fsm.product.composition import Bounds
-from fsm.product.compositions.catalogue import COMPOSITIONS
+from fsm.explore.composition import Bounds
+from fsm.explore.compositions.catalogue import COMPOSITIONS
 
 
 @pytest.fixture

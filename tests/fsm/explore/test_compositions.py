@@ -9,9 +9,9 @@ from contextlib import nullcontext
 import attrs
 import pytest
 
+from fsm.explore.compositions.catalogue import COMPOSITIONS
+from fsm.explore.explorer import Fault, explore
 from fsm.machine_list import MACHINES
-from fsm.product.compositions.catalogue import COMPOSITIONS
-from fsm.product.explorer import Fault, explore
 from fsm.session.stub_client import StubClientCore
 from fsm.sync.copy import ObserverCore
 from fsm.sync.leases import RepeatsCore

@@ -24,6 +24,8 @@ from typing import Final, final
 import attrs
 from typing_extensions import override
 
+from fsm.explore import composition as plan
+from fsm.explore.composition import Call, End, Event, Never, UnsafeError
 from fsm.group import moves as group_moves
 from fsm.group import rows as group_rows
 from fsm.group.homes import Homes
@@ -33,8 +35,6 @@ from fsm.group.order import SenderOrder
 from fsm.group.row_form import read_row, write_row
 from fsm.group.rows import Change, Conflicted, Current, Gap, Put, Remove, Seen, Unanswered, Written
 from fsm.machines.group_membership import State
-from fsm.product import composition as plan
-from fsm.product.composition import Call, End, Event, Never, UnsafeError
 from fsm.session.node_session_io import PeerForm
 from specs.limits.group import GROUP_PATIENCE, GROUP_RETRY
 

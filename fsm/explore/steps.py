@@ -19,8 +19,8 @@ from typing import Final, TypeAlias, final
 import attrs
 
 from fsm.engine import Entity, Step
+from fsm.explore.composition import Call, Composition, Host, Medium, Sent, UnsafeError
 from fsm.frozen import frozen, thawed
-from fsm.product.composition import Call, Composition, Host, Medium, Sent, UnsafeError
 from fsm.table import Table, UndeclaredTransitionError
 from specs.trace import ABSENT
 

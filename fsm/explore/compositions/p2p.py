@@ -25,6 +25,8 @@ import attrs
 from typing_extensions import override
 
 from fsm.engine import Step
+from fsm.explore import composition as plan
+from fsm.explore.composition import Call, Channel, End, Event, Medium, Never, UnsafeError
 from fsm.machines.handler_controller import HANDLER_CONTROLLER
 from fsm.machines.handler_controller import State as Controller
 from fsm.machines.p2p_connection import P2P_CONNECTION, State
@@ -32,8 +34,6 @@ from fsm.machines.p2p_entry import State as Entry
 from fsm.p2p.dialling import ChannelAnswer, DialPolicy
 from fsm.p2p.link_end import FIRST, LinkEnd, LinkTerms, Loss, Opening, Role
 from fsm.p2p.peer_identity import UNSIGNED, Believed, Distrusted, Standing
-from fsm.product import composition as plan
-from fsm.product.composition import Call, Channel, End, Event, Medium, Never, UnsafeError
 from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.jobs import ResolveJobs
 from fsm.registry.resolve.link_table import LinkTable

@@ -11,8 +11,8 @@ from typing import Final, final
 
 from typing_extensions import override
 
-from fsm.product import composition as plan
-from fsm.product.composition import Call, End, Event, Never
+from fsm.explore import composition as plan
+from fsm.explore.composition import Call, End, Event, Never
 from fsm.registry import records
 from fsm.registry.registration import RegistrationCore
 from specs.jsonvalue import JsonObject

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from fsm.__main__ import cli
-from fsm.product.compositions.catalogue import COMPOSITIONS
+from fsm.explore.compositions.catalogue import COMPOSITIONS
 
 
 def run(*words):
