@@ -20,19 +20,6 @@ class ActorStoppedError(ProtoflyError, public=True):
 
 
 @final
-class DeadlockError(ProtoflyError):
-    """This wait would never end: each actor in the circle waits for the next.
-
-    Attributes:
-        cycle: Names of the actors, from the one that asked last back to itself.
-    """
-
-    def __init__(self, cycle: tuple[str, ...]) -> None:
-        super().__init__("actors wait for each other: " + " -> ".join(cycle))
-        self.cycle = cycle
-
-
-@final
 class NameTakenError(ProtoflyError):
     """A supervisor has a child of this name already: a bug of the caller."""
 

@@ -10,7 +10,7 @@ import trio
 from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import SERVING, Actor, ActorRef, Delivery
+from actors.kit.supervision.actor import Actor, ActorRef, Delivery
 from actors.kit.supervision.supervisor import Crash, Intensity, Monitor
 from actors.pipe.process import ProcessSandboxes
 from actors.runtime.bus.message_bus import MessageBus
@@ -396,8 +396,6 @@ class Runtime:
             raise removal.error
 
     async def _end(self, deployment: _Deployment, removal: _Removal) -> None:
-        # The task that asked may be a handler of the hyperty itself, which ends first.
-        SERVING.set(None)
         with trio.CancelScope(shield=True), Crash() as crash:
             await self._take_down(deployment, removal)
         removal.error = crash.error

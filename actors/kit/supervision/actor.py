@@ -4,7 +4,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from contextvars import ContextVar
 from enum import Enum, auto
 from typing import Final, Generic, Never, Protocol, TypeVar, TypeVarTuple, final
 
@@ -12,88 +11,10 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.errors import ActorStoppedError, DeadlockError, ReplyTwiceError
+from actors.kit.errors import ActorStoppedError, ReplyTwiceError
 from actors.kit.log import get_logger
 from fsm.p2p.transfer import Behind
 from specs.message import Message
-
-# The graph of waits: an actor whose wait would close a cycle gets an error at once.
-
-
-@final
-@attrs.define(eq=False)
-class Party:
-    """One actor, as a node of the graph."""
-
-    name: str
-    waits: "list[Wait]" = attrs.field(factory=list)
-
-
-@final
-@attrs.define(eq=False)
-class Wait:
-    """An edge: `who` cannot continue before `target` does.
-
-    Attributes:
-        is_over: Set when the target has done its part, even if the waiting task has not run yet.
-    """
-
-    who: Party
-    target: Party
-    is_over: bool = False
-
-
-SERVING: Final[ContextVar[Party | None]] = ContextVar("SERVING", default=None)
-"""The actor whose mailbox the current task serves; None: it serves none."""
-
-
-async def begin_wait(target: Party) -> Wait | None:
-    """Record that the current actor is about to wait for `target`.
-
-    If cancelled, no edge was recorded.
-
-    Returns:
-        The edge, to be ended by `end_wait`; None outside of actors.
-
-    Raises:
-        DeadlockError: The target waits for the current actor, directly or through others.
-    """
-    who = SERVING.get()
-    if who is None:
-        return None
-    if _path(target, who):
-        # An actor of the circle may be free already and just not have run yet:
-        # after two passes of the scheduler he has.
-        await trio.lowlevel.checkpoint()
-        await trio.lowlevel.checkpoint()
-        cycle = _path(target, who)
-        if cycle:
-            raise DeadlockError((who.name, *cycle))
-    wait = Wait(who, target)
-    who.waits.append(wait)
-    return wait
-
-
-def end_wait(wait: Wait | None) -> None:
-    """Remove the edge."""
-    if wait is not None:
-        wait.who.waits.remove(wait)
-
-
-def _path(source: Party, goal: Party) -> tuple[str, ...]:
-    """Return the names on a path of edges from source to goal; () if there is none."""
-    paths: list[tuple[Party, tuple[str, ...]]] = [(source, (source.name,))]
-    seen = {id(source)}
-    while paths:
-        party, names = paths.pop()
-        if party is goal:
-            return names
-        for wait in party.waits:
-            if not wait.is_over and id(wait.target) not in seen:
-                seen.add(id(wait.target))
-                paths.append((wait.target, (*names, wait.target.name)))
-    return ()
-
 
 # The bounded mailbox of an actor, which outlives its crashes, and the answer to an ask.
 
@@ -114,14 +35,13 @@ class Reply(Generic[R]):
     through others. An answer is dropped if its requester no longer waits.
     """
 
-    __slots__ = ("_asker", "_error", "_state", "_value", "_wait")
+    __slots__ = ("_asker", "_error", "_state", "_value")
 
-    def __init__(self, wait: Wait | None = None) -> None:
+    def __init__(self) -> None:
         self._asker: trio.lowlevel.Task | None = None
         self._state = _State.OPEN
         self._value: list[R] = []
         self._error: Exception | None = None
-        self._wait = wait
 
     @property
     def is_open(self) -> bool:
@@ -157,11 +77,6 @@ class Reply(Generic[R]):
         if self._state is _State.OPEN:
             self._state = _State.ABANDONED
 
-    def defer(self) -> None:
-        """Note that the actor handles other messages before it answers; called by the kit."""
-        if self._wait is not None:
-            self._wait.is_over = True
-
     async def get(self) -> R:
         """Wait for the answer and return it.
 
@@ -196,8 +111,6 @@ class Reply(Generic[R]):
         if self._state is _State.ABANDONED:
             return False
         self._state = _State.ANSWERED
-        if self._wait is not None:
-            self._wait.is_over = True
         if self._asker is not None:
             trio.lowlevel.reschedule(self._asker)
             self._asker = None
@@ -221,9 +134,6 @@ class Losable(Protocol):
 
     def lose(self, error: Exception) -> None:
         """End the wait because no actor is left to answer."""
-
-    def defer(self) -> None:
-        """Note that the asked actor handles other messages before it answers."""
 
 
 @final
@@ -301,7 +211,6 @@ class Mailbox(Generic[M]):
         self._sweep_at = _FEW
         self._in_hand: Losable | None = None
         self.name = name
-        self.party = Party(name)
         self.put_nowait = self._send.send_nowait
         self.take_nowait = self._receive.receive_nowait
         self.stopped = trio.Event()
@@ -314,23 +223,6 @@ class Mailbox(Generic[M]):
 
     async def put(self, item: M | Asked[M]) -> None:
         """Put an item, and wait while the mailbox is full.
-
-        If cancelled, nothing was put.
-
-        Raises:
-            ActorStoppedError: The actor is gone, or ended during the wait.
-            DeadlockError: The actor waits for the caller.
-        """
-        wait = await begin_wait(self.party)
-        try:
-            await self._send.send(item)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            raise ActorStoppedError(self.name) from None
-        finally:
-            end_wait(wait)
-
-    async def put_waited(self, item: Asked[M]) -> None:
-        """Put an item whose wait the caller has recorded, and wait while the mailbox is full.
 
         If cancelled, nothing was put.
 
@@ -389,7 +281,6 @@ class Mailbox(Generic[M]):
         """Note that the ask in hand was handled, whether it was answered or not."""
         reply, self._in_hand = self._in_hand, None
         if reply is not None and reply.is_open:
-            reply.defer()
             self._deferred.append(reply)
             if len(self._deferred) > self._sweep_at:
                 self._deferred = [held for held in self._deferred if held.is_open]
@@ -458,7 +349,6 @@ class ActorRef(Generic[M_contra]):
 
         Raises:
             ActorStoppedError: The actor is gone.
-            DeadlockError: The mailbox is full, and the actor waits for the caller.
         """
         try:
             self._put_nowait(message)
@@ -488,24 +378,21 @@ class ActorRef(Generic[M_contra]):
 
         Raises:
             ActorStoppedError: The actor is gone, or stopped or crashed before it answered.
-            DeadlockError: The actor waits for the caller.
             Exception: What the actor answered by `Reply.fail`.
         """
-        wait = await begin_wait(self._mailbox.party)
         # Not `Reply[R]`: to make it by its alias takes four times as long.
-        reply: Reply[R] = Reply(wait)
+        reply: Reply[R] = Reply()
         asked = Asked(make(reply), reply)
         try:
             try:
                 self._put_nowait(asked)
             except trio.WouldBlock:
-                await self._mailbox.put_waited(asked)
+                await self._mailbox.put(asked)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 raise ActorStoppedError(self.name) from None
             return await reply.get()
         finally:
             reply.abandon()
-            end_wait(wait)
 
     @property
     def waiting(self) -> int:
@@ -603,7 +490,7 @@ class Actor(ABC, Generic[M_contra]):
         """
         if self._nursery is None:
             raise ActorStoppedError(self.name)
-        self._nursery.start_soon(_beside, work, *args)
+        self._nursery.start_soon(work, *args)
 
     @final
     def finish(self) -> None:
@@ -638,12 +525,6 @@ class Actor(ABC, Generic[M_contra]):
     def leave(self) -> None:
         """Release the nursery; called by the kit before `stop`."""
         self._nursery = None
-
-
-async def _beside(work: Callable[[*Ts], Awaitable[object]], *args: *Ts) -> None:
-    # This task does not serve the mailbox: its waits delay no other actor.
-    SERVING.set(None)
-    await work(*args)
 
 
 # A message from a router to one listener, and the messages whose actor is gone.

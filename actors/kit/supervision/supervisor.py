@@ -25,16 +25,12 @@ from actors.kit.errors import ActorStoppedError, NameTakenError, PartEndedError,
 from actors.kit.log import get_logger, quiet_libraries
 from actors.kit.supervision.actor import (
     LOGGED,
-    SERVING,
     Actor,
     ActorRef,
     Asked,
     DeadLetters,
     Mailbox,
     Nothing,
-    Party,
-    begin_wait,
-    end_wait,
 )
 from actors.kit.trace import NULL_TRACER, Tracer, refused_fact
 from fsm.table import UndeclaredTransitionError
@@ -121,8 +117,6 @@ class Workers(Generic[T]):
             piece: The piece.
             context: The context that it runs in, and nothing else.
         """
-        # No task of these serves a mailbox: their waits delay no other actor.
-        context.run(SERVING.set, None)
         self._given.append((piece, context))
         if not self._is_served:
             self._call()
@@ -330,7 +324,6 @@ class Incarnation(Generic[M]):
         Returns:
             The exception that it crashed with; None if it ended in order or by `scope`.
         """
-        SERVING.set(self._mailbox.party)
         try:
             with Crash() as crash:
                 actor = make()
@@ -440,7 +433,6 @@ class Child(Generic[M]):
         self._make = spec.make
         self._mailbox = Mailbox[M](spec.name, spec.mailbox)
         self.name = spec.name
-        self.party = self._mailbox.party
         self.restart = spec.restart
         self.restarting = restarting
         self.ref: ActorRef[M] = ActorRef(self._mailbox)
@@ -547,7 +539,6 @@ class _AnyChild(Protocol):
     """A child, for any type of messages."""
 
     name: str
-    party: Party
     restart: Restart
     restarting: trio.Lock
     was_started: bool
@@ -604,7 +595,6 @@ class Supervisor:
             NameTakenError: There is a child of this name.
             ActorStoppedError: The supervisor is stopping, or another task stopped the child
                 before it had started.
-            DeadlockError: The child waits for the caller.
             Exception: What making or starting the child raised; there is no such child then.
         """
         if self._is_stopping:
@@ -613,11 +603,9 @@ class Supervisor:
             raise NameTakenError(spec.name)
         child = Child(spec, self._restarting if self._restarts_others else trio.Lock())
         self._children[spec.name] = child
-        wait = await begin_wait(child.party)
         try:
             await self._begin(child)
         finally:
-            end_wait(wait)
             if not child.was_started:
                 self._forget(child)
         return child.ref
@@ -626,18 +614,13 @@ class Supervisor:
         """Stop a child in order, and return when it is gone. Idempotent.
 
         If cancelled, the child is stopped by force, within `DRAIN_TIMEOUT` seconds.
-
-        Raises:
-            DeadlockError: The child waits for the caller, or is the caller.
         """
         child = self._children.get(name)
         if child is None:
             return
-        wait = await begin_wait(child.party)
         try:
             await child.drain(trio.current_time() + limits.GOODBYE_TIMEOUT)
         finally:
-            end_wait(wait)
             with trio.move_on_after(limits.DRAIN_TIMEOUT, shield=True):
                 await child.end_life()
             self._forget(child)
