@@ -49,7 +49,7 @@ from actors.runtime.store.runtime_store import open_store
 from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.catalogue import BuiltInCatalogue, Catalogue, Servers, StubKind
 from actors.runtime.stubs.idp_credentials import IdpCredentials
-from actors.runtime.stubs.loader import Loader, LoaderTools, RegistryIs
+from actors.runtime.stubs.loader import Loader
 from actors.runtime.stubs.sandbox import Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext, StubFactory
 from actors.runtime.sync.manager import SyncManager
@@ -57,6 +57,7 @@ from actors.runtime.sync.output import SyncOutput
 from fsm.p2p.dialling import NO_LINKS
 from fsm.registry.resolve.link_entry import ResolveConfig
 from specs.limits.protocol import DRAIN_TIMEOUT
+from specs.reply_code import Code
 from transports.link import Network
 from transports.sockets import open_background
 
@@ -209,7 +210,19 @@ async def _start(runtime: Runtime, core: Supervisor, isolated: Supervisor) -> No
         )
     runtime.sandboxes = Sandboxes(isolated, bus, runtime.agent, runtime.tracer, runtime.counters)
     runtime.catalogue = _catalogue(runtime)
-    runtime.loader = await core.start_child(ChildSpec("loader", partial(_loader, runtime)))
+    refusing = partial(
+        RefusingPart, runtime.agent, "the loader of a runtime answers nothing", Code.NOT_FOUND
+    )
+    await core.start_child(ChildSpec("loader", refusing))
+    runtime.loader = Loader(
+        runtime.agent,
+        runtime.sandboxes,
+        runtime.catalogue,
+        tasks,
+        _hops(runtime, "loader"),
+        ids,
+        partial(_stub_context, runtime),
+    )
     port = runtime.port("registry")
     runtime.registrar = Registrar(port, ids, tasks)
     tasks.spawn(runtime.registrar.keep_alive)
@@ -217,7 +230,7 @@ async def _start(runtime: Runtime, core: Supervisor, isolated: Supervisor) -> No
     runtime.registry = registry = _registry(runtime, port)
     await core.start_child(ChildSpec("registry", lambda: registry))
     bus.join(registry)
-    await runtime.loader.ask(lambda done: RegistryIs(registry, done))
+    runtime.loader.registry = registry
     port = runtime.port("address-allocation")
     refusing = partial(RefusingPart, port, "addresses are allocated by the node")
     await core.start_child(ChildSpec("address-allocation", refusing))
@@ -262,11 +275,6 @@ def _catalogue(runtime: Runtime) -> Catalogue:
 
 def _hops(runtime: Runtime, part: str) -> HopTrace:
     return HopTrace(runtime.tracer, part, runtime.counters)
-
-
-def _loader(runtime: Runtime) -> Loader:
-    tools = LoaderTools(_hops(runtime, "loader"), runtime.ids, partial(_stub_context, runtime))
-    return Loader(runtime.agent, runtime.sandboxes, runtime.catalogue, tools)
 
 
 def _stub_context(runtime: Runtime, url: str, port: MiniBusPort, config: StubConfig) -> StubContext:

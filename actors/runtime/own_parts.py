@@ -122,11 +122,13 @@ class RefusingPart(Actor[Delivery]):
     Args:
         port: Its port.
         why: The reason.
+        code: Its code.
     """
 
-    def __init__(self, port: CorePort, why: str) -> None:
+    def __init__(self, port: CorePort, why: str, code: Code = Code.MALFORMED) -> None:
         self._port: Final = port
         self._why: Final = why
+        self._code: Final = code
 
     @override
     async def start(self) -> None:
@@ -135,7 +137,7 @@ class RefusingPart(Actor[Delivery]):
     @override
     async def handle(self, message: Delivery) -> None:
         if message.message.is_request:
-            await self._port.post(refuse(message.message, Code.MALFORMED, self._why))
+            await self._port.post(refuse(message.message, self._code, self._why))
 
 
 DISCOVERY: Final = "discovery"

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Final, NoReturn, final
+from typing import Final, Never, NoReturn, final
 
 import attrs
 import trio
@@ -49,8 +49,8 @@ from actors.runtime.stubs.catalogue import (
     requester_descriptor,
 )
 from actors.runtime.stubs.credentials import Entrance
-from actors.runtime.stubs.loader import Hosted, Load, LoaderMessage, Unload
-from actors.runtime.stubs.sandbox import Component, ComponentMaker, Sandboxes, StartComponent
+from actors.runtime.stubs.loader import Loader
+from actors.runtime.stubs.sandbox import Component, ComponentMaker, Sandboxes
 from actors.runtime.stubs.stub import StubConfig
 from actors.runtime.sync.manager import SyncManager
 from fsm.p2p.link_end import Role
@@ -143,7 +143,7 @@ class Runtime:
     guard: LinkGuard
     sandboxes: Sandboxes
     catalogue: Catalogue
-    loader: ActorRef[LoaderMessage]
+    loader: Loader
     registrar: Registrar
     registry: Registry
     allocation: AddressAllocation
@@ -326,7 +326,7 @@ class Runtime:
             self.bus.set_name(url, described.name)
             sandbox = await self._run(url, make)
             await self._register(url, described)
-            await self.loader.tell(Hosted(url, sandbox, self._ended))
+            self.loader.watch_hyperty(url, sandbox, self._ended)
             deployment.is_up = True
         finally:
             if not deployment.is_up:
@@ -497,9 +497,7 @@ class Runtime:
             ice=config.ice_source,
             links=config.links,
         )
-        refusal: str | None = await self.loader.ask(
-            lambda done: Load(url, handler, stub, done, StubKind.P2P_HANDLER)
-        )
+        refusal = await self.loader.deploy(url, handler, stub, StubKind.P2P_HANDLER)
         if refusal is not None:
             _log.warning("no direct links are taken", runtime=self.url, why=refusal)
         if refusal is None and await self._set_path(url, MessageType.SUBSCRIBE):
@@ -612,7 +610,7 @@ class Runtime:
 
     # ---- hyperties
 
-    async def _run(self, url: str, make: ComponentMaker) -> ActorRef[StartComponent]:
+    async def _run(self, url: str, make: ComponentMaker) -> ActorRef[Never]:
         await self.registry.add_local(url)
         component = Component(url, Origin.LOCAL, make, Intensity())
         return await self.sandboxes.open(component)
@@ -684,7 +682,7 @@ class Runtime:
         await self._end_all(self._end_link, links)
         if self.handler is not None:
             await self._set_path(self.handler, MessageType.UNSUBSCRIBE)
-            await self._unload(self.handler, None)
+            await self.loader.remove(self.handler)
 
     @staticmethod
     async def _end_all(
@@ -700,7 +698,7 @@ class Runtime:
 
     async def _end_link(self, entry: LinkEntry) -> None:
         if entry.role is Role.REQUESTER:
-            await self._unload(entry.stub, entry.remote)
+            await self.loader.remove(entry.stub, entry.remote)
             await self._set_path(entry.stub, MessageType.UNSUBSCRIBE)
         else:
             await self._disconnect(entry)
@@ -714,10 +712,7 @@ class Runtime:
         view = await self.registry.view()
         async with trio.open_nursery() as nursery:
             for stub in view.node_stubs:
-                nursery.start_soon(self._unload, stub, None)
-
-    async def _unload(self, url: str, remote: str | None) -> None:
-        await self.loader.ask(lambda done: Unload(url, remote, done))
+                nursery.start_soon(self.loader.remove, stub)
 
 
 async def _in_turn(*steps: Callable[[], Awaitable[None]]) -> None:

@@ -29,7 +29,7 @@ from actors.runtime.registry.status import RuntimeStatus
 from actors.runtime.registry.watch import RecordWatches, RegistryClient, is_registration
 from actors.runtime.stubs.catalogue import StubKind
 from actors.runtime.stubs.ice import NO_SERVERS, IceSource
-from actors.runtime.stubs.loader import Load, LoaderMessage, Unload
+from actors.runtime.stubs.loader import Loader
 from actors.runtime.stubs.stub import LOOPBACK, StubConfig
 from fsm.effects import Intent, LinkHint, RowChanged
 from fsm.engine import Step
@@ -90,7 +90,7 @@ class RegistryParts:
 
     port: CorePort
     bus: MessageBus
-    loader: ActorRef[LoaderMessage]
+    loader: Loader
     ids: IdSource
     hops: HopTrace
     paths_lost: Callable[[str, str | None], Awaitable[None]]
@@ -335,7 +335,6 @@ class Registry(Actor[RegistryMessage], RoutesPort):
         self._awaited: list[tuple[str, str | None, Reply[str | None]]] = []
         self._witnessed: list[tuple[str, str, str, Reply[bool]]] = []
         self._after: deque[Callable[[], None]] = deque()
-        self._orders: deque[Load | Unload] = deque()
         self._are_routes_new = False
         self._is_stopped = False
 
@@ -644,7 +643,7 @@ class Registry(Actor[RegistryMessage], RoutesPort):
         if isinstance(plan, NodePlan):
             find = catalogue_idp if plan.is_idp else catalogue_stub
             config = StubConfig(own, plan.domain, is_again=plan.is_again)
-            self._load(Load(url, find(plan.domain), config))
+            self._parts.loader.load(url, find(plan.domain), config)
             return
         config = StubConfig(
             own,
@@ -656,23 +655,11 @@ class Registry(Actor[RegistryMessage], RoutesPort):
             ice=self._parts.ice,
             links=self._config.link_policy,
         )
-        self._load(Load(url, plan.descriptor, config, kind=StubKind.P2P_REQUESTER))
+        self._parts.loader.load(url, plan.descriptor, config, StubKind.P2P_REQUESTER)
 
     @override
     def undeploy(self, url: str) -> None:
-        self._load(Unload(url))
-
-    def _load(self, order: Load | Unload) -> None:
-        """Order the loader, now or behind the orders for which it has had no room yet."""
-        if self._orders or not self._parts.loader.try_tell(order):
-            self._orders.append(order)
-            if len(self._orders) == 1:
-                self.spawn(self._give_orders)
-
-    async def _give_orders(self) -> None:
-        while self._orders:
-            await self._parts.loader.tell(self._orders[0])
-            self._orders.popleft()
+        self._parts.loader.unload(url)
 
     @override
     def set_own_node(self, stub: str, *, is_live: bool, end: str | None = None) -> None:

@@ -8,16 +8,15 @@ starts.
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Protocol, TypeAlias, assert_never, final
+from typing import Never, Protocol, TypeAlias, final
 
 import attrs
 import trio
-from typing_extensions import override
 
 from actors.catalogue.errors import RefusedDescriptorError
 from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
-from actors.kit.supervision.actor import Actor, ActorRef, Delivery, Reply
+from actors.kit.supervision.actor import Actor, ActorRef, BackgroundTasks, Delivery
 from actors.kit.supervision.supervisor import Crash
 from actors.runtime.bus.messages import Listener
 from actors.runtime.bus.mini_bus import MiniBusPort
@@ -30,7 +29,7 @@ from actors.runtime.stubs.catalogue import (
     StubKind,
     WrongKindError,
 )
-from actors.runtime.stubs.sandbox import STUB_INTENSITY, Component, Sandboxes, StartComponent
+from actors.runtime.stubs.sandbox import STUB_INTENSITY, Component, Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.catalogue.descriptor import Reason
 from fsm.engine import Entity
@@ -38,8 +37,7 @@ from fsm.machines.stub_deployment import STUB_DEPLOYMENT, State, Trigger
 from specs.addresses.address import status_of
 from specs.bodies.link import Command
 from specs.limits.protocol import GOODBYE_TIMEOUT
-from specs.message import Message, MessageType, refuse
-from specs.reply_code import Code
+from specs.message import Message, MessageType
 from transports.bodies import write_body
 
 
@@ -68,156 +66,174 @@ StubToolbox: TypeAlias = Callable[[str, MiniBusPort, StubConfig], StubContext]
 
 
 @final
-@attrs.frozen(slots=True)
-class Load:
-    """Deploy a stub; the registry gets `stub_deployed` or `stub_failed`.
+class Loader:
+    """Deploys and removes the stubs of a runtime; has one deployment machine per stub.
 
-    Attributes:
-        url: Address of the stub, made by the registry and never used before (STB-15).
-        descriptor: Catalogue address.
-        config: Configuration by the deployer, which overrides the descriptor (STB-13).
-        done: Gets the reason of a failure, or None; the registry gets no report of success, as it
-            did not ask.
-        kind: Required kind of the stub; a descriptor of another kind is not deployed.
+    Its tasks are those of `tasks`, and end with them.
     """
-
-    url: str
-    descriptor: str
-    config: StubConfig
-    done: Reply[str | None] | None = None
-    kind: StubKind = StubKind.NODE
-
-
-@final
-@attrs.frozen(slots=True)
-class Unload:
-    """Disconnect a stub and remove it. Idempotent.
-
-    Attributes:
-        url: Address of the stub.
-        remote: Runtime to disconnect from; None: from all.
-        done: Answered when the stub is gone.
-    """
-
-    url: str
-    remote: str | None = None
-    done: Reply[None] | None = None
-
-
-@final
-@attrs.frozen(slots=True)
-class Hosted:
-    """A hyperty runs in a sandbox: its status is heard (REG-06); its end takes it off the bus.
-
-    Attributes:
-        url: Address of the hyperty.
-        sandbox: The sandbox.
-        ended: Called at its end with its address, and with the exception that the sandbox crashed
-            with or None, to remove it elsewhere.
-    """
-
-    url: str
-    sandbox: ActorRef[StartComponent]
-    ended: Callable[[str, Exception | None], Awaitable[None]]
-
-
-@final
-@attrs.frozen(slots=True)
-class _Ended:
-    """A sandbox has ended, on request or not."""
-
-    url: str
-
-
-@final
-@attrs.frozen(slots=True)
-class RegistryIs:
-    """The registry, which gets the ends of deployments; comes before the first `Load`."""
 
     registry: StubRegistry
-    done: Reply[None]
-
-
-LoaderMessage: TypeAlias = RegistryIs | Load | Unload | Hosted | Delivery | _Ended
-
-
-@final
-@attrs.frozen(slots=True)
-class LoaderTools:
-    """The objects that the loader uses beside other actors.
-
-    Attributes:
-        hops: Takes its trace records.
-        ids: Message ids.
-        context: Makes the context of a stub.
-    """
-
-    hops: HopTrace
-    ids: IdSource
-    context: StubToolbox
-
-
-@final
-class Loader(Actor[LoaderMessage]):
-    """Deploys and removes the stubs of a runtime; has one deployment machine per stub."""
+    """Gets the ends of deployments; set before the first."""
 
     def __init__(
         self,
         port: CorePort,
         sandboxes: Sandboxes,
         catalogue: Catalogue,
-        tools: LoaderTools,
+        tasks: BackgroundTasks,
+        hops: HopTrace,
+        ids: IdSource,
+        context: StubToolbox,
     ) -> None:
         self._port = port
         self._sandboxes = sandboxes
         self._catalogue = catalogue
-        self._registry: StubRegistry | None = None
-        self._tools = tools
+        self._tasks = tasks
+        self._hops = hops
+        self._ids = ids
+        self._context = context
         self._deployments: dict[str, Entity] = {}
 
-    @override
-    async def start(self) -> None:
-        await self._port.add_listener(self._port.url, self.me)
+    # ---- deployment
 
-    @override
-    async def stop(self) -> None:
-        for entity in self._deployments.values():
-            if entity.state is State.DEPLOYING:
-                self._tools.hops.step(entity.step(Trigger.LOAD_FAILED, "the loader stops"))
+    def load(
+        self, url: str, descriptor: str, config: StubConfig, kind: StubKind = StubKind.NODE
+    ) -> None:
+        """Deploy a stub; the registry gets `stub_deployed` or `stub_failed`.
 
-    @override
-    async def handle(self, message: LoaderMessage) -> None:
-        match message:
-            case RegistryIs(registry, done):
-                self._registry = registry
-                done.send(None)
-            case Load() | Unload() | Hosted() | _Ended():
-                if self._registry is not None:
-                    self._work(message, self._registry)
-            case Delivery(asked) if asked.is_request:
-                why = "the loader of a runtime answers nothing"
-                await self._port.post(refuse(asked, Code.NOT_FOUND, why))
-            case Delivery():
-                pass
-            case _:
-                assert_never(message)
+        Args:
+            url: Address of the stub, never used before (STB-15).
+            descriptor: Catalogue address.
+            config: Configuration by the deployer, which overrides the descriptor (STB-13).
+            kind: Required kind of the stub; a descriptor of another kind is not deployed.
+        """
+        self._tasks.spawn(self._load, url, descriptor, config, kind)
 
-    def _work(self, message: Load | Unload | Hosted | _Ended, registry: StubRegistry) -> None:
-        match message:
-            case Hosted():
-                self.spawn(self._watch_hyperty, message, registry)
-            case Load():
-                self.spawn(self._load, message, registry)
-            case Unload(url):
-                if self._forget(url):
-                    self.spawn(self._unload, message, registry)
-                elif message.done is not None:
-                    message.done.send(None)
-            case _Ended(url):
-                if self._forget(url):
-                    self.spawn(self._clear, url, registry)
-            case _:
-                assert_never(message)
+    async def _load(self, url: str, descriptor: str, config: StubConfig, kind: StubKind) -> None:
+        if await self.deploy(url, descriptor, config, kind) is None:
+            await self.registry.stub_deployed(url)
+
+    async def deploy(
+        self, url: str, descriptor: str, config: StubConfig, kind: StubKind
+    ) -> str | None:
+        """Deploy a stub for another than the registry; return why that failed, or None.
+
+        The registry gets `stub_failed`. If cancelled, parts of the stub may run until the runtime
+        has closed.
+        """
+        entity = self._deployments[url] = Entity(STUB_DEPLOYMENT, url)
+        self._hops.step(entity.step(Trigger.LOAD))
+        why: str | None = "it took too long"
+        is_absent = False
+        try:
+            with trio.move_on_after(entity.patience):
+                error = await self._deploy(url, descriptor, config, kind)
+                why = None if error is None else str(error)
+                is_absent = error is not None and _is_absent(error)
+        except trio.Cancelled:
+            self._hops.step(entity.step(Trigger.LOAD_FAILED, "the loader stops"))
+            raise
+        ended = Trigger.LOADED if why is None else Trigger.LOAD_FAILED
+        self._hops.step(entity.step(ended, why or ""))
+        if why is not None:
+            del self._deployments[url]
+            await self._remove(url)
+            await self.registry.stub_failed(url, why or "it is not deployed", is_absent=is_absent)
+        return why
+
+    async def _deploy(
+        self, url: str, address: str, config: StubConfig, kind: StubKind
+    ) -> BaseException | None:
+        """Deploy a stub; return why that failed, or None."""
+        with Crash() as crash:
+            descriptor = await self._catalogue.find(address)
+            if descriptor.kind is not kind:
+                wrong = WrongKindError(address, descriptor.kind, kind)
+                self._hops.stub_refused(address, str(wrong))
+                raise wrong
+            self._port.listen(status_of(url), self.registry.listener)
+            if not descriptor.takes_identity:
+                self._port.anonymise(url)
+            config = attrs.evolve(
+                config,
+                node_url=descriptor.node_url if config.node_url is None else config.node_url,
+                options={**descriptor.options, **config.options},
+            )
+            make = partial(self._make, descriptor, config)
+            component = Component(url, descriptor.kind.origin, make, STUB_INTENSITY)
+            sandbox = await self._sandboxes.open(component)
+            self._tasks.spawn(self._watch, url, sandbox)
+        return crash.error
+
+    def _make(
+        self, descriptor: Descriptor, config: StubConfig, port: MiniBusPort
+    ) -> Actor[Delivery]:
+        context = self._context(port.url, port, config)
+        if not descriptor.takes_identity:
+            context = context.without_identity()
+        return descriptor.activate(context)
+
+    async def _watch(self, url: str, sandbox: ActorRef[Never]) -> None:
+        await sandbox.wait_stopped()
+        if self._forget(url):
+            await self._remove(url)
+            # When the runtime ends the registry may be gone first; it has no use for this then.
+            with suppress(ActorStoppedError):
+                await self.registry.stub_gone(url)
+
+    def watch_hyperty(
+        self,
+        url: str,
+        sandbox: ActorRef[Never],
+        ended: Callable[[str, Exception | None], Awaitable[None]],
+    ) -> None:
+        """Pass on the status of a hyperty in a sandbox (REG-06); its end takes it off the bus.
+
+        Args:
+            url: Address of the hyperty.
+            sandbox: The sandbox.
+            ended: Called at its end with its address, and with the exception that the sandbox
+                crashed with or None, to remove it elsewhere.
+        """
+        self._port.listen(status_of(url), self.registry.listener)
+        self._tasks.spawn(self._watch_hyperty, url, sandbox, ended)
+
+    async def _watch_hyperty(
+        self,
+        url: str,
+        sandbox: ActorRef[Never],
+        ended: Callable[[str, Exception | None], Awaitable[None]],
+    ) -> None:
+        cause = await sandbox.wait_stopped()
+        await self._remove(url)
+        with suppress(ActorStoppedError):
+            await self.registry.remove_local(url)
+        await ended(url, cause)
+
+    # ---- removal
+
+    def unload(self, url: str) -> None:
+        """Disconnect a stub and remove it, in a task. Idempotent."""
+        self._tasks.spawn(self.remove, url)
+
+    async def remove(self, url: str, remote: str | None = None) -> None:
+        """Disconnect a stub and remove it. Idempotent.
+
+        Args:
+            url: Address of the stub.
+            remote: Runtime to disconnect from; None: from all.
+
+        If cancelled, parts of the stub may run until the runtime has closed.
+        """
+        if not self._forget(url):
+            return
+        with trio.move_on_after(GOODBYE_TIMEOUT):
+            params = () if remote is None else (remote,)
+            sender = self._port.url
+            body = write_body(Command("disconnect", params))
+            number = self._ids.next(sender)
+            await self._port.request(Message(number, MessageType.EXECUTE, sender, url, body))
+        await self._remove(url)
 
     def _forget(self, url: str) -> bool:
         """Remove a stub from the deployed ones; return whether it was one of them."""
@@ -227,101 +243,9 @@ class Loader(Actor[LoaderMessage]):
         del self._deployments[url]
         return True
 
-    # ---- deployment
-
-    async def _load(self, load: Load, registry: StubRegistry) -> None:
-        entity = self._deployments[load.url] = Entity(STUB_DEPLOYMENT, load.url)
-        self._tools.hops.step(entity.step(Trigger.LOAD))
-        why: str | None = "it took too long"
-        is_absent = False
-        with trio.move_on_after(entity.patience):
-            error = await self._deploy(load, registry)
-            why = None if error is None else str(error)
-            is_absent = error is not None and _is_absent(error)
-        ended = Trigger.LOADED if why is None else Trigger.LOAD_FAILED
-        self._tools.hops.step(entity.step(ended, why or ""))
-        if entity.state is not State.DEPLOYED:
-            del self._deployments[load.url]
-            await self._remove(load.url, registry)
-            await registry.stub_failed(load.url, why or "it is not deployed", is_absent=is_absent)
-        elif load.done is None:
-            await registry.stub_deployed(load.url)
-        if load.done is not None:
-            load.done.send(why)
-
-    async def _deploy(self, load: Load, registry: StubRegistry) -> BaseException | None:
-        """Deploy a stub; return why that failed, or None."""
-        with Crash() as crash:
-            descriptor = await self._catalogue.find(load.descriptor)
-            if descriptor.kind is not load.kind:
-                wrong = WrongKindError(load.descriptor, descriptor.kind, load.kind)
-                self._tools.hops.stub_refused(load.descriptor, str(wrong))
-                raise wrong
-            self._port.listen(status_of(load.url), registry.listener)
-            if not descriptor.takes_identity:
-                self._port.anonymise(load.url)
-            sandbox = await self._sandboxes.open(self._component(load, descriptor))
-            self.spawn(self._watch, load.url, sandbox)
-        return crash.error
-
-    def _component(self, load: Load, descriptor: Descriptor) -> Component:
-        """Return the component to deploy; the configuration by the deployer overrides (STB-13)."""
-        config = load.config
-        config = attrs.evolve(
-            config,
-            node_url=descriptor.node_url if config.node_url is None else config.node_url,
-            options={**descriptor.options, **config.options},
-        )
-        make = partial(self._make, descriptor, config)
-        return Component(load.url, descriptor.kind.origin, make, STUB_INTENSITY)
-
-    def _make(
-        self, descriptor: Descriptor, config: StubConfig, port: MiniBusPort
-    ) -> Actor[Delivery]:
-        context = self._tools.context(port.url, port, config)
-        if not descriptor.takes_identity:
-            context = context.without_identity()
-        return descriptor.activate(context)
-
-    async def _watch(self, url: str, sandbox: ActorRef[StartComponent]) -> None:
-        await sandbox.wait_stopped()
-        await self.me.tell(_Ended(url))
-
-    async def _watch_hyperty(self, hosted: Hosted, registry: StubRegistry) -> None:
-        self._port.listen(status_of(hosted.url), registry.listener)
-        cause = await hosted.sandbox.wait_stopped()
-        self._port.unlisten(status_of(hosted.url), registry.listener)
-        await self._sandboxes.close(hosted.url)
-        with suppress(ActorStoppedError):
-            await registry.remove_local(hosted.url)
-        await hosted.ended(hosted.url, cause)
-
-    # ---- removal
-
-    async def _unload(self, unload: Unload, registry: StubRegistry) -> None:
-        with trio.move_on_after(GOODBYE_TIMEOUT):
-            await self._disconnect(unload)
-        await self._remove(unload.url, registry)
-        if unload.done is not None:
-            unload.done.send(None)
-
-    async def _disconnect(self, unload: Unload) -> None:
-        params = () if unload.remote is None else (unload.remote,)
-        sender = self._port.url
-        number = self._tools.ids.next(sender)
-        body = write_body(Command("disconnect", params))
-        request = Message(number, MessageType.EXECUTE, sender, unload.url, body)
-        await self._port.request(request)
-
-    async def _clear(self, url: str, registry: StubRegistry) -> None:
-        await self._remove(url, registry)
-        # When the runtime ends the registry may be gone first; it has no use for this then.
-        with suppress(ActorStoppedError):
-            await registry.stub_gone(url)
-
-    async def _remove(self, url: str, registry: StubRegistry) -> None:
+    async def _remove(self, url: str) -> None:
         await self._sandboxes.close(url)
-        self._port.unlisten(status_of(url), registry.listener)
+        self._port.unlisten(status_of(url), self.registry.listener)
 
 
 def _is_absent(error: BaseException) -> bool:

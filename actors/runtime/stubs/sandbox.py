@@ -6,19 +6,17 @@ A failure stays inside: a component that crashes too often ends its sandbox, and
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeAlias, final
+from typing import Final, Never, TypeAlias, final
 
 import attrs
 import trio
 from typing_extensions import override
 
 from actors.kit.counters import Counters
-from actors.kit.supervision.actor import Actor, ActorRef, DeadLetters, Delivery, Reply
+from actors.kit.supervision.actor import Actor, ActorRef, Delivery
 from actors.kit.supervision.supervisor import (
     ChildSpec,
-    Crash,
     Intensity,
-    Monitor,
     Restart,
     Strategy,
     Supervisor,
@@ -35,87 +33,6 @@ from specs.addresses.address import inbox_of
 
 STUB_INTENSITY: Final = Intensity(restarts=0)
 """A stub is never restarted: its address names one life (STB-15)."""
-
-
-@final
-@attrs.frozen(slots=True)
-class StartComponent:
-    """Start the component; the reply fails with what its `start` raises.
-
-    Attributes:
-        name: Name of the component.
-        make: Builds it, for each of its lives.
-        reply: Answered when it has started.
-    """
-
-    name: str
-    make: Callable[[], Actor[Delivery]]
-    reply: Reply[None]
-
-
-@final
-class Sandbox(Actor[StartComponent]):
-    """Holds the supervisor of one sandbox open."""
-
-    def __init__(
-        self,
-        mini_bus: MiniBus,
-        bus: MessageBus,
-        intensity: Intensity,
-        dead_letters: DeadLetters,
-        monitor: Monitor,
-    ) -> None:
-        self._mini_bus = mini_bus
-        self._bus = bus
-        self._intensity = intensity
-        self._dead_letters = dead_letters
-        self._monitor = monitor
-        self._supervisor: Supervisor | None = None
-        self._ready = trio.Event()
-        self._leaving = trio.Event()
-        self._left = trio.Event()
-
-    @override
-    async def start(self) -> None:
-        self.spawn(self._supervise)
-        await self._ready.wait()
-
-    async def _supervise(self) -> None:
-        try:
-            async with open_supervisor(
-                self.name,
-                Strategy.ONE_FOR_ONE,
-                self._intensity,
-                self._dead_letters,
-                self._monitor,
-            ) as supervisor:
-                self._supervisor = supervisor
-                self._ready.set()
-                await self._leaving.wait()
-        finally:
-            for delivery in self._mini_bus.close():
-                self._dead_letters.lost(self._mini_bus.name, delivery)
-            self._left.set()
-
-    @override
-    async def handle(self, message: StartComponent) -> None:
-        if self._supervisor is not None:
-            self.spawn(self._host, message, self._supervisor)
-
-    async def _host(self, wanted: StartComponent, supervisor: Supervisor) -> None:
-        spec = ChildSpec(wanted.name, wanted.make, Restart.PERMANENT)
-        with Crash() as crash:
-            ref = await supervisor.start_child(spec)
-        if crash.error is not None:
-            wanted.reply.fail(crash.error)
-            return
-        self._bus.overflow(self._mini_bus.add(ANY, ref, "loader"))
-        wanted.reply.send(None)
-
-    @override
-    async def closing(self) -> None:
-        self._leaving.set()
-        await self._left.wait()
 
 
 ComponentMaker: TypeAlias = Callable[[MiniBusPort], Actor[Delivery]]
@@ -141,6 +58,75 @@ class Component:
 
 
 @final
+class Sandbox(Actor[Never]):
+    """Holds the supervisor of one sandbox open; it has started when its component has.
+
+    Args:
+        component: The component.
+        mini_bus: The MiniBUS of the sandbox.
+        bus: The Message BUS.
+        port: Admits components to the Message BUS.
+        parent: The supervisor of all sandboxes.
+    """
+
+    def __init__(
+        self,
+        component: Component,
+        mini_bus: MiniBus,
+        bus: MessageBus,
+        port: CorePort,
+        parent: Supervisor,
+    ) -> None:
+        self._component = component
+        self._mini_bus = mini_bus
+        self._bus = bus
+        self._port = port
+        self._parent = parent
+        self._ready = trio.Event()
+        self._leaving = trio.Event()
+        self._left = trio.Event()
+
+    @override
+    async def start(self) -> None:
+        self.spawn(self._supervise)
+        await self._ready.wait()
+        component, mini_bus = self._component, self._mini_bus
+        self._port.admit(component.url, component.origin, mini_bus)
+        if component.origin is Origin.LOCAL:
+            self._port.listen(inbox_of(component.url), mini_bus)
+        kind = HypertyPort if component.origin is Origin.LOCAL else SandboxPort
+        make = partial(component.make, kind(component.url, self._bus, mini_bus))
+        ref = await self._supervisor.start_child(ChildSpec(component.url, make, Restart.PERMANENT))
+        self._bus.overflow(mini_bus.add(ANY, ref, "loader"))
+
+    async def _supervise(self) -> None:
+        lost = self._parent.dead_letters
+        try:
+            async with open_supervisor(
+                self.name,
+                Strategy.ONE_FOR_ONE,
+                self._component.intensity,
+                lost,
+                self._parent.monitor,
+            ) as self._supervisor:
+                self._ready.set()
+                await self._leaving.wait()
+        finally:
+            for delivery in self._mini_bus.close():
+                lost.lost(self._mini_bus.name, delivery)
+            self._left.set()
+
+    @override
+    async def handle(self, message: Never) -> None:
+        """It gets no messages."""
+
+    @override
+    async def closing(self) -> None:
+        self._leaving.set()
+        await self._left.wait()
+
+
+@final
 class Sandboxes:
     """Opens and closes sandboxes under one supervisor; a crash in one does not affect others."""
 
@@ -158,7 +144,7 @@ class Sandboxes:
         self._tracer = tracer
         self._counters = counters
 
-    async def open(self, component: Component) -> ActorRef[StartComponent]:
+    async def open(self, component: Component) -> ActorRef[Never]:
         """Start a sandbox with its component, and return its reference.
 
         The component may send, and gets messages, before its `start` has returned.
@@ -172,22 +158,8 @@ class Sandboxes:
         """
         name = f"minibus:{component.url}"
         mini_bus = MiniBus(name, HopTrace(self._tracer, name, self._counters), self._bus.hops)
-        make = partial(
-            Sandbox,
-            mini_bus,
-            self._bus,
-            component.intensity,
-            self._supervisor.dead_letters,
-            self._supervisor.monitor,
-        )
-        spec = ChildSpec(component.url, make, Restart.TEMPORARY)
-        sandbox = await self._supervisor.start_child(spec)
-        self._port.admit(component.url, component.origin, mini_bus)
-        if component.origin is Origin.LOCAL:
-            self._port.listen(inbox_of(component.url), mini_bus)
-        build = partial(self._build, component, mini_bus)
-        await sandbox.ask(partial(StartComponent, component.url, build))
-        return sandbox
+        make = partial(Sandbox, component, mini_bus, self._bus, self._port, self._supervisor)
+        return await self._supervisor.start_child(ChildSpec(component.url, make, Restart.TEMPORARY))
 
     async def close(self, url: str) -> None:
         """End deliveries to the component, and stop its sandbox. Idempotent.
@@ -203,7 +175,3 @@ class Sandboxes:
         self._port.expel(url)
         await self._supervisor.stop_child(url)
         self._port.revoke(url, url)
-
-    def _build(self, component: Component, mini_bus: MiniBus) -> Actor[Delivery]:
-        port = HypertyPort if component.origin is Origin.LOCAL else SandboxPort
-        return component.make(port(component.url, self._bus, mini_bus))

@@ -13,11 +13,14 @@ from actors.pipe.process import open_process_sandbox
 from actors.runtime.bus.messages import Origin
 from actors.runtime.hyperty.hyperty import Lifecycle
 from actors.runtime.isolation.hyperty import HypertyCode, SandboxProcesses
-from actors.runtime.stubs.loader import Load, Loader, LoaderTools, RegistryIs
+from actors.runtime.own_parts import RefusingPart
+from actors.runtime.stubs.catalogue import StubKind
+from actors.runtime.stubs.loader import Loader
 from actors.runtime.stubs.sandbox import Component, Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from specs.addresses.address import catalogue_stub
 from specs.message import Message, MessageType
+from specs.reply_code import Code
 from specs.trace import Kind
 from tests.support.packages import OneStub
 from tests.support.runtime.runtime_parts import BusWorld, Listener, LoaderRegistry, R, open_bus
@@ -40,7 +43,7 @@ class SandboxWorld:
 
     bus: BusWorld
     reported: Growing
-    loader: object
+    loader: Loader
     sandboxes: Sandboxes
     network: MemoryNetwork
     ids: IdSource = attrs.field(factory=IdSource)
@@ -48,7 +51,7 @@ class SandboxWorld:
     async def load(self, url=S):
         """Deploy the stub; return why that is impossible, or None."""
         config = StubConfig(R, CHAT)
-        return await self.loader.ask(partial(Load, url, catalogue_stub(CHAT), config))
+        return await self.loader.deploy(url, catalogue_stub(CHAT), config, StubKind.NODE)
 
     async def host(self, where, spawn, intensity=None):
         """Run a hyperty in a sandbox; return its sandbox."""
@@ -99,15 +102,16 @@ async def open_sandbox_world(code, endpoints=(), spawn=open_process_sandbox):
             )
 
         catalogue = OneStub(CHAT, code, endpoints, spawn)
-        tools = LoaderTools(bus.hops("loader"), ids, context)
-        loader = await bus.supervisor.start_child(
-            ChildSpec("loader", partial(Loader, bus.agent, sandboxes, catalogue, tools))
+        loader = Loader(
+            bus.agent, sandboxes, catalogue, bus.tasks, bus.hops("loader"), ids, context
         )
         reported = Growing()
         events = await bus.supervisor.start_child(
             ChildSpec("reported", partial(Listener, reported))
         )
-        await loader.ask(partial(RegistryIs, LoaderRegistry(events, reported)))
+        loader.registry = LoaderRegistry(events, reported)
+        part = partial(RefusingPart, bus.agent, "nothing is answered", Code.NOT_FOUND)
+        await bus.supervisor.start_child(ChildSpec("loader", part))
         yield SandboxWorld(bus, reported, loader, sandboxes, network)
 
 

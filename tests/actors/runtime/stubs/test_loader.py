@@ -17,6 +17,7 @@ from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.bus.messages import Origin
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_identity import OwnIdentity
+from actors.runtime.own_parts import RefusingPart
 from actors.runtime.stubs.catalogue import (
     BuiltInCatalogue,
     Catalogue,
@@ -25,7 +26,7 @@ from actors.runtime.stubs.catalogue import (
     StubKind,
 )
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, GivenToken
-from actors.runtime.stubs.loader import Load, Loader, LoaderTools, RegistryIs, Unload
+from actors.runtime.stubs.loader import Loader
 from actors.runtime.stubs.sandbox import Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.effects import Intent
@@ -96,15 +97,14 @@ async def open_loader(make=Stub, catalogue=None, identity=None):
 
         if catalogue is None:
             catalogue = BuiltInCatalogue({StubKind.NODE: make}, {"a.ex": "ws://node/link"})
-        tools = LoaderTools(hops, ids, context)
-        loader = await world.supervisor.start_child(
-            ChildSpec("loader", partial(Loader, world.agent, sandboxes, catalogue, tools))
-        )
+        loader = Loader(world.agent, sandboxes, catalogue, world.tasks, hops, ids, context)
         reported: list[object] = []
         events = await world.supervisor.start_child(
             ChildSpec("reported", partial(Listener, reported))
         )
-        await loader.ask(partial(RegistryIs, LoaderRegistry(events, reported)))
+        loader.registry = LoaderRegistry(events, reported)
+        part = partial(RefusingPart, world.agent, "nothing is answered", Code.NOT_FOUND)
+        await world.supervisor.start_child(ChildSpec("loader", part))
         yield world, loader, reported
 
 
@@ -114,7 +114,7 @@ def states(world):
 
 async def test_the_status_listener_is_there_before_the_stub(autojump_clock):
     async with open_loader() as (world, loader, reported):
-        await loader.tell(Load(S, HERE, CONFIG))
+        loader.load(S, HERE, CONFIG)
         await world.settle()
         event, deployed = reported
         assert deployed == ("deployed", S)
@@ -133,7 +133,7 @@ async def test_the_status_listener_is_there_before_the_stub(autojump_clock):
 )
 async def test_a_stub_that_cannot_be_deployed_leaves_nothing(make, descriptor, why, autojump_clock):
     async with open_loader(make) as (world, loader, reported):
-        await loader.tell(Load(S, descriptor, CONFIG))
+        loader.load(S, descriptor, CONFIG)
         await trio.sleep(DEPLOY_TIMEOUT * 2)
         (failed,) = [each for each in reported if each[0] == "failed"]
         assert failed[1] == S
@@ -146,30 +146,21 @@ async def test_a_stub_that_cannot_be_deployed_leaves_nothing(make, descriptor, w
 async def test_how_long_a_deployment_may_take_is_said_in_its_table(autojump_clock, monkeypatch):
     monkeypatch.setattr(limits, MACHINES["stub_deployment"].deadline("deploying").limit, 0.25)
     async with open_loader(SlowStub) as (_, loader, _):
-        assert await loader.ask(partial(Load, S, HERE, CONFIG)) == "it took too long"
-        # What does not come to its mailbox is given a moment, then ended by force.
-        assert trio.current_time() == 0.25 + limits.GOODBYE_TIMEOUT
+        assert await loader.deploy(S, HERE, CONFIG, StubKind.NODE) == "it took too long"
+        assert trio.current_time() == 0.25
 
 
 async def test_a_loader_that_stops_ends_what_it_deploys(autojump_clock):
     async with open_loader(SlowStub) as (world, loader, _):
-        await loader.tell(Load(S, HERE, CONFIG))
+        loader.load(S, HERE, CONFIG)
         await world.settle()
         assert states(world) == ["deploying"]
     assert states(world) == ["deploying", "deployment-failed"]
 
 
-async def test_a_loader_that_crashes_ends_what_it_deploys(autojump_clock):
-    async with open_loader(SlowStub) as (world, loader, _):
-        await loader.tell(Load(S, HERE, CONFIG))
-        await loader.tell("nonsense")
-        await world.settle()
-        assert states(world) == ["deploying", "deployment-failed"]
-
-
 async def test_a_crashed_stub_is_reported_and_cleared_away(autojump_clock):
     async with open_loader() as (world, loader, reported):
-        await loader.tell(Load(S, HERE, CONFIG))
+        loader.load(S, HERE, CONFIG)
         await world.settle()
         request = Message(9, MessageType.READ, world.agent.url, S)
         with trio.move_on_after(1):
@@ -181,10 +172,10 @@ async def test_a_crashed_stub_is_reported_and_cleared_away(autojump_clock):
 
 async def test_removal_disconnects_first_and_may_be_repeated(autojump_clock):
     async with open_loader() as (world, loader, reported):
-        await loader.tell(Load(S, HERE, CONFIG))
+        loader.load(S, HERE, CONFIG)
         await world.settle()
         for _ in range(2):
-            await loader.ask(partial(Unload, S, None))
+            await loader.remove(S)
         await world.settle()
         assert not [each for each in reported if each == ("gone", S)]
         assert [f.code for f in world.tracer.facts if f.code] == [200, 200, 200]
@@ -214,7 +205,7 @@ async def test_of_descriptor_and_deployer_the_last_word_is_the_deployers(autojum
 
     async with open_loader(catalogue=One()) as (world, loader, _):
         config = StubConfig(R, "a.ex", node_url="ws://mine/link", options={"b": 2})
-        await loader.tell(Load(S, HERE, config))
+        loader.load(S, HERE, config)
         await world.settle()
     assert (seen[0].node_url, seen[0].options) == ("ws://mine/link", {"a": 1, "b": 2})
 
@@ -269,7 +260,7 @@ async def test_an_interworking_stub_learns_nothing_of_the_user(takes, autojump_c
     config = attrs.evolve(CONFIG, domain="b.ex", credentials=GivenToken("t"), session="s")
     identity = OwnIdentity(make_runtime_key())
     async with open_loader(catalogue=catalogue, identity=identity) as (world, loader, _):
-        await loader.tell(Load(S, HERE, config))
+        loader.load(S, HERE, config)
         await world.settle()
         world.bus.route(FAR, Intent.REACH, S, float("inf"))
         request = Message(1, MessageType.CREATE, f"{R}/ua", FAR, {}, ALICE)
@@ -286,9 +277,9 @@ async def test_an_interworking_stub_learns_nothing_of_the_user(takes, autojump_c
 async def test_the_address_of_a_stub_that_has_gone_is_not_remembered(autojump_clock):
     """REG-15: a later stub of the address would learn as much as its own descriptor says."""
     async with open_loader(catalogue=One(takes_identity=False)) as (world, loader, _):
-        await loader.tell(Load(S, HERE, CONFIG))
+        loader.load(S, HERE, CONFIG)
         await world.settle()
-        await loader.ask(lambda done: Unload(S, None, done))
+        await loader.remove(S)
         heard = await world.component(S, Origin.NODE_STUB)
         world.bus.route(FAR, Intent.REACH, S, float("inf"))
         await world.agent.post(Message(1, MessageType.CREATE, f"{R}/ua", FAR, {}, ALICE))

@@ -5,7 +5,6 @@ import pytest
 
 from actors.kit.ids import IdSource
 from actors.runtime.catalogue import SHIPPED
-from actors.runtime.stubs.loader import Load
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from actors.runtime.stubs.wire import StubOptionError
 from tests.actors.runtime.stubs.test_loader import HERE, R, S, open_loader
@@ -63,11 +62,11 @@ async def test_such_a_profile_is_not_deployed_and_it_is_said_why(stub, autojump_
     async with open_loader(SHIPPED[stub]) as (world, loader, reported):
         url = PLACES.get(stub, "ws://127.0.0.1:8080/link")
         config = StubConfig(R, "a.ex", node_url=url, options={"colour": "red"})
-        await loader.tell(Load(S, HERE, config))
+        loader.load(S, HERE, config)
         await world.settle()
         (failed,) = [one for one in reported if isinstance(one, tuple)]
         assert "there is no option 'colour'" in failed[2]
 
-        await loader.tell(Load(f"{S}0", HERE, attrs.evolve(config, options={})))
+        loader.load(f"{S}0", HERE, attrs.evolve(config, options={}))
         await world.settle()
         assert reported[-1] == ("deployed", f"{S}0")

@@ -64,10 +64,9 @@ async def test_a_stub_that_never_reports_of_its_link_blocks_a_peer_no_longer_tha
     """What is deployed all the same, such as code that is no P2P stub, has a deadline (C-16)."""
     deploy = Loader._deploy
 
-    async def unchecked(of, load, registry):
-        asked_for = StubKind.NODE if load.descriptor == WRONG else load.kind
-        load = type(load)(load.url, load.descriptor, load.config, load.done, asked_for)
-        return await deploy(of, load, registry)
+    async def unchecked(self, url, address, config, kind):
+        kind = StubKind.NODE if address == WRONG else kind
+        return await deploy(self, url, address, config, kind)
 
     monkeypatch.setattr(Loader, "_deploy", unchecked)
     async with open_domain("alice", "bob") as domain:
