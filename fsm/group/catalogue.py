@@ -21,7 +21,7 @@ import base64
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from enum import StrEnum, unique
-from typing import TYPE_CHECKING, Final, TypeAlias, assert_never, final
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, final
 
 import attrs
 import orjson
@@ -146,71 +146,6 @@ def _is_number(value: int) -> bool:
     return value > 0 and not isinstance(value, bool)
 
 
-# ---- inputs
-
-
-@final
-@attrs.frozen(slots=True)
-class Missing:
-    """The engine does not have a file, or nothing that can be read."""
-
-    path: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Known:
-    """The node is a member of the group, and knows what the engine has. Idempotent."""
-
-
-@final
-@attrs.frozen(slots=True)
-class Looked:
-    """The node has looked at its directory.
-
-    Attributes:
-        files: All files that it has, by path.
-    """
-
-    files: Mapping[str, CatalogueRow]
-
-
-@final
-@attrs.frozen(slots=True)
-class Written:
-    """The engine has what this node wrote."""
-
-    path: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Fenced:
-    """The node is no member any more."""
-
-
-Input: TypeAlias = CatalogueRow | Missing | Known | Looked | Written | Fenced
-
-
-# ---- effects
-
-
-@final
-@attrs.frozen(slots=True)
-class Shown:
-    """Serve this file from now on."""
-
-    row: CatalogueRow
-
-
-@final
-@attrs.frozen(slots=True)
-class WrittenDown:
-    """Write a file to the engine."""
-
-    row: CatalogueRow
-
-
 @final
 @unique
 class Why(StrEnum):
@@ -229,16 +164,18 @@ class Why(StrEnum):
     USED_UP = f"a domain may use {GROUP_CATALOGUE_NAMES} names; use that of a withdrawn file"
 
 
-@final
-@attrs.frozen(slots=True)
-class Unused:
-    """A file of the directory is not what is served."""
+class CataloguePort(Protocol):
+    """What the core has its host do."""
 
-    path: str
-    why: Why
+    def serve(self, row: CatalogueRow) -> None:
+        """Serve this file from now on."""
 
+    def write(self, row: CatalogueRow) -> None:
+        """Write a file to the engine."""
 
-Effect: TypeAlias = Shown | WrittenDown | Unused
+    def report_unused(self, path: str, why: Why) -> None:
+        """Report that a file of the directory is not what is served."""
+
 
 Verify: TypeAlias = Callable[[str, str, str], bool]
 """Returns whether one of some keys has signed the file at a path: its arguments are the path, the
@@ -250,86 +187,86 @@ class CatalogueCore:
     """The catalogue of one node of a group.
 
     Args:
+        port: Does what it decides.
         verify: Verifies signatures.
+
+    Attributes:
+        was_settled: Whether it was settled at some time.
     """
 
-    def __init__(self, verify: Verify) -> None:
+    def __init__(self, port: CataloguePort, verify: Verify) -> None:
+        self.was_settled = False
+        self._port = port
         self._verify = verify
         self._own: Mapping[str, CatalogueRow] = {}
         self._served: dict[str, CatalogueRow] = {}
-        self._there: dict[str, CatalogueRow] = {}
+        self._in_engine: dict[str, CatalogueRow] = {}
         self._writing: dict[str, CatalogueRow] = {}
         self._due = OrderedDict[str, None]()
         self._gone: dict[str, str | None] = {}
-        self._said: dict[str, Why] = {}
-        self._is_known = self._has_looked = self._is_published = False
+        self._reported: dict[str, Why] = {}
+        self._is_member = self._has_looked = self._is_published = False
 
     @property
     def is_settled(self) -> bool:
         """True if the node serves the rows of the engine, and has no further file to write."""
-        return self._is_known and self._has_looked and not self._due and not self._writing
-
-    def feed(self, happened: Input) -> list[Effect]:
-        """Take an input; return the effects, in order."""
-        match happened:
-            case CatalogueRow():
-                effects = self._found(happened)
-            case Written(path):
-                written = self._writing.get(path)
-                effects = [] if written is None else self._found(written)
-            case Missing(path):
-                self._writing.pop(path, None)
-                self._there.pop(path, None)
-                self._due[path] = None
-                effects = []
-            case Known() | Fenced() | Looked():
-                self._moved(happened)
-                effects = []
-            case _:
-                assert_never(happened)
-        return [*effects, *self._settle()]
+        return self._is_member and self._has_looked and not self._due and not self._writing
 
     # ---- what the engine has
 
-    def _found(self, row: CatalogueRow) -> list[Effect]:
+    def set_row(self, row: CatalogueRow) -> None:
+        """Take a file that the engine has."""
         path = row.path
         self._writing.pop(path, None)
-        self._there[path] = row
+        self._in_engine[path] = row
         self._due[path] = None
         served = self._served.get(path)
-        if row == served or (served is not None and row.rank < served.rank):
-            return []
-        self._served[path] = row
-        if path == DOMAIN_KEYS:
-            # Another key may have signed what none had signed.
-            self._look_at(self._own)
-        return [Shown(row)]
+        if row != served and (served is None or row.rank >= served.rank):
+            self._served[path] = row
+            if path == DOMAIN_KEYS:
+                # Another key may have signed what none had signed.
+                self._due |= dict.fromkeys(self._own)
+            self._port.serve(row)
+        self._settle()
 
-    def _moved(self, happened: Known | Fenced | Looked) -> None:
-        match happened:
-            case Known():
-                if not self._is_known:
-                    self._is_known = True
-                    self._look_at({**self._served, **self._own, **self._gone})
-            case Fenced():
-                self._is_known = False
-                self._there.clear()
-                self._writing.clear()
-            case Looked(files):
-                self._looked(files)
-            case _:
-                assert_never(happened)
+    def set_missing(self, path: str) -> None:
+        """Note that the engine does not have a file, or nothing that can be read."""
+        self._writing.pop(path, None)
+        self._in_engine.pop(path, None)
+        self._due[path] = None
+        self._settle()
 
-    def _look_at(self, paths: Mapping[str, object]) -> None:
-        self._due |= dict.fromkeys(paths)
+    def set_written(self, key: str) -> None:
+        """Note that the engine has what this node wrote.
+
+        Args:
+            key: Key of the row, which may be any.
+        """
+        written = self._writing.get(key.removeprefix(CATALOGUE))
+        if written is not None and key == written.key:
+            self.set_row(written)
+
+    def join(self) -> None:
+        """Note that the node is a member, and knows what the engine has. Idempotent."""
+        if not self._is_member:
+            self._is_member = True
+            self._due |= dict.fromkeys((*self._served, *self._own, *self._gone))
+        self._settle()
+
+    def leave(self) -> None:
+        """Note that the node is no member any more: it goes on serving what it knows."""
+        self._is_member = False
+        self._in_engine.clear()
+        self._writing.clear()
 
     # ---- what the directory has
 
-    def _looked(self, files: Mapping[str, CatalogueRow]) -> None:
+    def set_directory(self, files: Mapping[str, CatalogueRow]) -> None:
+        """Take all files that the directory has, by path."""
         before = self._own
         changed = {path: row for path, row in files.items() if before.get(path) != row}
         for path in changed:
-            self._said.pop(path, None)
+            self._reported.pop(path, None)
             self._gone.pop(path, None)
         # A directory that is away for a while has no keys either.
         if DOMAIN_KEYS in files:
@@ -341,16 +278,16 @@ class CatalogueCore:
             self._own = {**before, **files}
         self._is_published |= self._has_looked and DOMAIN_KEYS in changed
         self._has_looked = True
-        self._look_at({**changed, **self._gone})
+        self._due |= dict.fromkeys((*changed, *self._gone))
+        self._settle()
 
     # ---- what is written
 
-    def _settle(self) -> list[Effect]:
-        effects: list[Effect] = []
+    def _settle(self) -> None:
         while (path := self._next_due()) is not None:
             del self._due[path]
-            effects += self._settled(path)
-        return effects
+            self._write_due(path)
+        self.was_settled |= self.is_settled
 
     def _next_due(self) -> str | None:
         """Return the next file to look at, the keys first; None: none.
@@ -358,27 +295,25 @@ class CatalogueCore:
         By the keys it is judged whether the other files are signed.
         """
         is_busy = len(self._writing) >= GROUP_CATALOGUE_WRITES or DOMAIN_KEYS in self._writing
-        if not self._is_known or is_busy:
+        if not self._is_member or is_busy:
             return None
         if DOMAIN_KEYS in self._due:
             return DOMAIN_KEYS
         return next((path for path in self._due if path not in self._writing), None)
 
-    def _settled(self, path: str) -> list[Effect]:
-        effects: list[Effect] = []
-        served, there = self._served.get(path), self._there.get(path)
+    def _write_due(self, path: str) -> None:
+        served, in_engine = self._served.get(path), self._in_engine.get(path)
         wanted = self._wanted(path, served)
         if isinstance(wanted, Why):
-            if self._said.get(path) is not wanted:
-                effects.append(Unused(path, wanted))
-            self._said[path] = wanted
+            if self._reported.get(path) is not wanted:
+                self._port.report_unused(path, wanted)
+            self._reported[path] = wanted
             wanted = None
-        if wanted is None and served is not None and (there is None or there.rank < served.rank):
-            wanted = served
+        is_behind = served is not None and (in_engine is None or in_engine.rank < served.rank)
+        wanted = served if wanted is None and is_behind else wanted
         if wanted is not None:
             self._writing[path] = wanted
-            effects.append(WrittenDown(wanted))
-        return effects
+            self._port.write(wanted)
 
     def _wanted(self, path: str, served: CatalogueRow | None) -> CatalogueRow | Why | None:
         """Return what this directory changes; a reason: it has a file that changes nothing."""

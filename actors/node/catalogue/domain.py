@@ -1,8 +1,8 @@
 """The catalogue of the domain, as the engine has it: all nodes serve the same files."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, TypeAlias, assert_never, final
+from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import orjson
 import trio
@@ -32,13 +32,14 @@ _PACKAGES: Final = 2
 
 
 @final
-class DomainCatalogue(Source):
+class DomainCatalogue(Source, catalogue.CataloguePort):
     """Host of the core that decides which files a node serves, and the source of these.
 
     It outlives a bus that crashes; `begin` connects it with the next one.
 
     Attributes:
         shown: What the node serves, and the directory where it looks for changes; None: nothing.
+        core: Decides which files are served.
     """
 
     name = "the catalogue of the domain"
@@ -46,11 +47,10 @@ class DomainCatalogue(Source):
 
     def __init__(self) -> None:
         self.shown: ShownCatalogue | None = None
-        self._core: Final = catalogue.CatalogueCore(_is_signed)
+        self.core: Final = catalogue.CatalogueCore(self, _is_signed)
         self._texts: Final = dict[str, bytes]()
         self._packages: Final = dict[str, tuple[tuple[str, bytes], ...]]()
         self._write: _Write = _nowhere
-        self._is_ready = False
 
     def begin(self, write: _Write) -> None:
         """Work with a bus, which knows nothing of the engine yet.
@@ -58,57 +58,22 @@ class DomainCatalogue(Source):
         Args:
             write: Writes a row.
         """
-        self.fenced()
+        self.core.leave()
         self._write = write
-
-    # ---- what the engine has, and the directory
-
-    def there(self, row: catalogue.CatalogueRow) -> None:
-        """Note a file that the engine has."""
-        self._feed(row)
-
-    def gone(self, path: str) -> None:
-        """Note that the engine does not have a file."""
-        self._feed(catalogue.Missing(path))
-
-    def written(self, key: str) -> None:
-        """Note that the engine has what this node wrote.
-
-        Args:
-            key: Key of the row, which may be any.
-        """
-        if key.startswith(catalogue.CATALOGUE):
-            self._feed(catalogue.Written(key.removeprefix(catalogue.CATALOGUE)))
-
-    def known(self) -> None:
-        """Note that the node is a member, and knows what the engine has. Idempotent."""
-        self._feed(catalogue.Known())
-
-    def fenced(self) -> None:
-        """Note that the node is no member any more: it goes on serving what it knows."""
-        self._feed(catalogue.Fenced())
-
-    def looked(self, files: Mapping[str, catalogue.CatalogueRow]) -> None:
-        """Take what the directory has, by path."""
-        self._feed(catalogue.Looked(files))
-
-    def _feed(self, happened: catalogue.Input) -> None:
-        for effect in self._core.feed(happened):
-            match effect:
-                case catalogue.Shown(row):
-                    self._show(row)
-                case catalogue.WrittenDown(row):
-                    self._write(Change(row, THE_NODE))
-                case catalogue.Unused(path, why):
-                    note = _log.info if why is catalogue.Why.OLDER else _log.error
-                    note("catalogue file not served", path=path, why=str(why))
-                case _:
-                    assert_never(effect)
-        self._is_ready |= self._core.is_settled
 
     # ---- what is served
 
-    def _show(self, row: catalogue.CatalogueRow) -> None:
+    @override
+    def write(self, row: catalogue.CatalogueRow) -> None:
+        self._write(Change(row, THE_NODE))
+
+    @override
+    def report_unused(self, path: str, why: catalogue.Why) -> None:
+        note = _log.info if why is catalogue.Why.OLDER else _log.error
+        note("catalogue file not served", path=path, why=str(why))
+
+    @override
+    def serve(self, row: catalogue.CatalogueRow) -> None:
         path, package = row.path, row.package
         if row.text is None:
             self._texts.pop(path, None)
@@ -126,7 +91,7 @@ class DomainCatalogue(Source):
     @override
     async def read(self, path: str, limit: int) -> bytes:
         await trio.lowlevel.checkpoint()
-        if not self._is_ready:
+        if not self.core.was_settled:
             raise SourceAwayError(self.name, "the node has not read it yet")
         return served(self._content(path), self.name, path, limit)
 

@@ -236,7 +236,7 @@ class Agreed:
             case PoliciesReread(book, reply):
                 self.policies.propose(book, reply.send, is_of_files=True)
             case CatalogueRead(files):
-                self.catalogue.looked(files)
+                self.catalogue.core.set_directory(files)
 
     def there(self, row: PolicyRow | CatalogueRow) -> None:
         """Note a row of the engine."""
@@ -244,7 +244,7 @@ class Agreed:
             case PolicyRow():
                 self.policies.there(row)
             case CatalogueRow():
-                self.catalogue.there(row)
+                self.catalogue.core.set_row(row)
 
     def gone(self, row: PolicyRow | CatalogueRow) -> None:
         """Note that the engine does not have a row any more, or nothing that can be read."""
@@ -252,7 +252,7 @@ class Agreed:
             case PolicyRow():
                 self.policies.there(None)
             case CatalogueRow(path):
-                self.catalogue.gone(path)
+                self.catalogue.core.set_missing(path)
 
     def written(self, key: str) -> None:
         """Note that the engine has what this node wrote.
@@ -261,7 +261,7 @@ class Agreed:
             key: Key of the row, which may be any.
         """
         self.policies.written(key)
-        self.catalogue.written(key)
+        self.catalogue.core.set_written(key)
 
     def known(self) -> bool:
         """Note that the node is a member, and knows what the engine has. Idempotent.
@@ -269,13 +269,13 @@ class Agreed:
         Returns:
             Whether the node knows by which policies it judges.
         """
-        self.catalogue.known()
+        self.catalogue.core.join()
         return self.policies.known()
 
     def fenced(self) -> None:
         """Note that the node is no member any more."""
         self.policies.fenced()
-        self.catalogue.fenced()
+        self.catalogue.core.leave()
 
 
 @final

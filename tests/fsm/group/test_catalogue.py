@@ -8,26 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.group.catalogue import (
-    CATALOGUE,
-    CatalogueCore,
-    CatalogueRow,
-    Fenced,
-    Known,
-    Looked,
-    Missing,
-    Shown,
-    Unused,
-    Why,
-    Written,
-    WrittenDown,
-)
+from fsm.group.catalogue import CATALOGUE, CatalogueCore, CataloguePort, CatalogueRow, Why
 from fsm.group.kinds import RowRefusal, RowRefusedError
 from fsm.group.row_form import read_row, write_row
 from specs.addresses.address import DOMAIN_KEYS, REVOKED
 from specs.limits import group as limits
 from specs.limits.engine import ROW_VALUE
 from specs.limits.group import GROUP_CATALOGUE_WRITES, GROUP_FILE_BYTES
+from tests.support.link_calls import Calls, Told
 
 STUB = ".well-known/protocolstub/default"
 
@@ -46,17 +34,24 @@ def is_signed(_path, text, known):
     return text.rpartition(".")[2] in known.split()
 
 
-def looked(*rows):
-    return Looked({row.path: row for row in rows})
+asks = Calls(CataloguePort)
+
+
+def new_core():
+    return Told(CataloguePort, lambda port: CatalogueCore(port, is_signed))
+
+
+def look(core, *rows):
+    return core.set_directory({row.path: row for row in rows})
 
 
 def core_of(*there, own=()):
     """A member of a group that has looked at its directory."""
-    core = CatalogueCore(is_signed)
+    core = new_core()
     for row in there:
-        core.feed(row)
-    core.feed(looked(*own))
-    return core, core.feed(Known())
+        core.set_row(row)
+    look(core, *own)
+    return core, core.join()
 
 
 # ---- rows
@@ -138,20 +133,23 @@ def test_a_row_that_is_too_large_is_refused():
 
 def test_the_first_node_writes_its_keys_and_then_what_they_have_signed():
     core, effects = core_of(own=(keys("k"), file(5)))
-    assert effects == [WrittenDown(keys("k", version=1))]
-    assert core.feed(Written(DOMAIN_KEYS)) == [Shown(keys("k", version=1)), WrittenDown(file(5))]
+    assert effects == [asks.write(keys("k", version=1))]
+    assert core.set_written(CATALOGUE + DOMAIN_KEYS) == [
+        asks.serve(keys("k", version=1)),
+        asks.write(file(5)),
+    ]
     assert not core.is_settled
-    assert core.feed(Written(STUB)) == [Shown(file(5))]
+    assert core.set_written(CATALOGUE + STUB) == [asks.serve(file(5))]
     assert core.is_settled
 
 
 def test_a_node_with_an_empty_directory_serves_what_is_there():
-    core = CatalogueCore(is_signed)
-    assert core.feed(keys("k", version=1)) == [Shown(keys("k", version=1))]
-    assert core.feed(file(5)) == [Shown(file(5))]
-    assert core.feed(Known()) == []
+    core = new_core()
+    assert core.set_row(keys("k", version=1)) == [asks.serve(keys("k", version=1))]
+    assert core.set_row(file(5)) == [asks.serve(file(5))]
+    assert core.join() == []
     assert not core.is_settled
-    assert core.feed(looked()) == []
+    assert look(core) == []
     assert core.is_settled
 
 
@@ -160,8 +158,8 @@ THERE = (keys("k", version=1), file(5))
 
 def test_a_newer_version_of_the_directory_counts_also_at_the_start():
     core, effects = core_of(*THERE, own=(keys("k"), file(6)))
-    assert effects == [WrittenDown(file(6))]
-    assert core.feed(Written(STUB)) == [Shown(file(6))]
+    assert effects == [asks.write(file(6))]
+    assert core.set_written(CATALOGUE + STUB) == [asks.serve(file(6))]
 
 
 WHY = {
@@ -176,10 +174,11 @@ WHY = {
 @pytest.mark.parametrize("why", WHY)
 def test_a_file_of_the_directory_that_does_not_count_is_reported_once(why):
     core, effects = core_of(*THERE, own=(WHY[why],))
-    assert effects == [Unused(WHY[why].path, why)]
+    assert effects == [asks.report_unused(WHY[why].path, why)]
     assert core.is_settled
-    core.feed(Fenced())
-    assert [core.feed(row) for row in (*THERE, Known(), looked(WHY[why]))] == [[]] * 4
+    core.leave()
+    done = [core.set_row(THERE[0]), core.set_row(THERE[1]), core.join(), look(core, WHY[why])]
+    assert done == [[]] * 4
 
 
 def test_what_is_there_already_is_not_reported():
@@ -190,8 +189,8 @@ def test_more_files_than_a_domain_may_have_are_refused(monkeypatch):
     monkeypatch.setattr("fsm.group.catalogue.GROUP_CATALOGUE_FILES", 3)
     others = [file(5, path=STUB + name) for name in ("2", "3")]
     core, effects = core_of(*THERE, own=others)
-    assert effects == [WrittenDown(others[0]), Unused(others[1].path, Why.FULL)]
-    assert core.feed(looked(others[0], file(6))) == [WrittenDown(file(6))]
+    assert effects == [asks.write(others[0]), asks.report_unused(others[1].path, Why.FULL)]
+    assert look(core, others[0], file(6)) == [asks.write(file(6))]
 
 
 def gone(number):
@@ -201,35 +200,35 @@ def gone(number):
 def test_files_that_are_withdrawn_do_not_count(monkeypatch):
     monkeypatch.setattr("fsm.group.catalogue.GROUP_CATALOGUE_FILES", 2)
     core, effects = core_of(THERE[0], *map(gone, range(5)), own=(file(5),))
-    assert effects == [WrittenDown(file(5))]
-    core.feed(Written(STUB))
+    assert effects == [asks.write(file(5))]
+    core.set_written(CATALOGUE + STUB)
     later, again = file(5, path=STUB + "later"), file(6, path=STUB + "0")
-    assert core.feed(looked(THERE[0], file(5), later)) == [Unused(later.path, Why.FULL)]
-    assert core.feed(looked(THERE[0])) == [WrittenDown(CatalogueRow(STUB, 5, None))]
-    core.feed(Written(STUB))
-    assert core.feed(looked(THERE[0], again)) == [WrittenDown(again)]
+    assert look(core, THERE[0], file(5), later) == [asks.report_unused(later.path, Why.FULL)]
+    assert look(core, THERE[0]) == [asks.write(CatalogueRow(STUB, 5, None))]
+    core.set_written(CATALOGUE + STUB)
+    assert look(core, THERE[0], again) == [asks.write(again)]
 
 
 def test_more_names_than_a_domain_may_use_are_refused_and_not_what_was_withdrawn(monkeypatch):
     monkeypatch.setattr("fsm.group.catalogue.GROUP_CATALOGUE_NAMES", 4)
     core, effects = core_of(*THERE, gone(0), gone(1), own=(file(5, path=STUB + "2"),))
-    assert effects == [Unused(STUB + "2", Why.USED_UP)]
+    assert effects == [asks.report_unused(STUB + "2", Why.USED_UP)]
     again = file(6, path=STUB + "0")
-    assert core.feed(looked(THERE[0], file(5), again)) == [WrittenDown(again)]
+    assert look(core, THERE[0], file(5), again) == [asks.write(again)]
 
 
 def test_more_bytes_than_a_domain_may_have_are_refused(monkeypatch):
     large = file(5, path=STUB + "2", package=b"x" * 1000)
     monkeypatch.setattr("fsm.group.catalogue.GROUP_CATALOGUE_BYTES", 1000 + file(5).size)
     assert limits.GROUP_CATALOGUE_BYTES >= 2 * ROW_VALUE
-    assert core_of(*THERE, own=(large,))[1] == [Unused(large.path, Why.FULL)]
+    assert core_of(*THERE, own=(large,))[1] == [asks.report_unused(large.path, Why.FULL)]
 
 
 def test_few_files_are_written_at_a_time():
     names = [STUB + str(number) for number in range(GROUP_CATALOGUE_WRITES + 1)]
     core, effects = core_of(keys("k", version=1), own=[file(5, path=one) for one in names])
     assert [one.row.path for one in effects] == names[:-1]
-    shown, last = core.feed(Written(names[0]))
+    shown, last = core.set_written(CATALOGUE + names[0])
     assert (shown.row.path, last.row.path) == (names[0], names[-1])
 
 
@@ -239,44 +238,42 @@ def test_few_files_are_written_at_a_time():
 def test_keys_count_that_are_published_while_a_node_runs():
     core, _ = core_of(*THERE, own=(keys("k"),))
     later = file(6, "next")
-    assert core.feed(looked(keys("k", "next"), later)) == [
-        WrittenDown(keys("k", "next", version=2))
-    ]
-    assert core.feed(Written(DOMAIN_KEYS)) == [
-        Shown(keys("k", "next", version=2)),
-        WrittenDown(later),
+    assert look(core, keys("k", "next"), later) == [asks.write(keys("k", "next", version=2))]
+    assert core.set_written(CATALOGUE + DOMAIN_KEYS) == [
+        asks.serve(keys("k", "next", version=2)),
+        asks.write(later),
     ]
 
 
 def test_by_keys_that_another_node_publishes_more_is_signed():
     later = file(6, "next")
     core, effects = core_of(*THERE, own=(later,))
-    assert effects == [Unused(STUB, Why.UNSIGNED)]
+    assert effects == [asks.report_unused(STUB, Why.UNSIGNED)]
     there = keys("k", "next", version=2)
-    assert core.feed(there) == [Shown(there), WrittenDown(later)]
+    assert core.set_row(there) == [asks.serve(there), asks.write(later)]
 
 
 def test_of_keys_that_two_nodes_write_first_the_others_are_reported():
     core, _ = core_of(own=(keys("mine"), file(5, "mine")))
     theirs = keys("theirs", version=1)
-    assert core.feed(theirs) == [
-        Shown(theirs),
-        Unused(DOMAIN_KEYS, Why.KEYS),
-        Unused(STUB, Why.UNSIGNED),
+    assert core.set_row(theirs) == [
+        asks.serve(theirs),
+        asks.report_unused(DOMAIN_KEYS, Why.KEYS),
+        asks.report_unused(STUB, Why.UNSIGNED),
     ]
 
 
 def test_keys_that_are_published_again_count():
     core, effects = core_of(*THERE, own=(keys("k", "other", version=9),))
-    assert effects == [Unused(DOMAIN_KEYS, Why.KEYS)]
+    assert effects == [asks.report_unused(DOMAIN_KEYS, Why.KEYS)]
     again = keys("k", "other", version=12)
-    assert core.feed(looked(again)) == [WrittenDown(again)]
+    assert look(core, again) == [asks.write(again)]
 
 
 def test_keys_have_a_higher_number_than_those_before():
     """Though the clock of the node that publishes them is behind."""
     core, _ = core_of(keys("k", version=20), own=(keys("k", version=9),))
-    assert core.feed(looked(keys("next", version=12))) == [WrittenDown(keys("next", version=21))]
+    assert look(core, keys("next", version=12)) == [asks.write(keys("next", version=21))]
 
 
 # ---- what is withdrawn
@@ -285,25 +282,25 @@ def test_keys_have_a_higher_number_than_those_before():
 def test_a_file_that_goes_from_the_directory_is_withdrawn():
     core, _ = core_of(*THERE, own=(keys("k"), file(5)))
     over = CatalogueRow(STUB, 5, None)
-    assert core.feed(looked(keys("k"))) == [WrittenDown(over)]
-    assert core.feed(Written(STUB)) == [Shown(over)]
-    assert core.feed(looked(keys("k"), file(5))) == [Unused(STUB, Why.WITHDRAWN)]
-    assert core.feed(looked(keys("k"), file(6))) == [WrittenDown(file(6))]
+    assert look(core, keys("k")) == [asks.write(over)]
+    assert core.set_written(CATALOGUE + STUB) == [asks.serve(over)]
+    assert look(core, keys("k"), file(5)) == [asks.report_unused(STUB, Why.WITHDRAWN)]
+    assert look(core, keys("k"), file(6)) == [asks.write(file(6))]
 
 
 def test_a_withdrawal_waits_until_its_node_is_a_member():
     core, _ = core_of(*THERE, own=(keys("k"), file(5)))
-    core.feed(Fenced())
-    core.feed(looked(keys("k")))
-    assert [core.feed(row) for row in THERE] == [[], []]
-    assert core.feed(Known()) == [WrittenDown(CatalogueRow(STUB, 5, None))]
+    core.leave()
+    look(core, keys("k"))
+    assert [core.set_row(row) for row in THERE] == [[], []]
+    assert core.join() == [asks.write(CatalogueRow(STUB, 5, None))]
 
 
 def test_a_file_that_another_node_has_withdrawn_does_not_come_back():
     core, _ = core_of(*THERE, own=(keys("k"), file(5)))
     over = CatalogueRow(STUB, 5, None)
-    assert core.feed(over) == [Shown(over), Unused(STUB, Why.WITHDRAWN)]
-    assert core_of(THERE[0], over, own=(file(5),))[1] == [Unused(STUB, Why.WITHDRAWN)]
+    assert core.set_row(over) == [asks.serve(over), asks.report_unused(STUB, Why.WITHDRAWN)]
+    assert core_of(THERE[0], over, own=(file(5),))[1] == [asks.report_unused(STUB, Why.WITHDRAWN)]
 
 
 LIST = file(5, path=REVOKED)
@@ -319,38 +316,40 @@ KEPT = {
 def test_a_file_is_not_withdrawn_if(why):
     there, before, now = KEPT[why]
     core, _ = core_of(*there, own=before)
-    assert core.feed(looked(*now)) == []
+    assert look(core, *now) == []
 
 
 # ---- what is lost
 
 
-@pytest.mark.parametrize("there", [Missing(STUB), file(4), CatalogueRow(STUB, 4, None)])
+@pytest.mark.parametrize("there", [None, file(4), CatalogueRow(STUB, 4, None)])
 def test_what_the_engine_has_lost_is_written_anew(there):
     core, _ = core_of(*THERE)
-    assert core.feed(there) == [WrittenDown(file(5))]
-    core.feed(Fenced())
-    assert core.feed(THERE[0]) == []
-    assert core.feed(Known()) == [WrittenDown(file(5))]
+    assert (core.set_missing(STUB) if there is None else core.set_row(there)) == [
+        asks.write(file(5))
+    ]
+    core.leave()
+    assert core.set_row(THERE[0]) == []
+    assert core.join() == [asks.write(file(5))]
 
 
 def test_what_an_engine_has_not_that_comes_back_is_written_anew():
     core, _ = core_of(*THERE)
-    core.feed(Fenced())
-    assert core.feed(THERE[0]) == []
-    assert core.feed(Known()) == [WrittenDown(file(5))]
+    core.leave()
+    assert core.set_row(THERE[0]) == []
+    assert core.join() == [asks.write(file(5))]
 
 
 def test_a_withdrawal_that_the_engine_has_lost_is_written_anew():
     over = CatalogueRow(STUB, 5, None)
     core, _ = core_of(THERE[0], over)
-    assert core.feed(file(5)) == [WrittenDown(over)]
+    assert core.set_row(file(5)) == [asks.write(over)]
 
 
 def test_of_two_contents_with_one_counter_the_one_of_the_engine_counts():
     core, _ = core_of(*THERE)
     other = file(5, more="other")
-    assert core.feed(other) == [Shown(other)]
+    assert core.set_row(other) == [asks.serve(other)]
 
 
 # ---- several nodes
@@ -361,31 +360,29 @@ class Engine:
 
     def __init__(self, directories):
         self.rows, self.revision = {}, {}
-        self.cores = [CatalogueCore(is_signed) for _ in directories]
+        self.cores = [new_core() for _ in directories]
         self.directories = directories
         self.known = [{} for _ in directories]
         self.served = [{} for _ in directories]
         self.writing = [{} for _ in directories]
 
-    def feed(self, number, happened):
-        for effect in self.cores[number].feed(happened):
-            match effect:
-                case Shown(row):
-                    before = self.served[number].get(row.path)
-                    assert before is None or row.rank >= before.rank
-                    self.served[number][row.path] = row
-                case WrittenDown(row):
-                    assert row.path not in self.writing[number]
-                    self.writing[number][row.path] = row
-                case Unused():
-                    pass
+    def note(self, number, calls):
+        for call in calls:
+            if call.name == "serve":
+                before = self.served[number].get(call.row.path)
+                assert before is None or call.row.rank >= before.rank
+                self.served[number][call.row.path] = call.row
+            elif call.name == "write":
+                assert call.row.path not in self.writing[number]
+                self.writing[number][call.row.path] = call.row
 
     def tell(self, number):
         for path, revision in self.revision.items():
             if self.known[number].get(path, 0) != revision:
                 self.known[number][path] = revision
                 self.writing[number].pop(path, None)
-                self.feed(number, self.rows.get(path) or Missing(path))
+                core, row = self.cores[number], self.rows.get(path)
+                self.note(number, core.set_row(row) if row else core.set_missing(path))
 
     def write(self, number):
         for path, row in list(self.writing[number].items()):
@@ -395,7 +392,7 @@ class Engine:
                 self.rows[path] = row
                 self.revision[path] = self.revision.get(path, 0) + 1
                 self.known[number][path] = self.revision[path]
-                self.feed(number, Written(path))
+                self.note(number, self.cores[number].set_written(CATALOGUE + path))
 
     def empty(self, _):
         self.rows.clear()
@@ -403,7 +400,7 @@ class Engine:
             self.revision[path] += 1
 
     def look(self, number):
-        self.feed(number, looked(*self.directories[number].values()))
+        self.note(number, look(self.cores[number], *self.directories[number].values()))
 
     def publish(self, number):
         directory = self.directories[number]
@@ -422,9 +419,9 @@ class Engine:
     def fence(self, number):
         self.writing[number].clear()
         self.known[number].clear()
-        self.feed(number, Fenced())
+        self.note(number, self.cores[number].leave())
         self.tell(number)
-        self.feed(number, Known())
+        self.note(number, self.cores[number].join())
 
 
 NAMES = ["tell", "write", "look", "publish", "withdraw", "rotate", "fence", "empty"]
@@ -435,7 +432,7 @@ STEPS = st.tuples(st.sampled_from(NAMES), st.integers(0, 2))
 def test_all_nodes_come_to_one_catalogue_and_no_file_goes_back(steps):
     engine = Engine([{DOMAIN_KEYS: keys("k")}, {DOMAIN_KEYS: keys("k", "j")}, {}])
     for number in range(3):
-        engine.feed(number, Known())
+        engine.note(number, engine.cores[number].join())
     for step, number in steps:
         getattr(engine, step)(number)
     for _ in range(8):
