@@ -6,7 +6,7 @@ from importlib.metadata import PackageMetadata, PackageNotFoundError, distributi
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PINNED = re.compile(r"^([\w.-]+)==(\S+)", re.MULTILINE)
+PINNED = re.compile(r"^([\w.-]+)(?:\[[^]]*\])?==(\S+)", re.MULTILINE)
 TROVE = "License :: "
 LONGEST = 60
 

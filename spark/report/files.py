@@ -12,7 +12,7 @@ from fsm.machine_list import MACHINES
 from spark.errors import FormerReportError
 from spark.findings import Broken, Findings, MachineUse, NodeFindings, Row
 from spark.report.figures import Figures
-from spark.report.page import Shown, made_by, page
+from spark.report.page import ReportInput, made_by, page
 from spark.report.words import BY_NOBODY, CLAIM, CLAIM_ID, Story, machine_line, node_line
 from specs.jsonvalue import Json, JsonObject
 
@@ -141,7 +141,7 @@ def write_report(findings: Findings, directory: Path, extent: Extent) -> Report:
     }
     summary |= _figures_object(extent.figures)
     compared = None if extent.former is None else changes(extent.former, summary)
-    shown = Shown(
+    shown = ReportInput(
         drawings=drawn,
         illegal=dict(_illegal(findings)),
         stories=extent.stories,

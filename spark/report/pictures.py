@@ -7,12 +7,15 @@ as wide as a telephone, and grows with the page up to where it looks coarse.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING, Final
 
 from spark.findings import MachineUse
+from spark.report import words
 from spark.report.figures import QUANTILES, Hole, Hop, Latency, ProcessRun, Way
-from spark.report.words import Event, cell, code, details, duration, number, table, text
+from spark.report.words import Event, duration
+from specs.jsonvalue import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,6 +36,11 @@ _PAGES: Final = re.compile("<style.*?</style>| font-family: [^;]*;", re.DOTALL)
 """What the style of the page says as well."""
 
 _ID: Final = re.compile(r'(\bid="|url\(#|href="#)')
+
+
+def _text(value: str) -> str:
+    """Return a text of a trace as markup: without elements, and marks that reorder what follows."""
+    return escape(visible(value))
 
 
 def rate_plot(hops: Sequence[Hop]) -> str:
@@ -116,20 +124,6 @@ def _decades(axes: "Axes") -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def legend(names: Sequence[str]) -> str:
-    """Return what the lines of a plot mean, in their order.
-
-    Args:
-        names: A text for each line.
-    """
-    lines = "".join(
-        f'<li><svg class="sample" viewBox="0 0 36 8" aria-hidden="true">'
-        f'<path class="series-{at}" d="M0 4H36"/></svg> {text(name)}</li>\n'
-        for at, name in enumerate(names[:SERIES], start=1)
-    )
-    return f'<ul class="legend">\n{lines}</ul>\n'
-
-
 def _style() -> AbstractContextManager[None]:
     from matplotlib import rc_context  # noqa: PLC0415 - as in `_plot`
 
@@ -181,8 +175,8 @@ def _plot(prefix: str, said: tuple[str, str], height: float, draw: Callable[["Ax
     labels = f'role="img" aria-labelledby="{prefix}-title {prefix}-what"'
     size = re.sub(r'\b(?:width|height)="[^"]*" ?', "", drawn[4:end])
     return (
-        f'<svg class="plot" {labels}{size}>\n<title id="{prefix}-title">{text(title)}</title>\n'
-        f'<desc id="{prefix}-what">{text(what)}</desc>{drawn[end + 1 :]}'
+        f'<svg class="plot" {labels}{size}>\n<title id="{prefix}-title">{_text(title)}</title>\n'
+        f'<desc id="{prefix}-what">{_text(what)}</desc>{drawn[end + 1 :]}'
     )
 
 
@@ -193,7 +187,6 @@ _SIDE: Final = 14
 _BAR: Final = 44
 _LETTER: Final = 6.2
 """Width of a letter of a label; where it is cut, the table beside the drawing has all of it."""
-_NANO: Final = 1e-9
 
 _Lanes = Mapping[tuple[str, str], int]
 
@@ -201,39 +194,28 @@ _Lanes = Mapping[tuple[str, str], int]
 def sequence(story: Sequence[Event], name: str) -> str:
     """Draw a history; its last record is the violating one.
 
-    Each component has a lifeline with a letter. A table has the same content in words.
+    Each component has a lifeline with a letter.
 
     Args:
         story: The records, oldest first; at least one.
         name: What the drawing shows, for screen readers.
     """
-    lanes = {who: at for at, who in enumerate(dict.fromkeys(map(_who, story)))}
+    lanes = words.lanes(story)
     height = _TOP + _ROW * len(story) + 8
     parts = [_lifeline(at, _x(at, lanes), height) for at in lanes.values()]
     before = story[0]
     for at, event in enumerate(story):
-        along = _x(lanes[_who(before)], lanes), _x(lanes[_who(event)], lanes)
+        along = (
+            _x(lanes[before.node, before.actor], lanes),
+            _x(lanes[event.node, event.actor], lanes),
+        )
         kind = "broken" if at == len(story) - 1 else "told"
         parts.append(_event(event, along, _TOP + _ROW * at + 26, kind))
         before = event
-    drawing = (
+    return (
         f'<svg class="sequence" role="img" viewBox="0 0 {_LANES_WIDTH} {height}" '
-        f'xmlns="http://www.w3.org/2000/svg"><title>{text(name)}</title>{"".join(parts)}</svg>\n'
+        f'xmlns="http://www.w3.org/2000/svg"><title>{_text(name)}</title>{"".join(parts)}</svg>\n'
     )
-    names = "".join(
-        f"<li><b>{_letter(at)}</b> {text(node)}: <code>{text(actor)}</code></li>\n"
-        for (node, actor), at in lanes.items()
-    )
-    told = _table(story, name, lanes)
-    return f'{drawing}<ul class="lanes">\n{names}</ul>\n{details("The same as a table", told)}'
-
-
-def _who(event: Event) -> tuple[str, str]:
-    return event.node, event.actor
-
-
-def _letter(lane: int) -> str:
-    return chr(ord("A") + lane)
 
 
 def _x(lane: int, lanes: _Lanes) -> int:
@@ -247,7 +229,7 @@ def _short(told: str, room: int) -> str:
 
 def _lifeline(lane: int, x: int, height: int) -> str:
     return (
-        f'<g class="lifeline"><text x="{x}" y="14">{_letter(lane)}</text>'
+        f'<g class="lifeline"><text x="{x}" y="14">{words.letter(lane)}</text>'
         f'<path d="M{x} 20V{height}"/></g>'
     )
 
@@ -264,27 +246,8 @@ def _event(event: Event, along: tuple[int, int], y: int, kind: str) -> str:
     return (
         f'<g class="{kind}">{arrow}<circle cx="{end}" cy="{y}" r="4"/>'
         f'<text text-anchor="{anchored[0]}" x="{anchored[1]}" y="{y - 6}">'
-        f"{text(_short(event.words, room))}</text></g>"
+        f"{_text(_short(event.words, room))}</text></g>"
     )
-
-
-def _table(story: Sequence[Event], name: str, lanes: _Lanes) -> str:
-    end = story[-1].wall_ns
-    rows = [
-        (
-            cell(f"{_letter(lanes[_who(event)])} {event.node}"),
-            number(f"{event.ln:,}"),
-            number("0.0 ms" if at == len(story) else f"-{_before(event, end)}"),
-            code(event.words),
-        )
-        for at, event in enumerate(story, start=1)
-    ]
-    heads = ["component", "#record", "#before the violation", "what happened"]
-    return table(name, heads, rows, len(rows) - 1)
-
-
-def _before(event: Event, end: int) -> str:
-    return duration(max(end - event.wall_ns, 0) * _NANO)
 
 
 def timeline(processes: Sequence[ProcessRun], holes: Sequence[Hole]) -> str:
@@ -313,13 +276,13 @@ def _bar(process: ProcessRun, holes: Sequence[Hole], axis: tuple[float, float], 
     span = f"{duration(process.began - began)} to {duration(process.ended - began)}"
     told = f"{process.node}: {span}, {process.records:,} records"
     gaps = "".join(
-        f'<g class="hole"><title>{text(hole.reason)}</title>'
+        f'<g class="hole"><title>{_text(hole.reason)}</title>'
         f"{_stretch(hole.began, hole.ended, axis, (y + 18, 18))}</g>"
         for hole in holes
     )
     return (
-        f"<g><title>{text(f'{told}, run {process.run}')}</title>"
-        f'<text x="4" y="{y + 14}">{text(_short(told, _LANES_WIDTH))}</text>'
+        f"<g><title>{_text(f'{told}, run {process.run}')}</title>"
+        f'<text x="4" y="{y + 14}">{_text(_short(told, _LANES_WIDTH))}</text>'
         f"{_stretch(process.began, process.ended, axis, (y + 22, 10))}</g>{gaps}"
     )
 

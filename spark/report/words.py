@@ -1,9 +1,8 @@
 """Findings in words that people read: in the report, on the terminal."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from html import escape
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias, final
 
 import attrs
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -16,7 +15,7 @@ from spark.findings import Broken, Findings, MachineUse, NodeFindings, Row
 from spark.load import small_frame
 from spark.schemas import FACT, PLACED, STORY
 from specs.claims import CLAIMS
-from specs.jsonvalue import visible
+from specs.jsonvalue import JsonObject, visible
 from specs.trace import Kind
 
 CLAIM: Final = {claim.value: text for claim, text in STEP_TEXTS.items()} | {
@@ -46,6 +45,7 @@ _FLAW: Final = {
     Flaw.DROPPED: "had to drop records",
 }
 
+_NANO: Final = 1e-9
 _MINUTE: Final = 60.0
 _SECOND: Final = 1.0
 
@@ -153,122 +153,7 @@ def broken_line(broken: Broken) -> str:
     return f"{where}, {step.machine} {step.key}: {made}, {expected}"
 
 
-# Parts of the page as HTML: sections, cards and tables, for every width and for screen readers.
-
-
-def text(told: str) -> str:
-    """Return a text of a trace as HTML: no markup, and no mark that reorders what follows."""
-    return escape(visible(told))
-
-
-def anchor(title: str) -> str:
-    """Return the id of a section."""
-    return title.lower().replace(" ", "-")
-
-
-def section(title: str, *cards: str) -> str:
-    """Return a headline with the cards that belong under it; "" if there are none."""
-    body = "".join(f'<div class="card">\n{card}</div>\n' for card in cards if card)
-    return body and (
-        f'<section aria-labelledby="{anchor(title)}">\n'
-        f'<h2 id="{anchor(title)}">{title}</h2>\n{body}</section>\n'
-    )
-
-
-def headed(title: str, identity: str, body: str) -> str:
-    """Return a part of a section with a headline and a label of its own.
-
-    Args:
-        title: The headline.
-        identity: Id of the headline.
-        body: HTML.
-    """
-    return (
-        f'<article aria-labelledby="{text(identity)}">\n'
-        f'<h3 id="{text(identity)}">{text(title)}</h3>\n{body}</article>\n'
-    )
-
-
-def details(summary: str, body: str) -> str:
-    """Return something that is shown when it is asked for.
-
-    Args:
-        summary: The line that is always shown.
-        body: What is below it, once opened; markup.
-    """
-    return body and f"<details>\n<summary>{text(summary)}</summary>\n{body}</details>\n"
-
-
-def table(
-    caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]], marked: int | None = None
-) -> str:
-    """Return a table; "" if it has no row.
-
-    Args:
-        caption: What it shows.
-        heads: Of the columns; one that begins with `#` is of numbers.
-        rows: The cells of each row.
-        marked: The row that is marked as wrong.
-    """
-    titles = [head.removeprefix("#") for head in heads]
-    body = [
-        f'<tr role="row"{_MARKED if at == marked else ""}>{_row(titles, cells)}</tr>\n'
-        for at, cells in enumerate(rows)
-    ]
-    line = "".join(
-        f'<th role="columnheader" scope="col"{_NUMBER if head.startswith("#") else ""}>{title}</th>'
-        for head, title in zip(heads, titles, strict=True)
-    )
-    if not body:
-        return ""
-    return (
-        f'<table role="table">\n<caption>{text(caption)}</caption>\n'
-        f'<thead role="rowgroup"><tr role="row">{line}</tr></thead>\n'
-        f'<tbody role="rowgroup">\n{"".join(body)}</tbody>\n</table>\n'
-    )
-
-
-_MARKED: Final = ' class="here"'
-_NUMBER: Final = ' class="number"'
-
-
-def _row(titles: Sequence[str], cells: Sequence[str]) -> str:
-    return "".join(
-        f'<td role="cell" data-head="{title}"{told.removeprefix("<td")}'
-        for title, told in zip(titles, cells, strict=True)
-    )
-
-
-def cell(told: str) -> str:
-    """Return a cell with words."""
-    return f"<td>{text(told)}</td>"
-
-
-def code(told: str) -> str:
-    """Return a cell with a name that programs use."""
-    return f'<td class="key">{text(told)}</td>'
-
-
-def number(told: str) -> str:
-    """Return a cell with a figure."""
-    return f'<td class="number">{text(told)}</td>'
-
-
-def word(verdict: str, told: str) -> str:
-    """Return a cell with a verdict.
-
-    Args:
-        verdict: The verdict whose colour it has.
-        told: The content of the cell.
-    """
-    return f'<td class="{verdict}"><span class="word">{text(told)}</span></td>'
-
-
 # The history of a violation: earlier records of the same message, key or link.
-
-if TYPE_CHECKING:
-    from specs.jsonvalue import JsonObject
-
 
 _LENGTH: Final = 11
 """Records of a history, the violating one included."""
@@ -319,6 +204,33 @@ class Event:
 
 Story: TypeAlias = Sequence[Event]
 """Records in the order of their times; the last is the violating one."""
+
+
+def lanes(story: Story) -> Mapping[tuple[str, str], int]:
+    """Return the numbers of the lanes of a history, by process and component."""
+    parties = dict.fromkeys((event.node, event.actor) for event in story)
+    return {party: at for at, party in enumerate(parties)}
+
+
+def letter(lane: int) -> str:
+    """Return the letter that stands for a component in a drawing."""
+    return chr(ord("A") + lane)
+
+
+def component_in(story: Story, event: Event) -> str:
+    """Return the letter and process of the component that wrote a record of a history."""
+    return f"{letter(lanes(story)[event.node, event.actor])} {event.node}"
+
+
+def time_before(story: Story, event: Event) -> str:
+    """Return how long a record comes before the violating one."""
+    seconds = max(story[-1].wall_ns - event.wall_ns, 0) * _NANO
+    return "0.0 ms" if event is story[-1] else f"-{duration(seconds)}"
+
+
+def anchor(title: str) -> str:
+    """Return the id of a section."""
+    return title.lower().replace(" ", "-")
 
 
 def write_stories(good: DataFrame, violations: DataFrame, target: str) -> None:

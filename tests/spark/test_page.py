@@ -36,7 +36,7 @@ from spark.report.figures import (
     Traffic,
     Way,
 )
-from spark.report.page import Shown, page
+from spark.report.page import ReportInput, page
 from spark.report.pictures import dwell_plot, latency_plot, rate_plot
 from spark.report.words import Event
 
@@ -87,7 +87,7 @@ def figures_of(text, **more):
 
 
 def page_of(text, **more):
-    shown = Shown(
+    shown = ReportInput(
         drawings={}, illegal={}, stories={(text, text, 3): [event(text, 2), event(text, 3)]},
         figures=figures_of(text, **more), inputs=[text], command=text, made=text,
         compared=[(text, text, text)],
