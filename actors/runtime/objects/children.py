@@ -14,7 +14,7 @@ from actors.kit.errors import ActorStoppedError
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.live_value import unpacked
 from actors.runtime.objects.participant import ChildNotices, Participant
-from actors.runtime.sync.reporter.children import child_message, read_op, read_report
+from actors.runtime.sync.children import child_message, read_op, read_report
 from fsm.sync.children import Act, ChildOp, Kept
 from fsm.sync.children_copy import ChildrenCopyCore, ChildrenPort
 from fsm.sync.value.json import as_json

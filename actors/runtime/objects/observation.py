@@ -20,7 +20,7 @@ from actors.kit.trace import value_digest
 from actors.runtime.objects.children import Children
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.participant import Participant
-from actors.runtime.sync.reporter.reporter import NO_STORE
+from actors.runtime.sync.output import NO_STORE
 from fsm.engine import Step
 from fsm.machines.sync.observer_copy import State
 from fsm.sync.copy import ObserverCore

@@ -22,27 +22,9 @@ from actors.runtime.registry.registry import Registry
 from actors.runtime.stubs.catalogue import Catalogue, SchemaRefusedError
 from actors.runtime.sync.observer import ObservedObjects
 from actors.runtime.sync.output import Job, SyncOutput
-from actors.runtime.sync.reporter.reporter import ReportedObjects
+from actors.runtime.sync.reporter import ReportedObjects
 from actors.runtime.sync.schemas import find_schema
-from specs.bodies.object import (
-    AllowObserver,
-    ChangeObject,
-    Create,
-    CreateObject,
-    EndReport,
-    ExpelObserver,
-    InviteObservers,
-    ObjectBack,
-    ObjectName,
-    Observe,
-    ObserverExpelled,
-    Resume,
-    Subscribe,
-    Unsubscribe,
-    create_class,
-    subscribe_class,
-    unsubscribe_class,
-)
+from specs.bodies import object as bodies
 from specs.errors import BadMessageError
 from specs.message import Message, MessageType
 from specs.reply_code import Code
@@ -68,9 +50,9 @@ def check_asker(message: Message, manager: str, *, is_foreign: bool) -> None:
         return
     match message.type:
         case MessageType.SUBSCRIBE:
-            is_allowed = subscribe_class(message) is ObjectBack
+            is_allowed = bodies.subscribe_class(message) is bodies.ObjectBack
         case MessageType.UNSUBSCRIBE:
-            is_allowed = unsubscribe_class(message) is ObserverExpelled
+            is_allowed = bodies.unsubscribe_class(message) is bodies.ObserverExpelled
         case _:
             is_allowed = False
     if not is_allowed:
@@ -95,22 +77,17 @@ class SyncManager(Actor[SyncMessage]):
     ) -> None:
         self._out = out
         self._catalogue = catalogue
+        spawn, progress = self._begin, self._progress
         self._reported = ReportedObjects(
-            out,
-            registry,
-            allocation,
-            registrar,
-            self._begin,
-            self._progress,
-            self._observes,
+            out, registry, allocation, registrar, spawn, progress, self._observes
         )
-        self._observed = ObservedObjects(out, registry, self._begin, self._reported.reporter_of)
+        self._observed = ObservedObjects(out, registry, spawn, self._reported.reporter_of)
         self._closing: list[Reply[None]] = []
         self._leaving: list[tuple[str, Reply[None]]] = []
 
     @override
     async def start(self) -> None:
-        self._observed.start(self.me)
+        self._observed.listener = self.me
         self._out.bus.take_turns(self.me)
         self._out.bus.open_address(self._out.bus.url, self.me)
         self._reported.start(self.me)
@@ -131,7 +108,9 @@ class SyncManager(Actor[SyncMessage]):
     async def urls(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the addresses of the objects that are reported here, and observed here."""
         return await self.me.ask(
-            lambda done: lambda: done.send((self._reported.urls, self._observed.urls))
+            lambda done: (
+                lambda: done.send((tuple(self._reported.reports), tuple(self._observed.objects)))
+            )
         )
 
     async def renew_paths(self, domain: str) -> None:
@@ -193,13 +172,13 @@ class SyncManager(Actor[SyncMessage]):
             if component not in self._busy:
                 self._leaving.remove(left)
                 done.send(None)
-        if not self._reported.reporters and self._observed.is_empty:
+        if not self._reported.reporters and not self._observed.objects:
             while self._closing:
                 self._closing.pop().send(None)
 
     @override
     def deadline(self) -> float:
-        observed, written = self._observed.deadline(), self._out.gate.deadline()
+        observed, written = self._observed.leases.deadline(), self._out.gate.deadline()
         return min(self._reported.deadline(), observed, written)
 
     @override
@@ -220,7 +199,7 @@ class SyncManager(Actor[SyncMessage]):
 
     def _on_message(self, message: Message, *, is_foreign: bool) -> None:
         if message.is_response:
-            self._on_answer(message)
+            self._reported.on_answer(message)
             return
         try:
             check_asker(message, self._out.bus.url, is_foreign=is_foreign)
@@ -229,41 +208,32 @@ class SyncManager(Actor[SyncMessage]):
             if message.is_request:
                 self._out.refuse(message, exc.code, exc.reason)
 
-    def _on_answer(self, answer: Message) -> None:
-        """Take an answer to an object; other requests are awaited where they are made."""
-        reported = self._reported.owner_of(answer.to)
-        if reported is not None:
-            self._reported.on_answer(reported, answer)
-
     def _on_request(self, message: Message) -> None:
         if message.to == self._out.bus.url:
             self._on_component_request(message)
             return
-        reported = self._reported.owner_of(message.to)
-        observed = self._observed.observed(message.to)
-        if reported is not None:
-            self._reported.on_request(reported, message)
-        elif observed is not None and message.type is MessageType.DELETE:
-            self._observed.on_deleted(observed, message)
-        elif observed is not None and message.type is MessageType.UPDATE:
-            self._observed.on_change(observed, message)
+        report, observed = self._reported.find(message.to), self._observed.find(message.to)
+        if report is not None:
+            self._reported.on_request(report, message)
+        elif observed is not None and message.type in {MessageType.DELETE, MessageType.UPDATE}:
+            observed.on_event(message)
         elif message.is_request:
             self._out.refuse(message, Code.NOT_FOUND, "no such object")
 
     def _on_component_request(self, message: Message) -> None:
         match message.type:
             case MessageType.CREATE:
-                self._create(message, read_body(message, create_class(message)))
+                self._create(message, read_body(message, bodies.create_class(message)))
             case MessageType.UPDATE:
-                self._reported.change(message, read_body(message, ChangeObject))
+                self._reported.change(message, read_body(message, bodies.ChangeObject))
             case MessageType.DELETE:
-                self._reported.delete(message, read_body(message, EndReport))
+                self._reported.delete(message, read_body(message, bodies.EndReport))
             case MessageType.SUBSCRIBE:
-                self._subscribe(message, read_body(message, subscribe_class(message)))
+                self._subscribe(message, read_body(message, bodies.subscribe_class(message)))
             case MessageType.UNSUBSCRIBE:
-                self._unsubscribe(message, read_body(message, unsubscribe_class(message)))
+                self._unsubscribe(message, read_body(message, bodies.unsubscribe_class(message)))
             case MessageType.READ:
-                asked = read_body(message, ObjectName)
+                asked = read_body(message, bodies.ObjectName)
                 self.spawn(self._answer_schema, message, asked.resource)
             case _:
                 raise BadMessageError("a sync manager does not do this")
@@ -280,38 +250,38 @@ class SyncManager(Actor[SyncMessage]):
         else:
             self._out.answer(request, Code.OK, value=found)
 
-    def _create(self, request: Message, body: Create) -> None:
+    def _create(self, request: Message, body: bodies.Create) -> None:
         reported = self._reported
         match body:
-            case CreateObject():
+            case bodies.CreateObject():
                 reported.create(request, body)
-            case Resume():
+            case bodies.Resume():
                 reported.resume(request, body)
-            case InviteObservers():
+            case bodies.InviteObservers():
                 reported.invite(request, body)
-            case AllowObserver():
+            case bodies.AllowObserver():
                 reported.allow(request, body)
             case _:
                 assert_never(body)
 
-    def _subscribe(self, request: Message, body: Subscribe) -> None:
+    def _subscribe(self, request: Message, body: bodies.Subscribe) -> None:
         match body:
-            case Observe():
+            case bodies.Observe():
                 self._observed.observe(request, body)
-            case ObjectBack():
+            case bodies.ObjectBack():
                 self._observed.on_object_back(request, body)
-            case Resume():
+            case bodies.Resume():
                 self._observed.resume(request)
             case _:
                 assert_never(body)
 
-    def _unsubscribe(self, request: Message, body: Unsubscribe) -> None:
+    def _unsubscribe(self, request: Message, body: bodies.Unsubscribe) -> None:
         match body:
-            case ObjectName():
+            case bodies.ObjectName():
                 self._observed.leave(request, body)
-            case ExpelObserver():
+            case bodies.ExpelObserver():
                 self._reported.expel(request, body)
-            case ObserverExpelled():
+            case bodies.ObserverExpelled():
                 self._observed.on_expelled(request, body)
             case _:
                 assert_never(body)

@@ -21,7 +21,7 @@ from actors.runtime.objects.children import Child, Children
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.observation import ObservedObject
 from actors.runtime.sync.observer import ObservedObjects
-from actors.runtime.sync.reporter.children import ReportedChildren
+from actors.runtime.sync.children import ReportedChildren
 from fsm.bus.receiving_order import PairOrderCore
 from fsm.bus.transactions import TransactionsCore
 from fsm.session.stub_client import StubClientCore

@@ -59,12 +59,16 @@ class Lone:
         config = RuntimeConfig(domain="b.ex", name="rb")
         out = SyncOutput(config, self.bus, StoreGate(), NULL_TRACER, Counters())
         self.observed = ObservedObjects(out, NoLinks(), self.jobs.append, lambda _url: None)
-        self.observed.start(None)
+        self.observed.listener = None
 
     async def run(self):
         """Run all that was spawned."""
         while self.jobs:
             await self.jobs.pop(0)()
+
+    @property
+    def thing(self):
+        return self.observed.objects[URL]
 
     def wanted(self, number, observer=BOB):
         request = Message(number, MessageType.SUBSCRIBE, observer, Bus.url, {"resource": URL})

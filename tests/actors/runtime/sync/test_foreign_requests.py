@@ -4,7 +4,7 @@ import pytest
 
 import actors
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.sync.registration import scheme_for
+from actors.runtime.sync.schemas import scheme_for
 from specs.errors import BadMessageError
 from specs.message import MessageType
 from tests.support.node.node_peer import RB, Peer

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from actors.node.components import PathService
-from actors.runtime.sync.registration import Renewals
+from actors.runtime.sync.reporter import Renewal
 from specs.limits.sync import RENEWED_AT_ONCE
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
@@ -25,8 +25,8 @@ class Node:
         self.answers, self.after = list(answers), after
         self.asked, self.at_once, self.most = [], 0, 0
 
-    async def ask(self, url):
-        self.asked.append((url, trio.current_time()))
+    async def ask(self):
+        self.asked.append(trio.current_time())
         self.at_once += 1
         self.most = max(self.most, self.at_once)
         await trio.sleep(self.after)
@@ -34,34 +34,38 @@ class Node:
         return self.answers.pop(0) if self.answers[1:] else self.answers[0]
 
 
+def renewal(node, may_ask=lambda: True, permits=None):
+    return Renewal(URL, node.ask, may_ask, permits or trio.CapacityLimiter(RENEWED_AT_ONCE))
+
+
 async def test_a_busy_node_is_asked_again_after_longer_and_longer_pauses(autojump_clock):
     node, start = Node(BUSY, BUSY, BUSY, YES), trio.current_time()
-    assert await Renewals(node.ask).renew(URL)
-    times = [at - start for _, at in node.asked]
+    assert await renewal(node).run()
+    times = [at - start for at in node.asked]
     pauses = [after - before for before, after in pairwise(times)]
     assert pauses[1:] == pytest.approx([2 * pauses[0], 4 * pauses[0]])
 
 
 async def test_an_address_that_is_lost_is_not_asked_for_again(autojump_clock):
     node = Node(LOST)
-    assert not await Renewals(node.ask).renew(URL)
+    assert not await renewal(node).run()
     assert len(node.asked) == 1
 
 
 async def test_an_object_that_is_gone_is_not_asked_for_again(autojump_clock):
     node = Node(BUSY)
-    renewals = Renewals(node.ask)
+    object_ = renewal(node)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(renewals.renew, URL)
+        nursery.start_soon(object_.run)
         await trio.sleep(0.01)
-        renewals.forget(URL)
+        object_.end()
     assert len(node.asked) == 1
 
 
 async def test_an_object_in_doubt_is_asked_for_when_it_is_not_any_more(autojump_clock):
     node = Node(YES)
     until = trio.current_time() + 5
-    assert await Renewals(node.ask, lambda _: trio.current_time() > until).renew(URL)
+    assert await renewal(node, lambda: trio.current_time() > until).run()
     assert len(node.asked) == 1
 
 
@@ -69,35 +73,35 @@ async def test_an_object_in_doubt_that_is_forgotten_once_more_rests(autojump_clo
     node = Node(YES)
     until, looks = trio.current_time() + 5, []
 
-    def may_ask(url):
-        looks.append(url)
+    def may_ask():
+        looks.append(None)
         assert len(looks) < 100
         return trio.current_time() > until
 
-    renewals = Renewals(node.ask, may_ask)
+    object_ = renewal(node, may_ask)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(renewals.renew, URL)
+        nursery.start_soon(object_.run)
         await trio.sleep(0.5)
-        assert not await renewals.renew(URL)
+        assert not await object_.run()
     assert len(node.asked) == 1
 
 
 async def test_a_node_that_forgets_once_more_meanwhile_is_asked_once_more(autojump_clock):
     node = Node(YES, after=1)
-    renewals = Renewals(node.ask)
+    object_ = renewal(node)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(renewals.renew, URL)
+        nursery.start_soon(object_.run)
         await trio.sleep(0.5)
-        assert not await renewals.renew(URL)
+        assert not await object_.run()
     assert len(node.asked) == 2
 
 
 async def test_repeats_alternate_between_all_objects(autojump_clock):
     node = Node(YES, after=1)
-    renewals = Renewals(node.ask)
+    permits = trio.CapacityLimiter(RENEWED_AT_ONCE)
     async with trio.open_nursery() as nursery:
-        for number in range(10 * RENEWED_AT_ONCE):
-            nursery.start_soon(renewals.renew, f"comm://a.ex/{number}")
+        for _ in range(10 * RENEWED_AT_ONCE):
+            nursery.start_soon(renewal(node, permits=permits).run)
     assert len(node.asked) == 10 * node.most == 10 * RENEWED_AT_ONCE
 
 

@@ -8,35 +8,28 @@ read bodies about children, and write them.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeAlias, final
+from typing import Final, Protocol, final
 
 import attrs
 import trio
 
 from actors.kit.supervision.actor import ActorRef, Delivery
-from actors.runtime.sync.output import SyncOutput
-from actors.runtime.sync.reporter.links import link_of
+from actors.runtime.sync.links import ObserverLinks, link_of
+from actors.runtime.sync.output import MANAGER, SyncOutput
 from fsm.effects import Refused
 from fsm.sync.children import Act, ChildOp, ChildSet, Kept, children_in, op_in, op_of
 from fsm.sync.leases import RepeatTimes
 from fsm.sync.reporter import ReportedObject
 from fsm.sync.value.json import NotJsonError, as_json
 from fsm.sync.value.value import check_path
-from specs.bodies.object import (
-    Child,
-    ChildAttribute,
-    ChildEnd,
-    ChildName,
-    ChildReport,
-    DataObject,
-)
+from specs.bodies import object as bodies
 from specs.child import RESOURCES, children_addresses
 from specs.errors import BadMessageError
-from specs.jsonvalue import Json, JsonObject
+from specs.jsonvalue import Json
 from specs.limits.sync import REPEAT_LAST
 from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
-from specs.trace import Op
+from specs.trace import Fact, Kind, Op
 from transports.bodies import read_body, write_body
 
 _VERBS: Final = {
@@ -54,11 +47,11 @@ def read_op(message: Message) -> ChildOp:
         BadMessageError: It is none, or does something to the child of another.
     """
     if message.type is MessageType.DELETE and "attribute" in message.body:
-        check_path(read_body(message, ChildAttribute).attribute)
+        check_path(read_body(message, bodies.ChildAttribute).attribute)
     elif message.type is MessageType.DELETE:
-        read_body(message, ChildName)
+        read_body(message, bodies.ChildName)
     else:
-        as_child_value(read_body(message, Child).value)
+        as_child_value(read_body(message, bodies.Child).value)
     op = op_in(message)
     if op is None:
         raise BadMessageError("not the child reporter: only its creator writes", Code.FORBIDDEN)
@@ -72,11 +65,11 @@ def read_report(message: Message) -> ChildOp:
         BadMessageError: It is about no child.
     """
     value: Json = None
-    body: ChildReport | ChildEnd
+    body: bodies.ChildReport | bodies.ChildEnd
     if message.type is MessageType.DELETE:
-        body = read_body(message, ChildEnd)
+        body = read_body(message, bodies.ChildEnd)
     else:
-        body = read_body(message, ChildReport)
+        body = read_body(message, bodies.ChildReport)
         value = as_child_value(body.value)
     op = op_of(body.resource, body.version, value)
     if op is None or (value is None) != (message.type is MessageType.DELETE):
@@ -105,24 +98,28 @@ def child_message(op: ChildOp, to: str) -> Message:
     """
     verb = _VERBS[op.act]
     if op.removes is not None:
-        verb, body = MessageType.DELETE, write_body(ChildAttribute(op.name, op.removes, op.base))
+        verb, body = (
+            MessageType.DELETE,
+            write_body(bodies.ChildAttribute(op.name, op.removes, op.base)),
+        )
     elif op.act is Act.DELETE:
-        body = write_body(ChildName(op.name))
+        body = write_body(bodies.ChildName(op.name))
     else:
-        body = write_body(Child(op.name, op.value))
+        body = write_body(bodies.Child(op.name, op.value))
     return Message(op.version, verb, op.creator, to, body)
 
 
-_TRACED: Final = {Act.CREATE: Op.UPD, Act.UPDATE: Op.UPD, Act.DELETE: Op.DEL}
+class Surroundings(Protocol):
+    """What the children of an object need of the place where objects are reported.
 
-Observes: TypeAlias = Callable[[str, str], bool]
-"""Says whether a component observes an object."""
+    Attributes:
+        observes: Whether a component of this runtime observes an object.
+    """
 
-Direct: TypeAlias = Callable[[str], frozenset[str]]
-"""Returns the runtimes that hear of an object by links."""
-
-_NOT_OBSERVER = Refused(Code.FORBIDDEN, "only observers and the reporter write children")
-_GONE = Refused(Code.NOT_FOUND, "no such object")
+    out: SyncOutput
+    signs: RepeatTimes
+    links: ObserverLinks
+    observes: Callable[[str, str], bool]
 
 
 @final
@@ -130,70 +127,49 @@ class ReportedChildren:
     """The children of one object that is reported here.
 
     Args:
-        out: What the sync manager sends.
+        place: Where objects are reported.
         reported: Core of the object.
-        direct: The runtimes that do not hear creators themselves.
-        observes: Who that has to do with the object observes it, too.
-        signs: When the digest of the children of each object is published.
 
     Attributes:
         reporter: Local reporter of the object; None: the object is gone.
     """
 
-    def __init__(
-        self,
-        out: SyncOutput,
-        reported: ReportedObject,
-        direct: Direct,
-        observes: Observes,
-        signs: RepeatTimes,
-    ) -> None:
+    def __init__(self, place: Surroundings, reported: ReportedObject) -> None:
         self.reporter: str | None = None
-        self._out = out
+        self._place, self._out, self._bus = place, place.out, place.out.bus
         self._reported = reported
         self._url = reported.snapshot.url
         self._addresses = children_addresses(self._url)
-        self._direct = direct
-        self._observes = observes
-        self._signs = signs
         self._children = ChildSet()
 
-    # --- objects come and go --------------------------------------------------------------
-
-    def open(self, created: DataObject, listener: ActorRef[Delivery]) -> None:
-        """Keep the children of the object from now on, and those that it has already.
-
-        Args:
-            created: The object.
-            listener: Receiver of the messages.
-        """
+    def open(self, created: bodies.DataObject, listener: ActorRef[Delivery]) -> None:
+        """Keep the children of the object from now on, and those that it has already."""
         if created.children_objects is not None:
-            self._children.become(children_in(_of_resource(created.children_objects)))
+            shown = created.children_objects.get(RESOURCES)
+            self._children.become(children_in(shown if isinstance(shown, dict) else None))
         # The reporter answers for new children.
         self.reporter = created.reporter
-        bus = self._out.bus
         for address in self._addresses:
-            bus.open_address(address, listener)
-            bus.grant(address, created.reporter)
+            self._bus.open_address(address, listener)
+            self._bus.grant(address, created.reporter)
             # It gets reports from here, of what counts only, whether it observes or not.
-            bus.unfollow(address, created.reporter)
+            self._bus.unfollow(address, created.reporter)
 
     def close(self, listener: ActorRef[Delivery]) -> None:
         """Forget the children: they die with their object. Idempotent.
 
         Children of others are delivered to a former reporter that observes like to all observers.
         """
-        self._signs.forget(self._url)
+        self._place.signs.forget(self._url)
         before, self.reporter = self.reporter, None
-        bus = self._out.bus
         for address in self._addresses:
             if before is not None:
-                bus.revoke(address, before)
-                if self._observes(self._url, before):
-                    bus.follow(address, before)
-            bus.close_address(address, listener)
+                self._bus.revoke(address, before)
+                if self._place.observes(self._url, before):
+                    self._bus.follow(address, before)
+            self._bus.close_address(address, listener)
 
-    def with_children(self, snapshot: DataObject) -> DataObject:
+    def with_children(self, snapshot: bodies.DataObject) -> bodies.DataObject:
         """Return the whole object with its children, if there is room.
 
         An observer that lacks them notices it by their digest, and reads again.
@@ -203,13 +179,6 @@ class ReportedChildren:
             return snapshot
         return attrs.evolve(snapshot, children_objects={RESOURCES: self._children.shown()})
 
-    def shown_to_observer(self, snapshot: DataObject) -> DataObject:
-        """Return the whole object for an observer that is let in: it knows the children now."""
-        self._signs.observed(self._url, trio.current_time())
-        return self.with_children(snapshot)
-
-    # --- what is said of children ---------------------------------------------------------
-
     def on_message(self, message: Message) -> None:
         """Take what came to the address of the children."""
         if message.from_ == self._url:
@@ -218,20 +187,20 @@ class ReportedChildren:
         try:
             op = read_op(message)
         except BadMessageError as exc:
-            self._refuse(message, Refused(exc.code, exc.reason))
+            self._refuse(message, exc.code, exc.reason)
             return
-        is_present = op.name in self._children
+        is_new = op.name not in self._children
         taken = self._take(op)
         if isinstance(taken, Refused):
-            self._refuse(message, taken)
+            self._refuse(message, taken.code, taken.why)
             return
         is_by_node = link_of(message) is None
         if taken:
-            done = Op.ADD if op.act is Act.CREATE and not is_present else _TRACED[op.act]
-            self._out.child(done, self._url, op.name, op.version, op.creator)
+            done = Op.DEL if op.act is Act.DELETE else Op.UPD
+            self._trace(Op.ADD if op.act is Act.CREATE and is_new else done, op)
             # Children of a stored object are written before they are sent.
             self._out.gate.keep_children(self._url, {RESOURCES: self._children.shown()})
-            self._signs.begin(self._url, trio.current_time(), REPEAT_LAST)
+            self._place.signs.begin(self._url, trio.current_time(), REPEAT_LAST)
             self._report(op, is_by_node=is_by_node)
         if is_by_node:
             self._pass_on(message)
@@ -241,27 +210,30 @@ class ReportedChildren:
     def _take(self, op: ChildOp) -> Refused | bool:
         reported = self._reported
         if self.reporter is None or reported.is_deleted:
-            return _GONE
+            return Refused(Code.NOT_FOUND, "no such object")
         if op.creator != reported.snapshot.reporter and not reported.is_observed_by(op.creator):
-            return _NOT_OBSERVER
+            return Refused(Code.FORBIDDEN, "only observers and the reporter write children")
         return self._children.take(op)
 
-    def _refuse(self, message: Message, refusal: Refused) -> None:
+    def _trace(self, done: Op, op: ChildOp) -> None:
+        """Trace a change of a child and its author (I-D10)."""
+        key = f"{self._url}|{op.name}"
+        self._out.trace(Fact(k=Kind.OBJ, op=done, key=key, version=op.version, by=op.creator))
+
+    def _refuse(self, message: Message, code: Code, why: str) -> None:
+        out, reason = self._out, DropReason.DENIED
         if message.is_request:
-            refused: JsonObject = {"description": refusal.why, "source": self._out.runtime}
-            self._out.answer(message, refusal.code, **refused)
-        else:
-            self._out.count_drop(message, DropReason.DENIED)
+            out.answer(message, code, description=why, source=out.runtime)
+            return
+        out.counters.drop(reason, message, MANAGER)
+        if out.tracer.hops:
+            out.tracer.message(MANAGER, Op.DROP, message, reason=reason)
 
     def _report(self, op: ChildOp, *, is_by_node: bool) -> None:
         """Report what counts to the runtimes that do not hear the creator."""
-        kept, direct = self._children.find(op.name), self._direct(self._url)
+        kept, direct = self._children.find(op.name), self._place.links.routes.direct(self._url)
         if not is_by_node:
-            spread = partial(self._report_to_all, op, kept)
-            if self._out.gate.is_dirty(self._url):
-                self._out.gate.hold(spread)
-            else:
-                spread()
+            self._out.when_stored(self._url, partial(self._report_to_all, op, kept))
         elif direct:
             # The node has spread it to all others.
             self._out.publish(self._report_of(op, kept), direct, direct)
@@ -273,35 +245,31 @@ class ReportedChildren:
         that the bus has not admitted.
         """
         report, reporter = self._report_of(op, kept), self._reported.snapshot.reporter
-        self._out.bus.send(report)
+        self._bus.send(report)
         if op.creator != reporter:
-            self._out.bus.deliver(report, reporter)
+            self._bus.deliver(report, reporter)
 
     def _report_of(self, op: ChildOp, kept: Kept | None) -> Message:
         (address,) = self._addresses
         if kept is None:
-            body = write_body(ChildEnd(op.name, op.version))
+            body = write_body(bodies.ChildEnd(op.name, op.version))
             return self._out.request(MessageType.DELETE, address, body, self._url)
-        body = write_body(ChildReport(op.name, kept.value, op.version))
+        body = write_body(bodies.ChildReport(op.name, kept.value, op.version))
         return self._out.request(MessageType.UPDATE, address, body, self._url)
 
     def _pass_on(self, message: Message) -> None:
-        gate, bus, reporter = self._out.gate, self._out.bus, self._reported.snapshot.reporter
-        if message.from_ != reporter and gate.holds(message):
+        gate, reporter = self._out.gate, self._reported.snapshot.reporter
+        if message.from_ == reporter:
+            if message.is_request:
+                self._out.answer(message, Code.OK, source=self._out.runtime)
+        elif gate.holds(message):
             # It answers a new child at once: it must not hear of one that is not on disk.
-            gate.hold(partial(bus.deliver, message, reporter))
-        elif message.from_ != reporter:
-            bus.deliver(message, reporter)
-        elif message.is_request:
-            self._out.answer(message, Code.OK, source=self._out.runtime)
+            gate.hold(partial(self._bus.deliver, message, reporter))
+        else:
+            self._bus.deliver(message, reporter)
 
     def send_sign(self) -> None:
         """Send the digest of the children to the observers."""
         sign = write_body(self._children.sign)
         for address in self._addresses:
             self._out.post(self._out.request(MessageType.UPDATE, address, sign, self._url))
-
-
-def _of_resource(shown: JsonObject) -> JsonObject | None:
-    children = shown.get(RESOURCES)
-    return children if isinstance(children, dict) else None

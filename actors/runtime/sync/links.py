@@ -35,19 +35,19 @@ def link_of(request: Message) -> str | None:
 
 @final
 class ObserverLinks:
-    """The links by which the observers of all objects reported here get changes."""
+    """The links by which the observers of all objects reported here get changes.
+
+    Attributes:
+        routes: Decides; knows which runtimes get the changes of an object by a link.
+    """
 
     def __init__(self, out: SyncOutput, registry: Registry, spawn: Spawn) -> None:
         self._out = out
         self._spawn = spawn
-        self._routes = RuntimeRoutes(self, out.runtime)
+        self.routes = RuntimeRoutes(self, out.runtime)
         self._watches = LinkWatches(registry, spawn, self._on_link)
         self._asking: dict[tuple[str, str], Message] = {}
         self._looks = 0
-
-    def direct(self, url: str) -> frozenset[str]:
-        """Return the runtimes that get changes of an object by a link."""
-        return self._routes.direct(url)
 
     # --- requesters ----------------------------------------------------------------------
 
@@ -65,7 +65,7 @@ class ObserverLinks:
         link, is_subscribe = link_of(request), request.type is MessageType.SUBSCRIBE
         if link is None:
             if is_subscribe:
-                self._routes.asked(url, runtime_of(request.from_), None)
+                self.routes.asked(url, runtime_of(request.from_), None)
             return False
         if (len(self._asking) if is_subscribe else self._looks) >= MAX_WITNESSED:
             self._out.refuse(request, Code.UNAVAILABLE, "too many ask at once")
@@ -94,7 +94,7 @@ class ObserverLinks:
             return
         if is_subscribe:
             runtime = runtime_of(request.from_)
-            self._routes.asked(url, runtime, link)
+            self.routes.asked(url, runtime, link)
             self._watches.watch(runtime, link)
         verified(url, request)
 
@@ -116,27 +116,27 @@ class ObserverLinks:
             url: Address of the object.
             reported: Core of the object.
         """
-        if not self._routes.is_used(url):
+        if not self.routes.is_used(url):
             return
         active = reported.runtimes
-        self._routes.left(url, active, reported.asking)
+        self.routes.left(url, active, reported.asking)
         for runtime in active:
-            self._routes.counts(url, runtime)
-        self._routes.reach(url, active)
+            self.routes.counts(url, runtime)
+        self.routes.reach(url, active)
         self._unwatch()
 
     def _on_link(self, runtime: str, link: str | None) -> None:
         """Note that another link leads to a runtime, or none: it asks anew."""
-        self._routes.link_is(runtime, link)
+        self.routes.link_is(runtime, link)
         self._unwatch()
 
     def forget(self, url: str) -> None:
         """Note that an object is gone."""
-        self._routes.forget(url)
+        self.routes.forget(url)
         self._unwatch()
 
     def _unwatch(self) -> None:
-        for runtime in set(self._watches.watched()) - self._routes.watched():
+        for runtime in set(self._watches.watched) - self.routes.watched():
             self._watches.unwatch(runtime)
 
     # --- the port of the routes

@@ -1,84 +1,138 @@
-"""The objects that this runtime reports (M-32..M-35, M-38..M-41, M-43, M-46, M-47).
+"""The objects that this runtime reports (M-18, M-32..M-35, M-38..M-41, M-43, M-46, M-47).
 
 After a restart the node may have forgotten addresses and the paths of observers. So the sync
 manager of each observer is notified that the object is back (SYN-25) and subscribes again. The
 object is served meanwhile, and given to its reporter when that resumes it (SYN-28, M-51).
+
+Address, paths, listeners and record of an object are its reporter's runtime's to set up and to
+take down (M-18, M-35, M-21, M-23). A node that has forgotten them, and is busy, full or silent, is
+asked again, after longer and longer pauses: without its paths the object cannot be found (C-44).
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from typing import Final, final
 
 import attrs
 import trio
 
+from actors.kit.errors import ActorStoppedError
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef, Delivery, Reply
-from actors.runtime.registry.allocation import AddressAllocation
-from actors.runtime.registry.registrations import Registrar
+from actors.kit.trace import value_digest
+from actors.runtime.registry.allocation import AddressAllocation, AllocationError
+from actors.runtime.registry.registrations import Registrar, RegistrationError
 from actors.runtime.registry.registry import Registry
-from actors.runtime.sync.output import Spawn, SyncOutput, code_in_use, observer_of
-from actors.runtime.sync.registration import ObjectRegistrations
-from actors.runtime.sync.reporter.children import Observes, ReportedChildren
-from actors.runtime.sync.reporter.links import ObserverLinks
+from actors.runtime.sync.children import ReportedChildren
+from actors.runtime.sync.links import ObserverLinks
+from actors.runtime.sync.output import (
+    MANAGER,
+    NO_STORE,
+    NOTHING_STORED,
+    Spawn,
+    SyncOutput,
+    code_in_use,
+    observer_of,
+)
 from actors.runtime.sync.schemas import scheme_for
 from fsm.effects import Refused, RowChanged
+from fsm.engine import Step
+from fsm.sync import stored
 from fsm.sync.invitations import InvitationsCore
 from fsm.sync.leases import LeasesCore, RepeatsCore, RepeatTimes
 from fsm.sync.reporter import ReportedObject
-from fsm.sync.stored import Keep, ObjectAtRest, ObjectForgotten, asked_for
 from fsm.sync.value.value import check_path
-from specs.addresses.address import RUNTIME_SCHEME, runtime_of, scheme_of, subscription_manager
-from specs.bodies.object import (
-    AllowObserver,
-    Change,
-    ChangeObject,
-    CreateObject,
-    CutPath,
-    DataObject,
-    EndReport,
-    ExpelObserver,
-    Forward,
-    Invitation,
-    InviteObservers,
-    ObjectBack,
-    ObserverExpelled,
-    ObserverList,
-    ObserversChange,
-    ReadAttribute,
-    Resume,
-    Subscription,
-    Wrapped,
-)
+from specs.addresses import address
+from specs.bodies import object as bodies
+from specs.bodies.link import Path
+from specs.bodies.registry import Record
 from specs.bodies.word import Operation
-from specs.child import CHANGES, SUBSCRIPTION, child_resources, parent_of
+from specs.child import CHANGES, SUBSCRIPTION, child_resources, children_addresses, parent_of
 from specs.errors import BadMessageError
-from specs.jsonvalue import Absence, value_at
+from specs.jsonvalue import Absence, Json, JsonObject, value_at
+from specs.limits import sync as limits
 from specs.limits.protocol import READ_PAUSE
-from specs.limits.sync import MAX_REPEATED_ASKS, RESTORE_TRIES, RESTORES_AT_ONCE
 from specs.message import Message, MessageType, reason_in, refuse
 from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, Code
-from specs.trace import Op
+from specs.trace import Fact, Kind, Op
 from transports.bodies import read_body, write_body
-
-if TYPE_CHECKING:
-    from fsm.engine import Step
-    from specs.jsonvalue import Json, JsonObject
-
 
 _log = get_logger("actors.runtime")
 
 _OBSERVERS: Final = "observers"
 _NO_OBJECT: Final = "no such object"
-_SILENCE: Final = "the reporter did not answer"
-NO_STORE: Final = "this runtime stores nothing: open it with a store"
+_CLOSED: Final = "the runtime has closed"
 _BROKEN: Final = "the store cannot be written now; nothing was changed"
-_AWAY: Final = "its reporter is away"
-NOTHING_STORED: Final = "nothing of that is stored"
-_TAKEN: Final = "it is reported already"
+_LOST: Final = frozenset({Code.FORBIDDEN, Code.CONFLICT})
+"""Answers of a node that say: the address is another's now."""
 
-Act: TypeAlias = Callable[[ReportedObject], Refused | None]
-"""What a reporter wants of an object; returns why it is refused."""
+
+@final
+class Renewal:
+    """Has a node told of one object until it has all of it: one run at a time.
+
+    Args:
+        url: Address of the object.
+        ask: Claims the object at the node, and sets its paths; returns the last answer.
+        may_ask: Whether the object may be claimed now.
+        permits: Objects take turns: a request of the last of many that waited in a line at the node
+            would be given up before its answer comes.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        ask: Callable[[], Awaitable[Message]],
+        may_ask: Callable[[], bool],
+        permits: trio.CapacityLimiter,
+    ) -> None:
+        self._url, self._ask, self._may_ask, self._permits = url, ask, may_ask, permits
+        self._over: trio.Event | None = None  # of the run; None: it is not being done
+        self._again = trio.Event()  # set when the node has forgotten the object once more
+
+    async def run(self) -> bool:
+        """Ask the node as often as it takes; return whether it has all of the object now.
+
+        If not, the address is another's, or the object is reported here no more, or this is
+        being done already: then it is done once more.
+        """
+        if self._over is not None:
+            self._again.set()
+            return False
+        over, pause = trio.Event(), READ_PAUSE
+        self._over = over
+        while not over.is_set():
+            answer = await self._ask_in_turn(over)
+            is_known = answer is not None and answer.code <= LAST_SUCCESS
+            is_lost = answer is not None and answer.code in _LOST
+            if (is_known or is_lost) and not self._again.is_set():
+                self._over = None
+                if answer is not None and is_lost:
+                    why = reason_in(answer)
+                    _log.error("object has lost its address", url=self._url, why=why)
+                return is_known
+            with trio.move_on_after(pause):
+                await self._again.wait()
+            pause = READ_PAUSE if self._again.is_set() else min(2 * pause, limits.REPEAT_LAST)
+        return False
+
+    def end(self) -> None:
+        """Ask no more: the object is not reported here any more."""
+        if self._over is not None:
+            self._over.set()
+            self._over = None
+            self._again.set()
+
+    async def _ask_in_turn(self, over: trio.Event) -> Message | None:
+        """Ask once; None: it may not be asked, or what was answered is of no use any more."""
+        async with self._permits:
+            if over.is_set():
+                return None
+            self._again = trio.Event()  # also if it may not be asked: else nothing would rest
+            answer = await self._ask() if self._may_ask() else None
+        return None if over.is_set() else answer
 
 
 @final
@@ -95,14 +149,14 @@ class Report:
     Attributes:
         core: Decides.
         children: Its children.
+        renewal: Has a node told of it that has forgotten it.
         is_resting: Whether the object is stored, and its reporter away.
-        deletion: The request to delete the object, until it is answered.
     """
 
     def __init__(
         self,
         objects: "ReportedObjects",
-        created: DataObject,
+        created: bodies.DataObject,
         allowed: tuple[str, ...] = (),
         expelled: tuple[str, ...] = (),
         *,
@@ -110,17 +164,17 @@ class Report:
     ) -> None:
         self.core: Final = ReportedObject(created, self, allowed, expelled, is_public=is_public)
         self.is_resting = False
-        self.deletion: Message | None = None
-        self._url = created.url
-        self._objects = objects
-        self._out = objects.out
-        self.children: Final = ReportedChildren(
-            objects.out, self.core, objects.links.direct, objects.observes, objects.signs
+        self._url, self._objects, self._out = created.url, objects, objects.out
+        self._bus = objects.out.bus
+        self.children: Final = ReportedChildren(objects, self.core)
+        self.renewal: Final = Renewal(
+            self._url, self._claim, lambda: not self.core.is_deleted, objects.permits
         )
+        self._deletion: Message | None = None  # until it is answered
         self._waiting: dict[str, list[Message]] = {}
         self._was_observed = False
         # The reporter sees its observers, unless it is a part of a runtime.
-        self._has_list = scheme_of(created.reporter) != RUNTIME_SCHEME
+        self._has_list = address.scheme_of(created.reporter) != address.RUNTIME_SCHEME
         self._list_version = 0
 
     @property
@@ -128,27 +182,85 @@ class Report:
         """Whether the object is stored."""
         return self._url in self._out.gate.stored
 
-    def open(self, listener: ActorRef[Delivery]) -> None:
-        """Report observers to the object's reporter.
+    @property
+    def reporter(self) -> str:
+        """Address of the reporter."""
+        return self.core.snapshot.reporter
+
+    def open(self, shown: bodies.DataObject) -> None:
+        """Let the object's address, its observers and its children lead to the sync manager.
 
         What is said at `O/observers` stays in the runtime: the sync manager listens, too.
         """
+        url, bus, listener = self._url, self._bus, self._objects.listener
         if self._has_list:
-            address = f"{self._url}/{_OBSERVERS}"
-            self._out.bus.open_address(address, listener)
-            self._out.bus.follow(address, self.core.snapshot.reporter)
+            bus.open_address(f"{url}/{_OBSERVERS}", listener)
+            bus.follow(f"{url}/{_OBSERVERS}", self.reporter)
+        for each in (url, f"{url}/{SUBSCRIPTION}"):
+            bus.open_address(each, listener)
+        bus.listen(address.status_of(url), self._objects.registry.listener)
+        self.children.open(shown, listener)
 
-    def close(self, listener: ActorRef[Delivery]) -> None:
-        """Report observers and children no more."""
+    async def register(self, created: bodies.DataObject) -> Refused | None:
+        """Have the object found by others (SYN-03); None: it is, or need not be.
+
+        The object of a part of the runtime, such as the description of a P2P link, is for
+        by invitation only.
+        """
+        if not self._has_list:
+            return None
+        record = Record(
+            created.url,
+            created.runtime,
+            reporter=created.reporter,
+            schema=created.schema,
+            name=created.name,
+            resources=created.resources,
+            data_schemes=(address.scheme_of(created.url),),
+        )
+        try:
+            await self._objects.registrar.register(record)
+        except RegistrationError as error:
+            return Refused(code_in_use(error.code), str(error))
+        except ActorStoppedError:
+            return Refused(Code.GONE, _CLOSED)
+        return None
+
+    async def _claim(self) -> Message:
+        """Claim the object, and set its paths; return the first refusal, or the last answer."""
+        claimed = await self._objects.set_paths(MessageType.SUBSCRIBE, (self._url,))
+        if claimed.code > LAST_SUCCESS:
+            return claimed
+        return await self._objects.set_paths(MessageType.SUBSCRIBE, _paths_of(self._url))
+
+    async def remove(self) -> None:
+        """Take the object down, also at the node, and answer its reporter (SYN-22)."""
+        url, objects, bus = self._url, self._objects, self._bus
+        # Not before: what observers say of the end finds the object where it was.
+        await objects.registry.hide_local(url)
         if self._has_list:
-            address = f"{self._url}/{_OBSERVERS}"
-            self._out.bus.close_address(address, listener)
-            self._out.bus.unfollow_all(address)
-        self.children.close(listener)
+            bus.close_address(f"{url}/{_OBSERVERS}", objects.listener)
+            bus.unfollow_all(f"{url}/{_OBSERVERS}")
+        self.children.close(objects.listener)
+        self.renewal.end()
+        await objects.set_paths(MessageType.UNSUBSCRIBE, _paths_of(url))
+        # What cannot be reported now, the node notes when the session ends (REG-09).
+        with suppress(ActorStoppedError):
+            await objects.registrar.unregister(url)
+        bus.unlisten(address.status_of(url), objects.registry.listener)
+        for each in (f"{url}/{SUBSCRIPTION}", url):
+            bus.close_address(each, objects.listener)
+        await objects.free(url)
+        del objects.reports[url]
+        objects.links.forget(url)
+        objects.repeats.forget(url)
+        self._out.ids.forget(url, f"{url}/{SUBSCRIPTION}")
+        if self._deletion is not None:
+            self._out.answer(self._deletion, Code.OK)
 
     def rest(self, by: str) -> bool:
         """Note that a reporter is away; return whether its object is stored and waits for it."""
-        if not self.is_stored or self.core.snapshot.reporter != by:
+        if not self.is_stored or self.reporter != by:
             return False
         self.is_resting = True
         return True
@@ -164,13 +276,11 @@ class Report:
         is_stuck = self.is_stored and self._out.gate.is_broken
         if is_stuck and request.is_request:
             # At once: what is refused need not wait for the disk.
-            self._out.bus.send(refuse(request, Code.UNAVAILABLE, _BROKEN))
+            self._bus.send(refuse(request, Code.UNAVAILABLE, _BROKEN))
         return is_stuck
 
-    def do(self, request: Message, act: Act) -> None:
-        """Do what a reporter wants, and answer it."""
-        before = self.core.snapshot.version
-        refusal = act(self.core)
+    def answer(self, request: Message, refusal: Refused | None, before: int) -> None:
+        """Answer what a reporter wanted of the object, which had a version before."""
         self.settle()
         version = self.core.snapshot.version
         if refusal is not None:
@@ -185,7 +295,7 @@ class Report:
         refusal = self.core.delete(by)
         self.settle()
         if refusal is None:
-            self.deletion = request
+            self._deletion = request
         elif request is not None:
             self._out.refuse(request, refusal.code, refusal.why)
 
@@ -208,15 +318,15 @@ class Report:
     def _subscribe(self, request: Message) -> None:
         observer = observer_of(request)
         if self.is_resting and not self.core.may_read(observer):
-            self._out.refuse(request, Code.UNAVAILABLE, _AWAY)
+            self._out.refuse(request, Code.UNAVAILABLE, "its reporter is away")
             return
         waiting = self._waiting.setdefault(observer, [])
-        if len(waiting) >= MAX_REPEATED_ASKS:
+        if len(waiting) >= limits.MAX_REPEATED_ASKS:
             why = "its requests wait for the reporter already"
             self._out.refuse(request, Code.TOO_LARGE, why)
             return
         waiting.append(request)
-        body = read_body(request, Subscription)
+        body = read_body(request, bodies.Subscription)
         lease = self._out.config.lease if body.renews else None
         self.core.subscribe(observer, request.from_, lease, body.version)
         self.settle()
@@ -230,13 +340,16 @@ class Report:
         elif "attribute" in request.body:
             self._read_attribute(request)
         else:
-            shown = write_body(self.children.with_children(core.snapshot))
-            self._out.answer(request, Code.OK, value=shown)
+            self._out.answer(request, Code.OK, value=self.shown())
+
+    def shown(self) -> JsonObject:
+        """Return the whole object with its children."""
+        return write_body(self.children.with_children(self.core.snapshot))
 
     def _read_attribute(self, request: Message) -> None:
         thing = self.core.snapshot
         try:
-            path = read_body(request, ReadAttribute).attribute
+            path = read_body(request, bodies.ReadAttribute).attribute
         except BadMessageError as exc:
             self._out.refuse(request, exc.code, exc.reason)
             return
@@ -250,17 +363,17 @@ class Report:
         """Return the observers, to the reporter only."""
         if request.type is not MessageType.READ:
             self._out.refuse(request, Code.MALFORMED, "observers are read, and no more")
-        elif request.from_ != self.core.snapshot.reporter:
+        elif request.from_ != self.reporter:
             self._out.refuse(request, Code.UNAUTHENTICATED, "only the reporter may")
         else:
-            listed = ObserverList(self._list_version, self.core.observers)
+            listed = bodies.ObserverList(self._list_version, self.core.observers)
             self._out.answer(request, Code.OK, value=write_body(listed))
 
     # --- the port of the core -----------------------------------------------------------------
 
-    def step(self, step: "Step") -> None:
+    def step(self, step: Step) -> None:
         """Trace a step."""
-        self._out.step(step)
+        self._out.tracer.step(MANAGER, step)
 
     def row(self, row: RowChanged) -> None:
         """Trace a row; notify the reporter that an observer has joined or left (M-53)."""
@@ -268,36 +381,47 @@ class Report:
         if row.table == _OBSERVERS and self._has_list and not self.core.is_deleted:
             self._list_version += 1
             operation = Operation.ADD if row.op is Op.ADD else Operation.REMOVE
-            change = ObserversChange((row.val,), operation.value, self._list_version)
+            change = bodies.ObserversChange((row.val,), operation.value, self._list_version)
             to = f"{self._url}/{_OBSERVERS}"
             event = self._out.request(MessageType.UPDATE, to, write_body(change), self._url)
-            self._out.bus.publish(event, frozenset({self._out.runtime}))
+            self._bus.publish(event, frozenset({self._out.runtime}))
 
-    def keep(self, change: Keep) -> None:
+    def keep(self, change: stored.Keep) -> None:
         """Have a change of a stored object written."""
         if self.is_stored:
             self._out.gate.keep(self._url, [change])
-            if isinstance(change, ObjectForgotten):
+            if isinstance(change, stored.ObjectForgotten):
                 self._out.gate.stored.discard(self._url)
                 self.is_resting = False
 
-    def written(self, snapshot: DataObject) -> None:
-        """Trace a new version."""
-        self._out.trace_version(snapshot)
+    def written(self, snapshot: bodies.DataObject) -> None:
+        """Trace a new version; of a stored object, once it is on disk."""
+        digest = value_digest(snapshot.data) if self._out.tracer.hops else None
+        self._trace(Op.WRITE, snapshot.version, digest)
 
-    def publish(self, change: Change) -> None:
+    def _trace(self, op: Op, version: int | None = None, digest: str | None = None) -> None:
+        """Trace what happened to the object, behind what waits for the disk before (I-D8)."""
+        key, by = self._url, self.reporter
+        fact = Fact(k=Kind.OBJ, op=op, key=key, version=version, by=by, digest=digest)
+        self._out.when_stored(self._url, partial(self._out.trace, fact))
+
+    def publish(self, change: bodies.Change) -> None:
         """Publish a change, and repeat it later."""
         self._objects.repeats.published(self.core.snapshot, change, trio.current_time())
         self.repeat(change)
 
-    def repeat(self, change: Change) -> None:
+    def repeat(self, change: bodies.Change) -> None:
         """Send a change to all observers."""
         runtimes = frozenset(self.core.runtimes)
         # Also after the last observer has left: the node knows that there are no observers (SC-32).
         if runtimes or self._was_observed:
-            body, to = write_body(change), f"{self._url}/{CHANGES}"
-            update = self._out.request(MessageType.UPDATE, to, body, self._url)
-            self._out.publish(update, runtimes, self._objects.links.direct(self._url))
+            self._spread(MessageType.UPDATE, write_body(change), self._url, runtimes)
+
+    def _spread(
+        self, kind: MessageType, body: JsonObject, sender: str, runtimes: frozenset[str]
+    ) -> None:
+        message = self._out.request(kind, f"{self._url}/{CHANGES}", body, sender)
+        self._out.publish(message, runtimes, self._objects.links.routes.direct(self._url))
 
     def lease(self, observer: str, seconds: int | None) -> None:
         """Begin a lease, or end it."""
@@ -313,13 +437,15 @@ class Report:
 
     async def _ask(self, observer: str, patience: float, question: int, waiting: Message) -> None:
         """Ask the reporter as if the observer had asked it itself (M-39)."""
-        wrapped = Wrapped(waiting.id, MessageType.SUBSCRIBE, observer, self._url)
-        body, to = write_body(Forward(wrapped)), self.core.snapshot.reporter
+        wrapped = bodies.Wrapped(waiting.id, MessageType.SUBSCRIBE, observer, self._url)
+        body = write_body(bodies.Forward(wrapped))
         # It has its id when it leaves: which of two tasks comes first is chance (I-T7).
-        request = self._out.request(MessageType.FORWARD, to, body, self._url, waiting.identity)
+        request = self._out.request(
+            MessageType.FORWARD, self.reporter, body, self._url, waiting.identity
+        )
         answer = None
         with trio.move_on_after(patience):
-            answer = await self._out.bus.request(request)
+            answer = await self._bus.request(request)
         if answer is not None and answer.code <= LAST_SUCCESS:
             self.core.accept(observer, question)
         else:
@@ -327,12 +453,15 @@ class Report:
         self.settle()
 
     def grant(
-        self, observer: str, snapshot: DataObject, lease: int | None, *, is_renewal: bool
+        self, observer: str, snapshot: bodies.DataObject, lease: int | None, *, is_renewal: bool
     ) -> None:
         """Answer all that an observer asked with the object and its children."""
+        now = trio.current_time()
         self._was_observed = True
-        self._objects.repeats.observed(self._url, trio.current_time())
-        shown = write_body(self.children.shown_to_observer(snapshot))
+        # The observer has all that there is.
+        self._objects.repeats.observed(self._url, now)
+        self._objects.signs.observed(self._url, now)
+        shown = write_body(self.children.with_children(snapshot))
         for request in self._waiting.pop(observer, ()):
             extra = _lease(lease)
             if is_renewal and "version" in request.body:
@@ -357,39 +486,43 @@ class Report:
         may be there all the same: it is asked to subscribe again (M-52).
         """
         out, url = self._out, self._url
-        runtime = runtime_of(manager) if manager else None
+        runtime = address.runtime_of(manager) if manager else None
         if runtime != out.runtime:
-            path = CutPath((f"{url}/{CHANGES}",), observer, runtime, is_over or None)
-            to = subscription_manager(out.domain)
+            path = bodies.CutPath((f"{url}/{CHANGES}",), observer, runtime, is_over or None)
+            to = address.subscription_manager(out.domain)
             out.bus.send(out.request(MessageType.UNSUBSCRIBE, to, write_body(path)))
         if manager:
-            body = write_body(ObjectBack(url) if is_over else ObserverExpelled(url, observer))
+            back, expelled = bodies.ObjectBack(url), bodies.ObserverExpelled(url, observer)
+            body = write_body(back if is_over else expelled)
             kind = MessageType.SUBSCRIBE if is_over else MessageType.UNSUBSCRIBE
             out.bus.send(out.request(kind, manager, body, f"{url}/{SUBSCRIPTION}"))
 
     def end(self, runtimes: tuple[str, ...]) -> None:
         """Notify all observers that the object is gone (M-47)."""
-        url = self._url
-        self._out.trace_deletion(url, self.core.snapshot.reporter)
-        self._objects.invitations.withdraw(url)
+        self._trace(Op.DEL)
+        self._objects.invitations.withdraw(self._url)
         if runtimes:
-            sender, to = f"{url}/{SUBSCRIPTION}", f"{url}/{CHANGES}"
-            gone = self._out.request(MessageType.DELETE, to, {}, sender)
-            self._out.publish(gone, frozenset(runtimes), self._objects.links.direct(url))
+            sender = f"{self._url}/{SUBSCRIPTION}"
+            self._spread(MessageType.DELETE, {}, sender, frozenset(runtimes))
 
     def vacate(self) -> None:
         """Take the object down in a task."""
-        self._objects.spawn(partial(self._objects.remove, self))
+        self._objects.spawn(self.remove)
 
 
-def _lease(lease: int | None) -> "JsonObject":
+def _paths_of(url: str) -> tuple[str, ...]:
+    """Return the paths of an object at its node."""
+    return (url, f"{url}/{SUBSCRIPTION}", *children_addresses(url))
+
+
+def _lease(lease: int | None) -> JsonObject:
     return {} if lease is None else {"lease": lease}
 
 
 def _refusal_in(answer: Message | None) -> str:
     """Return why a reporter does not admit an observer; None: it has not answered in time."""
     if answer is None or answer.code == Code.TIMEOUT:
-        return _SILENCE
+        return "the reporter did not answer"
     why = reason_in(answer)
     if answer.code == Code.FORBIDDEN:
         return why or "the reporter refuses"
@@ -413,11 +546,14 @@ class ReportedObjects:
         observes: Whether a component of this runtime observes an object.
 
     Attributes:
+        reports: The objects, by their addresses.
         links: The links to their observers.
         repeats: When the last change of each is published again.
         signs: When the digest of the children of each is published.
         leases: The leases of their observers.
         invitations: The open invitations.
+        permits: How many of them a node is told of at a time.
+        listener: To which the addresses of the objects lead.
     """
 
     def __init__(
@@ -428,82 +564,61 @@ class ReportedObjects:
         registrar: Registrar,
         spawn: Spawn,
         progress: Callable[[], None],
-        observes: Observes,
+        observes: Callable[[str, str], bool],
     ) -> None:
-        self.out: Final = out
-        self.spawn: Final = spawn
-        self.observes: Final = observes
-        self._registry = registry
-        self._progress = progress
-        self._objects: dict[str, Report] = {}
-        self._creating: list[str] = []
-        self._invited: dict[tuple[str, str], list[tuple[Message, InviteObservers]]] = {}
-        self._restores = trio.CapacityLimiter(RESTORES_AT_ONCE)
-        self.repeats: Final = RepeatsCore()
-        self.signs: Final = RepeatTimes()
-        self.leases: Final = LeasesCore()
+        self.out, self.spawn, self.observes = out, spawn, observes
+        self.registry, self.registrar = registry, registrar
+        self.reports: Final[dict[str, Report]] = {}
+        self.repeats, self.signs, self.leases = RepeatsCore(), RepeatTimes(), LeasesCore()
         self.invitations: Final = InvitationsCore(self)
-        self._registrations = ObjectRegistrations(
-            out, registry, allocation, registrar, lambda url: self._find(url) is not None
-        )
-        self.links: Final = ObserverLinks(out, registry, spawn)
-        self._listener: ActorRef[Delivery]
+        self.links = ObserverLinks(out, registry, spawn)
+        self.permits: Final = trio.CapacityLimiter(limits.RENEWED_AT_ONCE)
+        self.listener: ActorRef[Delivery]
+        self._allocation = allocation
+        self._progress = progress
+        self._creating: list[str] = []
+        self._invited: dict[tuple[str, str], list[tuple[Message, bodies.InviteObservers]]] = {}
+        self._restores = trio.CapacityLimiter(limits.RESTORES_AT_ONCE)
 
     def start(self, listener: ActorRef[Delivery]) -> None:
         """Let all objects' addresses lead to `listener`; serve what was stored (SYN-28)."""
-        self._listener = listener
+        self.listener = listener
         for there in list(self.out.gate.rest.objects.values()):
             self._restore(there)
-
-    def _listen(self, report: Report, created: DataObject) -> None:
-        """Let the object's own address, its observers and its children lead to the listener."""
-        report.open(self._listener)
-        self._registrations.listen(created.url, self._listener)
-        report.children.open(created, self._listener)
 
     # --- the table --------------------------------------------------------------------------
 
     @property
-    def urls(self) -> tuple[str, ...]:
-        """Addresses of the reported objects."""
-        return tuple(self._objects)
-
-    @property
     def reporters(self) -> set[str]:
         """The hyperties that report something, or are about to; a resting object has none."""
-        active = [each for each in self._objects.values() if not each.is_resting]
-        return {*self._creating, *(each.core.snapshot.reporter for each in active)}
+        active = [each for each in self.reports.values() if not each.is_resting]
+        return {*self._creating, *(each.reporter for each in active)}
 
     def reporter_of(self, url: str) -> str | None:
         """Return the local reporter of an object; None: there is none."""
-        report = self._objects.get(url)
+        report = self.reports.get(url)
         return None if report is None else report.children.reporter
 
-    def owner_of(self, address: str) -> str | None:
+    def find(self, to: str) -> Report | None:
         """Return the object an address belongs to: itself or one of its parts."""
-        part = address.removesuffix(f"/{SUBSCRIPTION}").removesuffix(f"/{_OBSERVERS}")
-        url = parent_of(address) or part
-        return url if url in self._objects else None
+        part = to.removesuffix(f"/{SUBSCRIPTION}").removesuffix(f"/{_OBSERVERS}")
+        return self.reports.get(parent_of(to) or part)
 
-    def _find(self, url: str) -> Report | None:
+    def _find_present(self, url: str) -> Report | None:
         """Return an object that is reported here and not deleted."""
-        report = self._objects.get(url)
+        report = self.reports.get(url)
         return None if report is None or report.core.is_deleted else report
 
     def _is_observed(self, url: str) -> bool:
-        report = self._find(url)
+        report = self._find_present(url)
         return report is not None and bool(report.core.observers)
 
     # --- time -------------------------------------------------------------------------------
 
     def deadline(self) -> float:
         """Return when `time_over` is due."""
-        return min(
-            self.invitations.deadline(),
-            self.repeats.deadline(),
-            self.signs.deadline(),
-            self.leases.deadline(),
-        )
+        timers = (self.invitations, self.repeats, self.signs, self.leases)
+        return min(each.deadline() for each in timers)
 
     def time_over(self) -> None:
         """Do what is due."""
@@ -511,73 +626,110 @@ class ReportedObjects:
         self.invitations.time_over(now)
         url = self.signs.due(now, self._is_observed)
         if url is not None:
-            self._objects[url].children.send_sign()
+            self.reports[url].children.send_sign()
         for url, observer in self.leases.due(now):
-            self._objects[url].core.expire(observer)
-            self._objects[url].settle()
+            self.reports[url].core.expire(observer)
+            self.reports[url].settle()
         repeated = self.repeats.due(now, self._is_observed)
         if repeated is not None:
             url, change = repeated
-            self._objects[url].repeat(change)
+            self.reports[url].repeat(change)
 
     # --- begin ------------------------------------------------------------------------------
 
-    def create(self, request: Message, wanted: CreateObject) -> None:
+    def create(self, request: Message, wanted: bodies.CreateObject) -> None:
         """Create an object (M-32).
 
         Raises:
             BadMessageError: The schema is invalid, or the runtime has no store for it.
         """
         # Before anything is begun: a request for a hyperty's address is refused.
-        scheme_for(wanted.schema, request.from_)
+        scheme = scheme_for(wanted.schema, request.from_)
         if wanted.store and not self.out.gate.stores:
             raise BadMessageError(NO_STORE)
         self._creating.append(request.from_)
-        self.spawn(partial(self._create, request, wanted))
+        self.spawn(partial(self._create, request, wanted, scheme))
 
-    async def _create(self, request: Message, wanted: CreateObject) -> None:
-        created = await self._registrations.find(request, wanted)
+    async def _create(self, request: Message, wanted: bodies.CreateObject, scheme: str) -> None:
+        url = await self._find_place(scheme)
         self._creating.remove(request.from_)
-        if created is None:
+        if isinstance(url, Refused):
+            self.out.refuse(request, url.code, url.why)
             return
+        value, now = wanted.value, trio.current_time() + self.out.config.clock_offset
+        time = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds")
+        created = bodies.DataObject(
+            request.from_,
+            self.out.runtime,
+            value.data,
+            url,
+            name=value.name,
+            schema=wanted.schema,
+            resources=value.resources or (),
+            created=time.replace("+00:00", "Z"),
+        )
         report = Report(self, created, wanted.allow or (), is_public=bool(wanted.public))
-        self._objects[created.url] = report
+        self.reports[url] = report
         if wanted.store:
-            self.out.gate.stored.add(created.url)
-        self._listen(report, created)
+            self.out.gate.stored.add(url)
+        report.open(created)
         report.core.begin()
         self._progress()
-        refusal = await self._registrations.register(created)
-        await self._registered(request, created.url, refusal)
-
-    async def _registered(self, request: Message, url: str, refusal: Refused | None) -> None:
-        """Answer the reporter; an object that is not registered is taken down (SYN-03)."""
-        report = self._find(url)
-        if report is None:
+        refusal = await report.register(created)
+        if report.core.is_deleted:
             self.out.refuse(request, Code.GONE, "its reporter left meanwhile")
         elif refusal is None:
-            await self._registry.show_local(url)
+            await self.registry.show_local(url)
             names: list[Json] = [*child_resources(url)]
             extra: JsonObject = {"childrenResources": names} if names else {}
             self.out.answer(request, Code.OK, resource=url, **extra)
         else:
+            # What is not registered is taken down (SYN-03).
             self.out.refuse(request, refusal.code, refusal.why)
-            report.delete(report.core.snapshot.reporter)
+            report.delete(report.reporter)
+
+    async def _find_place(self, scheme: str) -> str | Refused:
+        """Return an address for a new object, with its paths (SYN-02)."""
+        try:
+            (url,) = await self._allocation.allocate(scheme, 1)
+        except AllocationError as error:
+            return Refused(code_in_use(error.code), str(error))
+        except BadMessageError as error:
+            return Refused(Code.BAD_BACKEND, f"no address: {error.reason}")
+        except ActorStoppedError:
+            return Refused(Code.GONE, _CLOSED)
+        answer = await self.set_paths(MessageType.SUBSCRIBE, _paths_of(url))
+        if answer.code <= LAST_SUCCESS:
+            return url
+        await self.free(url)
+        return Refused(code_in_use(answer.code), f"no path to the object: {reason_in(answer)}")
+
+    async def set_paths(self, kind: MessageType, paths: tuple[str, ...]) -> Message:
+        """Have the node lead to objects here, or no longer; return its answer."""
+        body = write_body(Path(paths, self.out.runtime))
+        to = address.subscription_manager(self.out.domain)
+        return await self.out.bus.request(self.out.request(kind, to, body))
+
+    async def free(self, url: str) -> None:
+        """Give an address back."""
+        # What the node does not take back now, it takes when the session ends (I-A7).
+        with suppress(AllocationError, ActorStoppedError):
+            await self._allocation.free((url,))
 
     def renew_paths(self, domain: str, done: Reply[None]) -> None:
         """Claim the objects, and set their paths, that the node has forgotten."""
-        is_own = domain == self.out.domain
-        self.spawn(partial(self._renew_all, self.urls if is_own else (), done))
+        reports = [*self.reports.values()] if domain == self.out.domain else []
+        self.spawn(partial(self._renew_all, reports, done))
 
-    async def _renew_all(self, urls: tuple[str, ...], done: Reply[None]) -> None:
+    async def _renew_all(self, reports: list[Report], done: Reply[None]) -> None:
         async with trio.open_nursery() as nursery:
-            for url in urls:
-                nursery.start_soon(self._registrations.renewals.renew, url)
+            for report in reports:
+                nursery.start_soon(report.renewal.run)
         done.send(None)
 
     # --- stored objects -----------------------------------------------------------------------
 
-    def _restore(self, there: ObjectAtRest) -> None:
+    def _restore(self, there: stored.ObjectAtRest) -> None:
         """Serve an object that was stored; its reporter is away."""
         url = there.snapshot.url
         allowed = tuple(who for who, may in there.guests.items() if may)
@@ -585,103 +737,112 @@ class ReportedObjects:
         self.out.gate.stored.add(url)
         report = Report(self, there.snapshot, allowed, expelled, is_public=there.is_public)
         report.is_resting = True
-        self._objects[url] = report
+        self.reports[url] = report
         shown = attrs.evolve(there.snapshot, children_objects=there.children)
-        self._listen(report, shown)
+        report.open(shown)
         report.core.restore(there.observers.values())
         managers = {one.manager for one in there.observers.values()} - {self.out.bus.url}
-        self.spawn(partial(self._announce, shown, sorted(managers)))
+        self.spawn(partial(self._announce, report, shown, sorted(managers)))
 
-    async def _announce(self, shown: DataObject, managers: list[str]) -> None:
+    async def _announce(
+        self, report: Report, shown: bodies.DataObject, managers: list[str]
+    ) -> None:
         """Have a restored object found and observed again; as often as it takes."""
-        if not await self._registrations.renewals.renew(shown.url):
+        if not await report.renewal.run():
             return
-        refusal = await self._registrations.register(shown)
+        refusal = await report.register(shown)
         if refusal is not None:
             _log.warning("stored object is not registered", url=shown.url, why=refusal.why)
-        await self._registry.show_local(shown.url)
+        await self.registry.show_local(shown.url)
         async with trio.open_nursery() as nursery:
             for manager in managers:
                 nursery.start_soon(self._call_back, shown.url, manager)
 
     async def _call_back(self, url: str, manager: str) -> None:
-        """Notify a sync manager that an object is back; it lists its observers."""
+        """Notify a sync manager that an object is back; let those go that it does not list."""
         async with self._restores:
-            pause, tries = READ_PAUSE, 0
-            # An object that is deleted meanwhile has neither observers nor an address.
-            while url in self._objects and tries < RESTORE_TRIES:
-                tries += 1
-                body, sender = write_body(ObjectBack(url)), f"{url}/{SUBSCRIPTION}"
+            for tries in range(limits.RESTORE_TRIES):
+                if url not in self.reports:
+                    # An object that is deleted meanwhile has neither observers nor an address.
+                    return
+                body, sender = write_body(bodies.ObjectBack(url)), f"{url}/{SUBSCRIPTION}"
                 answer = await self.out.bus.request(
                     self.out.request(MessageType.SUBSCRIBE, manager, body, sender)
                 )
                 if answer.code <= LAST_SUCCESS:
-                    listed = answer.body.get("value")
-                    observers = {*map(str, listed if isinstance(listed, list) else ())}
-                    self._keep_observers(url, manager, observers)
-                    return
-                await trio.sleep(pause)
-                pause *= 2
-
-    def _keep_observers(self, url: str, manager: str, observers: set[str]) -> None:
-        """Let the former observers of a resumed object go."""
-        report = self._objects.get(url)
+                    break
+                await trio.sleep(READ_PAUSE * 2**tries)
+            else:
+                return
+        listed, report = answer.body.get("value"), self.reports.get(url)
+        present = {*map(str, listed if isinstance(listed, list) else ())}
         if report is not None:
             for observer in report.core.observers:
-                if observer not in observers:
+                if observer not in present:
                     report.core.unsubscribe(observer, manager)
             report.settle()
         self._progress()
 
-    def resume(self, request: Message, body: Resume) -> None:
+    def resume(self, request: Message, body: bodies.Resume) -> None:
         """Give a reporter the objects that it had, children included (M-51)."""
-        stored = [each.core.snapshot for each in self._objects.values() if each.is_stored]
-        found = asked_for(stored, request.from_, body.schema, body.name)
-        reports = [self._objects[one.url] for one in found]
+        kept = [each.core.snapshot for each in self.reports.values() if each.is_stored]
+        found = stored.asked_for(kept, request.from_, body.schema, body.name)
+        reports = [self.reports[one.url] for one in found]
         if not found:
             self.out.refuse(request, Code.NOT_FOUND, NOTHING_STORED)
         elif not all(report.is_resting for report in reports):
-            self.out.refuse(request, Code.CONFLICT, _TAKEN)
+            self.out.refuse(request, Code.CONFLICT, "it is reported already")
         else:
             for report in reports:
                 report.is_resting = False
-            shown = [
-                write_body(report.children.with_children(report.core.snapshot))
-                for report in reports
-            ]
-            self.out.answer(request, Code.OK, value=[*shown])
+            self.out.answer(request, Code.OK, value=[report.shown() for report in reports])
 
     # --- what reporters ask -----------------------------------------------------------------
 
-    def change(self, request: Message, body: ChangeObject) -> None:
+    def change(self, request: Message, body: bodies.ChangeObject) -> None:
         """Change an object on behalf of its reporter, and publish it (M-40)."""
         check_path(body.attribute)
-        report = self._usable(request, body.resource)
-        if report is not None:
-            report.do(request, lambda core: core.change(request.from_, body))
+        self._do(request, body.resource, lambda core: core.change(request.from_, body))
 
-    def delete(self, request: Message, body: EndReport) -> None:
+    def delete(self, request: Message, body: bodies.EndReport) -> None:
         """Delete an object, or one attribute of it, which is published as a change (M-46)."""
-        by, attribute = request.from_, body.attribute
+        by, attribute, report = request.from_, body.attribute, self.reports.get(body.resource)
         if attribute is not None:
             check_path(attribute)
-        there = self._objects.get(body.resource)
-        if attribute is None and body.store and there is not None and there.rest(by):
+            self._do(request, body.resource, lambda core: core.remove(by, attribute))
+        elif body.store and report is not None and report.rest(by):
             self.out.answer(request, Code.OK)
-            return
-        report = self._usable(request, body.resource)
-        if report is not None and attribute is not None:
-            report.do(request, lambda core: core.remove(by, attribute))
-        elif report is not None:
+        elif report is None:
+            self.out.refuse(request, Code.NOT_FOUND, _NO_OBJECT)
+        elif not report.is_stuck(request):
             report.delete(by, request)
 
-    def invite(self, request: Message, body: InviteObservers) -> None:
-        """Invite one observer (M-33)."""
-        (observer,) = body.authorise
-        report = self._find(body.resource)
+    def allow(self, request: Message, body: bodies.AllowObserver) -> None:
+        """Let an observer in without a question, on behalf of the reporter."""
+        self._do(request, body.resource, lambda core: core.allow(request.from_, body.observer))
+
+    def expel(self, request: Message, body: bodies.ExpelObserver) -> None:
+        """Expel an observer, on behalf of the reporter (SYN-21)."""
+        self._do(request, body.resource, lambda core: core.expel(request.from_, body.observer))
+
+    def _do(
+        self, request: Message, url: str, act: Callable[[ReportedObject], Refused | None]
+    ) -> None:
+        """Do what a reporter wants of an object, and answer it."""
+        report = self.reports.get(url)
         if report is None:
             self.out.refuse(request, Code.NOT_FOUND, _NO_OBJECT)
-        elif report.core.snapshot.reporter != request.from_:
+        elif not report.is_stuck(request):
+            before = report.core.snapshot.version
+            report.answer(request, act(report.core), before)
+
+    def invite(self, request: Message, body: bodies.InviteObservers) -> None:
+        """Invite one observer (M-33)."""
+        (observer,) = body.authorise
+        report = self._find_present(body.resource)
+        if report is None:
+            self.out.refuse(request, Code.NOT_FOUND, _NO_OBJECT)
+        elif report.reporter != request.from_:
             self.out.refuse(request, Code.FORBIDDEN, "only the reporter invites")
         elif not report.is_stuck(request):
             refusal = report.core.authorise(observer)
@@ -692,43 +853,29 @@ class ReportedObjects:
             else:
                 self.out.refuse(request, refusal.code, refusal.why)
 
-    def allow(self, request: Message, body: AllowObserver) -> None:
-        """Let an observer in without a question, on behalf of the reporter."""
-        report = self._usable(request, body.resource)
-        if report is not None:
-            report.do(request, lambda core: core.allow(request.from_, body.observer))
-
-    def expel(self, request: Message, body: ExpelObserver) -> None:
-        """Expel an observer, on behalf of the reporter (SYN-21)."""
-        report = self._usable(request, body.resource)
-        if report is not None:
-            report.do(request, lambda core: core.expel(request.from_, body.observer))
-
-    def _usable(self, request: Message, url: str) -> Report | None:
-        """Return an object that can be changed; None: the request is refused."""
-        report = self._objects.get(url)
-        if report is None:
-            self.out.refuse(request, Code.NOT_FOUND, _NO_OBJECT)
-            return None
-        return None if report.is_stuck(request) else report
-
     # --- what observers ask -----------------------------------------------------------------
 
-    def on_answer(self, url: str, answer: Message) -> None:
-        """Take an answer to an invitation (M-34), or to the word that an object is gone."""
+    def on_answer(self, answer: Message) -> None:
+        """Take an answer to an invitation (M-34), or to the word that an object is gone.
+
+        Other requests are awaited where they are made.
+        """
+        report = self.find(answer.to)
+        if report is None:
+            return
+        url = report.core.snapshot.url
         if answer.from_ != f"{url}/{CHANGES}":
             now, why = trio.current_time(), reason_in(answer)
             self.invitations.take_answer(url, answer.from_, answer.code, why, now)
         elif answer.is_final:
             # A runtime speaks for its own observers; a router, which names none, for the others.
             source = answer.body.get("source")
-            report = self._objects[url]
             report.core.notified({source} if isinstance(source, str) else None)
             report.settle()
 
-    def on_request(self, url: str, request: Message) -> None:
+    def on_request(self, report: Report, request: Message) -> None:
         """Take a request to one of the objects; to its observers there are no events but ours."""
-        report = self._objects[url]
+        url = report.core.snapshot.url
         if request.is_request and report.is_stuck(request):
             return
         if parent_of(request.to) == url:
@@ -741,7 +888,7 @@ class ReportedObjects:
 
     def _on_verified(self, url: str, request: Message) -> None:
         """Serve a request that came by a link, and is from its stated sender (I-D1, S3)."""
-        report = self._objects.get(url)
+        report = self.reports.get(url)
         if report is not None:
             report.serve(request)
         elif request.type is MessageType.SUBSCRIBE:
@@ -751,14 +898,14 @@ class ReportedObjects:
 
     # --- the port of the invitations --------------------------------------------------------
 
-    def step(self, step: "Step") -> None:
+    def step(self, step: Step) -> None:
         """Trace a step."""
-        self.out.step(step)
+        self.out.tracer.step(MANAGER, step)
 
     def send_invitation(self, url: str, observer: str) -> None:
         """Pass the invitation on to the observer."""
         request, body = self._invited[url, observer][0]
-        invitation = write_body(Invitation(request.from_, body.schema, body.value))
+        invitation = write_body(bodies.Invitation(request.from_, body.schema, body.value))
         sender, identity = f"{url}/{SUBSCRIPTION}", request.identity
         self.out.bus.send(
             self.out.request(MessageType.CREATE, observer, invitation, sender, identity)
@@ -777,32 +924,15 @@ class ReportedObjects:
 
     def leave(self, reporter: str) -> None:
         """Delete what a reporter reports: it is leaving."""
-        for report in list(self._objects.values()):
-            core = report.core
-            if core.snapshot.reporter != reporter or core.is_deleted:
-                continue
-            if not report.rest(reporter):
+        for report in list(self.reports.values()):
+            is_own = report.reporter == reporter and not report.core.is_deleted
+            if is_own and not report.rest(reporter):
                 report.delete(reporter)
 
     def end_all(self) -> None:
         """End every subscription and invitation without a word: time is over."""
-        for url, report in self._objects.items():
+        for url, report in self.reports.items():
             for key in [key for key in self._invited if key[0] == url]:
                 del self._invited[key]
             self.invitations.withdraw(url)
             report.core.end_all()
-
-    async def remove(self, report: Report) -> None:
-        """Take everything of an object down, at the node, too, and answer its reporter."""
-        thing = report.core.snapshot
-        url = thing.url
-        # Not before: what observers say of the end finds the object where it was.
-        await self._registry.hide_local(url)
-        report.close(self._listener)
-        await self._registrations.leave(url, self._listener)
-        del self._objects[url]
-        self.links.forget(url)
-        self.repeats.forget(url)
-        self.out.ids.forget(url, f"{url}/{SUBSCRIPTION}")
-        if report.deletion is not None:
-            self.out.answer(report.deletion, Code.OK)

@@ -1,1 +1,0 @@
-"""Data objects that components of a runtime report."""
