@@ -207,14 +207,14 @@ class HypertyHost(Actor[Delivery]):
             return
         if message.is_event and await self._participant.discoverer.heard(message):
             return
-        if (message.is_event or _is_notice(message)) and not await self._pass_notice(message):
+        if (message.is_event or _is_notice(message)) and not self._pass_notice(message):
             await self._hyperty.on_event(bodies.own_copy(message))
 
-    async def _pass_notice(self, message: Message) -> bool:
+    def _pass_notice(self, message: Message) -> bool:
         """Pass on a notice of an object that the hyperty observes or reports."""
         observers = self._participant.take_observer_notice(message)
         if observers is None:
-            return await self._participant.pass_notice(message)
+            return self._participant.pass_notice(message)
         if observers.is_behind:
             self.spawn(self._participant.read_observers, message.from_, observers)
         return True
@@ -272,10 +272,10 @@ class HypertyHost(Actor[Delivery]):
                 await self._hyperty.on_invited(_invited(request))
                 return None
             case MessageType.UPDATE if request.from_ == self._participant.manager:
-                await self._participant.pass_snapshot(request)
+                self._participant.pass_snapshot(request)
                 return None
             case MessageType.UNSUBSCRIBE if self._participant.is_watching(request):
-                await self._participant.pass_expulsion(request)
+                self._participant.pass_expulsion(request)
                 return None
             case _:
                 return await self._handle_request(request)

@@ -13,7 +13,7 @@ from actors.kit.arguments import check_text
 from actors.kit.errors import ActorStoppedError
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.live_value import unpacked
-from actors.runtime.objects.participant import ChildNotices, Participant
+from actors.runtime.objects.participant import CoreTimer, Participant
 from actors.runtime.sync.children import child_message, read_op, read_report
 from fsm.sync.children import Act, ChildOp, Kept
 from fsm.sync.children_copy import ChildrenCopyCore, ChildrenPort
@@ -196,7 +196,7 @@ class _CopyPort(ChildrenPort):
 
 
 @final
-class Children(Mapping[str, Child], ChildNotices):
+class Children(Mapping[str, Child]):
     """All children of a data object, by name, the oldest first.
 
     The reporter and each observer of the object may create children. Children exist as long as
@@ -224,7 +224,8 @@ class Children(Mapping[str, Child], ChildNotices):
         self._open: list[trio.Nursery] = []
         self._is_begun = self._is_over = False
         self._changed = trio.lowlevel.ParkingLot()
-        self._timer = trio.Event()
+        self._timer = CoreTimer(self._core)
+        self._tell = self._timer.tell
         participant.children[url] = self
 
     # --- what there is --------------------------------------------------------------------
@@ -406,7 +407,6 @@ class Children(Mapping[str, Child], ChildNotices):
 
     # --- what others do -------------------------------------------------------------------
 
-    @override
     def take_notice(self, message: Message) -> Message | None:
         if message.from_ == self._participant.url:
             # What the hyperty has said itself comes back to it.
@@ -447,12 +447,6 @@ class Children(Mapping[str, Child], ChildNotices):
         else:
             self._is_begun = True
             self._tell(partial(self._core.become, shown if isinstance(shown, dict) else None))
-
-    def _tell(self, act: Callable[[float], None]) -> None:
-        """Let the core of the copy do something at the present time, and set the timer anew."""
-        act(trio.current_time())
-        self._timer.set()
-        self._timer = trio.Event()
 
     # --- what the copy wants done ---------------------------------------------------------
 
@@ -513,10 +507,8 @@ class Children(Mapping[str, Child], ChildNotices):
 
     async def _run(self) -> None:
         while True:
-            with trio.move_on_at(self._core.deadline()):
-                await self._timer.wait()
-                continue
-            self._tell(self._core.time_over)
+            if await self._timer.is_over():
+                self._tell(self._core.time_over)
 
     async def later(self) -> bool:
         """Wait for the next change of any child.

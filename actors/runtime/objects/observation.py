@@ -19,7 +19,7 @@ from typing_extensions import override
 from actors.kit.trace import value_digest
 from actors.runtime.objects.children import Children
 from actors.runtime.objects.error import ObjectError
-from actors.runtime.objects.participant import Participant
+from actors.runtime.objects.participant import CoreTimer, Participant
 from actors.runtime.sync.output import NO_STORE
 from fsm.engine import Step
 from fsm.machines.sync.observer_copy import State
@@ -274,13 +274,7 @@ def check_room(participant: Participant, url: str) -> None:
         raise ObjectError(url, Code.TOO_LARGE, f"{COPIES_STORED} observed objects are stored")
 
 
-_WAITING: Final = 64
-"""Messages that wait for the copy; the mailbox of the hyperty waits for room (ours)."""
-
 _EXPELLED: Final = "its reporter has expelled this hyperty"
-
-_Input: TypeAlias = Message | Callable[[], None]
-"""A message about the object, or what a task has to say."""
 
 
 @asynccontextmanager
@@ -306,20 +300,20 @@ async def open_observation(
             reporter refuses; 404: no such object; 408: no answer in time; 409: the hyperty
             observes it already; 410: the runtime has closed; 413: the store is full.
     """
-    inputs, intake = trio.open_memory_channel[_Input](_WAITING)
     url = wanted.resource
     if wanted.store:
         check_room(participant, url)
-    participant.watch(url, inputs)
     copy = ObservedObject(url, Children.of(participant, url), participant.runtime.url)
+    observation = _Observation(participant, copy, wanted)
+    participant.watch(url, observation)
     try:
         async with copy.children.open(), open_background() as nursery:
-            observation = _Observation(participant, copy, inputs, nursery)
-            await nursery.start(observation.run, wanted, intake)
+            nursery.start_soon(observation.run, nursery)
+            # There is a value, or a refusal.
+            await copy.later_than(0)
             copy.check()
             yield copy
     finally:
-        intake.close()
         # A refused or undeployed hyperty does not observe anyway.
         with suppress(ObjectError), trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
             await participant.ask_manager(MessageType.UNSUBSCRIBE, write_body(ObjectName(url)), url)
@@ -328,88 +322,64 @@ async def open_observation(
 
 @final
 class _Observation:
-    """Hosts one core, in one task: it is its port, and all inputs of a copy come through it."""
+    """Hosts one core, is its port, and takes the notices of its object."""
 
-    def __init__(
-        self,
-        participant: Participant,
-        copy: ObservedObject,
-        inputs: trio.MemorySendChannel[_Input],
-        nursery: trio.Nursery,
-    ) -> None:
-        self._participant = participant
-        self._copy = copy
-        self._inputs = inputs
-        self._nursery = nursery
+    _nursery: trio.Nursery
+
+    def __init__(self, participant: Participant, copy: ObservedObject, wanted: Observe) -> None:
+        self.reporter: str | None = None
+        self._participant, self._copy, self._wanted = participant, copy, wanted
         self._core = ObserverCore(copy.url, participant.url, self)
+        self._timer = CoreTimer(self._core)
         self._refusal: ObjectError | None = None
-        self._is_stored = False
-        self._wanted = Observe(copy.url)
+        self._is_stored = bool(wanted.store)
 
-    async def run(
-        self,
-        wanted: Observe,
-        intake: trio.MemoryReceiveChannel[_Input],
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
+    async def run(self, nursery: trio.Nursery) -> None:
         """Observe until the object is gone.
-
-        Args:
-            wanted: The object, and how it is observed.
-            intake: Messages, and what tasks have to say.
-            task_status: Started when there is a value or a refusal.
 
         If cancelled, the copy ends, and what is stored of it remains.
         """
-        is_started, self._wanted = False, wanted
+        self._nursery = nursery
         try:
-            self._is_stored = bool(wanted.store)
-            self._core.begin(trio.current_time())
-            self._nursery.start_soon(self._subscribe, wanted)
+            self._timer.tell(self._core.begin)
+            nursery.start_soon(self._subscribe)
             while not self._copy.is_gone:
-                await self._next(intake)
-                if not is_started and (self._copy.version or self._copy.is_gone):
-                    is_started = True
-                    task_status.started()
+                if await self._timer.is_over():
+                    if not self._copy.version:
+                        url = self._copy.url
+                        self._refusal = ObjectError(url, Code.TIMEOUT, "no answer in time")
+                    self._timer.tell(self._core.time_over)
         finally:
-            # The copy is not read any more: its tasks must not wait for capacity.
-            intake.close()
             # The stored copy stays: the observer may come back.
             self._is_stored = False
             self._give_up("the observer leaves")
 
-    async def _next(self, intake: trio.MemoryReceiveChannel[_Input]) -> None:
-        received: _Input = self._time_over
-        with trio.move_on_at(self._core.deadline()):
-            received = await intake.receive()
-        if isinstance(received, Message):
-            self._take(received)
-        else:
-            received()
-
-    def _take(self, message: Message) -> None:
+    def take(self, message: Message) -> None:
         """Take a message of the object (M-40, M-47) or our manager (M-36)."""
-        now = trio.current_time()
+        if self._copy.is_gone or self._core.state is None:
+            return
         if message.type is MessageType.DELETE:
-            self._core.delete(now)
+            self._timer.tell(self._core.delete)
         elif message.type is MessageType.UNSUBSCRIBE:
             # Its reporter expels the hyperty (M-45, SYN-21).
-            self._refusal = ObjectError(self._copy.url, Code.FORBIDDEN, _EXPELLED)
             self._nursery.start_soon(self._leave)
-            self._core.give_up(_EXPELLED, now)
+            self._refuse(ObjectError(self._copy.url, Code.FORBIDDEN, _EXPELLED))
         elif message.to == self._participant.url:
             self._become(message)
         else:
-            try:
-                change = read_body(message, Change)
-                check_path(change.attribute)
-            except BadMessageError as exc:
-                self._core.doubt(f"its reporter sent a change that is none: {exc.reason}", now)
-                return
-            # An older runtime may have handed the object over.
-            self._participant.set_reporter(self._copy.url, change.source)
-            self._core.change(change, now)
+            self._change(message)
+
+    def _change(self, message: Message) -> None:
+        try:
+            change = read_body(message, Change)
+            check_path(change.attribute)
+        except BadMessageError as exc:
+            why = f"its reporter sent a change that is none: {exc.reason}"
+            self._timer.tell(partial(self._core.doubt, why))
+            return
+        # An older runtime may have handed the object over.
+        self.reporter = change.source or self.reporter
+        self._timer.tell(partial(self._core.change, change))
 
     def _become(self, answer: Message, *, is_first: bool = False) -> None:
         """Take a whole object, from an answer or from our own sync manager."""
@@ -424,53 +394,43 @@ class _Observation:
             return
         if is_first:
             self._copy.children.begin(snapshot.children_objects)
-        self._participant.set_reporter(self._copy.url, snapshot.reporter)
-        self._core.become(snapshot, trio.current_time())
+        self.reporter = snapshot.reporter or self.reporter
+        self._timer.tell(partial(self._core.become, snapshot))
 
     def _give_up(self, why: str) -> None:
-        self._core.give_up(why, trio.current_time())
+        self._timer.tell(partial(self._core.give_up, why))
 
     def _refuse(self, refusal: ObjectError) -> None:
         self._refusal = refusal
         self._give_up(refusal.why)
 
-    def _time_over(self) -> None:
-        if not self._copy.version:
-            self._refusal = ObjectError(self._copy.url, Code.TIMEOUT, "no answer in time")
-        self._core.time_over(trio.current_time())
-
     # --- asking ---------------------------------------------------------------------------
 
-    async def _subscribe(self, wanted: Observe) -> None:
-        body, url = write_body(wanted), wanted.resource
-        kept = (
-            self._participant.runtime.store.copy(url, self._participant.url)
-            if self._is_stored
-            else None
-        )
+    async def _subscribe(self) -> None:
+        hyperty, url = self._participant, self._copy.url
+        kept = hyperty.runtime.store.copy(url, hyperty.url) if self._is_stored else None
         if kept is not None:
             with suppress(ObjectError):
                 resume = write_body(Resume(store=True))
-                await self._participant.ask_manager(MessageType.SUBSCRIBE, resume, url)
+                await hyperty.ask_manager(MessageType.SUBSCRIBE, resume, url)
             # The value stored before a restart (M-52).
-            await self._enqueue(partial(self._recall, kept))
+            self._timer.tell(partial(self._core.recall, kept.version, kept.data))
         try:
-            answer = await self._granted(body, url, READ_PAUSE if kept else None)
+            answer = await self._granted(READ_PAUSE if kept else None)
         except ObjectError as refusal:
-            await self._enqueue(partial(self._refuse, refusal))
+            if not self._copy.is_gone:
+                self._refuse(refusal)
         else:
-            await self._enqueue(partial(self._become, answer, is_first=True))
+            if not self._copy.is_gone:
+                self._become(answer, is_first=True)
 
-    def _recall(self, kept: CopyKept) -> None:
-        self._core.recall(kept.version, kept.data, trio.current_time())
-
-    async def _granted(self, body: JsonObject, url: str, pause: float | None) -> Message:
+    async def _granted(self, pause: float | None) -> Message:
         """Subscribe; with a pause, again while the refusal is for now only.
 
         An observer with a stored copy can wait for a reporter that is not back yet. A node that has
         lost its state knows no such object until then, so 404 is repeated a few times, too.
         """
-        not_found = 0
+        body, url, not_found = write_body(self._wanted), self._copy.url, 0
         while True:
             try:
                 return await self._participant.ask_manager(MessageType.SUBSCRIBE, body, url)
@@ -482,11 +442,6 @@ class _Observation:
                 await trio.sleep(pause)
                 pause = min(2 * pause, REPEAT_LAST)
 
-    async def _enqueue(self, act: Callable[[], None]) -> None:
-        """Have something done by the copy's own task; after its end it is dropped."""
-        with suppress(trio.BrokenResourceError):
-            await self._inputs.send(act)
-
     async def _leave(self) -> None:
         body = write_body(ObjectName(self._copy.url))
         hyperty = self._participant
@@ -494,27 +449,23 @@ class _Observation:
 
     async def _read(self, read: int) -> None:
         """Read the whole object (M-41), and tell the core."""
-        answer = await self._participant.read(self._copy.url)
+        hyperty = self._participant
+        answer = await hyperty.read(self._copy.url)
         if answer.code == Code.UNAUTHENTICATED:
             # Its subscription may be over, and no message could report it: another is asked for.
-            answer = await self._resume()
-        await self._enqueue(partial(self._read_answered, read, answer))
-
-    def _read_answered(self, read: int, answer: Message) -> None:
-        now, why = trio.current_time(), reason_in(answer)
-        if answer.code <= LAST_SUCCESS and isinstance(answer.body.get("value"), dict):
+            body = write_body(attrs.evolve(self._wanted, resume=True))
+            answer = await hyperty.ask(hyperty.manager, MessageType.SUBSCRIBE, body)
+        why = reason_in(answer)
+        if self._copy.is_gone:
+            pass
+        elif answer.code <= LAST_SUCCESS and isinstance(answer.body.get("value"), dict):
             self._become(answer)
         elif answer.code in PASSING or answer.code <= LAST_SUCCESS:
-            self._core.read_failed(read, why, now)
+            self._timer.tell(partial(self._core.read_failed, read, why))
         elif answer.code == Code.NOT_FOUND:
-            self._core.not_found(read, why, now)
+            self._timer.tell(partial(self._core.not_found, read, why))
         else:
             self._refuse(ObjectError(self._copy.url, answer.code, why))
-
-    async def _resume(self) -> Message:
-        """Subscribe again; return the answer of the sync manager."""
-        body = write_body(attrs.evolve(self._wanted, resume=True))
-        return await self._participant.ask(self._participant.manager, MessageType.SUBSCRIBE, body)
 
     # --- the port of the core -----------------------------------------------------------------
 
@@ -525,12 +476,12 @@ class _Observation:
 
     def show(self, version: int, data: JsonObject, change: Change | None) -> None:
         """Show a new value, and store it."""
-        who, url, tracer = self._participant.url, self._copy.url, self._participant.runtime.tracer
+        who, url, runtime = self._participant.url, self._copy.url, self._participant.runtime
         if self._is_stored:
-            self._participant.runtime.store.later(CopyKept(url, who, version, data))
-        digest = value_digest(data) if tracer.hops else None
+            runtime.store.later(CopyKept(url, who, version, data))
+        digest = value_digest(data) if runtime.tracer.hops else None
         fact = Fact(k=Kind.OBJ, op=Op.APPLY, key=url, version=version, by=who, digest=digest)
-        tracer.record(who, fact)
+        runtime.tracer.record(who, fact)
         self._copy.show(version, data, change)
 
     def read(self, number: int) -> None:
@@ -539,9 +490,8 @@ class _Observation:
 
     def end(self, why: str) -> None:
         """End the copy."""
+        hyperty, url = self._participant, self._copy.url
         if self._is_stored:
-            self._participant.runtime.store.later(
-                CopyForgotten(self._copy.url, self._participant.url)
-            )
-        self._copy.end(self._refusal or ObjectError(self._copy.url, Code.GONE, why))
+            hyperty.runtime.store.later(CopyForgotten(url, hyperty.url))
+        self._copy.end(self._refusal or ObjectError(url, Code.GONE, why))
         self._copy.children.end()

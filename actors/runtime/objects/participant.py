@@ -3,9 +3,8 @@
 There is one participant for all lives of a hyperty; the program that deployed it uses it, too.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, final
 
@@ -101,12 +100,59 @@ class RequestPlace:
             self._windows.pop(self._to, None)
 
 
-class ChildNotices(ABC):
+class Timed(Protocol):
+    """A core that does something when its time is over."""
+
+    def deadline(self) -> float:
+        """Return when `time_over` is due; infinity: never."""
+
+
+@final
+class CoreTimer:
+    """Tells a core what happens, and when its time is over.
+
+    Args:
+        core: The core.
+    """
+
+    def __init__(self, core: Timed) -> None:
+        self._core = core
+        self._told = trio.Event()
+
+    def tell(self, act: Callable[[float], None]) -> None:
+        """Let the core do something at the present time, and set the timer anew."""
+        act(trio.current_time())
+        self._told.set()
+        self._told = trio.Event()
+
+    async def is_over(self) -> bool:
+        """Wait until the time of the core is over, or it is told something: False.
+
+        If cancelled, only the wait ends.
+        """
+        with trio.move_on_at(self._core.deadline()) as scope:
+            await self._told.wait()
+        return scope.cancelled_caught
+
+
+class ChildNotices(Protocol):
     """Takes the notices about the children of an object."""
 
-    @abstractmethod
     def take_notice(self, message: Message) -> Message | None:
         """Take a notice; return the answer to it, or None if there is none."""
+
+
+class Watcher(Protocol):
+    """Takes the notices of an observed object.
+
+    Attributes:
+        reporter: Address of its reporter: only it can expel the hyperty; None: not known yet.
+    """
+
+    reporter: str | None
+
+    def take(self, message: Message) -> None:
+        """Take a notice."""
 
 
 class HypertyRuntime(Protocol):
@@ -170,8 +216,7 @@ class Participant:
             domain_of(runtime.url), f"{runtime.url}/registry", self.ask, self.post
         )
         self.configuration: JsonObject = {}
-        self._observed: Final[dict[str, trio.MemorySendChannel[Message]]] = {}
-        self._reporters: Final[dict[str, str]] = {}
+        self._observed: Final[dict[str, Watcher]] = {}
         self._unclaimed: Final[dict[str, Observers]] = {}
         self._expected = 0
 
@@ -315,64 +360,58 @@ class Participant:
 
     # --- objects that it observes --------------------------------------------------------
 
-    def watch(self, url: str, events: trio.MemorySendChannel[Message]) -> None:
-        """Send notices of an object to its observers to `events`, from now on.
+    def watch(self, url: str, watcher: Watcher) -> None:
+        """Pass notices of an object to its observers on, from now on.
 
         Args:
             url: Address of the object.
-            events: Takes the notices.
+            watcher: Takes the notices.
 
         Raises:
             ObjectError: 409: the hyperty observes it already.
         """
         if url in self._observed:
             raise ObjectError(url, Code.CONFLICT, "this hyperty observes it already: share it")
-        self._observed[url] = events
-
-    async def pass_snapshot(self, message: Message) -> None:
-        """Pass on an object that the sync manager shows again; dropped if it is not watched.
-
-        If cancelled while the observation has no room, the message is lost.
-
-        Raises:
-            BadMessageError: The message names no object.
-        """
-        events = self._observed.get(read_body(message, ObjectAnew).resource)
-        if events is not None:
-            await _send(events, message)
+        self._observed[url] = watcher
 
     def unwatch(self, url: str) -> None:
         """End what `watch` began."""
         del self._observed[url]
-        self._reporters.pop(url, None)
 
-    def set_reporter(self, url: str, reporter: str | None) -> None:
-        """Note the reporter of a watched object: only it can expel the hyperty.
+    def pass_snapshot(self, message: Message) -> None:
+        """Pass on an object that the sync manager shows again; dropped if it is not watched.
 
-        Args:
-            url: Address of the object.
-            reporter: Address of the reporter; None: nothing is noted.
+        Raises:
+            BadMessageError: The message names no object.
         """
-        if reporter is not None and url in self._observed:
-            self._reporters[url] = reporter
+        watcher = self._observed.get(read_body(message, ObjectAnew).resource)
+        if watcher is not None:
+            watcher.take(message)
 
     def is_watching(self, message: Message) -> bool:
         """Return whether a message names a watched object."""
         url = message.body.get("resource")
         return isinstance(url, str) and url in self._observed
 
-    async def pass_expulsion(self, message: Message) -> None:
+    def pass_expulsion(self, message: Message) -> None:
         """Pass on that the reporter of an object expels the hyperty (SYN-21, M-45).
-
-        If cancelled while the observation has no room, the message is lost.
 
         Raises:
             BadMessageError: The sender is neither the reporter nor the own sync manager.
         """
-        url = read_body(message, ObjectName).resource
-        if message.from_ not in {self._reporters.get(url), self.manager}:
+        watcher = self._observed[read_body(message, ObjectName).resource]
+        if message.from_ not in {watcher.reporter, self.manager}:
             raise BadMessageError("only its reporter expels an observer", Code.FORBIDDEN)
-        await _send(self._observed[url], message)
+        watcher.take(message)
+
+    def pass_notice(self, message: Message) -> bool:
+        """Pass on a notice of an observed object; return whether the message was such a notice."""
+        url = message.to.removesuffix(_CHANGES)
+        watcher = self._observed.get(url)
+        if watcher is None or url == message.to or not is_below(message.from_, url):
+            return False
+        watcher.take(message)
+        return True
 
     async def read_observers(self, url: str, observers: Observers) -> None:
         """Read the observers of a reported object, after a notice about them was lost.
@@ -411,24 +450,3 @@ class Participant:
         if answer is not None:
             await self.port.post(answer)
         return True
-
-    async def pass_notice(self, message: Message) -> bool:
-        """Pass on a notice of an observed object.
-
-        If cancelled while the observation has no room, the notice is lost.
-
-        Returns:
-            Whether the message was such a notice.
-        """
-        url = message.to.removesuffix(_CHANGES)
-        events = self._observed.get(url)
-        if events is None or url == message.to or not is_below(message.from_, url):
-            return False
-        await _send(events, message)
-        return True
-
-
-async def _send(events: trio.MemorySendChannel[Message], message: Message) -> None:
-    # An observation that has just ended does not listen any more.
-    with suppress(trio.BrokenResourceError):
-        await events.send(message)
