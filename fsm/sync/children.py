@@ -8,16 +8,14 @@ alike: the digest of a set is the sum of digests of its members, so that it cost
 however many there are.
 """
 
-import json
 from collections.abc import Iterator
-from enum import Enum, unique
 from hashlib import blake2b
 from typing import Final, final
 
 import attrs
 
 from fsm.effects import Refused
-from fsm.sync.value.json import unsendable
+from fsm.sync.value.json import json_size, unsendable
 from fsm.sync.value.value import without_attribute
 from specs.bodies.object import ChildrenSign
 from specs.child import named
@@ -35,22 +33,7 @@ from specs.limits.sync import (
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 
-
-@final
-@unique
-class Act(Enum):
-    """The kind of an operation on a child."""
-
-    CREATE = "create"
-    UPDATE = "update"
-    DELETE = "delete"
-
-
-_ACTS = {
-    MessageType.CREATE: Act.CREATE,
-    MessageType.UPDATE: Act.UPDATE,
-    MessageType.DELETE: Act.DELETE,
-}
+_ACTS: Final = frozenset({MessageType.CREATE, MessageType.UPDATE, MessageType.DELETE})
 
 
 @final
@@ -59,6 +42,7 @@ class ChildOp:
     """One operation of a creator on a child of its own.
 
     Attributes:
+        act: Create, update or delete.
         name: The child: `creator#number`.
         version: Id of the message that said it: of one creator the greater is the later.
         value: Its new value; None, if it is deleted.
@@ -66,7 +50,7 @@ class ChildOp:
         base: Version of the child that the attribute is removed from.
     """
 
-    act: Act
+    act: MessageType
     name: str
     creator: str
     number: int
@@ -81,18 +65,19 @@ def op_in(message: Message) -> ChildOp | None:
 
     The sender must be the creator in the child's name; a router has checked the sender.
     """
-    act, name = _ACTS.get(message.type), message.body.get("resource")
+    act, name = message.type, message.body.get("resource")
     found = named(name) if isinstance(name, str) else None
-    if act is None or found is None or found[0] != message.from_:
+    if act not in _ACTS or found is None or found[0] != message.from_:
         return None
     creator, number = found
     removes, base = message.body.get("attribute"), message.body.get("version")
-    if act is Act.DELETE and isinstance(removes, str) and isinstance(base, int):
-        return ChildOp(
-            Act.UPDATE, str(name), creator, number, message.id, removes=removes, base=base
-        )
-    value = None if act is Act.DELETE else message.body.get("value")
-    return ChildOp(act, str(name), creator, number, message.id, value)
+    if act is not MessageType.DELETE:
+        value = message.body.get("value")
+        return ChildOp(act, str(name), creator, number, message.id, value)
+    if isinstance(removes, str) and isinstance(base, int):
+        update = MessageType.UPDATE
+        return ChildOp(update, str(name), creator, number, message.id, removes=removes, base=base)
+    return ChildOp(act, str(name), creator, number, message.id)
 
 
 def op_of(name: str, version: int, value: Json = None) -> ChildOp | None:
@@ -103,11 +88,8 @@ def op_of(name: str, version: int, value: Json = None) -> ChildOp | None:
         version: Id of the creator's message.
         value: Its value; None: it is deleted.
     """
-    found = named(name)
-    if found is None:
-        return None
-    act = Act.DELETE if value is None else Act.UPDATE
-    return ChildOp(act, name, *found, version, value)
+    found, act = named(name), MessageType.DELETE if value is None else MessageType.UPDATE
+    return None if found is None else ChildOp(act, name, *found, version, value)
 
 
 _DIGEST_BYTES: Final = 8
@@ -189,7 +171,7 @@ class ChildSet:
         """Return whether one message can hold these children beside the value of their object."""
         if not self._kept:
             return True  # a value alone has its own limit
-        return self._size + _ENTRY * len(self._kept) + _bytes(data) <= VALUE_BYTES
+        return self._size + _ENTRY * len(self._kept) + json_size(data) <= VALUE_BYTES
 
     def shown(self) -> JsonObject:
         """Return all children as the whole object shows them, without their resource."""
@@ -206,31 +188,29 @@ class ChildSet:
         there = self._kept.get(op.name)
         if op.version <= creator.said:
             is_again = there is not None and there.version == op.version
-            return _LATE if op.act is Act.CREATE and not is_again else False
+            return _LATE if op.act is MessageType.CREATE and not is_again else False
         if op.removes is not None:
             if there is None or there.version != op.base:
                 # Something is missing here: the digest shows it, as the version stays.
                 return False
             op = attrs.evolve(op, value=without_attribute(there.value, op.removes))
-        refusal = self._refusal(op, creator)
+        refusal = self.refusal(op)
         if refusal is not None:
             return refusal
-        self._spoke(op)
-        if op.act is Act.DELETE:
+        self._note_creator(op)
+        if op.act is MessageType.DELETE:
             return self._drop(op.name)
         self._put(op.name, Kept(op.creator, op.value, op.version, _size(op.name, op.value)))
         return True
 
     def refusal(self, op: ChildOp) -> Refused | None:
         """Return why an operation may not be done, before it is sent."""
-        return self._refusal(op, self._creators.get(op.creator, _Creator()))
-
-    def _refusal(self, op: ChildOp, creator: _Creator) -> Refused | None:
-        if op.act is Act.DELETE:
+        creator = self._creators.get(op.creator, _Creator())
+        if op.act is MessageType.DELETE:
             return None
         there = self._kept.get(op.name)
         # A creator that does not know whether its child was created sends it again.
-        if op.act is Act.CREATE and op.number <= creator.number and there is None:
+        if op.act is MessageType.CREATE and op.number <= creator.number and there is None:
             return Refused(Code.CONFLICT, "the numbers of children only grow")
         if _depth(op.value) > CHILD_DEPTH:
             return Refused(Code.TOO_LARGE, f"its value is nested deeper than {CHILD_DEPTH}")
@@ -239,18 +219,14 @@ class ChildSet:
             return Refused(Code.TOO_LARGE, flaw.why)
         return _no_room(op, there, creator, len(self._kept), self._size)
 
-    def _spoke(self, op: ChildOp) -> None:
+    def _note_creator(self, op: ChildOp) -> None:
         creator = self._creators.pop(op.creator, None) or _Creator()
         creator.said = op.version
         creator.number = max(creator.number, op.number)
         self._creators[op.creator] = creator
         if len(self._creators) > CREATORS_KEPT:
-            self._forget_one()
-
-    def _forget_one(self) -> None:
-        idle = next((who for who, one in self._creators.items() if not one.count), None)
-        if idle is not None:
-            del self._creators[idle]
+            idle = next((who for who, one in self._creators.items() if not one.count), None)
+            self._creators.pop(idle or "", None)
 
     def _put(self, name: str, kept: Kept) -> None:
         there = self._kept.get(name)
@@ -289,14 +265,10 @@ class ChildSet:
             if there is None or there.version != kept.version:
                 self._put(name, kept)
                 found.append(name)
-            self._heed(name, kept)
+            creator = self._creators[kept.creator]
+            creator.said = max(creator.said, kept.version)
+            creator.number = max(creator.number, (named(name) or ("", 0))[1])
         return found
-
-    def _heed(self, name: str, kept: Kept) -> None:
-        """Take note of how far a creator has come, by a child that is there."""
-        creator, found = self._creators[kept.creator], named(name)
-        creator.said = max(creator.said, kept.version)
-        creator.number = max(creator.number, found[1] if found else 0)
 
 
 def children_in(shown: JsonObject | None) -> dict[str, Kept]:
@@ -340,12 +312,7 @@ def _no_room(
 
 
 def _size(name: str, value: Json) -> int:
-    return _bytes(value) + len(name)
-
-
-def _bytes(value: Json) -> int:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return len(text.encode(errors="surrogatepass"))
+    return json_size(value) + len(name)
 
 
 def _depth(value: Json) -> int:

@@ -20,12 +20,13 @@ from typing import Final, Protocol
 
 import attrs
 
-from fsm.sync.children import Act, ChildOp, ChildSet, Kept, children_in
+from fsm.sync.children import ChildOp, ChildSet, Kept, children_in
 from specs.bodies.object import ChildrenSign
 from specs.child import RESOURCES
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import READ_PAUSE
 from specs.limits.sync import CHILDREN_OF_CREATOR, QUIET, REASSERTIONS, REPEAT_LAST
+from specs.message import MessageType
 
 _SIGNS: Final = 256
 """Signs of its own past by which a copy knows that it is not behind (ours)."""
@@ -47,7 +48,7 @@ class ChildrenPort(Protocol):
             number: Number of the read, for `read_failed`.
         """
 
-    def say_again(self, act: Act, name: str) -> None:
+    def say_again(self, act: MessageType, name: str) -> None:
         """Send an operation of the own hyperty again, which the reporter's end lacks.
 
         The new message has a version of its own; the host passes it to `take`.
@@ -104,8 +105,10 @@ class ChildrenCopyCore:
             return
         if self._heard is not None:
             self._heard.append(op)
-        if is_own:
-            self._note_own(op)
+        if is_own and op.act is MessageType.DELETE:
+            self._deleted[op.name] = None
+            if len(self._deleted) > CHILDREN_OF_CREATOR:
+                self._deleted.pop(next(iter(self._deleted)))
         # One more than fits here the reporter's end has refused, too.
         taken = self.children.take(op)
         if taken is not False and not (is_own or is_reported):
@@ -114,12 +117,6 @@ class ChildrenCopyCore:
         self._settle()
         if taken is True:
             self._port.changed(op.name)
-
-    def _note_own(self, op: ChildOp) -> None:
-        if op.act is Act.DELETE:
-            self._deleted[op.name] = None
-            if len(self._deleted) > CHILDREN_OF_CREATOR:
-                self._deleted.pop(next(iter(self._deleted)))
 
     def doubt(self, now: float) -> None:
         """Read at once: messages may have been missed, and no sign will show it."""
@@ -213,7 +210,7 @@ class ChildrenCopyCore:
             self._port.changed(name)
         for op in since:
             # What was read may be newer; where it is not, this may be said to be new.
-            new = op if op.act is Act.DELETE else attrs.evolve(op, act=Act.UPDATE)
+            new = op if op.act is MessageType.DELETE else attrs.evolve(op, act=MessageType.UPDATE)
             if self.children.take(new) is True:
                 self._port.changed(op.name)
         self._note()
@@ -222,9 +219,9 @@ class ChildrenCopyCore:
 
     def _find_unknown(
         self, there: dict[str, Kept], since: AbstractSet[str]
-    ) -> list[tuple[Act, str]]:
+    ) -> list[tuple[MessageType, str]]:
         """Keep, and return, operations of the keeper that the reporter's end does not show."""
-        again: list[tuple[Act, str]] = []
+        again: list[tuple[MessageType, str]] = []
         for name in self.children.names_of(self._keeper):
             mine, theirs = self.children.find(name), there.get(name)
             is_known = theirs is not None and mine is not None and theirs.version >= mine.version
@@ -232,11 +229,11 @@ class ChildrenCopyCore:
                 continue
             if self._may_again(name):
                 there[name] = mine
-                again.append((Act.UPDATE, name))
+                again.append((MessageType.UPDATE, name))
         for name in [name for name in self._deleted if name in there and name not in since]:
             if self._may_again(name):
                 del there[name]
-                again.append((Act.DELETE, name))
+                again.append((MessageType.DELETE, name))
         return again
 
     def _may_again(self, name: str) -> bool:

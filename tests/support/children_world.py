@@ -2,9 +2,10 @@
 
 from collections import deque
 
-from fsm.sync.children import Act, ChildOp, ChildSet
+from fsm.sync.children import ChildOp, ChildSet
 from fsm.sync.children_copy import ChildrenCopyCore
 from specs.child import RESOURCES, child_name
+from specs.message import MessageType as Act
 
 RARELY = 100
 """Rounds in which everything must have come to rest."""

@@ -382,9 +382,11 @@ _PAGE_CHILDREN_EFFECTS = {
 def _op(random: Random, number: int, creators: int) -> kids.ChildOp:
     creator = random.choice(OBSERVERS[:creators])
     nth = random.choice([number + 1, random.randrange(1, number + 2)])
-    act = random.choice([kids.Act.CREATE, kids.Act.CREATE, kids.Act.UPDATE, kids.Act.DELETE])
-    said = None if act is kids.Act.DELETE else random.choice([value(random), "x" * 2_000])
-    removes = random.choice(PATHS) if act is kids.Act.UPDATE and random.random() < 0.2 else None
+    act = random.choice(
+        [MessageType.CREATE, MessageType.CREATE, MessageType.UPDATE, MessageType.DELETE]
+    )
+    said = None if act is MessageType.DELETE else random.choice([value(random), "x" * 2_000])
+    removes = random.choice(PATHS) if act is MessageType.UPDATE and random.random() < 0.2 else None
     base = 100 + random.randrange(1, number + 2)
     name = child_name(creator, nth)
     return kids.ChildOp(act, name, creator, nth, 101 + number, said, removes, base)

@@ -15,7 +15,7 @@ from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.live_value import unpacked
 from actors.runtime.objects.participant import CoreTimer, Participant
 from actors.runtime.sync.children import child_message, read_op, read_report
-from fsm.sync.children import Act, ChildOp, Kept
+from fsm.sync.children import ChildOp, Kept
 from fsm.sync.children_copy import ChildrenCopyCore, ChildrenPort
 from fsm.sync.value.json import as_json
 from fsm.sync.value.value import check_path, without_attribute
@@ -24,7 +24,7 @@ from specs.child import child_name, children_addresses
 from specs.errors import BadMessageError
 from specs.jsonvalue import ABSENT, Json, JsonInput, value_at
 from specs.limits.sync import BUSY_PAUSE, CHILD_ATTEMPTS, CHILD_TRIES
-from specs.message import Message, reason_in, reply_to
+from specs.message import Message, MessageType, reason_in, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body
 from transports.sockets import open_background
@@ -123,7 +123,7 @@ class Child:
                 room for the value.
             NotJsonError: The value is not JSON; nothing was sent.
         """
-        await self._children.change(Act.UPDATE, self.id, value)
+        await self._children.change(MessageType.UPDATE, self.id, value)
 
     async def remove(self, path: str) -> None:
         """Delete one attribute or element of the value, and notify all observers of the object.
@@ -153,7 +153,7 @@ class Child:
             ObjectError: 403: another hyperty created the child; 404: it was deleted before;
                 410: the object is gone or left, or the runtime has closed.
         """
-        await self._children.change(Act.DELETE, self.id)
+        await self._children.change(MessageType.DELETE, self.id)
 
 
 def _checked_child(name: str, value: JsonInput) -> Json:
@@ -180,7 +180,7 @@ class _CopyPort(ChildrenPort):
     _wake: Callable[[], None]
     _begin: Callable[[Callable[[], Awaitable[None]]], None]
     _read: Callable[[int], Awaitable[None]]
-    _say_again: Callable[[Act, str], Awaitable[None]]
+    _say_again: Callable[[MessageType, str], Awaitable[None]]
 
     @override
     def changed(self, name: str) -> None:
@@ -191,7 +191,7 @@ class _CopyPort(ChildrenPort):
         self._begin(partial(self._read, number))
 
     @override
-    def say_again(self, act: Act, name: str) -> None:
+    def say_again(self, act: MessageType, name: str) -> None:
         self._begin(partial(self._say_again, act, name))
 
 
@@ -283,7 +283,7 @@ class Children(Mapping[str, Child]):
         async with self._turn:
             version = self._participant.ids.next(self._participant.url)
             name = child_name(self._participant.url, version)
-            op = self._op(Act.CREATE, name, version, value)
+            op = self._op(MessageType.CREATE, name, version, value)
             is_decided = False
             try:
                 op, answer = await self._create(op)
@@ -312,11 +312,11 @@ class Children(Mapping[str, Child]):
             answer = await self._insist(op)
         return op, answer
 
-    async def change(self, act: Act, name: str, value: JsonInput = None) -> None:
+    async def change(self, act: MessageType, name: str, value: JsonInput = None) -> None:
         """Change or delete a child; `Child.update` and `Child.delete` call it.
 
         Args:
-            act: `Act.UPDATE` or `Act.DELETE`.
+            act: `MessageType.UPDATE` or `MessageType.DELETE`.
             name: Name of the child.
             value: The new value of an update.
 
@@ -356,7 +356,9 @@ class Children(Mapping[str, Child]):
         async with self._own(name) as kept:
             if value_at(kept.value, path) is not ABSENT:
                 version = self._participant.ids.next(self._participant.url)
-                op = self._op(Act.UPDATE, name, version, without_attribute(kept.value, path))
+                op = self._op(
+                    MessageType.UPDATE, name, version, without_attribute(kept.value, path)
+                )
                 await self._send(attrs.evolve(op, value=None, removes=path, base=kept.version))
 
     @asynccontextmanager
@@ -370,7 +372,7 @@ class Children(Mapping[str, Child]):
                 raise ObjectError(name, Code.NOT_FOUND, "the child is deleted")
             yield kept
 
-    async def _say(self, act: Act, name: str, value: JsonInput) -> None:
+    async def _say(self, act: MessageType, name: str, value: JsonInput) -> None:
         """Send an operation to all observers; none of them answers."""
         await self._send(
             self._op(act, name, self._participant.ids.next(self._participant.url), value)
@@ -389,11 +391,11 @@ class Children(Mapping[str, Child]):
         except ActorStoppedError as exc:
             raise _gone_error(self._url) from exc
 
-    def _op(self, act: Act, name: str, version: int, value: JsonInput) -> ChildOp:
+    def _op(self, act: MessageType, name: str, version: int, value: JsonInput) -> ChildOp:
         """Return an operation that the copy accepts."""
         if self._is_over:
             raise ObjectError(self._url, Code.GONE, "the object is gone, or left")
-        checked = None if act is Act.DELETE else _checked_child(name, value)
+        checked = None if act is MessageType.DELETE else _checked_child(name, value)
         creator, _, number = name.rpartition("#")
         op = ChildOp(act, name, creator, int(number), version, checked)
         refusal = self._core.children.refusal(op)
@@ -467,10 +469,10 @@ class Children(Mapping[str, Child]):
         else:
             self._tell(partial(self._core.read_failed, read))
 
-    async def _say_again(self, act: Act, name: str) -> None:
+    async def _say_again(self, act: MessageType, name: str) -> None:
         async with self._turn:
             kept = self.kept(name)
-            if kept is not None or act is Act.DELETE:
+            if kept is not None or act is MessageType.DELETE:
                 await self._say(act, name, None if kept is None else kept.value)
 
     # --- while it is open -----------------------------------------------------------------

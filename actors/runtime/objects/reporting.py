@@ -14,10 +14,7 @@ import trio
 from actors.runtime.objects.error import ObjectError, SchemaError
 from actors.runtime.objects.live_value import plain_copy
 from actors.runtime.objects.participant import Participant
-from actors.runtime.objects.reported_object import (
-    ReportedObject,
-    resumed_object,
-)
+from actors.runtime.objects.reported_object import ReportedObject, resumed_object
 from actors.runtime.objects.writes import Writes, publishing
 from actors.runtime.sync.schemas import schema_named
 from fsm.sync.value.json import NoSchemaError, ObjectSchema, compiled, json_size, unsendable

@@ -8,7 +8,7 @@ read bodies about children, and write them.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, Protocol, final
+from typing import Protocol, final
 
 import attrs
 import trio
@@ -17,7 +17,7 @@ from actors.kit.supervision.actor import ActorRef, Delivery
 from actors.runtime.sync.links import ObserverLinks, link_of
 from actors.runtime.sync.output import MANAGER, SyncOutput
 from fsm.effects import Refused
-from fsm.sync.children import Act, ChildOp, ChildSet, Kept, children_in, op_in, op_of
+from fsm.sync.children import ChildOp, ChildSet, Kept, children_in, op_in, op_of
 from fsm.sync.leases import RepeatTimes
 from fsm.sync.reporter import ReportedObject
 from fsm.sync.value.json import NotJsonError, as_json
@@ -31,13 +31,6 @@ from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
 from specs.trace import Fact, Kind, Op
 from transports.bodies import read_body, write_body
-
-_VERBS: Final = {
-    Act.CREATE: MessageType.CREATE,
-    Act.UPDATE: MessageType.UPDATE,
-    Act.DELETE: MessageType.DELETE,
-}
-"""The verb by which each thing is said."""
 
 
 def read_op(message: Message) -> ChildOp:
@@ -96,13 +89,13 @@ def child_message(op: ChildOp, to: str) -> Message:
         op: The operation.
         to: Address of the children.
     """
-    verb = _VERBS[op.act]
+    verb = op.act
     if op.removes is not None:
         verb, body = (
             MessageType.DELETE,
             write_body(bodies.ChildAttribute(op.name, op.removes, op.base)),
         )
-    elif op.act is Act.DELETE:
+    elif op.act is MessageType.DELETE:
         body = write_body(bodies.ChildName(op.name))
     else:
         body = write_body(bodies.Child(op.name, op.value))
@@ -196,8 +189,8 @@ class ReportedChildren:
             return
         is_by_node = link_of(message) is None
         if taken:
-            done = Op.DEL if op.act is Act.DELETE else Op.UPD
-            self._trace(Op.ADD if op.act is Act.CREATE and is_new else done, op)
+            done = Op.DEL if op.act is MessageType.DELETE else Op.UPD
+            self._trace(Op.ADD if op.act is MessageType.CREATE and is_new else done, op)
             # Children of a stored object are written before they are sent.
             self._out.gate.keep_children(self._url, {RESOURCES: self._children.shown()})
             self._place.signs.begin(self._url, trio.current_time(), REPEAT_LAST)

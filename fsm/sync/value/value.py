@@ -17,15 +17,7 @@ import attrs
 from specs.bodies.object import Change, ChangeObject
 from specs.bodies.word import AttributeType, Operation
 from specs.errors import BadMessageError
-from specs.jsonvalue import (
-    ABSENT,
-    Absence,
-    Json,
-    JsonObject,
-    frozen_object,
-    index_in,
-    value_at,
-)
+from specs.jsonvalue import ABSENT, Absence, Json, JsonObject, frozen_object, index_in, value_at
 from specs.limits.protocol import MAX_JSON_DEPTH
 
 

@@ -20,12 +20,11 @@ from actors.runtime.hyperty.host import HypertyHost
 from actors.runtime.objects.children import Child, Children
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.observation import ObservedObject
-from actors.runtime.sync.observer import ObservedObjects
 from actors.runtime.sync.children import ReportedChildren
+from actors.runtime.sync.observer import ObservedObjects
 from fsm.bus.receiving_order import PairOrderCore
 from fsm.bus.transactions import TransactionsCore
 from fsm.session.stub_client import StubClientCore
-from fsm.sync.children import Act
 from fsm.sync.copy import ObserverCore
 from specs.child import child_name
 from specs.limits.sync import BUSY_PAUSE, CHILD_TRIES
@@ -176,7 +175,7 @@ def _another_child(_create):
         async with self._turn:
             for _ in range(CHILD_TRIES):
                 number = self._participant.ids.next(self._participant.url)
-                op = self._op(Act.CREATE, child_name(self._participant.url, number), number, value)
+                op = self._op(MessageType.CREATE, child_name(self._participant.url, number), number, value)
                 answer = await self._insist(op)
                 if answer.code != Code.UNAVAILABLE:
                     break

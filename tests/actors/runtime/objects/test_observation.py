@@ -45,9 +45,8 @@ async def test_a_sender_of_bad_changes_blocks_no_mailbox(autojump_clock):
     hyperty = Participant(SandboxRuntime(RUNTIME, IdSource()), port)
     async with open_observation(hyperty, Observe(URL)) as copy:
         hyperty.pass_notice(change(1, version="none"))
-        with trio.fail_after(1):
-            for number in range(2, 102):
-                assert hyperty.pass_notice(change(number, version=number, attribute="t", value=1))
+        for number in range(2, 102):
+            assert hyperty.pass_notice(change(number, version=number, attribute="t", value=1))
         assert not copy.is_gone
         await trio.sleep(2 * READ_PAUSE)
         assert (copy.version, dict(copy.value)) == (101, {"t": 1})

@@ -3,11 +3,12 @@
 import pytest
 
 from fsm.effects import Refused
-from fsm.sync.children import Act, ChildOp, ChildSet, children_in, op_in
+from fsm.sync.children import ChildOp, ChildSet, children_in, op_in
 from specs.child import child_name, children_addresses, misnamed, named, parent_of
 from specs.limits import sync as limits
 from specs.limits.protocol import MAX_JSON_KEYS
 from specs.message import Message, MessageType
+from specs.message import MessageType as Act
 from specs.reply_code import Code
 
 URL = "comm://a.ex/o"

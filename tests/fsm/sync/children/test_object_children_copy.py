@@ -7,10 +7,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from fsm.sync.children import Act, ChildOp, ChildSet
+from fsm.sync.children import ChildOp, ChildSet
 from specs.child import RESOURCES, child_name
 from specs.limits.protocol import READ_PAUSE
 from specs.limits.sync import QUIET, REASSERTIONS, REPEAT_LAST
+from specs.message import MessageType as Act
 from tests.support.chance import examples
 from tests.support.children_world import ChildrenWorld, lone_children, told_children
 
