@@ -2,7 +2,7 @@
 
 Each pair of an address and a runtime, a path, is an entity of
 `fsm.machines.sync.node_subscription`. A node may hold millions, so none is kept as an object:
-`_PathTable` keeps its state, and the observers that the owner consented to, in dictionaries;
+its state is kept, and the observers that the owner consented to, in dictionaries;
 a step makes the entity anew. Most paths serve one observer: one is kept as it is, and only
 several as a tuple.
 
@@ -11,7 +11,7 @@ of the runtime (S3, T4); with the last observer it is held again. The owner's co
 holds for all paths of the runtime on that object, also for those that follow.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from sys import intern
 from typing import Final, Protocol, TypeAlias, TypeVar, final
 
@@ -94,11 +94,17 @@ class SubscriptionCore:
 
     def __init__(self, port: PathsPort, user_of: Callable[[str], str] = own_user) -> None:
         self._port = port
-        self._paths = _PathTable(UserShares("paths", _EACH, _TOGETHER, user_of))
+        self._shares = UserShares("paths", _EACH, _TOGETHER, user_of)
+        # Active paths with their observers, by address and runtime; and paths that are held.
+        self._active: dict[str, dict[str, Observers]] = {}
+        self._held: dict[str, dict[str, None]] = {}
+        # All paths by runtime and address; and addresses that have a path, by their entity.
+        self._states: dict[str, dict[str, State]] = {}
+        self._parts: dict[str, dict[str, None]] = {}
 
     def subscribers(self, resource: str) -> Collection[str]:
         """Return the runtimes that get the messages to an address, oldest first."""
-        return self._paths.active(resource)
+        return self._active.get(resource, ())
 
     def is_heard_by(self, resource: str, runtime: str, observer: str) -> bool:
         """Return whether messages to an address go to a runtime for this observer.
@@ -110,7 +116,7 @@ class SubscriptionCore:
             runtime: Address of the runtime.
             observer: Address of the observer.
         """
-        there = self._paths.active(resource)
+        there = self._active.get(resource, {})
         if runtime not in there:
             return False
         observers = there[runtime]
@@ -118,11 +124,11 @@ class SubscriptionCore:
 
     def held(self, resource: str) -> Collection[str]:
         """Return the runtimes whose path on an address waits for its owner."""
-        return self._paths.held(resource)
+        return self._held.get(resource, ())
 
     def resources_of(self, runtime: str) -> tuple[str, ...]:
         """Return the addresses that a runtime has paths on, oldest first, held ones included."""
-        return tuple(self._paths.of(runtime))
+        return tuple(self._states.get(runtime, ()))
 
     def observes(self, runtime: str, entity: str) -> bool:
         """Return whether a runtime has a path on an entity that needs its owner's consent.
@@ -132,8 +138,8 @@ class SubscriptionCore:
             entity: Address of the entity.
         """
         return any(
-            state is State.HELD or self._paths.active(one)[runtime] is not None
-            for one, state in self._paths.on(runtime, entity)
+            state is State.HELD or self._active[one][runtime] is not None
+            for one, state in self._on(runtime, entity)
         )
 
     def refusal(self, runtime: str, resources: Collection[str]) -> Refused | None:
@@ -143,14 +149,14 @@ class SubscriptionCore:
             runtime: Address of the runtime.
             resources: The addresses.
         """
-        held = self._paths.of(runtime)
+        held = self._states.get(runtime, {})
         fresh = {one for one in resources if one not in held}
         if len(held) + len(fresh) > MAX_SUBSCRIPTIONS:
             return _TOO_MANY
-        return self._paths.shares.refusal(runtime, len(fresh), sum(map(_cost, fresh)))
+        return self._shares.refusal(runtime, len(fresh), sum(map(_cost, fresh)))
 
     def __len__(self) -> int:
-        return len(self._paths)
+        return sum(map(len, self._states.values()))
 
     # ---- set and removed
 
@@ -166,7 +172,7 @@ class SubscriptionCore:
             resources: The addresses.
             asking: Those of them whose owner has to consent first.
         """
-        held = self._paths.of(runtime)
+        held = self._states.get(runtime, {})
         fresh = [one for one in dict.fromkeys(resources) if one not in held]
         refusal = self.refusal(runtime, resources)
         if refusal is not None:
@@ -176,7 +182,7 @@ class SubscriptionCore:
             observers = self._consents(runtime, entity_of(resource)) if is_asking else None
             trigger = Trigger.HOLD if is_asking and observers is None else Trigger.SUBSCRIBE
             step = Entity(NODE_SUBSCRIPTION, _key(resource, runtime)).step(trigger)
-            self._paths.put(resource, runtime, State(step.new), observers)
+            self._put(resource, runtime, State(step.new), observers)
             self._port.step(step)
             self._port.path_changed(_row(Op.ADD, resource, runtime))
         self._port.forget_routes()
@@ -184,7 +190,7 @@ class SubscriptionCore:
 
     def unsubscribe(self, runtime: str, resources: Collection[str]) -> None:
         """No longer deliver messages to `resources` to a runtime."""
-        mine = self._paths.of(runtime)
+        mine = self._states.get(runtime, {})
         pairs = [(one, runtime) for one in dict.fromkeys(resources) if one in mine]
         self._remove(pairs, Trigger.UNSUBSCRIBE)
 
@@ -200,15 +206,15 @@ class SubscriptionCore:
     def _remove(self, pairs: Iterable[tuple[str, str]], trigger: Trigger) -> None:
         for resource, runtime in pairs:
             step = self._recalled(resource, runtime).step(trigger)
-            self._paths.take_out(resource, runtime)
+            self._take_out(resource, runtime)
             self._port.step(step)
             self._port.path_changed(_row(Op.DEL, resource, runtime))
         self._port.forget_routes()
 
     def _at_or_below(self, address: str) -> Iterator[tuple[str, str]]:
-        for resource in self._paths.parts(entity_of(address)):
+        for resource in self._parts.get(entity_of(address), ()):
             if resource == address or self._goes_with(resource, address):
-                for runtime in (*self._paths.active(resource), *self._paths.held(resource)):
+                for runtime in (*self._active.get(resource, ()), *self._held.get(resource, ())):
                     yield resource, runtime
 
     @staticmethod
@@ -220,12 +226,12 @@ class SubscriptionCore:
     def consent(self, entity: str, runtime: str, observer: str) -> None:
         """The owner consented."""
         observer = intern(observer)
-        for resource, state in self._paths.on(runtime, entity):
+        for resource, state in self._on(runtime, entity):
             if state is State.HELD:
                 self._turn(resource, runtime, Trigger.CONSENT, observer)
             else:
-                known = self._paths.active(resource)[runtime]
-                self._paths.agree(resource, runtime, _joined(known, observer))
+                known = self._active[resource][runtime]
+                self._active[resource][runtime] = _joined(known, observer)
         self._port.forget_routes()
 
     def decline(self, entity: str, runtime: str, observer: str) -> None:
@@ -238,44 +244,84 @@ class SubscriptionCore:
 
     def _refuse(self, entity: str, runtime: str, observer: str, trigger: Trigger) -> None:
         self.withdraw(entity, runtime, observer)
-        paths = self._paths.on(runtime, entity)
+        paths = self._on(runtime, entity)
         held = [(resource, runtime) for resource, state in paths if state is State.HELD]
         self._remove(held, trigger)
 
     def withdraw(self, entity: str, runtime: str, observer: str) -> None:
         """The observer left, or was expelled (M-43, M-45)."""
-        for resource, state in self._paths.on(runtime, entity):
-            known = self._paths.active(resource)[runtime] if state is State.ACTIVE else None
+        for resource, state in self._on(runtime, entity):
+            known = self._active[resource][runtime] if state is State.ACTIVE else None
             if known is not None:
                 left = _without(known, observer)
-                self._paths.agree(resource, runtime, left)
+                self._active[resource][runtime] = left
                 if left is None:
                     self._turn(resource, runtime, Trigger.WITHDRAW, None)
         self._port.forget_routes()
 
     def open(self, entity: str) -> None:
         """Deliver to all that wait: the object has a new owner that is never asked."""
-        for resource in tuple(self._paths.parts(entity)):
-            for runtime in tuple(self._paths.held(resource)):
+        for resource in tuple(self._parts.get(entity, ())):
+            for runtime in tuple(self._held.get(resource, ())):
                 self._turn(resource, runtime, Trigger.CONSENT, None)
         self._port.forget_routes()
 
     def _consents(self, runtime: str, entity: str) -> Observers:
         """Return what holds already for other paths of a runtime on an entity."""
-        for resource, state in self._paths.on(runtime, entity):
-            known = self._paths.active(resource)[runtime] if state is State.ACTIVE else None
+        for resource, state in self._on(runtime, entity):
+            known = self._active[resource][runtime] if state is State.ACTIVE else None
             if known is not None:
                 return known
         return None
 
     def _recalled(self, resource: str, runtime: str) -> Entity:
-        state = self._paths.state(resource, runtime)
+        state = self._states[runtime][resource]
         return Entity.recalled(NODE_SUBSCRIPTION, _key(resource, runtime), state)
 
     def _turn(self, resource: str, runtime: str, trigger: Trigger, observers: Observers) -> None:
         step = self._recalled(resource, runtime).step(trigger)
-        self._paths.turn(resource, runtime, State(step.new), observers)
+        self._lift(resource, runtime)
+        self._place(resource, runtime, State(step.new), observers)
         self._port.step(step)
+
+    # ---- the tables
+
+    def _on(self, runtime: str, entity: str) -> list[tuple[str, State]]:
+        """Return the paths of a runtime on an entity, by a walk through the smaller table."""
+        parts, mine = self._parts.get(entity), self._states.get(runtime)
+        if parts is None or mine is None:
+            return []
+        if len(parts) <= len(mine):
+            return [(one, mine[one]) for one in parts if one in mine]
+        return [(one, state) for one, state in mine.items() if one in parts]
+
+    def _put(self, resource: str, runtime: str, state: State, observers: Observers) -> None:
+        """Enter a new path."""
+        self._shares.take(runtime, 1, _cost(resource))
+        self._place(resource, runtime, state, observers)
+        self._parts.setdefault(entity_of(resource), {})[resource] = None
+
+    def _take_out(self, resource: str, runtime: str) -> None:
+        """Remove a path, which exists; nothing of it is left (I-X2)."""
+        self._shares.take(runtime, -1, -_cost(resource))
+        self._lift(resource, runtime)
+        _take_out(self._states, runtime, resource)
+        if resource not in self._active and resource not in self._held:
+            _take_out(self._parts, entity_of(resource), resource)
+
+    def _place(self, resource: str, runtime: str, state: State, observers: Observers) -> None:
+        if state is State.HELD:
+            self._held.setdefault(resource, {})[runtime] = None
+        else:
+            self._active.setdefault(resource, {})[runtime] = observers
+        self._states.setdefault(runtime, {})[resource] = state
+
+    def _lift(self, resource: str, runtime: str) -> None:
+        """Take a path out of the table of its state."""
+        if self._states[runtime][resource] is State.HELD:
+            _take_out(self._held, resource, runtime)
+        else:
+            _take_out(self._active, resource, runtime)
 
 
 _EACH: Final = Share(USER_PATHS, USER_PATH_BYTES)
@@ -296,87 +342,6 @@ def _row(op: Op, resource: str, runtime: str) -> RowChanged:
 
 
 V = TypeVar("V")
-
-
-@final
-class _PathTable:
-    """All paths of one node, by address, by runtime and by the entity of the address."""
-
-    def __init__(self, shares: UserShares) -> None:
-        self.shares = shares
-        self._active: dict[str, dict[str, Observers]] = {}
-        self._held: dict[str, dict[str, None]] = {}
-        self._states: dict[str, dict[str, State]] = {}
-        self._parts: dict[str, dict[str, None]] = {}
-
-    def __len__(self) -> int:
-        return sum(map(len, self._states.values()))
-
-    def active(self, resource: str) -> Mapping[str, Observers]:
-        """Return the runtimes with an active path on an address, each with its observers."""
-        return self._active.get(resource, {})
-
-    def held(self, resource: str) -> Collection[str]:
-        """Return the runtimes whose path on an address waits for its owner."""
-        return self._held.get(resource, ())
-
-    def of(self, runtime: str) -> Mapping[str, State]:
-        """Return the paths of a runtime, oldest first."""
-        return self._states.get(runtime, {})
-
-    def parts(self, entity: str) -> Collection[str]:
-        """Return the addresses of an entity and its parts that have a path."""
-        return self._parts.get(entity, ())
-
-    def on(self, runtime: str, entity: str) -> list[tuple[str, State]]:
-        """Return the paths of a runtime on an entity, by a walk through the smaller table."""
-        parts, mine = self._parts.get(entity), self._states.get(runtime)
-        if parts is None or mine is None:
-            return []
-        if len(parts) <= len(mine):
-            return [(one, mine[one]) for one in parts if one in mine]
-        return [(one, state) for one, state in mine.items() if one in parts]
-
-    def state(self, resource: str, runtime: str) -> State:
-        """Return the state of a path, which exists."""
-        return self._states[runtime][resource]
-
-    def put(self, resource: str, runtime: str, state: State, observers: Observers) -> None:
-        """Enter a new path."""
-        self.shares.take(runtime, 1, _cost(resource))
-        self._place(resource, runtime, state, observers)
-        self._parts.setdefault(entity_of(resource), {})[resource] = None
-
-    def turn(self, resource: str, runtime: str, state: State, observers: Observers) -> None:
-        """Change the state of a path, which exists."""
-        self._lift(resource, runtime)
-        self._place(resource, runtime, state, observers)
-
-    def agree(self, resource: str, runtime: str, observers: Observers) -> None:
-        """Change the observers of an active path."""
-        self._active[resource][runtime] = observers
-
-    def take_out(self, resource: str, runtime: str) -> None:
-        """Remove a path, which exists; nothing of it is left (I-X2)."""
-        self.shares.take(runtime, -1, -_cost(resource))
-        self._lift(resource, runtime)
-        _take_out(self._states, runtime, resource)
-        if resource not in self._active and resource not in self._held:
-            _take_out(self._parts, entity_of(resource), resource)
-
-    def _place(self, resource: str, runtime: str, state: State, observers: Observers) -> None:
-        if state is State.HELD:
-            self._held.setdefault(resource, {})[runtime] = None
-        else:
-            self._active.setdefault(resource, {})[runtime] = observers
-        self._states.setdefault(runtime, {})[resource] = state
-
-    def _lift(self, resource: str, runtime: str) -> None:
-        """Take a path out of the table of its state."""
-        if self._states[runtime][resource] is State.HELD:
-            _take_out(self._held, resource, runtime)
-        else:
-            _take_out(self._active, resource, runtime)
 
 
 def _take_out(table: dict[str, dict[str, V]], row: str, value: str) -> None:

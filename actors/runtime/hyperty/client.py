@@ -16,8 +16,7 @@ from actors.runtime.hyperty.typed import Sendable
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.observation import ObservedObject, open_observation
 from actors.runtime.objects.participant import Participant
-from actors.runtime.objects.reported_object import ReportedObject
-from actors.runtime.objects.reporting import NewReport, open_report
+from actors.runtime.objects.reported_object import NewReport, ReportedObject, open_report
 from fsm.registry.discovery import Criteria
 from specs.addresses.address import canonical, inbox_of, scheme_of
 from specs.bodies.chunk import CHUNKS

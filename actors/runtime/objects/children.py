@@ -55,11 +55,7 @@ class ChildChanges:
 
     def __init__(self, children: "Children") -> None:
         self._children = children
-        self._seen: Final[dict[str, Kept]] = {}
-        for name in children:
-            kept = children.kept(name)
-            if kept is not None:
-                self._seen[name] = kept
+        self._seen = {name: kept for name in children if (kept := children.kept(name))}
 
     def __aiter__(self) -> "ChildChanges":
         return self

@@ -11,9 +11,8 @@ whole. It keeps its place while others are added or removed beside it; once it w
 removed it belongs to the value no more.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, MutableSequence
-from typing import Any, Final, TypeAlias, final, overload
+from typing import Any, Final, Protocol, TypeAlias, final, overload
 
 from typing_extensions import override
 
@@ -31,7 +30,7 @@ Container: TypeAlias = "JsonObject | list[Json]"
 _NO_PART: Final = "this part of it was replaced or removed: take it from `data` again"
 
 
-class Whole(ABC):
+class Whole(Protocol):
     """A value that has live parts.
 
     Attributes:
@@ -41,11 +40,9 @@ class Whole(ABC):
     url: str
 
     @property
-    @abstractmethod
     def now(self) -> JsonObject:
         """The present value."""
 
-    @abstractmethod
     def become(self, new: JsonObject) -> None:
         """Write a new value.
 
@@ -62,19 +59,22 @@ class Place:
     Args:
         whole: The value.
         above: Place of the object or list that holds this one; None: this is the whole.
-        key: Key or index in that one.
+        key: Key or index in that one; it moves with its neighbours.
+
+    Attributes:
+        is_part: Whether it is a part of the value.
     """
 
-    __slots__ = ("_above", "_below", "_is_part", "_key", "_whole")
+    __slots__ = ("_above", "_below", "_whole", "is_part", "key")
 
     def __init__(
         self, whole: Whole, above: "Place | None" = None, key: str | int | None = None
     ) -> None:
         self._whole = whole
         self._above = above
-        self._key = key
+        self.key = key
         self._below: dict[str | int, Place] = {}
-        self._is_part = True
+        self.is_part = True
 
     @property
     def steps(self) -> Steps:
@@ -83,11 +83,11 @@ class Place:
         Raises:
             ObjectError: 410: it is no part of the value any more.
         """
-        if not self._is_part:
+        if not self.is_part:
             raise ObjectError(self._whole.url, Code.GONE, _NO_PART)
-        if self._above is None or self._key is None:
+        if self._above is None or self.key is None:
             return ()
-        return (*self._above.steps, self._key)
+        return (*self._above.steps, self.key)
 
     @property
     def now(self) -> Container:
@@ -143,16 +143,8 @@ class Place:
     def forget(self) -> None:
         """Make all places below parts no more."""
         for place in self._below.values():
-            place.end()
+            place.is_part = False
         self._below = {}
-
-    def end(self) -> None:
-        """Make this place a part no more."""
-        self._is_part = False
-
-    def move(self, key: str | int) -> None:
-        """Take another key in the same object or list."""
-        self._key = key
 
     def _settle(self, old: Json, new: Json) -> None:
         """Find parts of the old value in the new one, by identity; others are parts no more."""
@@ -160,10 +152,9 @@ class Place:
         below, self._below = self._below, {}
         for key, place in below.items():
             moved = found.get(id(_at(old, key)))
-            if moved is None:
-                place.end()
-            else:
-                place.move(moved)
+            place.is_part = moved is not None
+            if moved is not None:
+                place.key = moved
                 self._below[moved] = place
 
 
@@ -438,16 +429,8 @@ class LiveList(MutableSequence[_Part]):
         self.__place__.become(elements)
 
     @override
-    def append(self, value: object) -> None:
-        self.extend([value])
-
-    @override
     def extend(self, values: Iterable[object]) -> None:
         self.__place__.become([*_elements(self), *_copies(self, values)])
-
-    @override
-    def remove(self, value: object) -> None:
-        del self[self.index(value)]
 
     @override
     def pop(self, index: int = -1) -> Json:

@@ -27,32 +27,6 @@ from transports.sockets import open_background
 
 
 @final
-class _Wait:
-    """A write whose task waits until it is published.
-
-    Attributes:
-        lost: Why it will not be published; None: it may be.
-    """
-
-    def __init__(self) -> None:
-        self.lost: ObjectError | None = None
-        self.version = 0
-        self.is_over: Final = trio.Event()
-
-
-@final
-class _Flush:
-    """A task that waits until all writes are published.
-
-    Attributes:
-        lost: The write that failed during the wait; None: none did.
-    """
-
-    def __init__(self) -> None:
-        self.lost: Unpublished | None = None
-
-
-@final
 class Writes(Whole):
     """The writes to one object, and the value after them.
 
@@ -80,8 +54,10 @@ class Writes(Whole):
         self._core = WritesCore(url, data, version, schema)
         self._top = Place(self)
         self.live: Final = LiveObject(self._top)
-        self._waits: dict[int, _Wait] = {}
-        self._flushes: set[_Flush] = set()
+        # Of writes whose tasks wait: the version, or why it is not published; None: not yet known.
+        self._waits: dict[int, int | Unpublished | None] = {}
+        # Of tasks that wait for all writes: the write that failed meanwhile.
+        self._flushes: dict[object, Unpublished | None] = {}
         self._moved = trio.lowlevel.ParkingLot()
 
     @property
@@ -118,16 +94,17 @@ class Writes(Whole):
         while self._core.is_full:
             await self._moved.park()
         old = self.now
-        number, wait = self._accept(self._core.make(change)), _Wait()
+        number = self._accept(self._core.make(change))
         self._top.follow(old, self.now, _way_of(change))
-        self._waits[number] = wait
+        self._waits[number] = None
         try:
-            await wait.is_over.wait()
+            while (result := self._waits[number]) is None:
+                await self._moved.park()
         finally:
             del self._waits[number]
-        if wait.lost is not None:
-            raise wait.lost
-        return wait.version
+        if isinstance(result, Unpublished):
+            raise self._error(result)
+        return result
 
     async def flush(self) -> int:
         """Wait until all writes so far are published, and return the published version.
@@ -138,14 +115,14 @@ class Writes(Whole):
             ObjectError: A write since the last `flush` was not published; each task that waits
                 then gets the error.
         """
-        number, flush = self._core.number, _Flush()
-        self._flushes.add(flush)
+        number, flush = self._core.number, object()
+        self._flushes[flush] = None
         try:
             while not self._core.is_over(number):
                 await self._moved.park()
         finally:
-            self._flushes.remove(flush)
-        lost = self._core.flushed() or flush.lost
+            lost = self._flushes.pop(flush)
+        lost = self._core.flushed() or lost
         if lost is not None:
             raise self._error(lost)
         return self.version
@@ -168,19 +145,36 @@ class Writes(Whole):
 
     # ---- publishing
 
-    async def run(self) -> None:
-        """Publish the writes in order; never returns.
+    @asynccontextmanager
+    async def published(self) -> AsyncIterator[None]:
+        """Publish writes while the context is open, and the remaining ones when it is left.
 
-        If cancelled, the write at hand may be published; it and later ones get no answer until
-        `end`.
+        The remaining writes have `GOODBYE_TIMEOUT` seconds, also if cancelled; what was not
+        published then is lost, and its errors are not raised.
         """
-        while True:
-            change = self._core.next()
-            if change is None:
-                await self._moved.park()
-            else:
-                await self._publish(change)
+        hold = trio.CancelScope(shield=True)
+        async with open_background() as nursery:
+            nursery.start_soon(self._run, hold)
+            try:
+                yield
+            finally:
+                # A failure that is not awaited is not reported.
+                with suppress(ObjectError), trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
+                    await self.flush()
+                self._fail(Unpublished(Code.NOT_FOUND, "it is reported no more"))
                 self._moved.unpark_all()
+                hold.cancel()
+
+    async def _run(self, hold: trio.CancelScope) -> None:
+        """Publish the writes in order, until `hold` is cancelled."""
+        with hold:
+            while True:
+                change = self._core.next()
+                if change is None:
+                    await self._moved.park()
+                else:
+                    await self._publish(change)
+                    self._moved.unpark_all()
 
     async def _publish(self, change: ChangeObject) -> None:
         body = write_body(change)
@@ -193,10 +187,8 @@ class Writes(Whole):
                 self._fail(Unpublished(exc.code, exc.why))
                 return
         number = self._core.published(version if isinstance(version, int) else self.version + 1)
-        wait = self._waits.get(number)
-        if wait is not None:
-            wait.version = self.version
-            wait.is_over.set()
+        if number in self._waits:
+            self._waits[number] = self.version
 
     async def _version_there(self) -> Json:
         """Return the version at the sync manager, however long it waits for the disk."""
@@ -213,45 +205,12 @@ class Writes(Whole):
 
     def _fail(self, lost: Unpublished) -> None:
         unreported = self._core.failed(lost.code, lost.why, frozenset(self._waits))
-        for flush in self._flushes:
-            flush.lost = unreported or flush.lost
+        self._flushes = {each: unreported or before for each, before in self._flushes.items()}
+        self._waits = {number: known or lost for number, known in self._waits.items()}
         self._top.forget()
-        for wait in self._waits.values():
-            wait.lost = self._error(lost)
-            wait.is_over.set()
-
-    def end(self) -> None:
-        """Refuse writes for good, and fail waiting ones: they will not be published."""
-        self._fail(Unpublished(Code.NOT_FOUND, "it is reported no more"))
-        self._moved.unpark_all()
 
 
 def _way_of(change: ChangeObject) -> tuple[str, ...]:
     """Return the path to the object or list in which a change is made."""
     steps = () if change.attribute is None else tuple(change.attribute.split("."))
     return steps if change.operation is not None else steps[:-1]
-
-
-@asynccontextmanager
-async def publishing(writes: Writes) -> AsyncIterator[None]:
-    """Publish writes while the context is open, and the remaining ones when it is left.
-
-    The remaining writes have `GOODBYE_TIMEOUT` seconds, also if cancelled; what was not published
-    then is lost, and its errors are not raised.
-    """
-    hold = trio.CancelScope(shield=True)
-
-    async def publish() -> None:
-        with hold:
-            await writes.run()
-
-    async with open_background() as nursery:
-        nursery.start_soon(publish)
-        try:
-            yield
-        finally:
-            # A failure that is not awaited is not reported.
-            with suppress(ObjectError), trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
-                await writes.flush()
-            writes.end()
-            hold.cancel()
