@@ -5,7 +5,7 @@ from collections import deque
 from fsm.sync.children import ChildOp, ChildSet
 from fsm.sync.children_copy import ChildrenCopyCore
 from specs.child import RESOURCES, child_name
-from specs.message import MessageType as Act
+from specs.message import MessageType
 
 RARELY = 100
 """Rounds in which everything must have come to rest."""
@@ -92,7 +92,7 @@ class ChildrenWorld:
 
     def create(self, name, value, *, is_lost=False, is_unheard=False):
         """A new child: the keeper's word decides; its answer may be lost."""
-        op = self._op(name, Act.CREATE, None, value)
+        op = self._op(name, MessageType.CREATE, None, value)
         self._send(name, op, but_keeper=True)
         if not is_lost and self._keep(op) is True and not is_unheard:
             self.feed(name, "take", op)

@@ -382,9 +382,7 @@ _PAGE_CHILDREN_EFFECTS = {
 def _op(random: Random, number: int, creators: int) -> kids.ChildOp:
     creator = random.choice(OBSERVERS[:creators])
     nth = random.choice([number + 1, random.randrange(1, number + 2)])
-    act = random.choice(
-        [MessageType.CREATE, MessageType.CREATE, MessageType.UPDATE, MessageType.DELETE]
-    )
+    act = MessageType(random.choice(["create", "create", "update", "delete"]))
     said = None if act is MessageType.DELETE else random.choice([value(random), "x" * 2_000])
     removes = random.choice(PATHS) if act is MessageType.UPDATE and random.random() < 0.2 else None
     base = 100 + random.randrange(1, number + 2)

@@ -220,7 +220,7 @@ class Children(Mapping[str, Child]):
         self._open: list[trio.Nursery] = []
         self._is_begun = self._is_over = False
         self._changed = trio.lowlevel.ParkingLot()
-        self._timer = CoreTimer(self._core)
+        self._timer = CoreTimer(self._core.deadline)
         self._tell = self._timer.tell
         participant.children[url] = self
 

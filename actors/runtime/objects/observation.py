@@ -305,7 +305,7 @@ async def open_observation(
         check_room(participant, url)
     copy = ObservedObject(url, Children.of(participant, url), participant.runtime.url)
     observation = _Observation(participant, copy, wanted)
-    participant.watch(url, observation)
+    participant.watch(url, observation.take)
     try:
         async with copy.children.open(), open_background() as nursery:
             nursery.start_soon(observation.run, nursery)
@@ -327,10 +327,10 @@ class _Observation:
     _nursery: trio.Nursery
 
     def __init__(self, participant: Participant, copy: ObservedObject, wanted: Observe) -> None:
-        self.reporter: str | None = None
+        self._reporter: str | None = None
         self._participant, self._copy, self._wanted = participant, copy, wanted
         self._core = ObserverCore(copy.url, participant.url, self)
-        self._timer = CoreTimer(self._core)
+        self._timer = CoreTimer(self._core.deadline)
         self._refusal: ObjectError | None = None
         self._is_stored = bool(wanted.store)
 
@@ -355,16 +355,24 @@ class _Observation:
             self._give_up("the observer leaves")
 
     def take(self, message: Message) -> None:
-        """Take a message of the object (M-40, M-47) or our manager (M-36)."""
+        """Take a message of the object (M-40, M-47) or our manager (M-36).
+
+        Raises:
+            BadMessageError: An expulsion, of neither its reporter nor our manager.
+        """
+        is_expulsion, to_us = message.type is MessageType.UNSUBSCRIBE, self._participant.url
+        may_expel = {self._reporter, self._participant.manager}
+        if is_expulsion and message.to == to_us and message.from_ not in may_expel:
+            raise BadMessageError("only its reporter expels an observer", Code.FORBIDDEN)
         if self._copy.is_gone or self._core.state is None:
             return
         if message.type is MessageType.DELETE:
             self._timer.tell(self._core.delete)
-        elif message.type is MessageType.UNSUBSCRIBE:
+        elif is_expulsion:
             # Its reporter expels the hyperty (M-45, SYN-21).
             self._nursery.start_soon(self._leave)
             self._refuse(ObjectError(self._copy.url, Code.FORBIDDEN, _EXPELLED))
-        elif message.to == self._participant.url:
+        elif message.to == to_us:
             self._become(message)
         else:
             self._change(message)
@@ -378,7 +386,7 @@ class _Observation:
             self._timer.tell(partial(self._core.doubt, why))
             return
         # An older runtime may have handed the object over.
-        self.reporter = change.source or self.reporter
+        self._reporter = change.source or self._reporter
         self._timer.tell(partial(self._core.change, change))
 
     def _become(self, answer: Message, *, is_first: bool = False) -> None:
@@ -394,7 +402,7 @@ class _Observation:
             return
         if is_first:
             self._copy.children.begin(snapshot.children_objects)
-        self.reporter = snapshot.reporter or self.reporter
+        self._reporter = snapshot.reporter or self._reporter
         self._timer.tell(partial(self._core.become, snapshot))
 
     def _give_up(self, why: str) -> None:

@@ -24,7 +24,6 @@ from fsm.limits.shares import OpenShares
 from specs.addresses.address import domain_of, is_below
 from specs.bodies.object import ObjectAnew, ObjectName, ObserverList, ObserversChange, ReadAttribute
 from specs.child import CHANGES, parent_of
-from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
 from specs.jsonvalue import JsonObject
 from specs.limits.bus import OPEN_REQUESTS, PEER_WAITING
@@ -100,23 +99,16 @@ class RequestPlace:
             self._windows.pop(self._to, None)
 
 
-class Timed(Protocol):
-    """A core that does something when its time is over."""
-
-    def deadline(self) -> float:
-        """Return when `time_over` is due; infinity: never."""
-
-
 @final
 class CoreTimer:
     """Tells a core what happens, and when its time is over.
 
     Args:
-        core: The core.
+        deadline: Returns when its time is over; infinity: never.
     """
 
-    def __init__(self, core: Timed) -> None:
-        self._core = core
+    def __init__(self, deadline: Callable[[], float]) -> None:
+        self._deadline = deadline
         self._told = trio.Event()
 
     def tell(self, act: Callable[[float], None]) -> None:
@@ -130,7 +122,7 @@ class CoreTimer:
 
         If cancelled, only the wait ends.
         """
-        with trio.move_on_at(self._core.deadline()) as scope:
+        with trio.move_on_at(self._deadline()) as scope:
             await self._told.wait()
         return scope.cancelled_caught
 
@@ -142,17 +134,11 @@ class ChildNotices(Protocol):
         """Take a notice; return the answer to it, or None if there is none."""
 
 
-class Watcher(Protocol):
-    """Takes the notices of an observed object.
+Watcher: TypeAlias = Callable[[Message], None]
+"""Takes the notices of an observed object.
 
-    Attributes:
-        reporter: Address of its reporter: only it can expel the hyperty; None: not known yet.
-    """
-
-    reporter: str | None
-
-    def take(self, message: Message) -> None:
-        """Take a notice."""
+Raises BadMessageError for an expulsion by neither its reporter nor the own sync manager.
+"""
 
 
 class HypertyRuntime(Protocol):
@@ -384,9 +370,9 @@ class Participant:
         Raises:
             BadMessageError: The message names no object.
         """
-        watcher = self._observed.get(read_body(message, ObjectAnew).resource)
-        if watcher is not None:
-            watcher.take(message)
+        take = self._observed.get(read_body(message, ObjectAnew).resource)
+        if take is not None:
+            take(message)
 
     def is_watching(self, message: Message) -> bool:
         """Return whether a message names a watched object."""
@@ -399,18 +385,15 @@ class Participant:
         Raises:
             BadMessageError: The sender is neither the reporter nor the own sync manager.
         """
-        watcher = self._observed[read_body(message, ObjectName).resource]
-        if message.from_ not in {watcher.reporter, self.manager}:
-            raise BadMessageError("only its reporter expels an observer", Code.FORBIDDEN)
-        watcher.take(message)
+        self._observed[read_body(message, ObjectName).resource](message)
 
     def pass_notice(self, message: Message) -> bool:
         """Pass on a notice of an observed object; return whether the message was such a notice."""
         url = message.to.removesuffix(_CHANGES)
-        watcher = self._observed.get(url)
-        if watcher is None or url == message.to or not is_below(message.from_, url):
+        take = self._observed.get(url)
+        if take is None or url == message.to or not is_below(message.from_, url):
             return False
-        watcher.take(message)
+        take(message)
         return True
 
     async def read_observers(self, url: str, observers: Observers) -> None:

@@ -8,7 +8,7 @@ read bodies about children, and write them.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol, final
+from typing import final
 
 import attrs
 import trio
@@ -102,35 +102,32 @@ def child_message(op: ChildOp, to: str) -> Message:
     return Message(op.version, verb, op.creator, to, body)
 
 
-class Surroundings(Protocol):
-    """What the children of an object need of the place where objects are reported.
-
-    Attributes:
-        observes: Whether a component of this runtime observes an object.
-    """
-
-    out: SyncOutput
-    signs: RepeatTimes
-    links: ObserverLinks
-    observes: Callable[[str, str], bool]
-
-
 @final
 class ReportedChildren:
     """The children of one object that is reported here.
 
     Args:
-        place: Where objects are reported.
+        out: What the sync manager sends.
         reported: Core of the object.
+        links: The links by which observers hear of it, and no creator.
+        observes: Says whether a component of this runtime observes an object.
+        signs: When the digest of the children of each object is published.
 
     Attributes:
         reporter: Local reporter of the object; None: the object is gone.
     """
 
-    def __init__(self, place: Surroundings, reported: ReportedObject) -> None:
+    def __init__(
+        self,
+        out: SyncOutput,
+        reported: ReportedObject,
+        links: ObserverLinks,
+        observes: Callable[[str, str], bool],
+        signs: RepeatTimes,
+    ) -> None:
         self.reporter: str | None = None
-        self._place, self._out, self._bus = place, place.out, place.out.bus
-        self._reported = reported
+        self._out, self._bus, self._reported = out, out.bus, reported
+        self._links, self._observes, self._signs = links, observes, signs
         self._url = reported.snapshot.url
         self._addresses = children_addresses(self._url)
         self._children = ChildSet()
@@ -153,12 +150,12 @@ class ReportedChildren:
 
         Children of others are delivered to a former reporter that observes like to all observers.
         """
-        self._place.signs.forget(self._url)
+        self._signs.forget(self._url)
         before, self.reporter = self.reporter, None
         for address in self._addresses:
             if before is not None:
                 self._bus.revoke(address, before)
-                if self._place.observes(self._url, before):
+                if self._observes(self._url, before):
                     self._bus.follow(address, before)
             self._bus.close_address(address, listener)
 
@@ -193,7 +190,7 @@ class ReportedChildren:
             self._trace(Op.ADD if op.act is MessageType.CREATE and is_new else done, op)
             # Children of a stored object are written before they are sent.
             self._out.gate.keep_children(self._url, {RESOURCES: self._children.shown()})
-            self._place.signs.begin(self._url, trio.current_time(), REPEAT_LAST)
+            self._signs.begin(self._url, trio.current_time(), REPEAT_LAST)
             self._report(op, is_by_node=is_by_node)
         if is_by_node:
             self._pass_on(message)
@@ -224,7 +221,7 @@ class ReportedChildren:
 
     def _report(self, op: ChildOp, *, is_by_node: bool) -> None:
         """Report what counts to the runtimes that do not hear the creator."""
-        kept, direct = self._children.find(op.name), self._place.links.routes.direct(self._url)
+        kept, direct = self._children.find(op.name), self._links.routes.direct(self._url)
         if not is_by_node:
             self._out.when_stored(self._url, partial(self._report_to_all, op, kept))
         elif direct:

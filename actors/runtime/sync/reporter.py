@@ -166,7 +166,9 @@ class Report:
         self.is_resting = False
         self._url, self._objects, self._out = created.url, objects, objects.out
         self._bus = objects.out.bus
-        self.children: Final = ReportedChildren(objects, self.core)
+        self.children: Final = ReportedChildren(
+            objects.out, self.core, objects.links, objects.observes, objects.signs
+        )
         self.renewal: Final = Renewal(
             self._url, self._claim, lambda: not self.core.is_deleted, objects.permits
         )
@@ -571,7 +573,7 @@ class ReportedObjects:
         self.reports: Final[dict[str, Report]] = {}
         self.repeats, self.signs, self.leases = RepeatsCore(), RepeatTimes(), LeasesCore()
         self.invitations: Final = InvitationsCore(self)
-        self.links = ObserverLinks(out, registry, spawn)
+        self.links: Final = ObserverLinks(out, registry, spawn)
         self.permits: Final = trio.CapacityLimiter(limits.RENEWED_AT_ONCE)
         self.listener: ActorRef[Delivery]
         self._allocation = allocation

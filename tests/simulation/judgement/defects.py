@@ -175,7 +175,8 @@ def _another_child(_create):
         async with self._turn:
             for _ in range(CHILD_TRIES):
                 number = self._participant.ids.next(self._participant.url)
-                op = self._op(MessageType.CREATE, child_name(self._participant.url, number), number, value)
+                name = child_name(self._participant.url, number)
+                op = self._op(MessageType.CREATE, name, number, value)
                 answer = await self._insist(op)
                 if answer.code != Code.UNAVAILABLE:
                     break

@@ -66,10 +66,6 @@ class Lone:
         while self.jobs:
             await self.jobs.pop(0)()
 
-    @property
-    def thing(self):
-        return self.observed.objects[URL]
-
     def wanted(self, number, observer=BOB):
         request = Message(number, MessageType.SUBSCRIBE, observer, Bus.url, {"resource": URL})
         self.observed.observe(request, Observe(URL))

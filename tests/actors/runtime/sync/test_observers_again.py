@@ -16,7 +16,7 @@ async def test_a_late_timeout_takes_back_no_other_request(asks_again, taken_back
     first = lone.wanted(1)
     if asks_again:
         lone.wanted(2)
-    lone.thing.answer(first, refuse(first, 408, "late"))
+    lone.observed.objects[URL].answer(first, refuse(first, 408, "late"))
     assert lone.said_of(MessageType.UNSUBSCRIBE) == taken_back
     assert lone.observed.observers == ({BOB} if asks_again else set())
 
@@ -26,7 +26,7 @@ async def test_a_late_refusal_of_an_older_request_cuts_no_newer_one_off(number):
     """Neither by its own number nor while the newer request is being decided on."""
     lone = observing(BOB)
     lone.wanted(2)
-    lone.thing.refuse_again(BOB, number)
+    lone.observed.objects[URL].refuse_again(BOB, number)
     assert lone.observed.observers == {BOB}
     assert lone.said_of(MessageType.UNSUBSCRIBE) == []
 
@@ -34,8 +34,8 @@ async def test_a_late_refusal_of_an_older_request_cuts_no_newer_one_off(number):
 async def test_a_late_refusal_of_an_older_request_cuts_no_admitted_one_off():
     lone = observing(BOB)
     second = lone.wanted(2)
-    lone.thing.answer(second, reply_to(second, 200, {}))
-    lone.thing.refuse_again(BOB, 1)
+    lone.observed.objects[URL].answer(second, reply_to(second, 200, {}))
+    lone.observed.objects[URL].refuse_again(BOB, 1)
     assert lone.observed.observes(URL, BOB)
 
 
@@ -74,7 +74,7 @@ def observing(*observers):
     for number, observer in enumerate(observers, 1):
         request = lone.wanted(number, observer)
         answer = reply_to(request, 200, {})
-        lone.thing.answer(request, answer, is_first=number == 1)
+        lone.observed.objects[URL].answer(request, answer, is_first=number == 1)
     lone.jobs.clear()
     lone.bus.said.clear()
     lone.observed.renew_paths("a.ex")
@@ -86,7 +86,7 @@ async def test_an_observer_that_has_left_meanwhile_is_not_asked_again():
 
     def decide(message):
         if message.body.get("source") == BOB:
-            del lone.thing.observers[CAROL]
+            del lone.observed.objects[URL].observers[CAROL]
         return 200
 
     lone.bus.decide = decide
@@ -145,7 +145,7 @@ async def test_a_path_of_what_is_observed_no_more_is_not_asked_for_again(autojum
     lone = observing(BOB)
 
     def decide(message):
-        lone.thing.is_closing = True
+        lone.observed.objects[URL].is_closing = True
         return 503
 
     lone.bus.decide = decide
@@ -169,7 +169,7 @@ async def test_an_observer_that_left_during_the_path_set_up_is_not_asked_again()
 
     def decide(message):
         if not lone.said_of(MessageType.SUBSCRIBE):
-            lone.thing.route.left(BOB)
+            lone.observed.objects[URL].route.left(BOB)
         return 200
 
     lone.bus.decide = decide

@@ -25,6 +25,9 @@ class Node:
         self.answers, self.after = list(answers), after
         self.asked, self.at_once, self.most = [], 0, 0
 
+    def renewal(self, may_ask=lambda: True, permits=None):
+        return Renewal(URL, self.ask, may_ask, permits or trio.CapacityLimiter(RENEWED_AT_ONCE))
+
     async def ask(self):
         self.asked.append(trio.current_time())
         self.at_once += 1
@@ -34,27 +37,22 @@ class Node:
         return self.answers.pop(0) if self.answers[1:] else self.answers[0]
 
 
-def renewal(node, may_ask=lambda: True, permits=None):
-    return Renewal(URL, node.ask, may_ask, permits or trio.CapacityLimiter(RENEWED_AT_ONCE))
-
-
 async def test_a_busy_node_is_asked_again_after_longer_and_longer_pauses(autojump_clock):
-    node, start = Node(BUSY, BUSY, BUSY, YES), trio.current_time()
-    assert await renewal(node).run()
-    times = [at - start for at in node.asked]
-    pauses = [after - before for before, after in pairwise(times)]
+    node = Node(BUSY, BUSY, BUSY, YES)
+    assert await node.renewal().run()
+    pauses = [after - before for before, after in pairwise(node.asked)]
     assert pauses[1:] == pytest.approx([2 * pauses[0], 4 * pauses[0]])
 
 
 async def test_an_address_that_is_lost_is_not_asked_for_again(autojump_clock):
     node = Node(LOST)
-    assert not await renewal(node).run()
+    assert not await node.renewal().run()
     assert len(node.asked) == 1
 
 
 async def test_an_object_that_is_gone_is_not_asked_for_again(autojump_clock):
     node = Node(BUSY)
-    object_ = renewal(node)
+    object_ = node.renewal()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(object_.run)
         await trio.sleep(0.01)
@@ -65,20 +63,19 @@ async def test_an_object_that_is_gone_is_not_asked_for_again(autojump_clock):
 async def test_an_object_in_doubt_is_asked_for_when_it_is_not_any_more(autojump_clock):
     node = Node(YES)
     until = trio.current_time() + 5
-    assert await renewal(node, lambda: trio.current_time() > until).run()
+    assert await node.renewal(lambda: trio.current_time() > until).run()
     assert len(node.asked) == 1
 
 
 async def test_an_object_in_doubt_that_is_forgotten_once_more_rests(autojump_clock):
     node = Node(YES)
-    until, looks = trio.current_time() + 5, []
+    until, looks = trio.current_time() + 5, iter(range(100))
 
     def may_ask():
-        looks.append(None)
-        assert len(looks) < 100
+        next(looks)
         return trio.current_time() > until
 
-    object_ = renewal(node, may_ask)
+    object_ = node.renewal(may_ask)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(object_.run)
         await trio.sleep(0.5)
@@ -88,7 +85,7 @@ async def test_an_object_in_doubt_that_is_forgotten_once_more_rests(autojump_clo
 
 async def test_a_node_that_forgets_once_more_meanwhile_is_asked_once_more(autojump_clock):
     node = Node(YES, after=1)
-    object_ = renewal(node)
+    object_ = node.renewal()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(object_.run)
         await trio.sleep(0.5)
@@ -101,7 +98,7 @@ async def test_repeats_alternate_between_all_objects(autojump_clock):
     permits = trio.CapacityLimiter(RENEWED_AT_ONCE)
     async with trio.open_nursery() as nursery:
         for _ in range(10 * RENEWED_AT_ONCE):
-            nursery.start_soon(renewal(node, permits=permits).run)
+            nursery.start_soon(node.renewal(permits=permits).run)
     assert len(node.asked) == 10 * node.most == 10 * RENEWED_AT_ONCE
 
 

@@ -28,7 +28,7 @@ async def test_a_deletion_that_comes_while_the_path_is_closed_is_forgotten_with_
 
     def decide(message):
         if message.type is MessageType.UNSUBSCRIBE and "resources" in message.body:
-            lone.thing.on_event(deleted)
+            lone.observed.objects[URL].on_event(deleted)
         return 200
 
     lone.bus.decide = decide
