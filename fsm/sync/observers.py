@@ -35,7 +35,6 @@ class ObserverLeft:
 ObserverMove: TypeAlias = ObserverJoined | ObserverLeft
 
 
-@final
 class ObserversCore:
     """The observers of one object."""
 

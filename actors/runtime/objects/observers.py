@@ -4,42 +4,39 @@ from typing import Final, final
 from weakref import WeakSet
 
 import trio
+from typing_extensions import override
 
 from fsm.sync.observers import ObserverMove, ObserversCore, ObserversSeen
 from specs.bodies.object import ObserverList, ObserversChange
 
 
 @final
-class Observers:
-    """The observers of one reported object.
+class Observers(ObserversCore):
+    """The observers of one reported object, and those who wait for a change of them.
 
     Attributes:
         is_over: Whether the object is gone.
     """
 
     def __init__(self) -> None:
-        self._core = ObserversCore()
+        super().__init__()
         self._readers: WeakSet[ObserverMoves] = WeakSet()
         self._waiting = trio.lowlevel.ParkingLot()
         self.is_over = False
 
-    @property
-    def present(self) -> tuple[str, ...]:
-        """Addresses of the observers, in the order in which they subscribed."""
-        return self._core.observers
+    @override
+    def changed(self, change: ObserversChange) -> list[ObserverMove]:
+        return self._add(super().changed(change))
 
-    @property
-    def is_behind(self) -> bool:
-        """Whether a notice was lost, so that the whole list has to be read."""
-        return self._core.is_behind and not self.is_over
+    @override
+    def read(self, whole: ObserverList) -> list[ObserverMove]:
+        return self._add(super().read(whole))
 
-    def apply_change(self, change: ObserversChange) -> None:
-        """Take a notice of the sync manager."""
-        self._add(self._core.changed(change))
-
-    def read(self, whole: ObserverList) -> None:
-        """Take the whole list."""
-        self._add(self._core.read(whole))
+    def _add(self, moves: list[ObserverMove]) -> list[ObserverMove]:
+        for reader in self._readers:
+            reader.seen.add(moves)
+        self._waiting.unpark_all()
+        return moves
 
     def end(self) -> None:
         """Note that the object is gone."""
@@ -65,13 +62,8 @@ class Observers:
         If cancelled, only the wait ends.
         """
         await trio.lowlevel.checkpoint()
-        while observer in self.present and not self.is_over:
+        while observer in self.observers and not self.is_over:
             await self.wait()
-
-    def _add(self, moves: list[ObserverMove]) -> None:
-        for reader in self._readers:
-            reader.seen.add(moves)
-        self._waiting.unpark_all()
 
 
 @final
@@ -84,7 +76,7 @@ class ObserverMoves:
 
     def __init__(self, observers: Observers) -> None:
         self._observers = observers
-        self.seen: Final = ObserversSeen(observers.present)
+        self.seen: Final = ObserversSeen(observers.observers)
 
     def __aiter__(self) -> "ObserverMoves":
         return self
@@ -92,7 +84,7 @@ class ObserverMoves:
     async def __anext__(self) -> ObserverMove:
         await trio.lowlevel.checkpoint()
         while True:
-            move = self.seen.next(self._observers.present)
+            move = self.seen.next(self._observers.observers)
             if move is not None:
                 return move
             if self._observers.is_over:

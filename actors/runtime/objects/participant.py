@@ -341,7 +341,7 @@ class Participant:
         if observers is None and self._expected:
             observers = self._unclaimed.setdefault(url, Observers())
         if observers is not None:
-            observers.apply_change(read_body(message, ObserversChange))
+            observers.changed(read_body(message, ObserversChange))
         return observers
 
     # --- objects that it observes --------------------------------------------------------

@@ -200,7 +200,7 @@ class ReportedObject:
     @property
     def observers(self) -> tuple[str, ...]:
         """Addresses of the present observers, in the order in which they subscribed."""
-        return self._observers.present
+        return self._observers.observers
 
     def observer_changes(self) -> ObserverMoves:
         """Iterate over joining and leaving observers from now on: `async for move in …`.

@@ -82,8 +82,8 @@ class SyncManager(Actor[SyncMessage]):
             out, registry, allocation, registrar, spawn, progress, self._observes
         )
         self._observed = ObservedObjects(out, registry, spawn, self._reported.reporter_of)
-        self._closing: list[Reply[None]] = []
-        self._leaving: list[tuple[str, Reply[None]]] = []
+        # Components that are gone, or None: all of them; each with whom to tell when it is done.
+        self._leaving: list[tuple[str | None, Reply[None]]] = []
 
     @override
     async def start(self) -> None:
@@ -134,7 +134,7 @@ class SyncManager(Actor[SyncMessage]):
 
     async def close(self) -> None:
         """Delete every object that is reported here, leave every one that is observed; likewise."""
-        await self.me.ask(lambda done: partial(self._closing.append, done))
+        await self.me.ask(lambda done: lambda: self._leaving.append((None, done)))
 
     def _observes(self, url: str, component: str) -> bool:
         return self._observed.observes(url, component)
@@ -159,22 +159,19 @@ class SyncManager(Actor[SyncMessage]):
 
     def _end_due(self) -> None:
         """End the objects that must end, and answer the requests that wait for it."""
-        if not self._closing and not self._leaving:
+        if not self._leaving:
             return
-        gone = {component for component, _ in self._leaving}
-        if self._closing:
-            gone |= self._busy
-        for component in sorted(gone):
+        gone = {who for who, _ in self._leaving}
+        everybody = self._busy if None in gone else set[str]()
+        for component in sorted(everybody.union(filter(None, gone))):
             self._reported.leave(component)
             self._observed.leave_all(component)
         for left in tuple(self._leaving):
-            component, done = left
-            if component not in self._busy:
+            who, done = left
+            busy = self._reported.reporters or self._observed.objects
+            if not busy if who is None else who not in self._busy:
                 self._leaving.remove(left)
                 done.send(None)
-        if not self._reported.reporters and not self._observed.objects:
-            while self._closing:
-                self._closing.pop().send(None)
 
     @override
     def deadline(self) -> float:
