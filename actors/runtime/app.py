@@ -323,8 +323,6 @@ def _registry(runtime: Runtime, port: CorePort) -> Registry:
 
 
 def _sync_manager(runtime: Runtime) -> SyncManager:
-    gate, bus = runtime.store.gate(), runtime.port("sm")
-    out = SyncOutput(runtime.config, bus, gate, runtime.tracer, runtime.counters)
-    return SyncManager(
-        out, runtime.registry, runtime.allocation, runtime.registrar, runtime.catalogue
-    )
+    bus, gate, registry = runtime.port("sm"), runtime.store.gate(), runtime.registry
+    out = SyncOutput(runtime.config, bus, gate, runtime.tracer, runtime.counters, registry)
+    return SyncManager(out, runtime.allocation, runtime.registrar, runtime.catalogue)

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias, final
 
-from actors.runtime.registry.registry import Registry
-from actors.runtime.sync.output import LinkWatches, Spawn, SyncOutput, observer_of
+from actors.runtime.sync.output import LinkWatches, SyncOutput, observer_of
 from fsm.bus.child_paths import Elsewhere
 from fsm.effects import is_p2p_part
 from fsm.sync.reporter import ReportedObject
@@ -41,11 +40,10 @@ class ObserverLinks:
         routes: Decides; knows which runtimes get the changes of an object by a link.
     """
 
-    def __init__(self, out: SyncOutput, registry: Registry, spawn: Spawn) -> None:
+    def __init__(self, out: SyncOutput) -> None:
         self._out = out
-        self._spawn = spawn
         self.routes = RuntimeRoutes(self, out.runtime)
-        self._watches = LinkWatches(registry, spawn, self._on_link)
+        self._watches = LinkWatches(out, self._on_link)
         self._asking: dict[tuple[str, str], Message] = {}
         self._looks = 0
 
@@ -74,7 +72,7 @@ class ObserverLinks:
             self._asking[url, observer] = request
         else:
             self._looks += 1
-        self._spawn(partial(self._verify, url, observer, request, verified))
+        self._out.spawn(partial(self._verify, url, observer, request, verified))
         return True
 
     async def _verify(self, url: str, observer: str, request: Message, verified: Verified) -> None:

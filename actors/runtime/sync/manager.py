@@ -18,7 +18,6 @@ from actors.kit.supervision.actor import Actor, Delivery, Reply
 from actors.runtime.bus.messages import Turn
 from actors.runtime.registry.allocation import AddressAllocation
 from actors.runtime.registry.registrations import Registrar
-from actors.runtime.registry.registry import Registry
 from actors.runtime.stubs.catalogue import Catalogue, SchemaRefusedError
 from actors.runtime.sync.observer import ObservedObjects
 from actors.runtime.sync.output import Job, SyncOutput
@@ -70,18 +69,15 @@ class SyncManager(Actor[SyncMessage]):
     def __init__(
         self,
         out: SyncOutput,
-        registry: Registry,
         allocation: AddressAllocation,
         registrar: Registrar,
         catalogue: Catalogue,
     ) -> None:
         self._out = out
         self._catalogue = catalogue
-        spawn, progress = self._begin, self._progress
-        self._reported = ReportedObjects(
-            out, registry, allocation, registrar, spawn, progress, self._observes
-        )
-        self._observed = ObservedObjects(out, registry, spawn, self._reported.reporter_of)
+        out.spawn = self._begin
+        self._reported = ReportedObjects(out, allocation, registrar, self._progress, self._observes)
+        self._observed = ObservedObjects(out, self._reported.reporter_of)
         # Components that are gone, or None: all of them; each with whom to tell when it is done.
         self._leaving: list[tuple[str | None, Reply[None]]] = []
 

@@ -15,8 +15,7 @@ import trio
 
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef, Delivery
-from actors.runtime.registry.registry import Registry
-from actors.runtime.sync.output import NOTHING_STORED, LinkWatches, Spawn, SyncOutput, code_in_use
+from actors.runtime.sync.output import NOTHING_STORED, LinkWatches, SyncOutput, code_in_use
 from fsm.bus.child_paths import Elsewhere
 from fsm.effects import is_p2p_part
 from fsm.sync.leases import RenewalsCore
@@ -143,7 +142,7 @@ class Observed:
             self._follow(observer)
         # What links are made of never comes by one (I-P13).
         self.route.prefer(observer, p2p=False if is_p2p_part(self._url) else body.p2p)
-        self._place.spawn(partial(self._open if is_first else self._join, request, body))
+        self._out.spawn(partial(self._open if is_first else self._join, request, body))
 
     def _follow(self, observer: str) -> None:
         """Have an observer hear of the object; a gap shows by what is said next.
@@ -254,7 +253,7 @@ class Observed:
             self.close_if_left()
             if self.observers and self.route.used is None:
                 # The node took the path away with the refusal; others may have come since.
-                self._place.spawn(self.renew)
+                self._out.spawn(self.renew)
         why = answer.body.get("description")
         extra = {"description": why} if isinstance(why, str) else {}
         self._out.answer(request, code_in_use(answer.code), **extra)
@@ -281,7 +280,7 @@ class Observed:
         """Set the path again, and ask the owner again, unless that is being done."""
         if not self._is_renewed:
             self._is_renewed = True
-            self._place.spawn(self._renew_once)
+            self._out.spawn(self._renew_once)
 
     async def _renew_once(self) -> None:
         try:
@@ -312,7 +311,7 @@ class Observed:
             self._is_lost = True
             if not self._is_sought:
                 self._is_sought = True
-                self._place.spawn(self._find_again)
+                self._out.spawn(self._find_again)
 
     async def _find_again(self) -> None:
         """Set the path again, and ask the owner again, until both are known or a link serves."""
@@ -350,7 +349,7 @@ class Observed:
         """Let an observer go, and notify the reporter's end; then the request is answered."""
         self._remove_observer(observer)
         self.leaving.add(observer)
-        self._place.spawn(partial(self._leave, observer, request))
+        self._out.spawn(partial(self._leave, observer, request))
 
     def _remove_observer(self, observer: str) -> None:
         """Deliver no change to an observer any more; its neighbours observe on (I-D7)."""
@@ -387,7 +386,7 @@ class Observed:
         """Remove the path without remaining observers, not even again."""
         if not self.observers and not self.is_closing:
             self.is_closing = True
-            self._place.spawn(partial(self._close, request))
+            self._out.spawn(partial(self._close, request))
         elif request is not None:
             self._out.answer(request, Code.OK)
 
@@ -480,7 +479,7 @@ class Observed:
                 self._bus.set_child_path(address, link or Elsewhere.BY_NODE)
 
     def _move(self, link: str | None) -> None:
-        self._place.spawn(partial(self._run_move, link))
+        self._out.spawn(partial(self._run_move, link))
 
     async def _run_move(self, link: str | None) -> None:
         """Move the route; the end of a move of an object that was left means nothing."""
@@ -523,8 +522,6 @@ class ObservedObjects:
 
     Args:
         out: What the sync manager sends.
-        registry: Registry of the runtime.
-        spawn: Runs a task of the sync manager.
         reporter: Local reporter of an object: then the path of its children is for that, too.
 
     Attributes:
@@ -534,14 +531,11 @@ class ObservedObjects:
         listener: Receiver of what is said to the sync managers of observed objects.
     """
 
-    def __init__(
-        self, out: SyncOutput, registry: Registry, spawn: Spawn, reporter: Reporter
-    ) -> None:
+    def __init__(self, out: SyncOutput, reporter: Reporter) -> None:
         self.out: Final = out
-        self.spawn: Final = spawn
         self.reporter: Final = reporter
         self.objects: Final[dict[str, Observed]] = {}
-        self.watches: Final = LinkWatches(registry, spawn, self._on_link)
+        self.watches: Final = LinkWatches(out, self._on_link)
         self.leases: Final = RenewalsCore()
         self.listener: ActorRef[Delivery]
 
@@ -567,7 +561,7 @@ class ObservedObjects:
         """Renew what is due: each subscription is a lease."""
         for url, observer in self.leases.due(trio.current_time()):
             if url in self.objects:
-                self.spawn(partial(self.objects[url].renew_lease, observer))
+                self.out.spawn(partial(self.objects[url].renew_lease, observer))
 
     def _on_link(self, url: str, link: str | None) -> None:
         """Note that another link leads to where an object is reported, or none."""
@@ -579,7 +573,7 @@ class ObservedObjects:
         for url, each in self.objects.items():
             is_affected = self.out.node_for(url) == domain and not each.is_closing
             if is_affected and each.route.used is None:
-                self.spawn(each.renew)
+                self.out.spawn(each.renew)
 
     # --- requests -------------------------------------------------------------------------
 

@@ -35,6 +35,13 @@ NO_STORE: Final = "this runtime stores nothing: open it with a store"
 NOTHING_STORED: Final = "nothing of that is stored"
 
 
+Job: TypeAlias = Callable[[], Awaitable[object]]
+"""Work for a task; what it returns is ignored."""
+
+Spawn: TypeAlias = Callable[[Job], None]
+"""Runs work in a task of the sync manager."""
+
+
 @final
 class SyncOutput:
     """What the sync manager sends and traces.
@@ -47,7 +54,13 @@ class SyncOutput:
         gate: Where messages about stored objects wait for the disk.
         tracer: Takes the trace.
         counters: Counts of messages that end here.
+        registry: Knows which links lead to whom.
+
+    Attributes:
+        spawn: Runs work in a task of the sync manager, which sets it.
     """
+
+    spawn: Spawn
 
     def __init__(
         self,
@@ -56,8 +69,9 @@ class SyncOutput:
         gate: StoreGate,
         tracer: Tracer,
         counters: Counters,
+        registry: Registry,
     ) -> None:
-        self.config, self.bus, self.gate = config, bus, gate
+        self.config, self.bus, self.gate, self.registry = config, bus, gate, registry
         self.tracer, self.counters, self.ids = tracer, counters, config.ids
         self.runtime, self.domain = config.runtime, config.domain
 
@@ -152,13 +166,6 @@ class SyncOutput:
             self.tracer.row(MANAGER, row)
 
 
-Job: TypeAlias = Callable[[], Awaitable[object]]
-"""Work for a task; what it returns is ignored."""
-
-Spawn: TypeAlias = Callable[[Job], None]
-"""Runs work in a task of the sync manager."""
-
-
 def observer_of(request: Message) -> str:
     """Return the hyperty for which a sync manager asks: its own, or one of its runtime.
 
@@ -194,20 +201,15 @@ class LinkWatches:
     """Asks the registry about links; one question per watched entity waits at the registry.
 
     Args:
-        registry: The registry.
-        spawn: Runs a task.
+        out: What the sync manager sends.
         changed: Takes each entity to which another link leads now; None: none does.
 
     Attributes:
         watched: Whose links are watched.
     """
 
-    def __init__(
-        self, registry: Registry, spawn: Spawn, changed: Callable[[str, str | None], None]
-    ) -> None:
-        self._registry = registry
-        self._spawn = spawn
-        self._changed = changed
+    def __init__(self, out: SyncOutput, changed: Callable[[str, str | None], None]) -> None:
+        self._registry, self._out, self._changed = out.registry, out, changed
         self.watched: Final[dict[str, trio.CancelScope]] = {}
 
     async def link_to(self, entity: str) -> str | None:
@@ -238,7 +240,7 @@ class LinkWatches:
         """
         if entity not in self.watched:
             scope = self.watched[entity] = trio.CancelScope()
-            self._spawn(partial(self._watch, entity, known, scope, is_wanted=is_wanted))
+            self._out.spawn(partial(self._watch, entity, known, scope, is_wanted=is_wanted))
 
     def unwatch(self, entity: str) -> None:
         """End it; repeated is fine."""

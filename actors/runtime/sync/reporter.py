@@ -24,14 +24,12 @@ from actors.kit.supervision.actor import ActorRef, Delivery, Reply
 from actors.kit.trace import value_digest
 from actors.runtime.registry.allocation import AddressAllocation, AllocationError
 from actors.runtime.registry.registrations import Registrar, RegistrationError
-from actors.runtime.registry.registry import Registry
 from actors.runtime.sync.children import ReportedChildren
 from actors.runtime.sync.links import ObserverLinks
 from actors.runtime.sync.output import (
     MANAGER,
     NO_STORE,
     NOTHING_STORED,
-    Spawn,
     SyncOutput,
     code_in_use,
     observer_of,
@@ -200,7 +198,7 @@ class Report:
             bus.follow(f"{url}/{_OBSERVERS}", self.reporter)
         for each in (url, f"{url}/{SUBSCRIPTION}"):
             bus.open_address(each, listener)
-        bus.listen(address.status_of(url), self._objects.registry.listener)
+        bus.listen(address.status_of(url), self._out.registry.listener)
         self.children.open(shown, listener)
 
     async def register(self, created: bodies.DataObject) -> Refused | None:
@@ -239,7 +237,7 @@ class Report:
         """Take the object down, also at the node, and answer its reporter (SYN-22)."""
         url, objects, bus = self._url, self._objects, self._bus
         # Not before: what observers say of the end finds the object where it was.
-        await objects.registry.hide_local(url)
+        await self._out.registry.hide_local(url)
         if self._has_list:
             bus.close_address(f"{url}/{_OBSERVERS}", objects.listener)
             bus.unfollow_all(f"{url}/{_OBSERVERS}")
@@ -249,7 +247,7 @@ class Report:
         # What cannot be reported now, the node notes when the session ends (REG-09).
         with suppress(ActorStoppedError):
             await objects.registrar.unregister(url)
-        bus.unlisten(address.status_of(url), objects.registry.listener)
+        bus.unlisten(address.status_of(url), self._out.registry.listener)
         for each in (f"{url}/{SUBSCRIPTION}", url):
             bus.close_address(each, objects.listener)
         await objects.free(url)
@@ -435,7 +433,7 @@ class Report:
     def ask(self, observer: str, patience: float, question: int) -> None:
         """Ask the reporter in a task."""
         request = self._waiting[observer][0]
-        self._objects.spawn(partial(self._ask, observer, patience, question, request))
+        self._out.spawn(partial(self._ask, observer, patience, question, request))
 
     async def _ask(self, observer: str, patience: float, question: int, waiting: Message) -> None:
         """Ask the reporter as if the observer had asked it itself (M-39)."""
@@ -509,7 +507,7 @@ class Report:
 
     def vacate(self) -> None:
         """Take the object down in a task."""
-        self._objects.spawn(self.remove)
+        self._out.spawn(self.remove)
 
 
 def _paths_of(url: str) -> tuple[str, ...]:
@@ -540,10 +538,8 @@ class ReportedObjects:
 
     Args:
         out: What the sync manager sends.
-        registry: Registry of the runtime.
         allocation: Allocates the addresses of data objects.
         registrar: Registers them in the domain registry.
-        spawn: Runs a task of the sync manager.
         progress: Called by tasks when something has changed, and they go on.
         observes: Whether a component of this runtime observes an object.
 
@@ -561,19 +557,16 @@ class ReportedObjects:
     def __init__(
         self,
         out: SyncOutput,
-        registry: Registry,
         allocation: AddressAllocation,
         registrar: Registrar,
-        spawn: Spawn,
         progress: Callable[[], None],
         observes: Callable[[str, str], bool],
     ) -> None:
-        self.out, self.spawn, self.observes = out, spawn, observes
-        self.registry, self.registrar = registry, registrar
+        self.out, self.observes, self.registrar = out, observes, registrar
         self.reports: Final[dict[str, Report]] = {}
         self.repeats, self.signs, self.leases = RepeatsCore(), RepeatTimes(), LeasesCore()
         self.invitations: Final = InvitationsCore(self)
-        self.links: Final = ObserverLinks(out, registry, spawn)
+        self.links: Final = ObserverLinks(out)
         self.permits: Final = trio.CapacityLimiter(limits.RENEWED_AT_ONCE)
         self.listener: ActorRef[Delivery]
         self._allocation = allocation
@@ -650,7 +643,7 @@ class ReportedObjects:
         if wanted.store and not self.out.gate.stores:
             raise BadMessageError(NO_STORE)
         self._creating.append(request.from_)
-        self.spawn(partial(self._create, request, wanted, scheme))
+        self.out.spawn(partial(self._create, request, wanted, scheme))
 
     async def _create(self, request: Message, wanted: bodies.CreateObject, scheme: str) -> None:
         url = await self._find_place(scheme)
@@ -681,7 +674,7 @@ class ReportedObjects:
         if report.core.is_deleted:
             self.out.refuse(request, Code.GONE, "its reporter left meanwhile")
         elif refusal is None:
-            await self.registry.show_local(url)
+            await self.out.registry.show_local(url)
             names: list[Json] = [*child_resources(url)]
             extra: JsonObject = {"childrenResources": names} if names else {}
             self.out.answer(request, Code.OK, resource=url, **extra)
@@ -721,7 +714,7 @@ class ReportedObjects:
     def renew_paths(self, domain: str, done: Reply[None]) -> None:
         """Claim the objects, and set their paths, that the node has forgotten."""
         reports = [*self.reports.values()] if domain == self.out.domain else []
-        self.spawn(partial(self._renew_all, reports, done))
+        self.out.spawn(partial(self._renew_all, reports, done))
 
     async def _renew_all(self, reports: list[Report], done: Reply[None]) -> None:
         async with trio.open_nursery() as nursery:
@@ -744,7 +737,7 @@ class ReportedObjects:
         report.open(shown)
         report.core.restore(there.observers.values())
         managers = {one.manager for one in there.observers.values()} - {self.out.bus.url}
-        self.spawn(partial(self._announce, report, shown, sorted(managers)))
+        self.out.spawn(partial(self._announce, report, shown, sorted(managers)))
 
     async def _announce(
         self, report: Report, shown: bodies.DataObject, managers: list[str]
@@ -755,7 +748,7 @@ class ReportedObjects:
         refusal = await report.register(shown)
         if refusal is not None:
             _log.warning("stored object is not registered", url=shown.url, why=refusal.why)
-        await self.registry.show_local(shown.url)
+        await self.out.registry.show_local(shown.url)
         async with trio.open_nursery() as nursery:
             for manager in managers:
                 nursery.start_soon(self._call_back, shown.url, manager)

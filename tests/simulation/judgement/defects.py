@@ -61,7 +61,7 @@ def _no_holding(_arrives):
 
 def _leave_in_words_only(_leave):
     def leave(self, request, _body):
-        self._out.answer(request, Code.OK)
+        self.out.answer(request, Code.OK)
 
     return leave
 

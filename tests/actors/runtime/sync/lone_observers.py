@@ -57,8 +57,9 @@ class Lone:
 
     def __attrs_post_init__(self):
         config = RuntimeConfig(domain="b.ex", name="rb")
-        out = SyncOutput(config, self.bus, StoreGate(), NULL_TRACER, Counters())
-        self.observed = ObservedObjects(out, NoLinks(), self.jobs.append, lambda _url: None)
+        out = SyncOutput(config, self.bus, StoreGate(), NULL_TRACER, Counters(), NoLinks())
+        out.spawn = self.jobs.append
+        self.observed = ObservedObjects(out, lambda _url: None)
         self.observed.listener = None
 
     async def run(self):
