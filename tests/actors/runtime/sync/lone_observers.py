@@ -63,7 +63,6 @@ class Lone:
         self.observed.listener = None
 
     async def run(self):
-        """Run all that was spawned."""
         while self.jobs:
             await self.jobs.pop(0)()
 
