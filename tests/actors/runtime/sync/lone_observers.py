@@ -63,6 +63,7 @@ class Lone:
         self.observed.listener = None
 
     async def run(self):
+        """Run all that was spawned."""
         while self.jobs:
             await self.jobs.pop(0)()
 

@@ -70,12 +70,7 @@ async def test_an_object_in_doubt_is_asked_for_when_it_is_not_any_more(autojump_
 async def test_an_object_in_doubt_that_is_forgotten_once_more_rests(autojump_clock):
     node = Node(YES)
     until, looks = trio.current_time() + 5, iter(range(100))
-
-    def may_ask():
-        next(looks)
-        return trio.current_time() > until
-
-    object_ = node.renewal(may_ask)
+    object_ = node.renewal(lambda: next(looks) >= 0 and trio.current_time() > until)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(object_.run)
         await trio.sleep(0.5)
