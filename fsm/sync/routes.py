@@ -144,130 +144,97 @@ class ObserverRoute:
 class RoutesPort(Protocol):
     """What the routes to observers ask of their host; no method calls them."""
 
-    def add_link(self, url: str, link: str) -> None:
-        """Send the changes of an object over a link, too."""
+    def add_link(self, link: str) -> None:
+        """Send the changes of the object over a link, too."""
 
-    def remove_link(self, url: str, link: str) -> None:
-        """Send the changes of an object over that link no longer."""
+    def remove_link(self, link: str) -> None:
+        """Send the changes of the object over that link no longer."""
 
-    def set_reached(self, url: str, *, is_all: bool) -> None:
-        """Note whether links reach all runtimes with observers of an object.
+    def set_reached(self, *, is_all: bool) -> None:
+        """Note whether links reach all runtimes with observers of the object.
 
         Then the node need not hear of its children.
         """
 
 
 @final
-class RuntimeRoutes:
-    """The links to the observers of all objects of a runtime.
+class ReportRoutes:
+    """The links to the observers of one object that is reported here.
 
     Args:
         port: The host.
         runtime: Address of the runtime; its own observers need no route.
+
+    Attributes:
+        asked: The link by which the last subscription of a runtime came, by runtime.
     """
 
     def __init__(self, port: RoutesPort, runtime: str = "") -> None:
         self._port: Final = port
         self._runtime = runtime
-        self._asked: Final[dict[str, dict[str, str]]] = {}
-        self._used: Final[dict[str, dict[str, str]]] = {}
-        self._all_reached: Final[set[str]] = set()
+        self.asked: Final[dict[str, str]] = {}
+        self._used: Final[dict[str, str]] = {}
+        self._is_reached = False
 
-    def asked(self, url: str, runtime: str, link: str | None) -> None:
-        """Note the route of a runtime's last subscription.
-
-        Args:
-            url: Address of the object.
-            runtime: Address of the runtime.
-            link: The link it came by; None: the node.
-        """
+    def ask(self, runtime: str, link: str | None) -> None:
+        """Note the route of a runtime's last subscription; None: the node."""
         if link is None:
-            self._asked.get(url, {}).pop(runtime, None)
+            self.asked.pop(runtime, None)
         else:
-            self._asked.setdefault(url, {})[runtime] = link
+            self.asked[runtime] = link
 
-    def counts(self, url: str, runtime: str) -> None:
-        """Use the route of the last subscription for a runtime, which has an active observer.
-
-        Args:
-            url: Address of the object.
-            runtime: Address of the runtime.
-        """
-        there, wanted = self._used.setdefault(url, {}), self._asked.get(url, {}).get(runtime)
-        used = there.pop(runtime, None)
+    def counts(self, runtime: str) -> None:
+        """Use the route of the last subscription for a runtime, which has an active observer."""
+        used, wanted = self._used.pop(runtime, None), self.asked.get(runtime)
         if wanted is not None:
-            there[runtime] = wanted
+            self._used[runtime] = wanted
         if used is not None and used != wanted:
-            self._port.remove_link(url, used)
+            self._port.remove_link(used)
         if wanted is not None and used != wanted:
-            self._port.add_link(url, wanted)
-        self._tidy(url)
+            self._port.add_link(wanted)
 
-    def direct(self, url: str) -> frozenset[str]:
-        """Return the runtimes that get the changes of an object by a link."""
-        return frozenset(self._used.get(url, ()))
+    @property
+    def direct(self) -> frozenset[str]:
+        """The runtimes that get the changes by a link."""
+        return frozenset(self._used)
 
-    def is_used(self, url: str) -> bool:
-        """Return whether a runtime has subscribed to an object by a link."""
-        return url in self._asked or url in self._used or url in self._all_reached
+    @property
+    def is_used(self) -> bool:
+        """True if a runtime has subscribed by a link."""
+        return bool(self.asked or self._used or self._is_reached)
 
-    def reach(self, url: str, active: tuple[str, ...]) -> None:
-        """Note whether links reach all observers.
-
-        Args:
-            url: Address of the object.
-            active: Runtimes with an active observer.
-        """
-        direct = self.direct(url)
+    def reach(self, active: tuple[str, ...]) -> None:
+        """Note whether links reach all runtimes with an active observer."""
+        direct = self.direct
         is_all = bool(direct) and direct.issuperset(one for one in active if one != self._runtime)
-        self._set_reached(url, is_all=is_all)
+        self._set_reached(is_all=is_all)
 
-    def _set_reached(self, url: str, *, is_all: bool) -> None:
-        if is_all != (url in self._all_reached):
-            (self._all_reached.add if is_all else self._all_reached.discard)(url)
-            self._port.set_reached(url, is_all=is_all)
+    def _set_reached(self, *, is_all: bool) -> None:
+        if is_all != self._is_reached:
+            self._is_reached = is_all
+            self._port.set_reached(is_all=is_all)
 
-    def left(self, url: str, active: tuple[str, ...], asking: tuple[str, ...] = ()) -> None:
-        """Note which runtimes still have observers of an object, or requests for it.
+    def left(self, active: tuple[str, ...], asking: tuple[str, ...] = ()) -> None:
+        """Note which runtimes still have observers of the object, or requests for it.
 
         Args:
-            url: Address of the object.
             active: Runtimes with an active observer.
             asking: Runtimes with a subscription that waits for a decision.
         """
-        asked, used = self._asked.get(url, {}), self._used.get(url, {})
-        for one in [one for one in asked if one not in {*active, *asking}]:
-            del asked[one]
-        for one in [one for one in used if one not in active]:
-            self._port.remove_link(url, used.pop(one))
-        self._tidy(url)
+        for one in [one for one in self.asked if one not in {*active, *asking}]:
+            del self.asked[one]
+        for one in [one for one in self._used if one not in active]:
+            self._port.remove_link(self._used.pop(one))
 
-    def forget(self, url: str) -> None:
-        """Note that an object is gone."""
-        self.left(url, ())
-        self.reach(url, ())
-
-    def _tidy(self, url: str) -> None:
-        for table in (self._asked, self._used):
-            if url in table and not table[url]:
-                del table[url]
+    def forget(self) -> None:
+        """Note that the object is gone."""
+        self.left(())
+        self.reach(())
 
     def link_is(self, runtime: str, link: str | None) -> None:
-        """Note which link leads to a runtime now.
-
-        Args:
-            runtime: Address of the runtime.
-            link: The link; None: none does.
-        """
-        for url in sorted({*self._asked, *self._used}):
-            asked, used = self._asked.get(url, {}), self._used.get(url, {})
-            if asked.get(runtime, link) != link:
-                del asked[runtime]
-            if used.get(runtime, link) != link:
-                self._port.remove_link(url, used.pop(runtime))
-                self._set_reached(url, is_all=False)
-            self._tidy(url)
-
-    def watched(self) -> frozenset[str]:
-        """Return the runtimes whose links matter."""
-        return frozenset(one for asked in self._asked.values() for one in asked)
+        """Note which link leads to a runtime now; None: none does."""
+        if self.asked.get(runtime, link) != link:
+            del self.asked[runtime]
+        if self._used.get(runtime, link) != link:
+            self._port.remove_link(self._used.pop(runtime))
+            self._set_reached(is_all=False)

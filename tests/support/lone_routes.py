@@ -1,6 +1,6 @@
 """Routes of changes alone: each call returns what was asked of the host meanwhile."""
 
-from fsm.sync.routes import ObserverRoute, RuntimeRoutes
+from fsm.sync.routes import ObserverRoute, ReportRoutes
 
 
 class Asking:
@@ -22,21 +22,21 @@ class Asking:
         return call
 
 
-class LoneRuntimeRoutes(Asking):
+class LoneReportRoutes(Asking):
     """The links to observers, and the port: calls by name, with their arguments."""
 
     def __init__(self, runtime=""):
         super().__init__()
-        self.core = RuntimeRoutes(self, runtime)
+        self.core = ReportRoutes(self, runtime)
 
-    def add_link(self, url, link):
-        self.done.append(("add_link", url, link))
+    def add_link(self, link):
+        self.done.append(("add_link", link))
 
-    def remove_link(self, url, link):
-        self.done.append(("remove_link", url, link))
+    def remove_link(self, link):
+        self.done.append(("remove_link", link))
 
-    def set_reached(self, url, *, is_all):
-        self.done.append(("set_reached", url, is_all))
+    def set_reached(self, *, is_all):
+        self.done.append(("set_reached", is_all))
 
 
 def lone_observer_route():

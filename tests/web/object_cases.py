@@ -33,7 +33,7 @@ from specs.message import Message, MessageType
 from tests.support import lone_report
 from tests.support.children_world import lone_children, told_children
 from tests.support.lone_copy import CopyPort, lone_copy, told, without_steps
-from tests.support.lone_routes import LoneRuntimeRoutes, lone_observer_route
+from tests.support.lone_routes import LoneReportRoutes, lone_observer_route
 from transports.bodies import write_body
 
 Case = dict[str, Any]
@@ -550,33 +550,35 @@ def _moves(found: list[Any]) -> list[Any]:
     return [{"do": "move-to", "link": link} for link in found]
 
 
-def _route_effects(asked: list[Any]) -> list[Any]:
+def _route_effects(url: str, asked: list[Any]) -> list[Any]:
     names = {"add_link": "send-out", "remove_link": "keep-in"}
     links = [one for one in asked if one[0] in names]
-    return [{"do": names[name], "url": url, "link": link} for name, url, link in links]
+    return [{"do": names[name], "url": url, "link": link} for name, link in links]
 
 
 def runtime_routes(random: Random) -> Case:
-    tape, core = Tape("RuntimeRoutes"), LoneRuntimeRoutes()
-    urls, links = [URL, "comm://a.example/2"], [None, "link/1", "link/2"]
+    tape, links = Tape("RuntimeRoutes"), [None, "link/1", "link/2"]
+    cores = {url: LoneReportRoutes() for url in (URL, "comm://a.example/2")}
     for _ in range(40):
-        url, runtime, link = random.choice(urls), random.choice(RUNTIMES), random.choice(links)
+        url, runtime, link = random.choice([*cores]), random.choice(RUNTIMES), random.choice(links)
+        core = cores[url]
         match random.randrange(4):
             case 0:
-                core.asked(url, runtime, link)
-                tape.note("asked", [url, runtime, link], None)
+                tape.note("asked", [url, runtime, link], core.ask(runtime, link) or None)
+                continue
             case 1:
-                tape.note("counts", [url, runtime], _route_effects(core.counts(url, runtime)))
+                tape.note("counts", [url, runtime], _route_effects(url, core.counts(runtime)))
             case 2:
-                active = tuple(random.sample(RUNTIMES, random.randrange(3)))
-                asking = tuple(random.sample(RUNTIMES, random.randrange(3)))
-                tape.note(
-                    "left", [url, active, asking], _route_effects(core.left(url, active, asking))
-                )
+                active, asking = (random.sample(RUNTIMES, random.randrange(3)) for _ in range(2))
+                done = _route_effects(url, core.left(active, asking))
+                tape.note("left", [url, active, asking], done)
             case _:
-                tape.note("linkIs", [runtime, link], _route_effects(core.link_is(runtime, link)))
-        tape.note("direct", [url], core.direct(url))
-        tape.note("isUsed", [url], core.is_used(url))
+                done = []
+                for each, routes in cores.items():
+                    done += _route_effects(each, routes.link_is(runtime, link))
+                tape.note("linkIs", [runtime, link], done)
+        tape.note("direct", [url], core.direct)
+        tape.note("isUsed", [url], core.is_used)
     return tape.case
 
 

@@ -14,12 +14,12 @@ import attrs
 import trio
 
 from actors.kit.supervision.actor import ActorRef, Delivery
-from actors.runtime.sync.links import ObserverLinks, link_of
-from actors.runtime.sync.output import MANAGER, SyncOutput
+from actors.runtime.sync.output import MANAGER, SyncOutput, link_of
 from fsm.effects import Refused
 from fsm.sync.children import ChildOp, ChildSet, Kept, children_in, op_in, op_of
 from fsm.sync.leases import RepeatTimes
 from fsm.sync.reporter import ReportedObject
+from fsm.sync.routes import ReportRoutes
 from fsm.sync.value.json import NotJsonError, as_json
 from fsm.sync.value.value import check_path
 from specs.bodies import object as bodies
@@ -109,7 +109,7 @@ class ReportedChildren:
     Args:
         out: What the sync manager sends.
         reported: Core of the object.
-        links: The links by which observers hear of it, and no creator.
+        routes: The links by which observers hear of it, and no creator.
         observes: Says whether a component of this runtime observes an object.
         signs: When the digest of the children of each object is published.
 
@@ -121,13 +121,13 @@ class ReportedChildren:
         self,
         out: SyncOutput,
         reported: ReportedObject,
-        links: ObserverLinks,
+        routes: ReportRoutes,
         observes: Callable[[str, str], bool],
         signs: RepeatTimes,
     ) -> None:
         self.reporter: str | None = None
         self._out, self._bus, self._reported = out, out.bus, reported
-        self._links, self._observes, self._signs = links, observes, signs
+        self._routes, self._observes, self._signs = routes, observes, signs
         self._url = reported.snapshot.url
         self._addresses = children_addresses(self._url)
         self._children = ChildSet()
@@ -221,7 +221,7 @@ class ReportedChildren:
 
     def _report(self, op: ChildOp, *, is_by_node: bool) -> None:
         """Report what counts to the runtimes that do not hear the creator."""
-        kept, direct = self._children.find(op.name), self._links.routes.direct(self._url)
+        kept, direct = self._children.find(op.name), self._routes.direct
         if not is_by_node:
             self._out.when_stored(self._url, partial(self._report_to_all, op, kept))
         elif direct:

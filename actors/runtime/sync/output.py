@@ -15,7 +15,7 @@ from actors.runtime.bus.ports import CorePort
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.registry.registry import Registry
 from actors.runtime.store.runtime_store import StoreGate
-from fsm.effects import RowChanged
+from fsm.effects import RowChanged, is_p2p_part
 from fsm.registry.resolve.link_entry import Topology
 from specs.addresses import address
 from specs.bodies.object import Subscription
@@ -182,6 +182,12 @@ def observer_of(request: Message) -> str:
     if observer == asking or (is_manager and (not is_part or address.is_below(observer, runtime))):
         return observer
     raise BadMessageError(f"{asking} does not speak for {observer}", Code.FORBIDDEN)
+
+
+def link_of(request: Message) -> str | None:
+    """Return the address of the link that a request came by; None: it came otherwise."""
+    by = request.via[-1] if request.via else ""
+    return by if is_p2p_part(by) else None
 
 
 def code_in_use(code: int) -> Code:

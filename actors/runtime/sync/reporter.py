@@ -24,30 +24,24 @@ from actors.kit.supervision.actor import ActorRef, Delivery, Reply
 from actors.kit.trace import value_digest
 from actors.runtime.registry.allocation import AddressAllocation, AllocationError
 from actors.runtime.registry.registrations import Registrar, RegistrationError
+from actors.runtime.sync import output
 from actors.runtime.sync.children import ReportedChildren
-from actors.runtime.sync.links import ObserverLinks
-from actors.runtime.sync.output import (
-    MANAGER,
-    NO_STORE,
-    NOTHING_STORED,
-    SyncOutput,
-    code_in_use,
-    observer_of,
-)
 from actors.runtime.sync.schemas import scheme_for
+from fsm.bus.child_paths import Elsewhere
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.sync import stored
 from fsm.sync.invitations import InvitationsCore
 from fsm.sync.leases import LeasesCore, RepeatsCore, RepeatTimes
 from fsm.sync.reporter import ReportedObject
+from fsm.sync.routes import ReportRoutes
 from fsm.sync.value.value import check_path
+from specs import child
 from specs.addresses import address
 from specs.bodies import object as bodies
 from specs.bodies.link import Path
 from specs.bodies.registry import Record
 from specs.bodies.word import Operation
-from specs.child import CHANGES, SUBSCRIPTION, child_resources, children_addresses, parent_of
 from specs.errors import BadMessageError
 from specs.jsonvalue import Absence, Json, JsonObject, value_at
 from specs.limits import sync as limits
@@ -65,6 +59,8 @@ _CLOSED: Final = "the runtime has closed"
 _BROKEN: Final = "the store cannot be written now; nothing was changed"
 _LOST: Final = frozenset({Code.FORBIDDEN, Code.CONFLICT})
 """Answers of a node that say: the address is another's now."""
+
+_VERIFIED: Final = {MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE, MessageType.READ}
 
 
 @final
@@ -146,6 +142,7 @@ class Report:
 
     Attributes:
         core: Decides.
+        routes: The links to its observers.
         children: Its children.
         renewal: Has a node told of it that has forgotten it.
         is_resting: Whether the object is stored, and its reporter away.
@@ -164,8 +161,10 @@ class Report:
         self.is_resting = False
         self._url, self._objects, self._out = created.url, objects, objects.out
         self._bus = objects.out.bus
+        self.routes: Final = ReportRoutes(self, objects.out.runtime)
+        self._verified: dict[str, Message] = {}  # subscriptions by links, while they are verified
         self.children: Final = ReportedChildren(
-            objects.out, self.core, objects.links, objects.observes, objects.signs
+            objects.out, self.core, self.routes, objects.observes, objects.signs
         )
         self.renewal: Final = Renewal(
             self._url, self._claim, lambda: not self.core.is_deleted, objects.permits
@@ -196,7 +195,7 @@ class Report:
         if self._has_list:
             bus.open_address(f"{url}/{_OBSERVERS}", listener)
             bus.follow(f"{url}/{_OBSERVERS}", self.reporter)
-        for each in (url, f"{url}/{SUBSCRIPTION}"):
+        for each in (url, f"{url}/{child.SUBSCRIPTION}"):
             bus.open_address(each, listener)
         bus.listen(address.status_of(url), self._out.registry.listener)
         self.children.open(shown, listener)
@@ -221,7 +220,7 @@ class Report:
         try:
             await self._objects.registrar.register(record)
         except RegistrationError as error:
-            return Refused(code_in_use(error.code), str(error))
+            return Refused(output.code_in_use(error.code), str(error))
         except ActorStoppedError:
             return Refused(Code.GONE, _CLOSED)
         return None
@@ -248,13 +247,14 @@ class Report:
         with suppress(ActorStoppedError):
             await objects.registrar.unregister(url)
         bus.unlisten(address.status_of(url), self._out.registry.listener)
-        for each in (f"{url}/{SUBSCRIPTION}", url):
+        for each in (f"{url}/{child.SUBSCRIPTION}", url):
             bus.close_address(each, objects.listener)
         await objects.free(url)
         del objects.reports[url]
-        objects.links.forget(url)
+        self.routes.forget()
+        objects.unwatch()
         objects.repeats.forget(url)
-        self._out.ids.forget(url, f"{url}/{SUBSCRIPTION}")
+        self._out.ids.forget(url, f"{url}/{child.SUBSCRIPTION}")
         if self._deletion is not None:
             self._out.answer(self._deletion, Code.OK)
 
@@ -266,8 +266,14 @@ class Report:
         return True
 
     def settle(self) -> None:
-        """Use the routes that the observers' runtimes asked for, after each change of observers."""
-        self._objects.links.settle(self._url, self.core)
+        """Notify each observing runtime by the route it asked for, before any change (I-D12)."""
+        if self.routes.is_used:
+            active = self.core.runtimes
+            self.routes.left(active, self.core.asking)
+            for runtime in active:
+                self.routes.counts(runtime)
+            self.routes.reach(active)
+            self._objects.unwatch()
 
     # --- requests -----------------------------------------------------------------------------
 
@@ -299,14 +305,67 @@ class Report:
         elif request is not None:
             self._out.refuse(request, refusal.code, refusal.why)
 
-    def serve(self, request: Message) -> None:
+    def receive(self, request: Message) -> None:
+        """Take a request to the object; its sender is verified as by a node (MN-03, P2P-30).
+
+        A request that came by a link is served by it, for all observers in the runtime at its other
+        end (SYN-27, I-D12).
+        """
+        link, is_subscribe = output.link_of(request), request.type is MessageType.SUBSCRIBE
+        if request.type not in _VERIFIED:
+            self._serve(request)
+            return
+        observer = (
+            request.from_ if request.type is MessageType.READ else output.observer_of(request)
+        )
+        verifying = self._objects.verifying
+        if link is None:
+            if is_subscribe:
+                self.routes.ask(address.runtime_of(request.from_), None)
+            self._serve(request)
+        elif verifying[is_subscribe] >= limits.MAX_WITNESSED:
+            self._out.refuse(request, Code.UNAVAILABLE, "too many ask at once")
+        else:
+            if is_subscribe:
+                self._verified[observer] = request
+            verifying[is_subscribe] += 1
+            self._out.spawn(partial(self._verify, observer, request, link))
+
+    async def _verify(self, observer: str, request: Message, link: str) -> None:
+        objects, is_subscribe = self._objects, request.type is MessageType.SUBSCRIBE
+        try:
+            is_so = await objects.watches.speaks_for(link, request.from_, observer)
+        finally:
+            objects.verifying[is_subscribe] -= 1
+        if is_subscribe and self._verified.get(observer) is not request:
+            self._out.refuse(request, Code.GONE, "the observer left meanwhile")
+            return
+        if is_subscribe:
+            del self._verified[observer]
+        if not is_so:
+            why = "where the observer lives is not known here; ask by the node"
+            self._out.refuse(request, Code.UNAUTHENTICATED, why)
+            return
+        if objects.reports.get(self._url) is not self:
+            code, why = Code.UNAVAILABLE, "it was here before"
+            if is_subscribe:
+                code, why = Code.NOT_FOUND, _NO_OBJECT
+            self._out.refuse(request, code, why)
+            return
+        if is_subscribe:
+            runtime = address.runtime_of(request.from_)
+            self.routes.ask(runtime, link)
+            objects.watches.watch(runtime, link)
+        self._serve(request)
+
+    def _serve(self, request: Message) -> None:
         """Take a request to the object, whose sender is verified."""
         match request.type:
             case MessageType.SUBSCRIBE:
                 self._subscribe(request)
             case MessageType.UNSUBSCRIBE:
-                observer = observer_of(request)
-                self._objects.links.on_left(self._url, observer)
+                observer = output.observer_of(request)
+                self._verified.pop(observer, None)
                 self.core.unsubscribe(observer, request.from_)
                 self.settle()
                 self._out.answer(request, Code.OK)
@@ -316,7 +375,7 @@ class Report:
                 self._out.refuse(request, Code.MALFORMED, "an object does not do this")
 
     def _subscribe(self, request: Message) -> None:
-        observer = observer_of(request)
+        observer = output.observer_of(request)
         if self.is_resting and not self.core.may_read(observer):
             self._out.refuse(request, Code.UNAVAILABLE, "its reporter is away")
             return
@@ -369,11 +428,28 @@ class Report:
             listed = bodies.ObserverList(self._list_version, self.core.observers)
             self._out.answer(request, Code.OK, value=write_body(listed))
 
+    # --- the port of the routes ---------------------------------------------------------------
+
+    def add_link(self, link: str) -> None:
+        """Have what the object publishes go out by a link, too."""
+        for each in child.published_addresses(self._url):
+            self._bus.add_link(each, link)
+
+    def remove_link(self, link: str) -> None:
+        """Have what the object publishes go out by that link no longer."""
+        for each in child.published_addresses(self._url):
+            self._bus.remove_link(each, link)
+
+    def set_reached(self, *, is_all: bool) -> None:
+        """Have what is said of children go to the node, unless links reach all."""
+        for each in child.children_addresses(self._url):
+            self._bus.set_child_path(each, Elsewhere.NOWHERE if is_all else Elsewhere.BY_NODE)
+
     # --- the port of the core -----------------------------------------------------------------
 
     def step(self, step: Step) -> None:
         """Trace a step."""
-        self._out.tracer.step(MANAGER, step)
+        self._out.tracer.step(output.MANAGER, step)
 
     def row(self, row: RowChanged) -> None:
         """Trace a row; notify the reporter that an observer has joined or left (M-53)."""
@@ -420,8 +496,8 @@ class Report:
     def _spread(
         self, kind: MessageType, body: JsonObject, sender: str, runtimes: frozenset[str]
     ) -> None:
-        message = self._out.request(kind, f"{self._url}/{CHANGES}", body, sender)
-        self._out.publish(message, runtimes, self._objects.links.routes.direct(self._url))
+        message = self._out.request(kind, f"{self._url}/{child.CHANGES}", body, sender)
+        self._out.publish(message, runtimes, self.routes.direct)
 
     def lease(self, observer: str, seconds: int | None) -> None:
         """Begin a lease, or end it."""
@@ -488,21 +564,21 @@ class Report:
         out, url = self._out, self._url
         runtime = address.runtime_of(manager) if manager else None
         if runtime != out.runtime:
-            path = bodies.CutPath((f"{url}/{CHANGES}",), observer, runtime, is_over or None)
+            path = bodies.CutPath((f"{url}/{child.CHANGES}",), observer, runtime, is_over or None)
             to = address.subscription_manager(out.domain)
             out.bus.send(out.request(MessageType.UNSUBSCRIBE, to, write_body(path)))
         if manager:
             back, expelled = bodies.ObjectBack(url), bodies.ObserverExpelled(url, observer)
             body = write_body(back if is_over else expelled)
             kind = MessageType.SUBSCRIBE if is_over else MessageType.UNSUBSCRIBE
-            out.bus.send(out.request(kind, manager, body, f"{url}/{SUBSCRIPTION}"))
+            out.bus.send(out.request(kind, manager, body, f"{url}/{child.SUBSCRIPTION}"))
 
     def end(self, runtimes: tuple[str, ...]) -> None:
         """Notify all observers that the object is gone (M-47)."""
         self._trace(Op.DEL)
         self._objects.invitations.withdraw(self._url)
         if runtimes:
-            sender = f"{self._url}/{SUBSCRIPTION}"
+            sender = f"{self._url}/{child.SUBSCRIPTION}"
             self._spread(MessageType.DELETE, {}, sender, frozenset(runtimes))
 
     def vacate(self) -> None:
@@ -512,7 +588,7 @@ class Report:
 
 def _paths_of(url: str) -> tuple[str, ...]:
     """Return the paths of an object at its node."""
-    return (url, f"{url}/{SUBSCRIPTION}", *children_addresses(url))
+    return (url, f"{url}/{child.SUBSCRIPTION}", *child.children_addresses(url))
 
 
 def _lease(lease: int | None) -> JsonObject:
@@ -545,7 +621,8 @@ class ReportedObjects:
 
     Attributes:
         reports: The objects, by their addresses.
-        links: The links to their observers.
+        watches: The links to their observers.
+        verifying: How many requests by links are verified now: subscriptions, and others.
         repeats: When the last change of each is published again.
         signs: When the digest of the children of each is published.
         leases: The leases of their observers.
@@ -556,7 +633,7 @@ class ReportedObjects:
 
     def __init__(
         self,
-        out: SyncOutput,
+        out: output.SyncOutput,
         allocation: AddressAllocation,
         registrar: Registrar,
         progress: Callable[[], None],
@@ -566,7 +643,8 @@ class ReportedObjects:
         self.reports: Final[dict[str, Report]] = {}
         self.repeats, self.signs, self.leases = RepeatsCore(), RepeatTimes(), LeasesCore()
         self.invitations: Final = InvitationsCore(self)
-        self.links: Final = ObserverLinks(out)
+        self.watches: Final = output.LinkWatches(out, self._on_link)
+        self.verifying = {True: 0, False: 0}
         self.permits: Final = trio.CapacityLimiter(limits.RENEWED_AT_ONCE)
         self.listener: ActorRef[Delivery]
         self._allocation = allocation
@@ -596,8 +674,8 @@ class ReportedObjects:
 
     def find(self, to: str) -> Report | None:
         """Return the object an address belongs to: itself or one of its parts."""
-        part = to.removesuffix(f"/{SUBSCRIPTION}").removesuffix(f"/{_OBSERVERS}")
-        return self.reports.get(parent_of(to) or part)
+        part = to.removesuffix(f"/{child.SUBSCRIPTION}").removesuffix(f"/{_OBSERVERS}")
+        return self.reports.get(child.parent_of(to) or part)
 
     def _find_present(self, url: str) -> Report | None:
         """Return an object that is reported here and not deleted."""
@@ -607,6 +685,18 @@ class ReportedObjects:
     def _is_observed(self, url: str) -> bool:
         report = self._find_present(url)
         return report is not None and bool(report.core.observers)
+
+    def _on_link(self, runtime: str, link: str | None) -> None:
+        """Note that another link leads to a runtime, or none: it asks anew."""
+        for url in sorted(self.reports):
+            self.reports[url].routes.link_is(runtime, link)
+        self.unwatch()
+
+    def unwatch(self) -> None:
+        """Watch no links but those by which observers asked."""
+        asked = {runtime for each in self.reports.values() for runtime in each.routes.asked}
+        for runtime in set(self.watches.watched) - asked:
+            self.watches.unwatch(runtime)
 
     # --- time -------------------------------------------------------------------------------
 
@@ -641,7 +731,7 @@ class ReportedObjects:
         # Before anything is begun: a request for a hyperty's address is refused.
         scheme = scheme_for(wanted.schema, request.from_)
         if wanted.store and not self.out.gate.stores:
-            raise BadMessageError(NO_STORE)
+            raise BadMessageError(output.NO_STORE)
         self._creating.append(request.from_)
         self.out.spawn(partial(self._create, request, wanted, scheme))
 
@@ -675,7 +765,7 @@ class ReportedObjects:
             self.out.refuse(request, Code.GONE, "its reporter left meanwhile")
         elif refusal is None:
             await self.out.registry.show_local(url)
-            names: list[Json] = [*child_resources(url)]
+            names: list[Json] = [*child.child_resources(url)]
             extra: JsonObject = {"childrenResources": names} if names else {}
             self.out.answer(request, Code.OK, resource=url, **extra)
         else:
@@ -688,7 +778,7 @@ class ReportedObjects:
         try:
             (url,) = await self._allocation.allocate(scheme, 1)
         except AllocationError as error:
-            return Refused(code_in_use(error.code), str(error))
+            return Refused(output.code_in_use(error.code), str(error))
         except BadMessageError as error:
             return Refused(Code.BAD_BACKEND, f"no address: {error.reason}")
         except ActorStoppedError:
@@ -697,7 +787,9 @@ class ReportedObjects:
         if answer.code <= LAST_SUCCESS:
             return url
         await self.free(url)
-        return Refused(code_in_use(answer.code), f"no path to the object: {reason_in(answer)}")
+        return Refused(
+            output.code_in_use(answer.code), f"no path to the object: {reason_in(answer)}"
+        )
 
     async def set_paths(self, kind: MessageType, paths: tuple[str, ...]) -> Message:
         """Have the node lead to objects here, or no longer; return its answer."""
@@ -760,7 +852,7 @@ class ReportedObjects:
                 if url not in self.reports:
                     # An object that is deleted meanwhile has neither observers nor an address.
                     return
-                body, sender = write_body(bodies.ObjectBack(url)), f"{url}/{SUBSCRIPTION}"
+                body, sender = write_body(bodies.ObjectBack(url)), f"{url}/{child.SUBSCRIPTION}"
                 answer = await self.out.bus.request(
                     self.out.request(MessageType.SUBSCRIBE, manager, body, sender)
                 )
@@ -784,7 +876,7 @@ class ReportedObjects:
         found = stored.asked_for(kept, request.from_, body.schema, body.name)
         reports = [self.reports[one.url] for one in found]
         if not found:
-            self.out.refuse(request, Code.NOT_FOUND, NOTHING_STORED)
+            self.out.refuse(request, Code.NOT_FOUND, output.NOTHING_STORED)
         elif not all(report.is_resting for report in reports):
             self.out.refuse(request, Code.CONFLICT, "it is reported already")
         else:
@@ -859,7 +951,7 @@ class ReportedObjects:
         if report is None:
             return
         url = report.core.snapshot.url
-        if answer.from_ != f"{url}/{CHANGES}":
+        if answer.from_ != f"{url}/{child.CHANGES}":
             now, why = trio.current_time(), reason_in(answer)
             self.invitations.take_answer(url, answer.from_, answer.code, why, now)
         elif answer.is_final:
@@ -873,35 +965,24 @@ class ReportedObjects:
         url = report.core.snapshot.url
         if request.is_request and report.is_stuck(request):
             return
-        if parent_of(request.to) == url:
+        if child.parent_of(request.to) == url:
             report.children.on_message(request)
         elif request.to != f"{url}/{_OBSERVERS}":
-            if not self.links.verifies(url, request, self._on_verified):
-                report.serve(request)
+            report.receive(request)
         elif request.is_request:
             report.read_observers(request)
-
-    def _on_verified(self, url: str, request: Message) -> None:
-        """Serve a request that came by a link, and is from its stated sender (I-D1, S3)."""
-        report = self.reports.get(url)
-        if report is not None:
-            report.serve(request)
-        elif request.type is MessageType.SUBSCRIBE:
-            self.out.refuse(request, Code.NOT_FOUND, _NO_OBJECT)
-        else:
-            self.out.refuse(request, Code.UNAVAILABLE, "it was here before")
 
     # --- the port of the invitations --------------------------------------------------------
 
     def step(self, step: Step) -> None:
         """Trace a step."""
-        self.out.tracer.step(MANAGER, step)
+        self.out.tracer.step(output.MANAGER, step)
 
     def send_invitation(self, url: str, observer: str) -> None:
         """Pass the invitation on to the observer."""
         request, body = self._invited[url, observer][0]
         invitation = write_body(bodies.Invitation(request.from_, body.schema, body.value))
-        sender, identity = f"{url}/{SUBSCRIPTION}", request.identity
+        sender, identity = f"{url}/{child.SUBSCRIPTION}", request.identity
         self.out.bus.send(
             self.out.request(MessageType.CREATE, observer, invitation, sender, identity)
         )
@@ -913,7 +994,7 @@ class ReportedObjects:
             self._invited.pop((url, observer), None)
         more = {"description": why} if why else {}
         for request, _ in requests:
-            self.out.answer(request, code_in_use(code), source=observer, **more)
+            self.out.answer(request, output.code_in_use(code), source=observer, **more)
 
     # --- end --------------------------------------------------------------------------------
 

@@ -3,83 +3,83 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.lone_routes import LoneRuntimeRoutes
+from tests.support.lone_routes import LoneReportRoutes
 
-OBJ, RB, RC, L1, L2 = "comm://a.ex/o", "r://b", "r://c", "link/1", "link/2"
+RB, RC, L1, L2 = "r://b", "r://c", "link/1", "link/2"
 
 
 def test_an_observer_that_asked_by_a_link_is_notified_by_it_once_it_observes():
-    ways = LoneRuntimeRoutes()
-    ways.asked(OBJ, RB, L1)
-    assert ways.direct(OBJ) == frozenset()
-    assert ways.counts(OBJ, RB) == [("add_link", OBJ, L1)]
-    assert ways.direct(OBJ) == {RB}
-    assert ways.counts(OBJ, RB) == []
+    ways = LoneReportRoutes()
+    ways.ask(RB, L1)
+    assert ways.direct == frozenset()
+    assert ways.counts(RB) == [("add_link", L1)]
+    assert ways.direct == {RB}
+    assert ways.counts(RB) == []
 
 
 def test_an_observer_that_asked_by_the_node_is_no_longer_notified_by_the_link():
     ways = reported_by(L1)
-    ways.asked(OBJ, RB, None)
-    assert ways.counts(OBJ, RB) == [("remove_link", OBJ, L1)]
-    assert not ways.is_used(OBJ)
+    ways.ask(RB, None)
+    assert ways.counts(RB) == [("remove_link", L1)]
+    assert not ways.is_used
 
 
 def test_another_link_takes_the_place_of_the_first():
     ways = reported_by(L1)
-    ways.asked(OBJ, RB, L2)
-    assert ways.counts(OBJ, RB) == [("remove_link", OBJ, L1), ("add_link", OBJ, L2)]
+    ways.ask(RB, L2)
+    assert ways.counts(RB) == [("remove_link", L1), ("add_link", L2)]
 
 
 def test_a_lost_link_is_used_no_longer_although_no_observer_asks():
     ways = reported_by(L1)
     assert ways.link_is(RC, None) == []
     assert ways.link_is(RB, L1) == []
-    assert ways.link_is(RB, None) == [("remove_link", OBJ, L1)]
-    assert ways.counts(OBJ, RB) == []
-    assert ways.watched() == frozenset()
+    assert ways.link_is(RB, None) == [("remove_link", L1)]
+    assert ways.counts(RB) == []
+    assert ways.asked == {}
 
 
 def test_a_request_by_a_lost_link_does_not_count_later():
-    ways = LoneRuntimeRoutes()
-    ways.asked(OBJ, RB, L1)
+    ways = LoneReportRoutes()
+    ways.ask(RB, L1)
     ways.link_is(RB, None)
-    assert ways.counts(OBJ, RB) == []
+    assert ways.counts(RB) == []
 
 
 def test_a_runtime_without_observers_hears_nothing_by_its_link():
     """I-D7."""
     ways = reported_by(L1)
-    assert ways.left(OBJ, (), (RB,)) == [("remove_link", OBJ, L1)]
-    assert ways.watched() == {RB}
-    assert ways.left(OBJ, (), ()) == []
-    assert not ways.is_used(OBJ)
+    assert ways.left((), (RB,)) == [("remove_link", L1)]
+    assert set(ways.asked) == {RB}
+    assert ways.left((), ()) == []
+    assert not ways.is_used
 
 
 def test_an_object_that_is_gone_leaves_nothing():
     ways = reported_by(L1)
-    assert ways.forget(OBJ) == [("remove_link", OBJ, L1)]
-    assert (ways.watched(), ways.is_used(OBJ)) == (frozenset(), False)
+    assert ways.forget() == [("remove_link", L1)]
+    assert (ways.asked, ways.is_used) == ({}, False)
 
 
 def test_links_reach_all_while_no_other_runtime_observes_by_the_node():
     """P2P-30: then the node need not hear of children; the own runtime counts for nobody."""
-    ways = LoneRuntimeRoutes("r://a")
-    assert ways.reach(OBJ, ("r://a",)) == []
-    ways.asked(OBJ, RB, L1)
-    ways.counts(OBJ, RB)
-    assert ways.reach(OBJ, (RB, "r://a")) == [("set_reached", OBJ, True)]
-    assert ways.reach(OBJ, (RB,)) == []
-    assert ways.reach(OBJ, (RB, RC)) == [("set_reached", OBJ, False)]
-    assert ways.reach(OBJ, (RB,)) == [("set_reached", OBJ, True)]
-    assert ways.link_is(RB, None) == [("remove_link", OBJ, L1), ("set_reached", OBJ, False)]
-    assert not ways.is_used(OBJ)
+    ways = LoneReportRoutes("r://a")
+    assert ways.reach(("r://a",)) == []
+    ways.ask(RB, L1)
+    ways.counts(RB)
+    assert ways.reach((RB, "r://a")) == [("set_reached", True)]
+    assert ways.reach((RB,)) == []
+    assert ways.reach((RB, RC)) == [("set_reached", False)]
+    assert ways.reach((RB,)) == [("set_reached", True)]
+    assert ways.link_is(RB, None) == [("remove_link", L1), ("set_reached", False)]
+    assert not ways.is_used
 
 
 def test_links_reach_nobody_when_an_object_is_gone():
     ways = reported_by(L1)
-    ways.reach(OBJ, (RB,))
-    assert ways.forget(OBJ) == [("remove_link", OBJ, L1), ("set_reached", OBJ, False)]
-    assert not ways.is_used(OBJ)
+    ways.reach((RB,))
+    assert ways.forget() == [("remove_link", L1), ("set_reached", False)]
+    assert not ways.is_used
 
 
 DOINGS = st.lists(
@@ -96,14 +96,14 @@ class Reports:
     """What the ways lead to, beside what they should."""
 
     def __init__(self):
-        self.ways = LoneRuntimeRoutes()
+        self.ways = LoneReportRoutes()
         self.rows = set()
         self.wanted = {}
 
     def asked(self, runtime, link):
-        self.ways.asked(OBJ, runtime, link)
+        self.ways.ask(runtime, link)
         self.wanted[runtime] = link
-        return self.ways.counts(OBJ, runtime)
+        return self.ways.counts(runtime)
 
     def linked(self, runtime, link):
         if self.wanted.get(runtime) != link and runtime in self.wanted:
@@ -112,14 +112,14 @@ class Reports:
 
     def left(self, runtime, _):
         self.wanted.pop(runtime, None)
-        return self.ways.left(OBJ, tuple(self.wanted))
+        return self.ways.left(tuple(self.wanted))
 
     def perform(self, effect):
         match effect:
-            case ("add_link", _, link):
+            case ("add_link", link):
                 assert link not in self.rows
                 self.rows.add(link)
-            case ("remove_link", _, link):
+            case ("remove_link", link):
                 self.rows.remove(link)
 
 
@@ -132,12 +132,12 @@ def test_rows_and_routes_always_agree(doings):
         for effect in getattr(reported, what)(runtime, one):
             reported.perform(effect)
         direct = {runtime: link for runtime, link in reported.wanted.items() if link is not None}
-        assert reported.ways.direct(OBJ) == set(direct)
+        assert reported.ways.direct == set(direct)
         assert reported.rows == set(direct.values())
 
 
 def reported_by(link):
-    ways = LoneRuntimeRoutes()
-    ways.asked(OBJ, RB, link)
-    ways.counts(OBJ, RB)
+    ways = LoneReportRoutes()
+    ways.ask(RB, link)
+    ways.counts(RB)
     return ways
