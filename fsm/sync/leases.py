@@ -128,10 +128,12 @@ class _Grant:
     Attributes:
         life: Seconds that it lasts.
         pause: Before the next attempt, if this one is not answered.
+        when: When it is renewed next; infinity: that is being done.
     """
 
     life: float
     pause: float
+    when: float = math.inf
 
 
 @final
@@ -141,7 +143,6 @@ class RenewalsCore:
     def __init__(self) -> None:
         self._grants: dict[_Pair, _Grant] = {}
         self._alarms: Final[Alarms[_Pair]] = Alarms()
-        self._when: dict[_Pair, float] = {}
 
     def __len__(self) -> int:
         return len(self._grants)
@@ -186,7 +187,6 @@ class RenewalsCore:
             observer: Address of the observer.
         """
         self._grants.pop((url, observer), None)
-        self._when.pop((url, observer), None)
         self._alarms.set((url, observer), math.inf)
 
     def deadline(self) -> float:
@@ -200,15 +200,16 @@ class RenewalsCore:
         """
         ready: list[_Pair] = []
         for key in self._alarms.due(now):
-            if self._when[key] > now:
-                self._alarms.set(key, self._when[key])
+            grant = self._grants[key]
+            if grant.when > now:
+                self._alarms.set(key, grant.when)
             else:
-                del self._when[key]
+                grant.when = math.inf
                 ready.append(key)
         return ready
 
     def _set(self, key: _Pair, when: float) -> None:
-        self._when[key] = when
+        self._grants[key].when = when
         self._alarms.set(key, when)
 
 

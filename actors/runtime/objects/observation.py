@@ -258,22 +258,6 @@ class States:
         return state
 
 
-def check_room(participant: Participant, url: str) -> None:
-    """Refuse a copy that cannot be stored.
-
-    Args:
-        participant: The hyperty.
-        url: Address of the object.
-
-    Raises:
-        ObjectError: 400: the runtime has no store; 413: the store is full.
-    """
-    if not participant.runtime.store.stores:
-        raise ObjectError(url, Code.MALFORMED, NO_STORE)
-    if not participant.runtime.store.has_room(url, participant.url):
-        raise ObjectError(url, Code.TOO_LARGE, f"{COPIES_STORED} observed objects are stored")
-
-
 _EXPELLED: Final = "its reporter has expelled this hyperty"
 
 
@@ -301,8 +285,10 @@ async def open_observation(
             observes it already; 410: the runtime has closed; 413: the store is full.
     """
     url = wanted.resource
-    if wanted.store:
-        check_room(participant, url)
+    if wanted.store and not participant.runtime.store.stores:
+        raise ObjectError(url, Code.MALFORMED, NO_STORE)
+    if wanted.store and not participant.runtime.store.has_room(url, participant.url):
+        raise ObjectError(url, Code.TOO_LARGE, f"{COPIES_STORED} observed objects are stored")
     copy = ObservedObject(url, Children.of(participant, url), participant.runtime.url)
     observation = _Observation(participant, copy, wanted)
     participant.watch(url, observation.take)

@@ -694,9 +694,10 @@ class ReportedObjects:
 
     def unwatch(self) -> None:
         """Watch no links but those by which observers asked."""
-        asked = {runtime for each in self.reports.values() for runtime in each.routes.asked}
-        for runtime in set(self.watches.watched) - asked:
-            self.watches.unwatch(runtime)
+        if self.watches.watched:
+            asked = {runtime for each in self.reports.values() for runtime in each.routes.asked}
+            for runtime in set(self.watches.watched) - asked:
+                self.watches.unwatch(runtime)
 
     # --- time -------------------------------------------------------------------------------
 

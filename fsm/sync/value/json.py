@@ -197,17 +197,10 @@ _COMPILED: Final = 64
 
 @final
 class NoSchemaError(ProtoflyError):
-    """A schema that is none.
-
-    Attributes:
-        path: Where in it, dotted; empty: the whole.
-        why: Half a sentence for people.
-    """
+    """A schema that is none, with the path in it, and half a sentence for people."""
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"the definition is no JSON Schema: {f'{path}: ' if path else ''}{why}")
-        self.path = path
-        self.why = why
 
 
 @final

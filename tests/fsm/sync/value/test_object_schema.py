@@ -133,7 +133,7 @@ def test_nothing_is_imported_before_a_schema_is_used():
     program = (
         "import sys, actors\n"
         "from actors import open_runtime\n"
-        "import actors.runtime.objects.reporting\n"
+        "import actors.runtime.objects.reported_object\n"
         "print('jsonschema_rs' in sys.modules)\n"
     )
     done = subprocess.run(  # noqa: S603 - ours
