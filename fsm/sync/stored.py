@@ -7,7 +7,7 @@ relies on it. `Rest` is the content of a file: the sum of all that was written.
 """
 
 from collections.abc import Iterable
-from typing import TypeAlias, assert_never, final
+from typing import TypeAlias, final
 
 import attrs
 
@@ -167,6 +167,20 @@ class ObjectAtRest:
     guests: dict[str, bool] = attrs.field(factory=dict)
     children: JsonObject | None = None
 
+    def follow(self, change: ObserverKept | ObserverForgotten | AllowedKept | ChildrenKept) -> None:
+        """Apply what was written of the object."""
+        match change:
+            case ObserverKept(_, observer):
+                self.observers[observer] = change
+            case ObserverForgotten(_, observer):
+                self.observers.pop(observer, None)
+            case AllowedKept(_, guest, None):
+                self.guests.pop(guest, None)
+            case AllowedKept(_, guest, may):
+                self.guests[guest] = bool(may)
+            case ChildrenKept(_, children):
+                self.children = children
+
 
 @final
 @attrs.define(slots=True)
@@ -189,8 +203,10 @@ class Rest:
         """Apply what was written; changes of an object that is not there are ignored."""
         for change in changes:
             match change:
-                case CopyKept() | CopyForgotten():
-                    self._copy(change)
+                case CopyKept(url, observer):
+                    self.copies[url, observer] = change
+                case CopyForgotten(url, observer):
+                    self.copies.pop((url, observer), None)
                 case HomeKept(url, descriptor):
                     self.homes[url] = descriptor
                 case HomeForgotten(url):
@@ -198,43 +214,13 @@ class Rest:
                 case SessionKept(domain, token):
                     self.sessions[domain] = token
                 case ObjectKept(snapshot, is_public):
-                    self._object(snapshot, is_public)
+                    kept = self.objects.setdefault(snapshot.url, ObjectAtRest(snapshot))
+                    kept.snapshot, kept.is_public = snapshot, is_public
                 case ObjectForgotten(url):
                     self.objects.pop(url, None)
                 case _:
-                    self._around(change)
-
-    def _copy(self, change: CopyKept | CopyForgotten) -> None:
-        at = change.url, change.observer
-        if isinstance(change, CopyKept):
-            self.copies[at] = change
-        else:
-            self.copies.pop(at, None)
-
-    def _object(self, snapshot: DataObject, is_public: bool) -> None:  # noqa: FBT001
-        there = self.objects.setdefault(snapshot.url, ObjectAtRest(snapshot))
-        there.snapshot, there.is_public = snapshot, is_public
-
-    def _around(
-        self, change: ObserverKept | ObserverForgotten | AllowedKept | ChildrenKept
-    ) -> None:
-        there = self.objects.get(change.url)
-        if there is None:
-            return
-        match change:
-            case ObserverKept(_, observer):
-                there.observers[observer] = change
-            case ObserverForgotten(_, observer):
-                there.observers.pop(observer, None)
-            case AllowedKept(_, guest, may):
-                if may is None:
-                    there.guests.pop(guest, None)
-                else:
-                    there.guests[guest] = may
-            case ChildrenKept(_, children):
-                there.children = children
-            case _:
-                assert_never(change)
+                    if change.url in self.objects:
+                        self.objects[change.url].follow(change)
 
     @property
     def tenants(self) -> set[str]:

@@ -58,7 +58,7 @@ class Observed:
     """One object that is observed here.
 
     Args:
-        place: All objects that are observed here.
+        table: All objects that are observed here.
         url: Address of the object.
 
     Attributes:
@@ -70,14 +70,14 @@ class Observed:
         is_closing: Its path is being removed; a new observer waits for that.
     """
 
-    def __init__(self, place: "ObservedObjects", url: str) -> None:
+    def __init__(self, table: "ObservedObjects", url: str) -> None:
         self.route: Final = ObserverRoute(self._move)
         self.observers: Final[dict[str, int]] = {}
         self.asking: Final[set[tuple[str, int]]] = set()
         self.leaving: Final[set[str]] = set()
         self.waiting: Final[list[tuple[Message, bodies.Observe]]] = []
         self.is_closing = False
-        self._place, self._out, self._bus, self._url = place, place.out, place.out.bus, url
+        self._table, self._out, self._bus, self._url = table, table.out, table.out.bus, url
         self._version = 0  # the newest that came here
         self._has_path = False
         self._is_renewed = False  # its path is set again, and its reporter's end asked for all
@@ -114,7 +114,7 @@ class Observed:
         if answer.code == Code.FORBIDDEN:
             self.refuse_again(observer, number)
         elif answer.code > LAST_SUCCESS:
-            self._place.leases.unanswered(self._url, observer, self._out.now())
+            self._table.leases.unanswered(self._url, observer, self._out.now())
         else:
             self.route.asked(link)
             self._grant(observer, answer)
@@ -127,7 +127,7 @@ class Observed:
         """Note for how long an observer is let in, and with what."""
         lease = answer.body.get("lease")
         life = float(lease) if isinstance(lease, int) and lease > 0 else math.inf
-        self._place.leases.granted(self._url, observer, life, self._out.now())
+        self._table.leases.granted(self._url, observer, life, self._out.now())
         self.note_version(answer.body.get("value"))
 
     # --- begin --------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class Observed:
         self.observers[observer] = request.id
         self.asking.add((observer, request.id))
         if is_first:
-            self._bus.open_address(f"{self._url}/{child.CHANGES}", self._place.listener)
+            self._bus.open_address(f"{self._url}/{child.CHANGES}", self._table.listener)
             self._follow(observer)
         # What links are made of never comes by one (I-P13).
         self.route.prefer(observer, p2p=False if is_p2p_part(self._url) else body.p2p)
@@ -149,7 +149,7 @@ class Observed:
 
         Its reporter gets events of its children anyway, before all others.
         """
-        is_reporter = self._place.reporter(self._url) == observer
+        is_reporter = self._table.reporter(self._url) == observer
         children = () if is_reporter else child.children_addresses(self._url)
         for address in (f"{self._url}/{child.CHANGES}", *children):
             self._bus.follow(address, observer)
@@ -162,10 +162,12 @@ class Observed:
         """Ask for the first observer: by the live link there is, else by the node."""
         observer, link = request.from_, None
         if self.route.may_use_links:
-            link = await self._place.watches.link_to(self._url)
+            link = await self._table.watches.link_to(self._url)
         if link is not None:
             self._set_event_link(link)
-            answer = await self._bus.request_direct(self._of(MessageType.SUBSCRIBE, observer))
+            answer = await self._bus.request_direct(
+                self._request_for(MessageType.SUBSCRIBE, observer)
+            )
             if _is_decided(answer):
                 self.answer(request, answer, link, is_first=True)
                 return
@@ -175,7 +177,7 @@ class Observed:
             # Its unsubscription has gone already: what is asked now would never be taken back.
             answer = attrs.evolve(answer, body={"code": Code.GONE, "description": _LEFT})
         if answer.code <= LAST_SUCCESS:
-            answer = await self._bus.request(self._of(MessageType.SUBSCRIBE, observer))
+            answer = await self._bus.request(self._request_for(MessageType.SUBSCRIBE, observer))
         self.answer(request, answer, barred=link, is_first=True)
 
     async def _join(self, request: Message, body: bodies.Observe) -> None:
@@ -195,14 +197,14 @@ class Observed:
         """
         link = self.route.used
         if link is not None:
-            asked = self._of(MessageType.SUBSCRIBE, observer, version)
+            asked = self._request_for(MessageType.SUBSCRIBE, observer, version)
             answer = await self._bus.request_direct(asked)
             if _is_decided(answer) or not self.route.is_wanted_by(observer):
                 return answer, link
-        asked = self._of(MessageType.SUBSCRIBE, observer, version)
+        asked = self._request_for(MessageType.SUBSCRIBE, observer, version)
         return await self._bus.request(asked), None
 
-    def _of(self, kind: MessageType, observer: str, version: int | None = None) -> Message:
+    def _request_for(self, kind: MessageType, observer: str, version: int | None = None) -> Message:
         """Write a request for an observer; what it is granted is renewed from here."""
         renews = True if kind is MessageType.SUBSCRIBE else None
         body = write_body(bodies.Subscription(observer, renews=renews, version=version))
@@ -226,7 +228,7 @@ class Observed:
             barred: The link by which the first observer was not let in.
             is_first: Whether it is the first observer of its object here.
         """
-        observer, present = request.from_, self._place.objects.get(self._url)
+        observer, present = request.from_, self._table.objects.get(self._url)
         asked = None if present is None else present.observers.get(observer)
         is_present, is_newest = present is self, asked == request.id
         if is_present:
@@ -246,7 +248,7 @@ class Observed:
         if answer.code == Code.TIMEOUT and (is_newest or asked is None):
             # The reporter's yes may be outstanding: it must not stay. Of an observer that has
             # asked again it is the other request's.
-            self._bus.send(self._of(MessageType.UNSUBSCRIBE, observer))
+            self._bus.send(self._request_for(MessageType.UNSUBSCRIBE, observer))
         if is_newest:
             self._remove_observer(observer)
         if is_present:
@@ -264,7 +266,7 @@ class Observed:
         self._set_child_path(self.route.used)
         if not is_p2p_part(self._url):
             is_wanted = self.route.wants_link
-            self._place.watches.watch(self._url, link or barred, is_wanted=is_wanted)
+            self._table.watches.watch(self._url, link or barred, is_wanted=is_wanted)
 
     def _admit(self, observer: str) -> None:
         """Deliver the object to an observer, and to no observer before its admission (I-D9)."""
@@ -329,7 +331,7 @@ class Observed:
             if observer not in self.observers:
                 # It has left while others were asked for.
                 continue
-            answer = await self._bus.request(self._of(MessageType.SUBSCRIBE, observer))
+            answer = await self._bus.request(self._request_for(MessageType.SUBSCRIBE, observer))
             if answer.code in _LATER:
                 return False
             if answer.code <= LAST_SUCCESS:
@@ -354,7 +356,7 @@ class Observed:
     def _remove_observer(self, observer: str) -> None:
         """Deliver no change to an observer any more; its neighbours observe on (I-D7)."""
         del self.observers[observer]
-        self._place.leases.ended(self._url, observer)
+        self._table.leases.ended(self._url, observer)
         self.route.left(observer)
         self._unfollow(observer)
 
@@ -365,7 +367,7 @@ class Observed:
             if answer.code != Code.UNAVAILABLE:
                 break
             await trio.sleep(BUSY_PAUSE)
-            if self._place.objects.get(self._url) is not self or observer in self.observers:
+            if self._table.objects.get(self._url) is not self or observer in self.observers:
                 # It observes again: that must not be taken back.
                 break
             answer = await self._unsubscribe(observer)
@@ -376,11 +378,13 @@ class Observed:
     async def _unsubscribe(self, observer: str) -> Message:
         """Notify the reporter that an observer leaves, by the route in use; return its answer."""
         if self.route.used is not None:
-            answer = await self._bus.request_direct(self._of(MessageType.UNSUBSCRIBE, observer))
+            answer = await self._bus.request_direct(
+                self._request_for(MessageType.UNSUBSCRIBE, observer)
+            )
             if answer.code not in _NOT_BY_LINK or self.route.is_wanted_by(observer):
                 # A leave must not take back that it observes again.
                 return answer
-        return await self._bus.request(self._of(MessageType.UNSUBSCRIBE, observer))
+        return await self._bus.request(self._request_for(MessageType.UNSUBSCRIBE, observer))
 
     def close_if_left(self, request: Message | None = None) -> None:
         """Remove the path without remaining observers, not even again."""
@@ -391,16 +395,16 @@ class Observed:
             self._out.answer(request, Code.OK)
 
     async def _close(self, request: Message | None) -> None:
-        self._bus.close_address(f"{self._url}/{child.CHANGES}", self._place.listener)
+        self._bus.close_address(f"{self._url}/{child.CHANGES}", self._table.listener)
         await self._remove_path()
         if request is not None:
             self._out.answer(request, Code.OK)
-        del self._place.objects[self._url]
+        del self._table.objects[self._url]
         self._set_event_link(None)
-        self._place.watches.unwatch(self._url)
+        self._table.watches.unwatch(self._url)
         self._set_child_path(None)
         for waiting in self.waiting:
-            self._place.admit(*waiting)
+            self._table.admit(*waiting)
 
     def expel(self, observer: str) -> None:
         """Let an observer hear nothing more: its reporter's end has expelled it (SYN-21).
@@ -455,7 +459,7 @@ class Observed:
             return
         self._has_path = False
         changes, *others = child.published_addresses(self._url)
-        children = () if self._place.reporter(self._url) is not None else tuple(others)
+        children = () if self._table.reporter(self._url) is not None else tuple(others)
         # The children of a deleted object have died with it, and are nothing of it any more.
         parts = [children, (changes,)] if self._is_deleted else [(changes, *children)]
         for part in filter(None, parts):
@@ -488,7 +492,7 @@ class Observed:
             await self.renew()
         else:
             how = await self._move_to_link(link)
-        if self._place.objects.get(self._url) is self:
+        if self._table.objects.get(self._url) is self:
             if link is None:
                 self._set_event_link(None)
             self.route.moved(link, how)
@@ -503,13 +507,13 @@ class Observed:
         if observer is None:
             return Moving.REFUSED
         self._set_event_link(link)
-        answer = await self._bus.request_direct(self._of(MessageType.SUBSCRIBE, observer))
+        answer = await self._bus.request_direct(self._request_for(MessageType.SUBSCRIBE, observer))
         if answer.code > LAST_SUCCESS:
             return Moving.UNSURE if answer.code in _UNHEARD else Moving.REFUSED
         if self._has_path:
             for address in child.published_addresses(self._url):
                 await self._bus.caught_up(address, link)
-            if self._place.objects.get(self._url) is self:
+            if self._table.objects.get(self._url) is self:
                 # Before: the node refuses children without a path.
                 self._set_child_path(link)
                 await self._remove_path()

@@ -162,7 +162,7 @@ class Report:
         self._url, self._objects, self._out = created.url, objects, objects.out
         self._bus = objects.out.bus
         self.routes: Final = ReportRoutes(self, objects.out.runtime)
-        self._verified: dict[str, Message] = {}  # subscriptions by links, while they are verified
+        self._unverified: dict[str, Message] = {}  # subscriptions by links, while they are verified
         self.children: Final = ReportedChildren(
             objects.out, self.core, self.routes, objects.observes, objects.signs
         )
@@ -327,7 +327,7 @@ class Report:
             self._out.refuse(request, Code.UNAVAILABLE, "too many ask at once")
         else:
             if is_subscribe:
-                self._verified[observer] = request
+                self._unverified[observer] = request
             verifying[is_subscribe] += 1
             self._out.spawn(partial(self._verify, observer, request, link))
 
@@ -337,11 +337,11 @@ class Report:
             is_so = await objects.watches.speaks_for(link, request.from_, observer)
         finally:
             objects.verifying[is_subscribe] -= 1
-        if is_subscribe and self._verified.get(observer) is not request:
+        if is_subscribe and self._unverified.get(observer) is not request:
             self._out.refuse(request, Code.GONE, "the observer left meanwhile")
             return
         if is_subscribe:
-            del self._verified[observer]
+            del self._unverified[observer]
         if not is_so:
             why = "where the observer lives is not known here; ask by the node"
             self._out.refuse(request, Code.UNAUTHENTICATED, why)
@@ -365,7 +365,7 @@ class Report:
                 self._subscribe(request)
             case MessageType.UNSUBSCRIBE:
                 observer = output.observer_of(request)
-                self._verified.pop(observer, None)
+                self._unverified.pop(observer, None)
                 self.core.unsubscribe(observer, request.from_)
                 self.settle()
                 self._out.answer(request, Code.OK)
@@ -737,7 +737,7 @@ class ReportedObjects:
         self.out.spawn(partial(self._create, request, wanted, scheme))
 
     async def _create(self, request: Message, wanted: bodies.CreateObject, scheme: str) -> None:
-        url = await self._find_place(scheme)
+        url = await self._allocate(scheme)
         self._creating.remove(request.from_)
         if isinstance(url, Refused):
             self.out.refuse(request, url.code, url.why)
@@ -774,7 +774,7 @@ class ReportedObjects:
             self.out.refuse(request, refusal.code, refusal.why)
             report.delete(report.reporter)
 
-    async def _find_place(self, scheme: str) -> str | Refused:
+    async def _allocate(self, scheme: str) -> str | Refused:
         """Return an address for a new object, with its paths (SYN-02)."""
         try:
             (url,) = await self._allocation.allocate(scheme, 1)

@@ -50,41 +50,41 @@ async def test_an_address_that_is_lost_is_not_asked_for_again(autojump_clock):
     assert len(node.asked) == 1
 
 
-async def test_an_object_that_is_gone_is_not_asked_for_again(autojump_clock):
+async def test_an_renewalthat_is_gone_is_not_asked_for_again(autojump_clock):
     node = Node(BUSY)
-    object_ = node.renewal()
+    renewal = node.renewal()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(object_.run)
+        nursery.start_soon(renewal.run)
         await trio.sleep(0.01)
-        object_.end()
+        renewal.end()
     assert len(node.asked) == 1
 
 
-async def test_an_object_in_doubt_is_asked_for_when_it_is_not_any_more(autojump_clock):
+async def test_an_renewalin_doubt_is_asked_for_when_it_is_not_any_more(autojump_clock):
     node = Node(YES)
     until = trio.current_time() + 5
     assert await node.renewal(lambda: trio.current_time() > until).run()
     assert len(node.asked) == 1
 
 
-async def test_an_object_in_doubt_that_is_forgotten_once_more_rests(autojump_clock):
+async def test_an_renewalin_doubt_that_is_forgotten_once_more_rests(autojump_clock):
     node = Node(YES)
     until, looks = trio.current_time() + 5, iter(range(100))
-    object_ = node.renewal(lambda: next(looks) >= 0 and trio.current_time() > until)
+    renewal = node.renewal(lambda: next(looks) >= 0 and trio.current_time() > until)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(object_.run)
+        nursery.start_soon(renewal.run)
         await trio.sleep(0.5)
-        assert not await object_.run()
+        assert not await renewal.run()
     assert len(node.asked) == 1
 
 
 async def test_a_node_that_forgets_once_more_meanwhile_is_asked_once_more(autojump_clock):
     node = Node(YES, after=1)
-    object_ = node.renewal()
+    renewal = node.renewal()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(object_.run)
+        nursery.start_soon(renewal.run)
         await trio.sleep(0.5)
-        assert not await object_.run()
+        assert not await renewal.run()
     assert len(node.asked) == 2
 
 
@@ -97,7 +97,7 @@ async def test_repeats_alternate_between_all_objects(autojump_clock):
     assert len(node.asked) == 10 * node.most == 10 * RENEWED_AT_ONCE
 
 
-async def test_an_object_is_found_again_though_the_node_was_busy_when_it_came_back(
+async def test_an_renewalis_found_again_though_the_node_was_busy_when_it_came_back(
     autojump_clock, monkeypatch
 ):
     receive, refused = PathService.receive, []
