@@ -39,12 +39,16 @@ async def open_network(
 
 
 @asynccontextmanager
-async def open_tracer(trace: Trace, name: str) -> AsyncIterator[Tracer]:
+async def open_tracer(
+    trace: Trace, name: str, *, bodies: bool = False, names: bool = False
+) -> AsyncIterator[Tracer]:
     """Yield the tracer of one node or runtime while the context is open.
 
     Args:
         trace: Directory, tracer, or None for no trace.
         name: Name of the process in the trace; a given tracer has its own.
+        bodies: Whether a directory gets bodies of messages.
+        names: Whether it gets the names of users.
 
     If cancelled, a trace file ends without its END record; a given tracer stays as it is.
 
@@ -58,7 +62,7 @@ async def open_tracer(trace: Trace, name: str) -> AsyncIterator[Tracer]:
             # Not needed by a program that keeps no files, and slow to import.
             from actors.kit.trace_file import open_trace  # noqa: PLC0415
 
-            async with open_trace(Path(trace), name) as tracer:
+            async with open_trace(Path(trace), name, bodies=bodies, names=names) as tracer:
                 yield tracer
         case None:
             yield NULL_TRACER

@@ -2,10 +2,9 @@
 
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Final, TypeAlias, final
 
 import attrs
@@ -17,8 +16,6 @@ from actors.cli.group import CommandError, ExitCode, echo
 from actors.http.config import HttpPlaceError, OpenMetricsError
 from actors.keys.key_file import KeyFileError
 from actors.kit.errors import TraceDirectoryError
-from actors.kit.trace import NULL_TRACER, Tracer
-from actors.kit.trace_file import open_trace
 from actors.node.errors import RegistryFileError, StateFileError
 from actors.node.login.provider import UsedTokensError
 from actors.policy.store import PolicyFileError
@@ -177,25 +174,6 @@ def _flat(error: BaseException) -> Iterator[BaseException]:
 
 
 # The output of commands on stdout: one JSON object per line.
-
-
-@asynccontextmanager
-async def open_tracer(
-    directory: Path | None, node: str, *, bodies: bool = False, names: bool = False
-) -> AsyncIterator[Tracer]:
-    """Open the trace of a process, if one is wanted; see `open_trace`.
-
-    Args:
-        directory: Directory of the traces.
-        node: Name of the process.
-        bodies: Whether bodies of messages are recorded.
-        names: Whether the names of users are.
-    """
-    if directory is None:
-        yield NULL_TRACER
-        return
-    async with open_trace(directory, node, bodies=bodies, names=names) as tracer:
-        yield tracer
 
 
 @final

@@ -3,7 +3,7 @@
 import os
 import shlex
 import ssl
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from pathlib import Path
 from typing import Final
 
@@ -97,6 +97,13 @@ def _credentials(  # noqa: PLR0913 - one for each option
     ),
     ca: Path | None,
 ) -> credentials.Credentials:
+    sources = {
+        "--token-file": token_file,
+        "--token-command": token_command,
+        "--token-url": token_url,
+    }
+    if len(named := [name for name, value in sources.items() if value is not None]) > 1:
+        raise CommandError(f"{' and '.join(named)} exclude each other", ExitCode.USAGE)
     more = {
         "--client-id": client_id,
         "--client-secret-file": client_secret_file,
@@ -104,7 +111,11 @@ def _credentials(  # noqa: PLR0913 - one for each option
         "--token-scope": token_scope,
         "--token-audience": token_audience,
     }
-    _check_one_source(token_file, token_command, token_url, more)
+    first = next((name for name, value in more.items() if value is not None), None)
+    if token_url is None and first is not None:
+        raise CommandError(f"{first} needs a token endpoint; add --token-url", ExitCode.USAGE)
+    if token_url is not None and client_id is None:
+        raise CommandError("--token-url needs a client; add --client-id", ExitCode.USAGE)
     try:
         if token_file is not None:
             file = credentials.TokenFile(token_file)
@@ -155,20 +166,6 @@ _SOURCES: Final = (
     "put a token into the --token-file, such as `token issue` makes, or correct --token-url, "
     "--client-secret-file and --refresh-token-file"
 )
-
-
-def _check_one_source(
-    file: Path | None, command: str | None, url: str | None, endpoint: Mapping[str, object]
-) -> None:
-    given = {"--token-file": file, "--token-command": command, "--token-url": url}
-    named = [name for name, value in given.items() if value is not None]
-    if len(named) > 1:
-        raise CommandError(f"{' and '.join(named)} exclude each other", ExitCode.USAGE)
-    more = [name for name, value in endpoint.items() if value is not None]
-    if url is None and more:
-        raise CommandError(f"{more[0]} needs a token endpoint; add --token-url", ExitCode.USAGE)
-    if url is not None and "--client-id" not in more:
-        raise CommandError("--token-url needs a client; add --client-id", ExitCode.USAGE)
 
 
 async def enter(runtime: Runtime) -> None:

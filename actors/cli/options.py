@@ -26,6 +26,7 @@ from actors.kit.back_ends.ice import read_ice
 from actors.kit.log import Level, Style, configure_log
 from actors.kit.trace import Tracer
 from actors.policy.store import PolicyConfig
+from actors.resources import open_tracer
 from fsm.policy.terms import Algorithm, Result
 from specs.addresses import address
 from specs.errors import ProtoflyError
@@ -477,7 +478,7 @@ def _trace(
     for name, is_given in (("bodies", trace_bodies), ("names", trace_names)):
         if is_given and trace is None:
             raise click.UsageError(f"--trace-{name} needs --trace, the directory of the trace.")
-    return partial(failure.open_tracer, trace, bodies=trace_bodies, names=trace_names)
+    return partial(open_tracer, trace, bodies=trace_bodies, names=trace_names)
 
 
 TRACE: Final = group(_trace)

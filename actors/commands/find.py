@@ -90,25 +90,24 @@ def _row(entry: FoundEntry) -> tuple[str, ...]:
 
 
 @options.define_command("find", has_log=True)
-def command(  # noqa: PLR0913 - one for each option
+def command(
     *,
     temporary: TemporaryRuntime = temporary_runtime("find", "runtime_name"),
     registry: str | None = REGISTRY,
-    user: str | None = options.argument("[USER]", required=False, read=options.read_user),
-    name: str | None = options.option("Name of the hyperties or data objects.", "TEXT"),
-    schema: str | None = options.option(
-        "Scheme or schema of the data objects that the hyperties use.", "TEXT"
-    ),
-    resources: tuple[str, ...] = options.option(
-        "Resource that they offer; repeatable.", "TEXT", flag="--resource"
-    ),
-    reporter: str | None = options.option(
-        "Address of the hyperty that reports the data objects.", "ADDRESS"
-    ),
-    scheme: str = options.option(
-        "Scheme of the addresses that are found, such as comm for data objects.",
-        "TEXT",
-        default="hyperty",
+    criteria: Criteria = options.fields(
+        Query,
+        user=options.argument("[USER]", required=False, read=options.read_user),
+        name=options.option("Name of the hyperties or data objects.", "TEXT"),
+        schema=options.option(
+            "Scheme or schema of the data objects that the hyperties use.", "TEXT"
+        ),
+        resources=options.option(
+            "Resource that they offer; repeatable.", "TEXT", flag="--resource"
+        ),
+        reporter=options.option("Address of the hyperty that reports the data objects.", "ADDRESS"),
+        scheme=options.option(
+            "Scheme of the addresses that are found, such as comm for data objects.", "TEXT"
+        ),
     ),
     address: str | None = options.option(
         "Address of one hyperty or data object: print its record as JSON.",
@@ -128,19 +127,11 @@ def command(  # noqa: PLR0913 - one for each option
     one record of that address is read.
     """
     if address is not None:
-        if is_watch or user or name or schema or resources or reporter:
+        if is_watch or any(each for name, each in criteria.items() if name != "scheme"):
             raise click.UsageError("--address reads one record; leave out criteria and --watch")
         return temporary.run(partial(_print_record, address, attribute or None))
     if attribute is not None:
         raise click.UsageError("--attribute needs --address")
-    criteria = Criteria(
-        user=user,
-        name=name,
-        schema=schema,
-        resources=resources,
-        reporter=reporter,
-        scheme=scheme,
-    )
     try:
         Query(**criteria)
     except TypeError as exc:

@@ -7,6 +7,7 @@ import symtable
 import time
 import warnings
 import zipfile
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
@@ -155,12 +156,19 @@ def check_entry_point(package: bytes, entry_point: str, *, is_class: bool) -> No
         raise errors.BadArchiveError(
             f"has a file {path!r} that Python cannot compile: {exc}"
         ) from exc
-    symbol = _bound(table, name)
-    if symbol is None and not _may_come(tree, name):
-        raise errors.BadArchiveError(
-            f"has no {name!r} in its module {module!r} for its entry point"
+    symbol = table.lookup(name) if name in table.get_identifiers() else None
+    nodes = [*ast.walk(tree)]
+    if symbol is None or not (symbol.is_assigned() or symbol.is_imported()):
+        # It may still be bound when the module runs: by `import *`, or by a function.
+        stars = (node for node in nodes if isinstance(node, ast.ImportFrom))
+        is_late = any(each.name == "*" for node in stars for each in node.names) or any(
+            isinstance(node, ast.Global) and name in node.names for node in nodes
         )
-    if symbol is not None and is_class and _is_function(symbol, tree):
+        if not is_late:
+            raise errors.BadArchiveError(
+                f"has no {name!r} in its module {module!r} for its entry point"
+            )
+    elif is_class and not symbol.is_imported() and _is_function(name, nodes):
         raise errors.BadArchiveError(
             f"has a function as its entry point {entry_point!r}, and no class"
         )
@@ -174,33 +182,17 @@ def _source(package: bytes, base: str) -> tuple[str, bytes]:
         return path, opened.read(path)
 
 
-def _bound(table: symtable.SymbolTable, name: str) -> symtable.Symbol | None:
-    symbol = table.lookup(name) if name in table.get_identifiers() else None
-    return symbol if symbol and (symbol.is_assigned() or symbol.is_imported()) else None
-
-
-def _may_come(tree: ast.Module, name: str) -> bool:
-    """Return whether a name may be bound when the module runs: by `import *`, or a function."""
-    return any(
-        (isinstance(node, ast.ImportFrom) and any(each.name == "*" for each in node.names))
-        or (isinstance(node, ast.Global) and name in node.names)
-        for node in ast.walk(tree)
-    )
-
-
-def _is_function(symbol: symtable.Symbol, tree: ast.Module) -> bool:
-    """Return whether a name is of a function and of nothing else; decorators make anything."""
-    name = symbol.get_name()
-    if symbol.is_imported() or any(
-        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
-        for node in ast.walk(tree)
-    ):
-        return False
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    definitions = [node for node in ast.walk(tree) if isinstance(node, kinds) and node.name == name]
-    return bool(definitions) and not any(
-        isinstance(node, ast.ClassDef) or node.decorator_list for node in definitions
-    )
+def _is_function(name: str, nodes: Sequence[ast.AST]) -> bool:
+    """Return whether a name is of functions and of nothing else; decorators make anything."""
+    others = [
+        node
+        for node in nodes
+        if (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store))
+        or (isinstance(node, ast.ClassDef) and node.name == name)
+    ]
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    functions = [node for node in nodes if isinstance(node, kinds) and node.name == name]
+    return bool(functions) and not others and not any(each.decorator_list for each in functions)
 
 
 _DAYS: Final = 30.0

@@ -14,6 +14,7 @@ from actors.cli import failure, node_access, options
 from actors.cli.group import CommandError, ExitCode
 from actors.commands import catalogues
 from actors.kit.ids import fresh_ids
+from actors.resources import open_tracer
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.discovery.search import SearchError
@@ -84,7 +85,7 @@ class TemporaryRuntime:
 def configured(  # type: ignore[explicit-any] # values of fields
     command: str,
     same: dict[str, Any],
-    trace: options.OpenTracer = partial(failure.open_tracer, None),  # noqa: B008 - none is opened
+    trace: options.OpenTracer = partial(open_tracer, None),  # noqa: B008 - none is opened
 ) -> TemporaryRuntime:
     """Return a runtime of these fields; without a name, one is made of that of the command."""
     name = same["name"] or f"{command}-{secrets.token_hex(4)}"

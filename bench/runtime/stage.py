@@ -16,10 +16,10 @@ import orjson
 import trio
 from typing_extensions import override
 
-from actors.cli.failure import open_tracer
 from actors.hyperties import Caller
 from actors.kit.ids import fresh_ids
 from actors.kit.trace import Tracer
+from actors.resources import open_tracer
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from bench.node.crowd import processor_time
