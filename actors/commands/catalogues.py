@@ -63,10 +63,11 @@ def catalogue_access(
     # Signatures are slow to import, and not needed without fetching.
     from actors.catalogue.client import CatalogueAccess, CatalogueStore  # noqa: PLC0415
     from actors.catalogue.memory import FileMemory, FolderStore  # noqa: PLC0415
+    from actors.catalogue.trust_file import read_trust  # noqa: PLC0415
 
     kept = trust.with_name(f"{trust.name}.seen") / name
     store = CatalogueStore(FileMemory(kept / "memory.json"), FolderStore(kept / "packages"))
-    return CatalogueAccess(places, _trust(trust), store)
+    return CatalogueAccess(places, read_trust(trust), store)
 
 
 def timed(config: RuntimeConfig) -> RuntimeConfig:
@@ -83,10 +84,6 @@ def believed(path: Path | None) -> "Trust | None":
     Raises:
         TrustFileError: The file is wrong.
     """
-    return None if path is None else _trust(path)
-
-
-def _trust(path: Path) -> "Trust":
     from actors.catalogue.trust_file import read_trust  # noqa: PLC0415 - as above
 
-    return read_trust(path)
+    return None if path is None else read_trust(path)

@@ -8,7 +8,7 @@ from functools import partial
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import click
 import trio
@@ -28,7 +28,7 @@ from actors.cli.options import (
 )
 from actors.cli.reloading import reloading
 from actors.commands import catalogues
-from actors.commands.catalogues import believed, catalogue_access, timed
+from actors.commands.catalogues import catalogue_access, timed
 from actors.keys.key_file import open_key_file
 from actors.kit import database, http_client, ids, log
 from actors.kit.supervision.supervisor import Crash
@@ -49,10 +49,6 @@ from specs.addresses.address import CatalogueType, Entry
 from specs.bodies.word import StatusValue
 from specs.limits import foreign_code, protocol, transfer
 from transports.system import open_system_network
-
-if TYPE_CHECKING:
-    from actors.catalogue.client import CatalogueAccess
-    from actors.catalogue.trust_file import Trust
 
 _log = log.get_logger("actors.commands")
 
@@ -242,20 +238,6 @@ def _read_owner(text: str) -> str:
     return user
 
 
-def _access(
-    *,
-    places: Places | None = catalogues.CATALOGUE,
-    trust: Path | None = catalogues.TRUST,
-    domain: str,
-    name: str,
-) -> "CatalogueAccess | None":
-    return None if places is None else catalogue_access(places, trust, f"{domain}.{name}")
-
-
-def _believed(*, places: Places | None, trust: Path | None) -> "Trust | None":
-    return believed(trust) if places is None else None
-
-
 _REACH: Final = fields(
     RuntimeConfig,
     domain=option("The domain of the runtime.", read=DOMAIN),
@@ -312,8 +294,6 @@ _MORE: Final = fields(
         "SECONDS",
         type=Quantity(min=protocol.STUB_IDLE_LEAST),
     ),
-    catalogues=group(_access),
-    trust=group(_believed),
     descriptor=option(
         "Catalogue address of this runtime's descriptor, which names the stubs of its direct "
         "links; its domain needs --catalogue and --trust.",
@@ -357,6 +337,8 @@ def command(  # type: ignore[explicit-any] # values of fields
         read=_read_loaded,
         gather=_named_once,
     ),
+    places: Places | None = catalogues.CATALOGUE,
+    trust: Path | None = catalogues.TRUST,
     sandbox: Housing = option(
         "Where hyperties run: in this process, or each in a sandbox process of its own.",
         default=Housing.NURSERY,
@@ -368,7 +350,10 @@ def command(  # type: ignore[explicit-any] # values of fields
 
     Prints one line of JSON when it is ready, with the addresses of its hyperties.
     """
-    config = RuntimeConfig(**reach, **more, ids=ids.fresh_ids())
+    where = f"{reach['domain']}.{reach['name']}"
+    access = None if places is None else catalogue_access(places, trust, where)
+    others = catalogues.believed(trust) if places is None else None
+    config = RuntimeConfig(**reach, **more, catalogues=access, trust=others, ids=ids.fresh_ids())
     if config.descriptor is not None and config.catalogues is None:
         raise click.UsageError("--descriptor needs --catalogue and --trust")
     if config.node is not None and config.registry is not None:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 import attrs
 
@@ -22,9 +22,6 @@ from actors.runtime.runtime import Runtime
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, ReleaseError
 from specs.reply_code import Code
 from transports.system import open_system_network
-
-if TYPE_CHECKING:
-    from actors.catalogue.client import CatalogueAccess
 
 _MEANING: Final = {
     Code.UNAUTHENTICATED: ExitCode.REFUSED,
@@ -105,15 +102,6 @@ def temporary_runtime(command: str, name_option: str) -> Any:  # type: ignore[ex
         command: Name of the command, with which made names begin.
         name_option: Name of the option for the name of the runtime.
     """
-
-    def access(
-        *,
-        places: Places | None = catalogues.CATALOGUE,
-        trust: Path | None = catalogues.TRUST,
-        domain: str,
-    ) -> "CatalogueAccess | None":
-        return catalogues.catalogue_access(places, trust, f"{domain}.{command}")
-
     same = options.fields(
         RuntimeConfig,
         node=options.NODE,
@@ -127,7 +115,6 @@ def temporary_runtime(command: str, name_option: str) -> Any:  # type: ignore[ex
         ),
         topology=catalogues.TOPOLOGY,
         nodes=catalogues.FOREIGN,
-        catalogues=options.group(access),
         credentials=node_access.CREDENTIALS,
         tls=options.CLIENT_TLS,
         insecure=options.INSECURE,
@@ -135,8 +122,13 @@ def temporary_runtime(command: str, name_option: str) -> Any:  # type: ignore[ex
     )
 
     def make(  # type: ignore[explicit-any] # values of fields
-        *, same: dict[str, Any] = same, trace: options.OpenTracer = options.TRACE
+        *,
+        same: dict[str, Any] = same,
+        places: Places | None = catalogues.CATALOGUE,
+        trust: Path | None = catalogues.TRUST,
+        trace: options.OpenTracer = options.TRACE,
     ) -> TemporaryRuntime:
-        return configured(command, same, trace)
+        access = catalogues.catalogue_access(places, trust, f"{same['domain']}.{command}")
+        return configured(command, {**same, "catalogues": access}, trace)
 
     return options.group(make)

@@ -183,17 +183,11 @@ class _NodeProcess(Actor[_Stop | signal.Signals]):
 
 def _ended(name: str, status: int) -> CommandError:
     codes = {int(code): code for code in ExitCode if code is not ExitCode.OK}
-    if status < 0:
-        how = f"was ended by {_signal_name(-status)}"
-    else:
-        how = f"has ended with status {status}; its own messages say why"
+    how = f"has ended with status {status}; its own messages say why"
+    if status < 0:  # most real-time signals have no name
+        known = -status in set(signal.Signals)
+        how = f"was ended by {signal.Signals(-status).name if known else f'signal {-status}'}"
     return CommandError(f"node {name} {how}", codes.get(status, ExitCode.FAILED))
-
-
-def _signal_name(number: int) -> str:
-    with suppress(ValueError):  # most real-time signals have no name
-        return signal.Signals(number).name
-    return f"signal {number}"
 
 
 @asynccontextmanager
