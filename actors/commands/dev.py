@@ -230,7 +230,9 @@ async def _open(
 def _announce(
     ready: Callable[[Environment, _Files], None], files: _Files, environment: Environment
 ) -> None:
-    with advise_on(OSError, what=f"cannot write {files.config}", advice="look at its directory"):
+    with advise_on(
+        OSError, what=f"cannot write {files.config}", advice="name another directory with --state"
+    ):
         files.write_config(environment.nodes[0].url)
     ready(environment, files)
 

@@ -8,6 +8,7 @@ import time
 import warnings
 import zipfile
 from collections.abc import Sequence
+from contextlib import aclosing
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
@@ -406,7 +407,7 @@ def list_entries(*, where: str = argument(), as_json: bool = options.JSON_LINES)
 
 
 async def _list(catalogue: source.Source) -> list[dict[str, object]]:
-    try:
+    async with aclosing(catalogue):
         listing = seal.read_listing(
             await catalogue.read(source.LISTING, foreign_code.LISTING_BYTES)
         )
@@ -414,8 +415,6 @@ async def _list(catalogue: source.Source) -> list[dict[str, object]]:
         known = await _memory(catalogue, keys)
         places = [f"{each.type}/{each.name}" for each in listing.entries]
         return [await _line(catalogue, place, keys, known) for place in places]
-    finally:
-        await catalogue.aclose()
 
 
 async def _keys(catalogue: source.Source) -> Keys:
@@ -497,7 +496,13 @@ def verify(
     )
     catalogue, path = _located(where)
     inspected = trio.run(_inspect, catalogue, path, believed)
-    (_print_json if as_json else _print)(inspected)
+    for check in inspected.checks:
+        if as_json:
+            say("stub-check", check=check.name, passed=check.passed, text=check.text)
+        else:
+            echo(f"{_WORDS[check.passed]:<9}{check.name:<20}{check.text}")
+    if as_json and inspected.descriptor is not None:
+        say("stub-descriptor", descriptor=write_body(inspected.descriptor))
     if inspected.refused is not None:
         why = f"{inspected.refused.why}; {inspected.refused.advice}"
         raise CommandError(f"a runtime would refuse it: {why}", ExitCode.REFUSED)
@@ -521,24 +526,9 @@ def _located(where: str) -> tuple[source.Source, str]:
 async def _inspect(
     catalogue: source.Source, path: str, believed: inspection.Believed
 ) -> inspection.Inspection:
-    try:
-        return await inspection.inspect(
-            catalogue, path, believed, what_runs_here(), time.time_ns() / 1e9
-        )
-    finally:
-        await catalogue.aclose()
-
-
-def _print_json(inspected: inspection.Inspection) -> None:
-    for check in inspected.checks:
-        say("stub-check", check=check.name, passed=check.passed, text=check.text)
-    if inspected.descriptor is not None:
-        say("stub-descriptor", descriptor=write_body(inspected.descriptor))
-
-
-def _print(inspected: inspection.Inspection) -> None:
-    for check in inspected.checks:
-        echo(f"{_WORDS[check.passed]:<9}{check.name:<20}{check.text}")
+    async with aclosing(catalogue):
+        here, now = what_runs_here(), time.time_ns() / 1e9
+        return await inspection.inspect(catalogue, path, believed, here, now)
 
 
 _LIST_DAYS: Final = 7.0
