@@ -5,9 +5,9 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
-import attrs
 import orjson
 import trio
 
@@ -87,32 +87,21 @@ def dry_run(*, ports: bool) -> Iterator[None]:
         _CHECKS_PORTS.reset(token)
 
 
-@final
-@attrs.frozen
-class Needs:
-    """What a command needs before it can serve.
-
-    Attributes:
-        check: Looks at the files that are opened at the start, and at programs; nothing is made or
-            changed. Raises what the start would raise.
-        listen: Addresses that it listens at, by the options that name the first of them.
-    """
-
-    check: Callable[[], None]
-    listen: Mapping[str, Sequence[str]]
-
-
 def run(
     work: Callable[[], Awaitable[ExitCode]],
     clock: trio.abc.Clock | None = None,
-    needs: Needs | None = None,
+    *,
+    check: Callable[[], None] | None = None,
+    listen: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> ExitCode:
     """Run a command's work under Trio; its known failures become `CommandError`.
 
     Args:
         work: The command's work.
         clock: Clock of the run; None: the system clock.
-        needs: What the work needs; looked at by a dry run, which does nothing else.
+        check: Looks at the files that are opened at the start, and at programs; nothing is made or
+            changed. Raises what the start would raise. A dry run does nothing else.
+        listen: Addresses that the work listens at, by the options that name the first of them.
 
     Raises:
         CommandError: The work failed with a known error.
@@ -121,10 +110,10 @@ def run(
     try:
         if checks_ports is None:
             return trio.run(work, clock=clock)
-        if needs is not None:
-            needs.check()
-            if checks_ports:
-                _check_ports(needs.listen)
+        if check is not None:
+            check()
+        if checks_ports:
+            _check_ports(listen)
     except (ProtoflyError, BaseExceptionGroup) as error:
         known = first_known(error)
         if known is None:

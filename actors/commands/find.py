@@ -12,7 +12,7 @@ import trio
 from actors.cli import options
 from actors.cli.failure import Table, say
 from actors.cli.group import CommandError, ExitCode, echo
-from actors.commands.temporary_runtime import REGISTRY, TemporaryRuntime, temporary_runtime
+from actors.commands.temporary_runtime import REGISTRY, RunTemporary, temporary_runtime
 from actors.runtime.runtime import Runtime
 from fsm.registry.discovery import Criteria, FoundEntry, Query
 from specs import errors, jsonvalue
@@ -92,7 +92,7 @@ def _row(entry: FoundEntry) -> tuple[str, ...]:
 @options.define_command("find", has_log=True)
 def command(
     *,
-    temporary: TemporaryRuntime = temporary_runtime("find", "runtime_name"),
+    run: RunTemporary = temporary_runtime("find", "runtime_name"),
     registry: str | None = REGISTRY,
     criteria: Criteria = options.fields(
         Query,
@@ -129,7 +129,7 @@ def command(
     if address is not None:
         if is_watch or any(each for name, each in criteria.items() if name != "scheme"):
             raise click.UsageError("--address reads one record; leave out criteria and --watch")
-        return temporary.run(partial(_print_record, address, attribute or None))
+        return run(partial(_print_record, address, attribute or None))
     if attribute is not None:
         raise click.UsageError("--attribute needs --address")
     try:
@@ -140,4 +140,4 @@ def command(
     except (ValueError, errors.BadUrlError) as exc:
         raise click.UsageError(str(exc)) from exc
     work = _watch if is_watch else _find
-    return temporary.run(partial(work, criteria, registry, is_json=is_json))
+    return run(partial(work, criteria, registry, is_json=is_json))

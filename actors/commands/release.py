@@ -42,7 +42,7 @@ def command(  # type: ignore[explicit-any] # values of fields
     last session. Log in as this user; any user can open a name after its release, as soon as no
     runtime has it any more.
     """
-    return configured("release", own).run(partial(_release, names))
+    return configured("release", own)(partial(_release, names))
 
 
 async def _release(names: tuple[str, ...], runtime: Runtime) -> ExitCode:

@@ -12,7 +12,7 @@ from actors.cli.group import CommandError, ExitCode
 from actors.cli.options import argument, define_command, option
 from actors.commands.temporary_runtime import (
     REGISTRY,
-    TemporaryRuntime,
+    RunTemporary,
     exit_code,
     temporary_runtime,
 )
@@ -48,7 +48,7 @@ def _read(words: tuple[str, ...]) -> _Rest:
 @define_command("request", has_log=True)
 def command(
     *,
-    temporary: TemporaryRuntime = temporary_runtime("request", "name"),
+    run: RunTemporary = temporary_runtime("request", "name"),
     registry: str | None = REGISTRY,
     to: str = argument("TO", read=canonical),
     rest: _Rest = argument("[NAME] JSON", nargs=-1, required=True, gather=_read),
@@ -72,8 +72,8 @@ def command(
         raise click.UsageError("--registry is for a request to a user")
     send = partial(_send, value, verb, path)
     if is_user:
-        return temporary.run(partial(_send_to_user, send, to, names[0], registry))
-    return temporary.run(partial(send, to))
+        return run(partial(_send_to_user, send, to, names[0], registry))
+    return run(partial(send, to))
 
 
 async def _send(value: Json, verb: str, path: str, to: str, runtime: Runtime) -> ExitCode:

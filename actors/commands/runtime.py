@@ -368,8 +368,8 @@ def command(  # type: ignore[explicit-any] # values of fields
     crew |= {name: partial(_load, where) for name, where in load.items()}
     service = partial(_open, config, crew, trace)
     listen = {} if config.http is None else {"--http": [config.http.listen]}
-    needs = failure.Needs(partial(_check, config), listen)
-    return failure.run(partial(lifetime.serve, service, partial(_announce, config)), needs=needs)
+    work = partial(lifetime.serve, service, partial(_announce, config))
+    return failure.run(work, check=partial(_check, config), listen=listen)
 
 
 def _check(config: RuntimeConfig) -> None:

@@ -5,9 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, final
-
-import attrs
+from typing import Any, Final, TypeAlias
 
 from actors.catalogue.source import Places
 from actors.cli import failure, node_access, options
@@ -39,37 +37,36 @@ def exit_code(code: int) -> ExitCode:
     return _MEANING.get(Code(code), ExitCode.FAILED) if known else ExitCode.FAILED
 
 
-@final
-@attrs.frozen
-class TemporaryRuntime:
-    """A configured runtime, opened by `run`.
+Work: TypeAlias = Callable[[Runtime], Awaitable[ExitCode]]
 
-    Attributes:
-        is_unnamed: Its name was generated; `run` gives it back to the node.
+RunTemporary: TypeAlias = Callable[[Work], ExitCode]
+"""Opens a runtime, and does some work; returns the exit status.
+
+Raises `CommandError` if the work, or the node, refuses.
+"""
+
+
+def configured(  # type: ignore[explicit-any] # values of fields
+    command: str,
+    same: dict[str, Any],
+    trace: options.OpenTracer = partial(open_tracer, None),  # noqa: B008 - none is opened
+) -> RunTemporary:
+    """Return what opens a runtime of these fields.
+
+    Without a name, one is made of that of the command, and given back to the node at the end.
     """
+    name = same["name"] or f"{command}-{secrets.token_hex(4)}"
+    config = RuntimeConfig(**{**same, "name": name}, ids=fresh_ids())
 
-    config: RuntimeConfig
-    trace: options.OpenTracer
-    is_unnamed: bool
-
-    def run(self, work: Callable[[Runtime], Awaitable[ExitCode]]) -> int:
-        """Open the runtime, and do some work; return the exit status.
-
-        Raises:
-            CommandError: The work, or the node, refuses.
-        """
-        return failure.run(partial(self._run, work))
-
-    async def _run(self, work: Callable[[Runtime], Awaitable[ExitCode]]) -> ExitCode:
-        config = self.config
+    async def open_runtime_for(work: Work) -> ExitCode:
         async with open_system_network(config.tls) as network:
             await node_access.check_node(network, config.node)
             async with (
-                self.trace(config.name) as tracer,
+                trace(config.name) as tracer,
                 open_runtime(catalogues.timed(config), network, tracer) as runtime,
             ):
                 await node_access.enter(runtime)
-                if self.is_unnamed and config.credentials is not NO_CREDENTIALS:
+                if same["name"] is None and config.credentials is not NO_CREDENTIALS:
                     # However it ends: the name is free when its session is over.
                     with suppress(ReleaseError):
                         await runtime.release_name()
@@ -78,16 +75,7 @@ class TemporaryRuntime:
                 except SearchError as error:
                     raise CommandError(f"{error}", exit_code(error.code)) from error
 
-
-def configured(  # type: ignore[explicit-any] # values of fields
-    command: str,
-    same: dict[str, Any],
-    trace: options.OpenTracer = partial(open_tracer, None),  # noqa: B008 - none is opened
-) -> TemporaryRuntime:
-    """Return a runtime of these fields; without a name, one is made of that of the command."""
-    name = same["name"] or f"{command}-{secrets.token_hex(4)}"
-    config = RuntimeConfig(**{**same, "name": name}, ids=fresh_ids())
-    return TemporaryRuntime(config, trace, same["name"] is None)
+    return lambda work: failure.run(partial(open_runtime_for, work))
 
 
 REGISTRY: Final = options.option(
@@ -96,7 +84,7 @@ REGISTRY: Final = options.option(
 
 
 def temporary_runtime(command: str, name_option: str) -> Any:  # type: ignore[explicit-any] # as `group`
-    """Declare a parameter as the `TemporaryRuntime` of a command.
+    """Declare a parameter as the `RunTemporary` of a command.
 
     Args:
         command: Name of the command, with which made names begin.
@@ -127,7 +115,7 @@ def temporary_runtime(command: str, name_option: str) -> Any:  # type: ignore[ex
         places: Places | None = catalogues.CATALOGUE,
         trust: Path | None = catalogues.TRUST,
         trace: options.OpenTracer = options.TRACE,
-    ) -> TemporaryRuntime:
+    ) -> RunTemporary:
         access = catalogues.catalogue_access(places, trust, f"{same['domain']}.{command}")
         return configured(command, {**same, "catalogues": access}, trace)
 

@@ -1,7 +1,7 @@
 """`python -m actors node`: the message node of a domain."""
 
 import ssl
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -183,43 +183,31 @@ def command(  # type: ignore[explicit-any]  # noqa: PLR0913 - values of fields; 
     remarks = _remarks(config, certificates, is_locked=is_locked, processes=processes)
     config = attrs.evolve(config, remarks=remarks)
     http = [] if config.http is None else places_from(config.http.listen, processes, "--http")
-    needs = failure.Needs(
-        partial(_check, config, certificates, processes),
-        {"--listen": [config.listen], "--http": http},
-    )
-    member = _member()
+    check = partial(_check, config, certificates, processes)
+    start = partial(failure.run, check=check, listen={"--listen": [config.listen], "--http": http})
+    member: Member | None = click.get_current_context().obj  # what the parent has decided
     if processes > 1 and member is None:
-        return _run_several(config, http or [""] * processes, needs)
+        return start(_several(config, http or [""] * processes, check))
     shared = ""
     if member is not None:
         config, shared = member.applied(config), member.listen
     opened = partial(_open, config, trace, certificates, shared)
     work = partial(lifetime.serve, opened, partial(_announce, config))
     with log.shared_fields(**({"node_name": config.node_name} if config.node_name else {})):
-        return failure.run(
-            work if member is None else partial(lifetime.until_parent_ends, work), needs=needs
-        )
+        return start(work if member is None else partial(lifetime.until_parent_ends, work))
 
 
-def _member() -> "Member | None":
-    """Return what the parent of this process has decided; None: this is none of several."""
-    ctx = click.get_current_context()
-    if ctx.obj is None:
-        return None
-    from actors.commands.node.processes import Member  # noqa: PLC0415 - imports the engine
-
-    return ctx.find_object(Member)
-
-
-def _run_several(config: NodeConfig, http: Sequence[str], needs: failure.Needs) -> int:
-    """Run several processes, each a node of the domain.
+def _several(
+    config: NodeConfig, http: Sequence[str], check: Callable[[], None]
+) -> Callable[[], Awaitable[group.ExitCode]]:
+    """Return what runs several processes, each a node of the domain.
 
     Args:
         config: The configuration of all of them.
         http: Address of the HTTP service of each; empty: it has none.
-        needs: What they need.
+        check: Looks at what they need.
     """
-    from actors.commands.node.processes import open_processes  # noqa: PLC0415 - as above
+    from actors.commands.node.processes import open_processes  # noqa: PLC0415 - imports the engine
 
     def announce(ready: Mapping[str, JsonObject]) -> None:
         first, *_ = ready.values()
@@ -234,11 +222,11 @@ def _run_several(config: NodeConfig, http: Sequence[str], needs: failure.Needs) 
     @asynccontextmanager
     async def opened() -> AsyncIterator[Mapping[str, JsonObject]]:
         # Or each of them would complain.
-        await trio.to_thread.run_sync(needs.check, abandon_on_cancel=True)
+        await trio.to_thread.run_sync(check, abandon_on_cancel=True)
         async with open_processes(config, http) as ready:
             yield ready
 
-    return failure.run(partial(lifetime.serve, opened, announce), needs=needs)
+    return partial(lifetime.serve, opened, announce)
 
 
 def _check(config: NodeConfig, certificates: Sequence[_Certificate], processes: int) -> None:
