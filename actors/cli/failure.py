@@ -5,14 +5,13 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
 import orjson
 import trio
 
 from actors.catalogue.errors import TrustFileError
-from actors.cli.group import CommandError, ExitCode, echo
+from actors.cli.group import CommandError, ExitCode, advise_on, echo
 from actors.http.config import HttpPlaceError, OpenMetricsError
 from actors.keys.key_file import KeyFileError
 from actors.kit.errors import TraceDirectoryError
@@ -92,7 +91,7 @@ def run(
     clock: trio.abc.Clock | None = None,
     *,
     check: Callable[[], None] | None = None,
-    listen: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    listen: Mapping[str, Sequence[str]] | None = None,
 ) -> ExitCode:
     """Run a command's work under Trio; its known failures become `CommandError`.
 
@@ -113,7 +112,7 @@ def run(
         if check is not None:
             check()
         if checks_ports:
-            _check_ports(listen)
+            _check_ports(listen or {})
     except (ProtoflyError, BaseExceptionGroup) as error:
         known = first_known(error)
         if known is None:
@@ -126,11 +125,9 @@ def _check_ports(places: Mapping[str, Sequence[str]]) -> None:
     for option, place in ((option, place) for option, each in places.items() for place in each):
         host, port = read_host_port(place)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        try:
+        advice = f"choose another place with {option}"
+        with advise_on(OSError, what=f"cannot listen at {place}", advice=advice):
             socket.create_server((host, port), family=family).close()
-        except OSError as exc:
-            why = f"cannot listen at {place}: {exc.strerror or exc}"
-            raise CommandError(f"{why}; choose another place with {option}") from exc
 
 
 def explained(error: ProtoflyError | KeyboardInterrupt) -> CommandError:

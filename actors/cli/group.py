@@ -1,9 +1,8 @@
 """Groups of commands: they know names and summaries, and import the command that is called."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
-from types import MappingProxyType
 from typing import Final, final
 
 import click
@@ -50,7 +49,7 @@ def advise_on(
     Args:
         kinds: The errors.
         advice: What to do.
-        what: What cannot be done, of errors that do not say it.
+        what: What cannot be done, before the reason alone; empty: the error says it.
         code: The exit status.
 
     Raises:
@@ -59,8 +58,10 @@ def advise_on(
     try:
         yield
     except kinds as exc:
-        why = exc.strerror if isinstance(exc, OSError) and exc.strerror else exc
-        raise CommandError(f"{what}{': ' if what else ''}{why}; {advice}", code) from exc
+        if what:
+            reason = getattr(exc, "strerror", None) or getattr(exc, "reason", None)
+            what = f"{what}: {reason or exc}"
+        raise CommandError(f"{what or exc}; {advice}", code) from exc
 
 
 # The output of commands: nothing that others chose commands the terminal that shows it.
@@ -76,31 +77,27 @@ def echo(*lines: str, err: bool = False) -> None:
     click.echo("\n".join(map(one_line, lines)), err=err)
 
 
-SUMMARIES: Final = MappingProxyType(
-    {
-        "config": "Show the options in force and where they come from; check a file.",
-        "dev": "Run a node, two runtimes and hyperties under development, reloaded on change.",
-        "find": "Find hyperties and data objects, and follow what is found.",
-        "fsm": "Look at the declared state machines, and judge runs by them.",
-        "node": "Run the message node of a domain.",
-        "policy": "Check policy files, and explain their decisions.",
-        "release": "Give names of runtimes back to a node.",
-        "request": "Send one request to an address or a user's hyperty and print the answer.",
-        "runtime": "Run a hyperty runtime.",
-        "spark": "Judge traces of any size by all claims, with Spark.",
-        "stub": "Sign, publish and check descriptors of stubs.",
-        "token": "Make keys and login tokens for development.",
-    }
-)
+SUMMARIES: Final[Mapping[str, str]] = {
+    "config": "Show the options in force and where they come from; check a file.",
+    "dev": "Run a node, two runtimes and hyperties under development, reloaded on change.",
+    "find": "Find hyperties and data objects, and follow what is found.",
+    "fsm": "Look at the declared state machines, and judge runs by them.",
+    "node": "Run the message node of a domain.",
+    "policy": "Check policy files, and explain their decisions.",
+    "release": "Give names of runtimes back to a node.",
+    "request": "Send one request to an address or a user's hyperty and print the answer.",
+    "runtime": "Run a hyperty runtime.",
+    "spark": "Judge traces of any size by all claims, with Spark.",
+    "stub": "Sign, publish and check descriptors of stubs.",
+    "token": "Make keys and login tokens for development.",
+}
 """Commands and what `--help` says of them."""
 
-_ELSEWHERE: Final = MappingProxyType(
-    {
-        "fsm": ("fsm.__main__", "cli"),
-        "node": ("actors.commands.node.command", "command"),
-        "spark": ("spark.__main__", "main"),
-    }
-)
+_ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
+    "fsm": ("fsm.__main__", "cli"),
+    "node": ("actors.commands.node.command", "command"),
+    "spark": ("spark.__main__", "main"),
+}
 """Commands that are not the `command` of the module with their name; two are programs, too."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Container
 from pathlib import Path
 from typing import Final
 
-from actors.cli.group import CommandError, ExitCode
+from actors.cli.group import CommandError, ExitCode, advise_on
 from actors.cli.options import group, option
 from actors.runtime.runtime import Runtime
 from actors.runtime.stubs import credentials, token_sources
@@ -44,14 +44,11 @@ async def check_host(network: Network, host: str, kinds: Container[Kind]) -> Non
     """
     if not any(kind in kinds for kind in (Kind.TCP, Kind.WEBSOCKET, Kind.WEBRTC)):
         return
-    try:
+    what = f"links to other runtimes cannot be listened for on {host!r}"
+    advice = "name an address of this machine with --p2p-host, or take --p2p none"
+    with advise_on(errors.ListenError, what=what, advice=advice):
         async with network.listen(Kind.TCP, f"{host}:0"):
             pass
-    except errors.ListenError as exc:
-        raise CommandError(
-            f"links to other runtimes cannot be listened for on {host!r}: {exc.reason}; "
-            "name an address of this machine with --p2p-host, or take --p2p none"
-        ) from exc
 
 
 _ADVICE: Final = {

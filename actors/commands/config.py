@@ -36,11 +36,9 @@ def read_signer(path: Path) -> signing.SigningKey:
     what, advice = f"cannot read the key {path}", "make one with `token keys`"
     with group.advise_on(OSError, what=what, advice=advice), path.open("rb") as file:
         content, mode = file.read(JWKS_BYTES), os.fstat(file.fileno()).st_mode
-    try:
+    what, advice = f"cannot sign with {path}", "make a key with `token keys`"
+    with group.advise_on(key_set.BadKeysError, what=what, advice=advice):
         signer = signing.read_key(content)
-    except key_set.BadKeysError as exc:
-        why = f"cannot sign with {path}: {exc.reason}; make a key with `token keys`"
-        raise group.CommandError(why) from exc
     if mode & _OTHERS:
         warning = "so others can sign as its owner; run chmod 600 on it"
         group.echo(f"protofly: not only you have rights on {path}, {warning}", err=True)

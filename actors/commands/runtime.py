@@ -103,13 +103,9 @@ def load_hyperty(where: str) -> type[Hyperty]:
         raise crashed(where, crash.error) from crash.error
     if not isinstance(kind, type) or not issubclass(kind, Hyperty):
         raise CommandError(f"{module} has no hyperty {name!r}; correct --hyperty")
-    try:
+    what, advice = f"{where} cannot be made without arguments", "name a class whose __init__ needs"
+    with advise_on(TypeError, what=what, advice=f"{advice} none with --hyperty"):
         signature(kind).bind()
-    except TypeError as exc:
-        raise CommandError(
-            f"{where} cannot be made without arguments: {exc}; "
-            "name a class whose __init__ needs none with --hyperty"
-        ) from exc
     return kind
 
 
@@ -221,13 +217,10 @@ async def _deploy(where: str, kind: type[Hyperty], runtime: Runtime, name: str) 
 
 
 async def _deploy_apart(code: HypertyCode, runtime: Runtime, name: str) -> str:
-    try:
+    what = f"cannot run {code.where} in a sandbox"
+    advice = "correct --hyperty, or run it in this process with --sandbox nursery"
+    with advise_on(SandboxError, what=what, advice=advice):
         return (await runtime.settle_apart(name, code)).url
-    except SandboxError as exc:
-        raise CommandError(
-            f"cannot run {code.where} in a sandbox: {exc.reason}; correct --hyperty, or run it "
-            "in this process with --sandbox nursery"
-        ) from exc
 
 
 def _read_owner(text: str) -> str:

@@ -6,6 +6,7 @@ import secrets
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -94,12 +95,9 @@ def _entries(public: Path, name: str) -> list[Json]:
     if not public.exists():
         return []
     text = public.read_bytes()
-    try:
+    advice = "mend it or choose another directory"
+    with advise_on(BadKeysError, what=f"cannot add to {public}", advice=advice):
         known = read_keys(text)
-    except BadKeysError as exc:
-        raise CommandError(
-            f"cannot add to {public}: {exc.reason}; mend it or choose another directory"
-        ) from exc
     if name in known:
         raise CommandError(f"{public} has a key {name!r} already; choose another --kid")
     content: JsonObject = orjson.loads(text)
@@ -260,12 +258,9 @@ def show(
     if jwks is not None and domain is None:
         raise click.UsageError("--jwks verifies for the node of a domain; give --domain as well")
     text = sys.stdin.read(TOKEN_CHARS + 2) if token == _STDIN else token
-    try:
+    advice = "copy it whole, or have a file read by `token show - < FILE`"
+    with advise_on(BadTokenError, advice=advice, code=ExitCode.FAILED):
         read = read_token(text.strip())
-    except BadTokenError as exc:
-        raise CommandError(
-            f"{exc}; copy it whole, or have a file read by `token show - < FILE`", ExitCode.FAILED
-        ) from exc
     if jwks is None:
         _show(read, {"verified": False})
         echo("protofly: nothing of this is verified; give --jwks and --domain", err=True)
@@ -278,13 +273,11 @@ def show(
 
 async def _verify(token: SignedToken, source: KeySource, terms: AssertionTerms) -> ExitCode:
     try:
-        claims = verified(token, await source.fetch())
-    except KeysAwayError as exc:
-        raise CommandError(f"{exc}; correct --jwks", ExitCode.CANNOT_CONNECT) from exc
+        async with aclosing(source):
+            with advise_on(KeysAwayError, advice="correct --jwks", code=ExitCode.CANNOT_CONNECT):
+                claims = verified(token, await source.fetch())
     except BadTokenError as exc:
         raise CommandError(f"a node would refuse it: {exc.reason}", ExitCode.REFUSED) from exc
-    finally:
-        await source.aclose()
     bound = key_of(claims)
     verdict = AssertionCore(terms).judge(claims, token.digest, time.time_ns() / 1e9, bound)
     _show(token, {"verified": True})

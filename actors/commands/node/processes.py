@@ -89,16 +89,6 @@ class Member:
         )
 
 
-def _members(http: Sequence[str], listen: str, server: LocalServer) -> Sequence[Member]:
-    key = base64.b64encode(server.key.key.private_bytes_raw()).decode()
-    seed = base64.b64encode(secrets.token_bytes(runtime_key.SEED_BYTES)).decode()
-    url = f"nats://{server.url.address}"
-    return [
-        Member(str(number), listen, place, url, key, seed)
-        for number, place in enumerate(http, start=1)
-    ]
-
-
 @final
 @attrs.frozen
 class _Stop:
@@ -223,7 +213,13 @@ async def open_processes(
         open_server() as server,
         open_supervisor("processes", Strategy.PEERS) as supervisor,
     ):
-        members = _members(http, listen, server)
+        key = base64.b64encode(server.key.key.private_bytes_raw()).decode()
+        seed = base64.b64encode(secrets.token_bytes(runtime_key.SEED_BYTES)).decode()
+        url = f"nats://{server.url.address}"
+        members = [
+            Member(str(number), listen, place, url, key, seed)
+            for number, place in enumerate(http, start=1)
+        ]
         processes: dict[str, ActorRef[_Stop | signal.Signals]] = {}
 
         async def start(member: Member) -> None:
