@@ -54,13 +54,6 @@ _FOLDER: Final = 0o700
 _KEY: Final = "login-key.json"
 
 
-def _read_source(text: str) -> Source:
-    source = read_source(text)
-    if source is None:
-        raise click.BadParameter(f"{text!r} is not of the form NAME=module:Class or FILE.py:Class")
-    return source
-
-
 def _named_once(sources: tuple[Source, ...]) -> tuple[Source, ...]:
     names = [source.name for source in sources]
     for name in names:
@@ -77,7 +70,7 @@ def command(
         "WHERE is a file such as hello.py, or a module.",
         "[NAME=]WHERE:CLASS",
         flag="--hyperty",
-        read=_read_source,
+        read=read_source,
         gather=_named_once,
     ),
     domain: str = option(

@@ -77,8 +77,8 @@ def open_authority(folder: Path, hosts: Sequence[str], now: dt.datetime) -> Loca
     ca_key = folder / "ca-key.pem"
     authority = _read(files.ca, ca_key, now)
     if authority is None:
-        constraints = x509.BasicConstraints(ca=True, path_length=0)
-        authority = _make(_AUTHORITY, (now, AUTHORITY_DAYS), [constraints, _usage(is_ca=True)])
+        extensions = [x509.BasicConstraints(ca=True, path_length=0), _usage(is_ca=True)]
+        authority = _make(_AUTHORITY, (now, AUTHORITY_DAYS), extensions)
         _write(files.ca, ca_key, authority)
     alternatives = [_alternative(host) for host in hosts]
     node = _read(files.cert, files.key, now)
@@ -97,12 +97,10 @@ def open_authority(folder: Path, hosts: Sequence[str], now: dt.datetime) -> Loca
 
 def _read(cert: Path, key: Path, now: dt.datetime) -> _Pair | None:
     """Read a certificate and its key; None: they are not there, no pair, or nearly over."""
-    if not (cert.exists() and key.exists()):
-        return None
     try:
         certificate = x509.load_pem_x509_certificate(cert.read_bytes())
         private = load_pem_private_key(key.read_bytes(), password=None)
-    except ValueError:
+    except (ValueError, FileNotFoundError):
         return None
     latest = now + dt.timedelta(days=RENEWAL_DAYS)
     if not certificate.not_valid_before_utc <= now < latest < certificate.not_valid_after_utc:
@@ -299,11 +297,15 @@ class Source:
         return spec
 
 
-def read_source(text: str) -> Source | None:
-    """Read `[NAME=]module:Class` or `[NAME=]FILE.py:Class`; None: it is neither."""
+def read_source(text: str) -> Source:
+    """Read `[NAME=]module:Class` or `[NAME=]FILE.py:Class`.
+
+    Raises:
+        ValueError: It is neither.
+    """
     match = _FORM.fullmatch(text)
     if match is None:
-        return None
+        raise ValueError(f"{text!r} is not of the form NAME=module:Class or FILE.py:Class")
     return Source(match["name"] or match["kind"].lower(), match["where"], match["kind"])
 
 
