@@ -95,11 +95,15 @@ class _Declared:
     members: Iterable[Enum] | None
     settings: _Settings
 
+    def having(self, **more: object) -> "_Declared":
+        """Return the declaration with more settings."""
+        return attrs.evolve(self, settings={**self.settings, **more})
+
     def parameter(self, name: str, kind: object) -> click.Parameter:
         """Make the option or argument that is declared of a parameter."""
         gather, read, settings = self.gather, self.read, {**self.settings}
         if isinstance(kind, UnionType):
-            kind = next(one for one in get_args(kind) if one is not NoneType)
+            kind = next(each for each in get_args(kind) if each is not NoneType)
         if (origin := get_origin(kind)) in _GATHERED:
             kind, gather = get_args(kind)[0], gather or _GATHERED[origin]
             if "nargs" not in settings:
@@ -107,7 +111,7 @@ class _Declared:
         if kind is Path:
             settings.setdefault("type", FILE)
         if read is None and isinstance(kind, type) and issubclass(kind, Enum):
-            known = {str(one.value): one for one in self.members or kind}
+            known = {str(each.value): each for each in self.members or kind}
             settings["type"] = click.Choice(list(known))
             if "default" in settings:
                 settings["default"] = settings["default"].value
@@ -203,7 +207,7 @@ def group(make: Maker) -> Any:  # type: ignore[explicit-any] # as `option`
     A parameter of `make` that declares nothing has the value of another option of the command.
     """
     parameters = signature(make).parameters.items()
-    return _Group(make, [(name, one.annotation, one.default) for name, one in parameters])
+    return _Group(make, [(name, each.annotation, each.default) for name, each in parameters])
 
 
 _FIXED: Final = frozenset({"default", "required", "is_flag"})
@@ -226,9 +230,9 @@ def fields(config: type, *, is_made: bool = False, **declared: Any) -> Any:  # t
         fixed = known[name].default
         if isinstance(default, _Declared) and not default.settings.keys() & _FIXED:
             if fixed is attrs.NOTHING:
-                default.settings["required"] = True
+                default = default.having(required=True)  # noqa: PLW2901 - one for each field
             elif isinstance(fixed, str | int | float | Enum) and not isinstance(fixed, bool):
-                default.settings["default"] = fixed
+                default = default.having(default=fixed)  # noqa: PLW2901
         declarations.append((name, known[name].type, default))
     return _Group(config if is_made else dict, declarations)
 
@@ -396,22 +400,18 @@ def places_from(place: str, count: int, option: str) -> list[str]:
     return [f"{host}:{port + number if port else 0}" for number in range(count)]
 
 
-NO_LINKS: Final = "none"
-"""Value for no P2P links at all."""
-
-
 def read_kinds(text: str) -> tuple[link.Kind, ...]:
-    """Return transports of P2P links, best first.
+    """Return transports of P2P links, best first; `none` stands for no links at all.
 
     Raises:
         BadParameter: A transport is unknown, or not installed.
     """
-    if text == NO_LINKS:
+    if text == "none":
         return ()
     names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in link.DIRECT:
-            raise click.BadParameter(f"{name!r} is none of {', '.join([*link.DIRECT, NO_LINKS])}")
+            raise click.BadParameter(f"{name!r} is none of {', '.join([*link.DIRECT, 'none'])}")
     if link.Kind.WEBRTC in names and not is_webrtc_installed():
         raise click.BadParameter(f"{NO_WEBRTC}; pip install 'protofly[webrtc]'")
     return tuple(link.Kind(name) for name in dict.fromkeys(names))

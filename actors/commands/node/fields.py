@@ -233,7 +233,7 @@ def login(  # noqa: PLR0913 - one for each option
         provider=provider,
         admission=Admission.ANYBODY if allow_legacy else Admission.VOUCHED,
         life=session_life,
-        clock=_now,
+        clock=lambda: time.time_ns() / 1e9,  # also after the system's clock was set
         used_tokens=used_tokens,
     )
 
@@ -254,11 +254,6 @@ def _is_shared(jwks: tuple[str, ...], issuer: tuple[str, ...]) -> bool:
     if len(set(jwks)) != len(jwks):
         raise CommandError(f"a --jwks stands there twice; {_BINDING}")
     return False
-
-
-def _now() -> float:
-    """Return the seconds since the epoch as the system does, also after it was set."""
-    return time.time_ns() / 1e9
 
 
 def key_source(where: str, *, is_shared: bool = False) -> "KeySource":
