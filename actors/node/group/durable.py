@@ -3,26 +3,21 @@
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, final
+from typing import Final, final
 
 import attrs
 import trio
 from typing_extensions import override
 
 from actors.kit.log import get_logger
-from actors.node.group.link import LOG_FULL, NOT_KEPT, UNKNOWN
+from actors.node.group.link import LOG_FULL, NOT_KEPT, UNKNOWN, LogKeeper, LogsReady
 from actors.node.group.messages import (
-    AppendAll,
     AppendsAnswered,
-    FetchLog,
     LogEntry,
     LogFetched,
     LogsListed,
     LogsReached,
-    LogsReady,
     LogsTrimmed,
-    LogWork,
-    TrimLogs,
     write_entry,
 )
 from actors.node.messages import LogEvent
@@ -40,10 +35,6 @@ from specs.reply_code import Code, DropReason
 from specs.trace import Op
 from transports.codec import encode
 from transports.engine.contract import Append, Appended, EngineDownError, LogFullError
-
-if TYPE_CHECKING:
-    from actors.kit.supervision.actor import ActorRef
-
 
 _log = get_logger("actors.node")
 
@@ -86,7 +77,7 @@ class Durable(DurableMessages):
         self._accept: Final = AcceptCore(exchange.tables.addresses.domain)
         self._deliver: Final = DeliverCore(self)
         self._due: Final = deque[Callable[[], None]]()
-        self._logs: ActorRef[LogWork] | None = None
+        self._logs: LogKeeper | None = None
         self._trims: dict[str, int] = {}
 
     # ---- from senders
@@ -154,7 +145,7 @@ class Durable(DurableMessages):
 
     def fetch(self, runtime: str, number: int, after: int, most: int) -> None:
         """Have a log read."""
-        self._due.append(partial(self._fetch, FetchLog(runtime, number, after, most)))
+        self._due.append(partial(self._fetch, runtime, number, after, most))
 
     def deliver(self, runtime: str, position: int, message: Message) -> None:
         """Give a message to the session of a runtime."""
@@ -172,9 +163,9 @@ class Durable(DurableMessages):
         while self._due:
             self._due.popleft()()
 
-    def _fetch(self, work: FetchLog) -> None:
-        if self._logs is None or not self._logs.try_tell(work):
-            self._deliver.take_entries(work.runtime, work.number, None, trio.current_time())
+    def _fetch(self, runtime: str, number: int, after: int, most: int) -> None:
+        if self._logs is None or not self._logs.fetch(runtime, number, after, most):
+            self._deliver.take_entries(runtime, number, None, trio.current_time())
 
     def _report_loss(self, runtime: str, message: Message | None, why: str) -> None:
         _log.warning("durable message given up", runtime=runtime, why=why)
@@ -233,13 +224,13 @@ class Durable(DurableMessages):
     def settle(self) -> None:
         if self._trims:
             trims, self._trims = self._trims, {}
-            if self._logs is None or not self._logs.try_tell(TrimLogs(trims)):
+            if self._logs is None or not self._logs.trim(trims):
                 self._end_trims(trims, is_done=False)
         batch = self._accept.begin_batch()
         if batch is not None:
             number, messages = batch
-            work = AppendAll(number, tuple(Append(one.log, one.payload) for one in messages))
-            if self._logs is None or not self._logs.try_tell(work):
+            appends = tuple(Append(one.log, one.payload) for one in messages)
+            if self._logs is None or not self._logs.append(number, appends):
                 for offered in self._accept.give_up_batch():
                     self._refuse(offered, NOT_KEPT)
 

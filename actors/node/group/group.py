@@ -24,7 +24,7 @@ from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.dashboard.overview import Overview
 from actors.node.group import messages
 from actors.node.group.carrier import Carrier
-from actors.node.group.link import DOWN, ELSEWHERE, FENCED, FULL, LONG
+from actors.node.group.link import DOWN, ELSEWHERE, FENCED, FULL, LONG, StoreReady
 from actors.node.group.lookups import Lookups
 from actors.node.group.rows import Agreed, DomainRows
 from actors.node.group.trace import GroupTrace
@@ -104,7 +104,7 @@ class Group(OtherNodes, MembershipPort):
     @override
     def heed(self, event: GroupEvent) -> None:
         match event:
-            case messages.StoreReady():
+            case StoreReady():
                 self._begin(event)
             case messages.Serving(reply):
                 self._starting.append(reply)
@@ -129,7 +129,7 @@ class Group(OtherNodes, MembershipPort):
     def _now(self) -> float:
         return trio.current_time()
 
-    def _begin(self, ready: messages.StoreReady) -> None:
+    def _begin(self, ready: StoreReady) -> None:
         """Work with the actors, which have started, perhaps again."""
         self._link, self._leases = ready.link, ready.leases
         self._rows.begin(ready.store)
@@ -184,7 +184,8 @@ class Group(OtherNodes, MembershipPort):
 
     @override
     def drop_lease(self, key: str, expected: int) -> None:
-        self._due.append(partial(self._tell_store, messages.DropLease(key, expected)))
+        if (store := self._rows.store) is not None:
+            self._due.append(partial(store.drop_lease, key, expected))
 
     @override
     def admit(self) -> None:
@@ -224,11 +225,8 @@ class Group(OtherNodes, MembershipPort):
     def _put_lease(self, lease: PutLease) -> None:
         reported = self.overview.add_report(lease)
         self._rows.owners.asked()
-        if not self._tell_store(reported):
+        if self._rows.store is None or not self._rows.store.renew(reported):
             self._tell(partial(self._membership.take_answer, rows.Unanswered(lease.number)))
-
-    def _tell_store(self, work: PutLease | messages.DropLease) -> bool:
-        return self._rows.store is not None and self._rows.store.try_tell(work)
 
     def _look_anew(self) -> None:
         self._look_current()
@@ -268,7 +266,7 @@ class Group(OtherNodes, MembershipPort):
         exchange.ports.clear()
         self._rows.forget()
         if not self._is_leaving and self._rows.store is not None:
-            self._rows.store.try_tell(messages.WatchAnew())
+            self._rows.store.watch_anew()
             self._join()
 
     @property
@@ -281,7 +279,7 @@ class Group(OtherNodes, MembershipPort):
         store = self._rows.store
         if not self.is_member:
             return FENCED
-        is_asked = self._engine.health.is_up and store is not None and store.try_tell(wanted)
+        is_asked = self._engine.health.is_up and store is not None and store.read(wanted)
         return None if is_asked else DOWN
 
     @override

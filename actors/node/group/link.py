@@ -4,18 +4,19 @@ import math
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, assert_never, final
+from typing import Final, Never, TypeVarTuple, final
 
 import attrs
 import trio
 from typing_extensions import override
 
 from actors.kit.counters import Counters, Tally
+from actors.kit.errors import ActorStoppedError
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.node.group import messages
 from actors.node.links.port import Port
-from actors.node.messages import BusMessage
+from actors.node.messages import BusMessage, GroupEvent, LogEvent
 from actors.node.session.exchange import Exchange
 from fsm.effects import Refused
 from fsm.group import rows
@@ -40,6 +41,8 @@ from specs.reply_code import Code, DropReason
 from transports.codec import decode_line
 from transports.engine import contract
 from transports.engine.contract import ConflictError, Engine, EngineDownError
+
+Ts = TypeVarTuple("Ts")
 
 # The links that are answered later; part of the bus's task.
 
@@ -322,8 +325,43 @@ class GroupLink(Actor[messages.Carry]):
 
 
 @final
-class GroupStore(Actor[messages.StoreWork]):
+@attrs.frozen
+class StoreReady(GroupEvent):
+    """The engine can be written to from now on; what was under way is not answered any more.
+
+    Attributes:
+        leases: Answers to renewals of the node's lease. They do not pass through the mailbox of
+            the bus: they would come 2.5 s late behind what 3,000 links leave there that are cut at
+            once, and behind 10,000 after the lease, so that a node is fenced that has renewed it.
+    """
+
+    store: "GroupStore"
+    link: ActorRef[messages.Carry]
+    leases: deque[rows.Answered]
+
+
+class EngineTasks(Actor[Never]):
+    """Work with the engine, a task each; its results go to the mailbox of the bus."""
+
+    @final
+    def begin(self, work: Callable[[*Ts], Awaitable[object]], *args: *Ts) -> bool:
+        """Begin a piece of work; return False if the tasks have ended."""
+        try:
+            self.spawn(work, *args)
+        except ActorStoppedError:
+            return False
+        return True
+
+    @override
+    async def handle(self, message: Never) -> None:
+        """It gets no messages."""
+
+
+@final
+class GroupStore(EngineTasks):
     """Writes the rows of this node, and follows all rows of the domain.
+
+    Its methods return whether the work has begun.
 
     Args:
         engine: The engine.
@@ -344,30 +382,46 @@ class GroupStore(Actor[messages.StoreWork]):
         self._bus: Final = bus
         self._link: Final = link
         self._watching: list[trio.CancelScope] = []
+        self._dropped: trio.Event | None = None
         self._leases: Final = deque[rows.Answered](maxlen=GROUP_LEASES)
 
     @override
     async def start(self) -> None:
-        await self._bus.tell(messages.StoreReady(self.me, self._link, self._leases))
+        await self._bus.tell(StoreReady(self, self._link, self._leases))
         self.spawn(self._notice)
-        self._watch_anew()
+        self._follow_all()
+
+    def write_rows(self, puts: Sequence[rows.Put]) -> bool:
+        """Write rows, and report what has become of each."""
+        return self.begin(self._write, puts)
+
+    def renew(self, lease: PutLease) -> bool:
+        """Renew the node's lease."""
+        return self.begin(self._renew, lease)
+
+    def drop_lease(self, key: str, expected: int) -> bool:
+        """Delete the node's own row, if it has the expected revision; nothing is reported."""
+        self._dropped = trio.Event()
+        return self.begin(self._drop, contract.Put(key, None, expected), self._dropped)
 
     @override
-    async def handle(self, message: messages.StoreWork) -> None:
-        match message:
-            case messages.WriteRows(puts):
-                self.spawn(self._write, puts)
-            case PutLease():
-                self.spawn(self._renew, message)
-            case messages.DropLease(key, expected):
-                await self._engine.put_all((contract.Put(key, None, expected),))
-            case rows.Read() | messages.LookUp():
-                self.spawn(self._read, message)
-            case messages.WatchAnew():
-                self.spawn(self._keep_secret)
-                self._watch_anew()
-            case _:
-                assert_never(message)
+    async def closing(self) -> None:
+        # Other nodes are to know at once that this one has left.
+        if self._dropped is not None:
+            await self._dropped.wait()
+
+    def read(self, wanted: rows.Read | messages.LookUp) -> bool:
+        """Read a row, and report it."""
+        return self.begin(self._read, wanted)
+
+    def watch_anew(self) -> None:
+        """Bring all rows again."""
+        if self.begin(self._keep_secret):
+            self._follow_all()
+
+    async def _drop(self, lease: contract.Put, dropped: trio.Event) -> None:
+        await self._engine.put_all((lease,))
+        dropped.set()
 
     async def _notice(self) -> None:
         while True:
@@ -375,7 +429,7 @@ class GroupStore(Actor[messages.StoreWork]):
             if health.is_up:
                 await self._bus.tell(messages.EngineBack())
 
-    def _watch_anew(self) -> None:
+    def _follow_all(self) -> None:
         for scope in self._watching:
             scope.cancel()
         self._watching = [trio.CancelScope() for _ in Kind]
@@ -398,6 +452,8 @@ class GroupStore(Actor[messages.StoreWork]):
         await self._bus.tell(messages.RowsAnswered(answers))
 
     async def _renew(self, lease: PutLease) -> None:
+        if self._dropped is not None:
+            await self._dropped.wait()
         row = lease.row
         put = contract.Put(row.key, write_row(row), lease.expected, GROUP_LEASE)
         (written,) = await self._engine.put_all((put,))
@@ -442,8 +498,18 @@ def _answer(put: rows.Put | PutLease, written: contract.Written) -> rows.Answere
 
 
 @final
-class LogKeeper(Actor[messages.LogWork]):
+@attrs.frozen
+class LogsReady(LogEvent):
+    """The logs can be asked from now on; what was under way is not answered any more."""
+
+    logs: "LogKeeper"
+
+
+@final
+class LogKeeper(EngineTasks):
     """Adds to the logs of runtimes, reads and trims them, and follows which of them get entries.
+
+    Its methods return whether the work has begun; results are reported.
 
     Args:
         engine: The engine.
@@ -460,32 +526,32 @@ class LogKeeper(Actor[messages.LogWork]):
 
     @override
     async def start(self) -> None:
-        await self._bus.tell(messages.LogsReady(self.me))
+        await self._bus.tell(LogsReady(self))
         self.spawn(self._follow)
 
-    @override
-    async def handle(self, message: messages.LogWork) -> None:
-        match message:
-            case messages.AppendAll():
-                self.spawn(self._append, message)
-            case messages.FetchLog():
-                self.spawn(self._fetch, message)
-            case messages.TrimLogs(reached):
-                self.spawn(self._trim, reached)
-            case _:
-                assert_never(message)
+    def append(self, number: int, appends: Sequence[contract.Append]) -> bool:
+        """Add entries to logs; the report of the batch has its number."""
+        return self.begin(self._append, number, appends)
 
-    async def _append(self, batch: messages.AppendAll) -> None:
-        outcomes = await self._engine.append_all(batch.appends)
-        await self._bus.tell(messages.AppendsAnswered(batch.number, outcomes))
+    def fetch(self, runtime: str, number: int, after: int, most: int) -> bool:
+        """Read a log; the arguments are as of `fsm.group.durable.LogPort`."""
+        return self.begin(self._fetch, runtime, number, after, most)
 
-    async def _fetch(self, wanted: messages.FetchLog) -> None:
+    def trim(self, reached: Mapping[str, int]) -> bool:
+        """Remove the entries of logs up to a position each."""
+        return self.begin(self._trim, reached)
+
+    async def _append(self, number: int, appends: Sequence[contract.Append]) -> None:
+        outcomes = await self._engine.append_all(appends)
+        await self._bus.tell(messages.AppendsAnswered(number, outcomes))
+
+    async def _fetch(self, runtime: str, number: int, after: int, most: int) -> None:
         kept: Sequence[Kept] | None = None
         with suppress(EngineDownError):
-            entries = await self._engine.fetch(wanted.runtime, wanted.after, wanted.most)
+            entries = await self._engine.fetch(runtime, after, most)
             offset = trio.current_time() - self._wall()
             kept = tuple(_kept(entry, offset) for entry in entries)
-        await self._bus.tell(messages.LogFetched(wanted.runtime, wanted.number, kept))
+        await self._bus.tell(messages.LogFetched(runtime, number, kept))
 
     async def _trim(self, reached: Mapping[str, int]) -> None:
         is_done = False

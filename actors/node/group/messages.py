@@ -1,23 +1,21 @@
 """The messages between the bus, which decides, and the actors that talk with the engine."""
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum, unique
 from functools import lru_cache
 from itertools import zip_longest
-from typing import Final, TypeAlias, final
+from typing import Final, final
 
 import attrs
 import orjson
 
-from actors.kit.supervision.actor import ActorRef, Reply
+from actors.kit.supervision.actor import Reply
 from actors.node.messages import GroupEvent, LogEvent
 from fsm.group.durable import Kept
-from fsm.group.membership import PutLease
-from fsm.group.rows import Answered, Current, Gap, Put, Read, Seen
+from fsm.group.rows import Answered, Current, Gap, Seen
 from fsm.session.node_session_io import OutboundMessage
 from specs.limits.node import CARRIED_BYTES, CARRIED_PAIRS, HEAD_KEPT, HEADS_KEPT
-from transports.engine.contract import Append, Appended
+from transports.engine.contract import Appended
 
 
 @final
@@ -41,7 +39,7 @@ class Outgoing:
         return len(self.head) + (0 if self.entry is None else len(self.entry.line)) + 2
 
 
-# ---- to the actors
+# ---- to the actors that talk with the engine
 
 
 @final
@@ -54,20 +52,6 @@ class Carry:
 
 
 @final
-@attrs.frozen(slots=True)
-class WriteRows:
-    """Write rows, and report what has become of each."""
-
-    puts: Sequence[Put]
-
-
-@final
-@attrs.frozen(slots=True)
-class WatchAnew:
-    """Bring all rows again."""
-
-
-@final
 @attrs.frozen(slots=True, eq=False)
 class LookUp:
     """Read the row without which an address has no receiver at this node."""
@@ -77,63 +61,7 @@ class LookUp:
     revision: int = 0
 
 
-@final
-@attrs.frozen(slots=True)
-class DropLease:
-    """Delete the node's own row, if it has the expected revision; nothing is reported."""
-
-    key: str
-    expected: int
-
-
-StoreWork: TypeAlias = WriteRows | PutLease | DropLease | Read | LookUp | WatchAnew
-StoreRef: TypeAlias = ActorRef[StoreWork]
-
-
-@final
-@attrs.frozen(slots=True)
-class AppendAll:
-    """Add entries to logs, and report what has become of each.
-
-    Attributes:
-        number: Number of the batch; `AppendsAnswered` repeats it.
-    """
-
-    number: int
-    appends: Sequence[Append]
-
-
-@final
-@attrs.frozen(slots=True)
-class TrimLogs:
-    """Remove the entries of logs up to a position each."""
-
-    reached: Mapping[str, int]
-
-
-@final
-@attrs.frozen(slots=True)
-class FetchLog:
-    """Read a log, and report its entries; the fields are as of `fsm.group.durable.LogPort`."""
-
-    runtime: str
-    number: int
-    after: int
-    most: int
-
-
-LogWork: TypeAlias = AppendAll | FetchLog | TrimLogs
-
-
 # ---- to the bus
-
-
-@final
-@attrs.frozen
-class LogsReady(LogEvent):
-    """The logs can be asked from now on; what was under way is not answered any more."""
-
-    logs: ActorRef[LogWork]
 
 
 @final
@@ -176,22 +104,6 @@ class AppendsAnswered(LogEvent):
 
     number: int
     outcomes: Sequence[Appended]
-
-
-@final
-@attrs.frozen
-class StoreReady(GroupEvent):
-    """The engine can be written to from now on; what was under way is not answered any more.
-
-    Attributes:
-        leases: Answers to renewals of the node's lease. They do not pass through the mailbox of
-            the bus: they would come 2.5 s late behind what 3,000 links leave there that are cut at
-            once, and behind 10,000 after the lease, so that a node is fenced that has renewed it.
-    """
-
-    store: StoreRef
-    link: ActorRef[Carry]
-    leases: deque[Answered]
 
 
 @final

@@ -17,8 +17,7 @@ from actors.kit.counters import Tally
 from actors.kit.log import get_logger
 from actors.node.catalogue.domain import DomainCatalogue
 from actors.node.group.carrier import Carrier
-from actors.node.group.link import HeldLinks, ReadOut, RowRefusals
-from actors.node.group.messages import StoreRef, WriteRows
+from actors.node.group.link import GroupStore, HeldLinks, ReadOut, RowRefusals
 from actors.node.group.trace import GroupTrace
 from actors.node.messages import CatalogueRead, PoliciesReread
 from actors.node.policy.domain import DomainPolicies
@@ -331,7 +330,7 @@ class DomainRows:
         self.carrier: Final = Carrier(exchange, self.homes, member, trace, self.held)
         self.owners: Final = OwnerRows(self._tables, exchange.sessions, self.write, self.hold)
         self.paths: Final = PathRows(member, self.homes, self._tables, self.write)
-        self.store: StoreRef | None = None
+        self.store: GroupStore | None = None
         self.is_current = self.is_applying = False
         self._begun: set[str] = set()
 
@@ -341,7 +340,7 @@ class DomainRows:
 
     # ---- from and to the engine
 
-    def begin(self, store: StoreRef) -> None:
+    def begin(self, store: GroupStore) -> None:
         """Work with the actor that writes, which has started, perhaps again."""
         self.store = store
         self._applied(self.core.feed(rows.AllUnanswered(), self._now))
@@ -379,10 +378,10 @@ class DomainRows:
         session = self._exchange.sessions.get(runtime)
         return None if session is None else self.held.hold(session.port)
 
-    def send(self, store: StoreRef) -> None:
+    def send(self, store: GroupStore) -> None:
         """Send what is to be written."""
         puts = self.core.writes(self._now)
-        if puts and not store.try_tell(WriteRows(puts)):
+        if puts and not store.write_rows(puts):
             self.answered([rows.Unanswered(one.number) for one in puts])
 
     # ---- without a lease
@@ -427,7 +426,7 @@ class DomainRows:
                     self._lost(effect)
                 case rows.Read():
                     if self.store is not None:
-                        self.store.try_tell(effect)
+                        self.store.read(effect)
                 case rows.Rejected(key, reason):
                     self.refuse(key, reason)
                 case _:
