@@ -20,16 +20,7 @@ from fsm.sync.value.value import without_attribute
 from specs.bodies.object import ChildrenSign
 from specs.child import named
 from specs.jsonvalue import Json, JsonObject, frozen
-from specs.limits.sync import (
-    CHILD_BYTES,
-    CHILD_DEPTH,
-    CHILDREN_BYTES,
-    CHILDREN_OF_CREATOR,
-    CHILDREN_OF_OBJECT,
-    CREATOR_BYTES,
-    CREATORS_KEPT,
-    VALUE_BYTES,
-)
+from specs.limits import sync
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 
@@ -171,7 +162,7 @@ class ChildSet:
         """Return whether one message can hold these children beside the value of their object."""
         if not self._kept:
             return True  # a value alone has its own limit
-        return self._size + _ENTRY * len(self._kept) + json_size(data) <= VALUE_BYTES
+        return self._size + _ENTRY * len(self._kept) + json_size(data) <= sync.VALUE_BYTES
 
     def shown(self) -> JsonObject:
         """Return all children as the whole object shows them, without their resource."""
@@ -212,8 +203,8 @@ class ChildSet:
         # A creator that does not know whether its child was created sends it again.
         if op.act is MessageType.CREATE and op.number <= creator.number and there is None:
             return Refused(Code.CONFLICT, "the numbers of children only grow")
-        if _depth(op.value) > CHILD_DEPTH:
-            return Refused(Code.TOO_LARGE, f"its value is nested deeper than {CHILD_DEPTH}")
+        if _depth(op.value) > sync.CHILD_DEPTH:
+            return Refused(Code.TOO_LARGE, f"its value is nested deeper than {sync.CHILD_DEPTH}")
         flaw = unsendable(op.value)
         if flaw is not None:
             return Refused(Code.TOO_LARGE, flaw.why)
@@ -224,7 +215,7 @@ class ChildSet:
         creator.said = op.version
         creator.number = max(creator.number, op.number)
         self._creators[op.creator] = creator
-        if len(self._creators) > CREATORS_KEPT:
+        if len(self._creators) > sync.CREATORS_KEPT:
             idle = next((who for who, one in self._creators.items() if not one.count), None)
             self._creators.pop(idle or "", None)
 
@@ -278,13 +269,13 @@ def children_in(shown: JsonObject | None) -> dict[str, Kept]:
     is given, any later operation counts.
     """
     found: dict[str, Kept] = {}
-    room = CHILDREN_BYTES
+    room = sync.CHILDREN_BYTES
     for name, entry in (shown or {}).items():
         read, value = named(name), entry.get("value") if isinstance(entry, dict) else None
         size = _size(name, value)
         if read is None or not isinstance(entry, dict) or size > room:
             continue
-        if len(found) == CHILDREN_OF_OBJECT:
+        if len(found) == sync.CHILDREN_OF_OBJECT:
             break
         version = entry.get("version")
         kept = Kept(read[0], value, version if isinstance(version, int) else 0, size)
@@ -299,11 +290,11 @@ def _no_room(
     fresh, known = _size(op.name, op.value), 0 if there is None else there.size
     more, one = fresh - known, 1 if there is None else 0
     bounds = (
-        (fresh - len(op.name), CHILD_BYTES, "a child of more than {} bytes"),
-        (creator.count + one, CHILDREN_OF_CREATOR, "more than {} children of one creator"),
-        (creator.size + more, CREATOR_BYTES, "more than {} bytes of one creator"),
-        (count + one, CHILDREN_OF_OBJECT, "more than {} children"),
-        (size + more, CHILDREN_BYTES, "more than {} bytes of children"),
+        (fresh - len(op.name), sync.CHILD_BYTES, "a child of more than {} bytes"),
+        (creator.count + one, sync.CHILDREN_OF_CREATOR, "more than {} children of one creator"),
+        (creator.size + more, sync.CREATOR_BYTES, "more than {} bytes of one creator"),
+        (count + one, sync.CHILDREN_OF_OBJECT, "more than {} children"),
+        (size + more, sync.CHILDREN_BYTES, "more than {} bytes of children"),
     )
     for wanted, bound, what in bounds:
         if wanted > bound:
@@ -317,7 +308,7 @@ def _size(name: str, value: Json) -> int:
 
 def _depth(value: Json) -> int:
     level: list[Json] = [value]
-    for depth in range(CHILD_DEPTH + 1):
+    for depth in range(sync.CHILD_DEPTH + 1):
         inner: list[Json] = []
         for one in level:
             if isinstance(one, dict):
@@ -327,7 +318,7 @@ def _depth(value: Json) -> int:
         if not inner and not any(isinstance(one, dict | list) for one in level):
             return depth
         level = inner
-    return CHILD_DEPTH + 1
+    return sync.CHILD_DEPTH + 1
 
 
 def _digest(name: str, version: int) -> int:

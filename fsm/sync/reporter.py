@@ -23,14 +23,7 @@ import attrs
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Entity, Step
 from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION, State, Trigger
-from fsm.sync.stored import (
-    AllowedKept,
-    Keep,
-    ObjectForgotten,
-    ObjectKept,
-    ObserverForgotten,
-    ObserverKept,
-)
+from fsm.sync import stored
 from fsm.sync.value.value import changed, published_change
 from specs.addresses.address import runtime_of
 from specs.bodies.object import Change, ChangeObject, DataObject
@@ -60,7 +53,7 @@ class ReportPort(Protocol):
     def row(self, row: RowChanged) -> None:
         """Trace a change of the observers, or of those that are allowed (I-D9)."""
 
-    def keep(self, change: Keep) -> None:
+    def keep(self, change: stored.Keep) -> None:
         """Store a change, if the object is stored; what follows is sent when that is done."""
 
     def written(self, snapshot: DataObject) -> None:
@@ -219,14 +212,14 @@ class ReportedObject:
 
     def begin(self) -> None:
         """Store and trace the object, which is new."""
-        self._port.keep(ObjectKept(self.snapshot, self.is_public))
+        self._port.keep(stored.ObjectKept(self.snapshot, self.is_public))
         for observer in self._allowed:
-            self._port.keep(AllowedKept(self.snapshot.url, observer, may=True))
+            self._port.keep(stored.AllowedKept(self.snapshot.url, observer, may=True))
         self._port.written(self.snapshot)
         for observer in (*self._allowed, *((_PUBLIC,) if self.is_public else ())):
             self._trace_guest(Op.ADD, observer)
 
-    def restore(self, observers: Iterable[ObserverKept]) -> None:
+    def restore(self, observers: Iterable[stored.ObserverKept]) -> None:
         """Restore the observers of an earlier process; each is a new entity in this process."""
         for one in observers:
             entity = self._enter(one.observer, one.manager, one.lease)
@@ -290,7 +283,7 @@ class ReportedObject:
             return
         is_known = is_as_before and version == self.snapshot.version
         if not is_known:
-            self._port.keep(ObserverKept(self.snapshot.url, observer, manager, lease))
+            self._port.keep(stored.ObserverKept(self.snapshot.url, observer, manager, lease))
         if lease is not None:
             self._port.step(there.entity.step(Trigger.RENEW))
         self._port.lease(observer, lease)
@@ -324,7 +317,7 @@ class ReportedObject:
         subscription = self._subscriptions[observer]
         manager, lease = subscription.manager, subscription.lease
         self._undecided -= 1
-        self._port.keep(ObserverKept(self.snapshot.url, observer, manager, lease))
+        self._port.keep(stored.ObserverKept(self.snapshot.url, observer, manager, lease))
         self._trace_observer(Op.ADD, observer)
         self._port.step(subscription.entity.step(Trigger.ACCEPT, why))
         self._port.lease(observer, lease)
@@ -340,7 +333,7 @@ class ReportedObject:
     def _remove(self, observer: str, trigger: Trigger, why: str = "") -> None:
         """Forget an active observer."""
         subscription = self._subscriptions.pop(observer)
-        self._port.keep(ObserverForgotten(self.snapshot.url, observer))
+        self._port.keep(stored.ObserverForgotten(self.snapshot.url, observer))
         self._port.step(subscription.entity.step(trigger, why))
         self._port.lease(observer, None)
         self._trace_observer(Op.DEL, observer)
@@ -374,7 +367,7 @@ class ReportedObject:
         self._allowed[observer] = None
         self._expelled.pop(observer, None)
         self._trace_guest(Op.ADD, observer)
-        self._port.keep(AllowedKept(self.snapshot.url, observer, may=True))
+        self._port.keep(stored.AllowedKept(self.snapshot.url, observer, may=True))
         if self._is_waiting(observer):
             self._accept(observer, _ALLOWED)
         return None
@@ -398,7 +391,7 @@ class ReportedObject:
                 del expelled[next(iter(expelled))]
         self._trace_guest(Op.DEL, observer)
         may = False if self.is_public else None
-        self._port.keep(AllowedKept(self.snapshot.url, observer, may))
+        self._port.keep(stored.AllowedKept(self.snapshot.url, observer, may))
         there = self._subscriptions.get(observer)
         if there is not None and there.is_active:
             self._remove(observer, Trigger.UNSUBSCRIBE, _EXPELLED)
@@ -425,7 +418,7 @@ class ReportedObject:
         before, version = self.snapshot.data, self.snapshot.version + 1
         data = changed(before, change)
         self.snapshot = attrs.evolve(self.snapshot, version=version, data=data)
-        self._port.keep(ObjectKept(self.snapshot, self.is_public))
+        self._port.keep(stored.ObjectKept(self.snapshot, self.is_public))
         self._port.written(self.snapshot)
         self._port.publish(published_change(before, data, change, version, by))
 
@@ -443,7 +436,7 @@ class ReportedObject:
         refusal = self._refusal(by)
         if refusal is None:
             self.is_deleted = True
-            self._port.keep(ObjectForgotten(self.snapshot.url))
+            self._port.keep(stored.ObjectForgotten(self.snapshot.url))
             for observer in [who for who in self._subscriptions if self._is_waiting(who)]:
                 self._refuse(observer, Trigger.OBJECT_DELETED, Code.NOT_FOUND, _DELETED)
             self._port.end(self.runtimes)

@@ -19,13 +19,7 @@ from fsm.effects import Refused, RowChanged
 from fsm.engine import Entity, Step
 from fsm.limits.shares import Share, UserShares, own_user
 from fsm.machines.sync.node_subscription import NODE_SUBSCRIPTION, State, Trigger
-from specs.limits.node import (
-    DOMAIN_PATH_BYTES,
-    DOMAIN_PATHS,
-    PATH_COST,
-    USER_PATH_BYTES,
-    USER_PATHS,
-)
+from specs.limits import node
 from specs.limits.protocol import MAX_SUBSCRIPTIONS
 from specs.reply_code import Code
 from specs.trace import Op
@@ -324,13 +318,13 @@ class SubscriptionCore:
             _take_out(self._active, resource, runtime)
 
 
-_EACH: Final = Share(USER_PATHS, USER_PATH_BYTES)
-_TOGETHER: Final = Share(DOMAIN_PATHS, DOMAIN_PATH_BYTES)
+_EACH: Final = Share(node.USER_PATHS, node.USER_PATH_BYTES)
+_TOGETHER: Final = Share(node.DOMAIN_PATHS, node.DOMAIN_PATH_BYTES)
 _TOO_MANY: Final = Refused(Code.TOO_LARGE, f"a session has at most {MAX_SUBSCRIPTIONS} paths")
 
 
 def _cost(resource: str) -> int:
-    return PATH_COST + len(resource)
+    return node.PATH_COST + len(resource)
 
 
 def _key(resource: str, runtime: str) -> str:
