@@ -15,9 +15,9 @@ fault or a request. A step that waits for space in a network does not go on by i
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum, unique
-from typing import Final, TypeAlias, final
+from typing import Final, final
 
 import attrs
 
@@ -213,21 +213,20 @@ def explore(
     return search.result()
 
 
-_Seen: TypeAlias = dict[tuple[int, ...], bool]
-
-
 @final
 class _Looks:
     """Properties of states: each is looked at once for what its places are."""
 
     def __init__(self, steps: Steps, properties: Sequence[Never | End]) -> None:
         self._steps = steps
-        self._seen: list[tuple[Never | End, _Seen]] = [(one, {}) for one in properties]
+        self._seen: list[tuple[Never | End, Callable[[State], Hashable], dict[Hashable, bool]]] = [
+            (one, steps.numbers(one.places), {}) for one in properties
+        ]
 
     def holding(self, state: State) -> Iterator[Never | End]:
         """Those that hold in a state."""
-        for one, seen in self._seen:
-            key = self._steps.numbers(state, one.places)
+        for one, numbers, seen in self._seen:
+            key = numbers(state)
             known = seen.get(key)
             if known is None:
                 known = one.holds(*self._steps.hosts(state, one.places))

@@ -11,8 +11,9 @@ to the host's clock there; times before the horizon of the composition are equal
 
 import math
 from collections import deque
-from collections.abc import Hashable, Mapping, Sequence
-from enum import Enum, unique
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from enum import Enum, StrEnum, unique
+from operator import itemgetter
 from types import FunctionType, MethodType
 from typing import Final, TypeAlias, final
 
@@ -31,6 +32,9 @@ _DIGITS: Final = 6
 
 
 # --- as a key -------------------------------------------------------------------------------
+
+
+_PLAIN: Final = frozenset({str, int, bool, bytes, type(None)})
 
 
 @final
@@ -52,10 +56,12 @@ class _Freezer:
         return [self(one) for name, one in fields.items() if name not in self._skipped]
 
     def __call__(self, one: object) -> Key:
+        if type(one) in _PLAIN:
+            return one
         match one:
             case float():
                 return self._time(one)
-            case str() | int() | bytes() | None | Enum() | type() | FunctionType():
+            case str() | int() | bytes() | Enum() | type() | FunctionType():
                 return one
             case list() | tuple() | deque():
                 return tuple([self(each) for each in one])
@@ -108,7 +114,7 @@ State: TypeAlias = tuple[int, ...]
 
 
 @unique
-class Kind(Enum):
+class Kind(StrEnum):
     """The kind of a step."""
 
     DELIVERED = "delivered"
@@ -122,14 +128,14 @@ class Kind(Enum):
 
 FAIR: Final = frozenset({Kind.DELIVERED, Kind.DEADLINE, Kind.LOCAL})
 """Steps that happen by themselves: no fault, and nothing that the surroundings must want."""
+_IDLE: Final = frozenset({Kind.LOCAL, Kind.DEADLINE})
+"""Steps that are none if they change nothing."""
 Next: TypeAlias = tuple[Kind, int, int, State]
 """A step that may be taken: its kind; the number of the channel, place or event that it is
 about; that of the message; and the state entered."""
 
 Refusal: TypeAlias = tuple[Kind, int, int]
 """Something that a core does not take: kind and numbers likewise."""
-
-_Token: TypeAlias = tuple[Kind, int, int]
 
 
 @final
@@ -217,7 +223,7 @@ class Steps:
         self._message_numbers: dict[Call, int] = {}
         self._contents: list[tuple[int, ...]] = [()]
         self._content_numbers: dict[tuple[int, ...], int] = {(): 0}
-        self._reactions: dict[tuple[int, int, _Token], Reaction] = {}
+        self._reactions: dict[tuple[int, int, Kind, int, int], Reaction] = {}
         self._found: list[Next] = []
         self._refused: list[Refusal] = []
         self._blocked: list[Next] = []
@@ -254,14 +260,9 @@ class Steps:
         numbers = [self._place[place] for place in places]
         return [self._hosts[number].looks[state[number]] for number in numbers]
 
-    def numbers(self, state: State, places: Sequence[str]) -> tuple[int, ...]:
-        """Return the numbers that distinguish the hosts of some places.
-
-        Args:
-            state: The state.
-            places: Names of the places.
-        """
-        return tuple([state[self._place[place]] for place in places])
+    def numbers(self, places: Sequence[str]) -> Callable[[State], Hashable]:
+        """Return what gives the numbers, in a state, that distinguish the hosts of some places."""
+        return itemgetter(*[self._place[place] for place in places])
 
     def is_quiet(self, state: State) -> bool:
         """Return whether no message is under way."""
@@ -285,7 +286,8 @@ class Steps:
         """Every step that may be taken in `state`, and what is refused there."""
         self._found, self._refused, self._blocked = [], [], []
         for channel in self._inner:
-            self._deliveries(state, channel)
+            if state[self._first + channel]:
+                self._deliveries(state, channel)
         if not self._hastes or not (self._found or self._refused):
             self._between(state)
         if self._blocked and not self._goes_on():
@@ -296,7 +298,8 @@ class Steps:
 
     def _between(self, state: State) -> None:
         for channel in self._outer:
-            self._deliveries(state, channel)
+            if state[self._first + channel]:
+                self._deliveries(state, channel)
         self._events(state)
         is_rest = not self._waits or not (self._blocked or self._goes_on())
         if is_rest or state[self._early]:
@@ -312,8 +315,6 @@ class Steps:
     def _deliveries(self, state: State, channel: int) -> None:
         place = self._first + channel
         content = self._contents[state[place]]
-        if not content:
-            return
         heads = content[:1] if self._is_ordered[channel] else tuple(dict.fromkeys(content))
         for message in heads:
             at = content.index(message)
@@ -351,7 +352,7 @@ class Steps:
             self.held_back += 1
             if kind is Kind.DELIVERED:
                 self._blocked.append((kind, about, what, state))
-        elif kind not in {Kind.LOCAL, Kind.DEADLINE} or after != state:
+        elif after != state or kind not in _IDLE:
             self._found.append((kind, about, what, after))
 
     def _entered(
@@ -416,14 +417,13 @@ class Steps:
             case _:
                 # For any channel, to the cores it is the same message.
                 place, kind, about = self._target[about], Kind.DELIVERED, 0
-        token = kind, about, what
-        known = self._reactions.get((place, state[place], token))
+        key = place, state[place], kind, about, what
+        known = self._reactions.get(key)
         if known is None:
-            known = self._asked(place, state[place], token)
-            self._reactions[place, state[place], token] = known
+            known = self._reactions[key] = self._asked(place, state[place], (kind, about, what))
         return place, known
 
-    def _asked(self, place: int, number: int, token: _Token) -> Reaction:
+    def _asked(self, place: int, number: int, token: Refusal) -> Reaction:
         hosts = self._hosts[place]
         host = hosts.again(number)
         try:
