@@ -145,7 +145,7 @@ def _arrow(composition: Composition, taken: Taken, arrow: str, more: str) -> str
 
 
 def _channel(composition: Composition, name: str) -> tuple[str, str]:
-    found = next(one for one in composition.channels if one.name == name)
+    found = next(channel for channel in composition.channels if channel.name == name)
     return _id(found.source), _id(found.target)
 
 
@@ -189,7 +189,7 @@ def scenario_of(composition: Composition, run: Run, name: str, rest: float = 0.0
     if rest:
         lines.append(writer.rest(rest))
     if lines:
-        lines[:0] = [{"sc": name, **one} for one in composition.given]
+        lines[:0] = [{"sc": name, **line} for line in composition.given]
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 

@@ -56,8 +56,10 @@ class Taken:
     @property
     def words(self) -> str:
         """The step as a line for people."""
-        moved = [f"{one.machine} {one.key} {one.old or ABSENT} -> {one.new}" for one in self.moved]
-        sent = [f"sends {one.message}" for one in self.sent]
+        moved = [
+            f"{step.machine} {step.key} {step.old or ABSENT} -> {step.new}" for step in self.moved
+        ]
+        sent = [f"sends {sent.message}" for sent in self.sent]
         result = ", ".join([*moved, *sent]) or self.refused
         return f"{self._head}: {result}" if result else self._head
 
@@ -92,8 +94,8 @@ class Run:
     def last(self) -> Iterator[tuple[str, Step]]:
         """The last step of each machine, with its place."""
         found: dict[tuple[str, str, str], Step] = {}
-        for one in self.steps:
-            found |= {(one.place, each.machine, each.key): each for each in one.moved}
+        for taken in self.steps:
+            found |= {(taken.place, each.machine, each.key): each for each in taken.moved}
         yield from ((place, step) for (place, _, _), step in found.items())
 
 
@@ -214,25 +216,25 @@ def explore(
 
 
 @final
-class _Looks:
+class _Properties:
     """Properties of states: each is looked at once for what its places are."""
 
     def __init__(self, steps: Steps, properties: Sequence[Never | End]) -> None:
         self._steps = steps
         self._seen: list[tuple[Never | End, Callable[[State], Hashable], dict[Hashable, bool]]] = [
-            (one, steps.numbers(one.places), {}) for one in properties
+            (claim, steps.numbers(claim.places), {}) for claim in properties
         ]
 
     def holding(self, state: State) -> Iterator[Never | End]:
         """Those that hold in a state."""
-        for one, numbers, seen in self._seen:
+        for claim, numbers, seen in self._seen:
             key = numbers(state)
             known = seen.get(key)
             if known is None:
-                known = one.holds(*self._steps.hosts(state, one.places))
+                known = claim.holds(*self._steps.hosts(state, claim.places))
                 seen[key] = known
             if known:
-                yield one
+                yield claim
 
 
 _TOLD: Final = 1000
@@ -257,8 +259,8 @@ class _Search:
         self._is_complete = True
         self._troubles: dict[tuple[Fault, str], tuple[int, Refusal | None]] = {}
         self._times: Counter[tuple[Fault, str]] = Counter()
-        self._never = _Looks(self._steps, composition.never)
-        self._goals = _Looks(self._steps, composition.ends)
+        self._never = _Properties(self._steps, composition.never)
+        self._goals = _Properties(self._steps, composition.ends)
 
     def go(self, until: frozenset[Fault], advance: Callable[[int, int], None] | None) -> None:
         """Explore all there is, or until there is too much, or one of these faults is found."""
@@ -304,9 +306,11 @@ class _Search:
         self._states.append(state)
         self._parents.append(parent)
         self._before.append([])
-        for one in self._never.holding(state):
-            if not (isinstance(one, Never) and one.unless_faults) or self._steps.is_clean(state):
-                self._add(Fault.UNSAFE, one.name, number)
+        for claim in self._never.holding(state):
+            if not (isinstance(claim, Never) and claim.unless_faults) or self._steps.is_clean(
+                state
+            ):
+                self._add(Fault.UNSAFE, claim.name, number)
         return number
 
     # --- properties
@@ -329,7 +333,9 @@ class _Search:
             return False
         is_clean = self._steps.is_clean(state)
         ends = self._goals.holding(state)
-        return any(isinstance(one, End) and not (one.after_faults and is_clean) for one in ends)
+        return any(
+            isinstance(claim, End) and not (claim.after_faults and is_clean) for claim in ends
+        )
 
     def _backwards(self, goals: Iterable[int]) -> bytearray:
         """Return the states from which fair steps alone lead to one of `goals`."""

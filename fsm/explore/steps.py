@@ -53,53 +53,53 @@ class _Freezer:
         return tuple(self._fields(vars(self._host)))
 
     def _fields(self, fields: Mapping[str, object]) -> list[Key]:
-        return [self(one) for name, one in fields.items() if name not in self._skipped]
+        return [self(item) for name, item in fields.items() if name not in self._skipped]
 
-    def __call__(self, one: object) -> Key:
-        if type(one) in _PLAIN:
-            return one
-        match one:
+    def __call__(self, item: object) -> Key:
+        if type(item) in _PLAIN:
+            return item
+        match item:
             case float():
-                return self._time(one)
+                return self._time(item)
             case str() | int() | bytes() | Enum() | type() | FunctionType():
-                return one
+                return item
             case list() | tuple() | deque():
-                return tuple([self(each) for each in one])
+                return tuple([self(each) for each in item])
             case Entity():
-                return one.key, one.state
+                return item.key, item.state
             case _:
-                return self._other(one)
+                return self._other(item)
 
-    def _other(self, one: object) -> Key:
-        match one:
+    def _other(self, item: object) -> Key:
+        match item:
             case Mapping():
-                return tuple([(self(key), self(value)) for key, value in one.items()])
+                return tuple([(self(key), self(value)) for key, value in item.items()])
             case set() | frozenset():
-                return tuple(sorted([self(each) for each in one], key=repr))
+                return tuple(sorted([self(each) for each in item], key=repr))
             case Table():
-                return one.name
+                return item.name
             case MethodType():
-                return one.__func__.__qualname__, self(one.__self__)
+                return item.__func__.__qualname__, self(item.__self__)
             case _:
-                return self._instance(one)
+                return self._instance(item)
 
     def _time(self, when: float) -> Key:
         if not math.isfinite(when):
             return when
         return "t", round(max(when - self._now, -self._horizon), _DIGITS)
 
-    def _instance(self, one: object) -> Key:
-        kind = type(one)
+    def _instance(self, item: object) -> Key:
+        kind = type(item)
         if not _is_value(kind):
-            if id(one) in self._seen:
-                return "seen", self._seen[id(one)]
-            self._seen[id(one)] = len(self._seen)
-        return kind.__name__, *self._fields(_held(one))
+            if id(item) in self._seen:
+                return "seen", self._seen[id(item)]
+            self._seen[id(item)] = len(self._seen)
+        return kind.__name__, *self._fields(_held(item))
 
 
-def _held(one: object) -> Mapping[str, object]:
+def _held(item: object) -> Mapping[str, object]:
     """Return the fields of an object, as those who copy it get them."""
-    held = one.__getstate__()
+    held = item.__getstate__()
     fields, slots = held if isinstance(held, tuple) else (held, None)
     return {**(slots or {}), **(fields or {})}
 
@@ -275,7 +275,7 @@ class Steps:
     def under_way(self, state: State) -> dict[str, tuple[Call, ...]]:
         """The messages of the channels that have some."""
         return {
-            name: tuple(self._messages[one] for one in self._contents[state[self._first + n]])
+            name: tuple(self._messages[number] for number in self._contents[state[self._first + n]])
             for n, name in enumerate(self._channels)
             if state[self._first + n]
         }
@@ -289,19 +289,19 @@ class Steps:
             if state[self._first + channel]:
                 self._deliveries(state, channel)
         if not self._hastes or not (self._found or self._refused):
-            self._between(state)
-        if self._blocked and not self._goes_on():
+            self._steps_between_processes(state)
+        if self._blocked and not self._has_fair_step():
             # Two places would wait for each other, each with a network that is full.
             for step in self._blocked:
                 self._try(*step, has_room=True)
         return self._found, self._refused
 
-    def _between(self, state: State) -> None:
+    def _steps_between_processes(self, state: State) -> None:
         for channel in self._outer:
             if state[self._first + channel]:
                 self._deliveries(state, channel)
         self._events(state)
-        is_rest = not self._waits or not (self._blocked or self._goes_on())
+        is_rest = not self._waits or not (self._blocked or self._has_fair_step())
         if is_rest or state[self._early]:
             left = state if is_rest else _less(state, self._early)
             kind = Kind.DEADLINE if is_rest else Kind.EARLY
@@ -309,7 +309,7 @@ class Steps:
                 if hosts.waits[state[place]]:
                     self._try(kind, place, 0, left)
 
-    def _goes_on(self) -> bool:
+    def _has_fair_step(self) -> bool:
         return any(step[0] in FAIR for step in self._found)
 
     def _deliveries(self, state: State, channel: int) -> None:
@@ -347,7 +347,7 @@ class Steps:
         if reaction.is_refused:
             self._refused.append((kind, about, what))
             return
-        after = self._entered(state, place, reaction, has_room=has_room)
+        after = self._enter(state, place, reaction, has_room=has_room)
         if after is None:
             self.held_back += 1
             if kind is Kind.DELIVERED:
@@ -355,7 +355,7 @@ class Steps:
         elif after != state or kind not in _IDLE:
             self._found.append((kind, about, what, after))
 
-    def _entered(
+    def _enter(
         self, state: State, place: int, reaction: Reaction, *, has_room: bool
     ) -> State | None:
         """The state after a reaction; None: a network has no room."""
@@ -420,10 +420,10 @@ class Steps:
         key = place, state[place], kind, about, what
         known = self._reactions.get(key)
         if known is None:
-            known = self._reactions[key] = self._asked(place, state[place], (kind, about, what))
+            known = self._reactions[key] = self._react(place, state[place], (kind, about, what))
         return place, known
 
-    def _asked(self, place: int, number: int, token: Refusal) -> Reaction:
+    def _react(self, place: int, number: int, token: Refusal) -> Reaction:
         hosts = self._hosts[place]
         host = hosts.again(number)
         try:

@@ -15,19 +15,19 @@ def record_composition(name: str) -> Part:
     """
     seen: set[tuple[str, str, str]] = set()
     notes = Notes()
-    sound = Steps._asked
+    sound = Steps._react
 
-    def asked(steps: Steps, place: int, number: int, token) -> Reaction:
+    def react(steps: Steps, place: int, number: int, token) -> Reaction:
         reaction = sound(steps, place, number, token)
         given = steps.input((token[0], token[1], token[2]))
         seen.update(_lines(steps, list(steps.composition.places)[place], given, reaction, notes))
         return reaction
 
-    Steps._asked = asked
+    Steps._react = react
     try:
         found = explore(COMPOSITIONS[name])
     finally:
-        Steps._asked = sound
+        Steps._react = sound
     for grade, subject, line in sorted(seen):
         notes.add(grade, subject, line)
     notes.add(

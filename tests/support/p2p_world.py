@@ -151,7 +151,7 @@ class World:
         if succeeds:
             self._take(place, "knock", *call.args)
         else:
-            self._take(self._dialler(link), "closed", link, Loss.BROKEN)
+            self._take(self._dialler(link), "end_link", link, Loss.BROKEN)
 
     def cut(self) -> None:
         """Break every link."""
@@ -203,9 +203,9 @@ class World:
                 closed = [one for one in host.out if isinstance(one, Sent)]
                 host.out.clear()
                 for one in closed:
-                    if one.message.name == "closed":
+                    if one.message.name == "end_link":
                         target = self._channels[one.channel].target
-                        self._take(target, "closed", one.message.args[0], Loss.BROKEN)
+                        self._take(target, "end_link", one.message.args[0], Loss.BROKEN)
                 self._take(f"{name[-1]} registry", "gone", entry.stub)
 
     def settle(self) -> None:

@@ -74,16 +74,16 @@ class Lease(plan.Host, MembershipPort):
             self.row, self.ends = None, math.inf
             self.revision += 1
         if self.is_stopped:
-            return self._look()
+            return self._check()
         if self._asked is not None and self.now >= self._asked[1] + _ANSWER:
-            self._take_answer(Unanswered(self._asked[0]))
+            self._take_outcome(Unanswered(self._asked[0]))
         self.core.tick(self.now)
-        return self._look()
+        return self._check()
 
     @override
     def take(self, call: Call) -> None:
         super().take(call)
-        self._look()
+        self._check()
 
     def join(self) -> None:
         self.boots += 1
@@ -96,13 +96,13 @@ class Lease(plan.Host, MembershipPort):
 
     def resume(self) -> None:
         self.is_stopped = False
-        self._hear(None)
+        self._take_news(None)
 
-    def answer(self, answer: Written | Conflicted) -> None:
+    def take_answer(self, answer: Written | Conflicted) -> None:
         """Answer a renewal."""
-        self._hear(answer)
+        self._take_news(answer)
 
-    def _hear(self, news: tuple[NodeRow, int] | Written | Conflicted | None) -> None:
+    def _take_news(self, news: tuple[NodeRow, int] | Written | Conflicted | None) -> None:
         self._waiting.append(news)
         while self._waiting and not self.is_stopped:
             match self._waiting.pop(0):
@@ -111,7 +111,7 @@ class Lease(plan.Host, MembershipPort):
                 case (NodeRow() as row, int(revision)):
                     self.core.take_node(_NODE, row, revision, self.now)
                 case Written() | Conflicted() as answer:
-                    self._take_answer(answer)
+                    self._take_outcome(answer)
 
     def write(self, put: PutLease) -> None:
         """Write the row, as the engine."""
@@ -120,13 +120,13 @@ class Lease(plan.Host, MembershipPort):
             self.revision += 1
             self.row, self.ends = put.row, self.now + GROUP_LEASE
             answer = Written(put.number, self.revision)
-            self._hear((put.row, self.revision))
+            self._take_news((put.row, self.revision))
         else:
             value = None if self.row is None else write_row(self.row)
             answer = Conflicted(put.number, value, self.revision)
-        self.send(f"{PLACE} as answer", "answer", answer)
+        self.send(f"{PLACE} as answer", "take_answer", answer)
 
-    def _take_answer(self, answer: Answered) -> None:
+    def _take_outcome(self, answer: Answered) -> None:
         if self._asked is not None and answer.number == self._asked[0]:
             self._asked = None
         self.core.take_answer(answer, self.now)
@@ -138,7 +138,7 @@ class Lease(plan.Host, MembershipPort):
             self._asked = lease.number, self.now
             self.send(PLACE, "write", lease)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         if self.core.may_write(self.now) and (self.row is None or self.row.holder != self.here):
             raise UnsafeError("a node takes itself for a member, and the engine does not")
 

@@ -99,14 +99,14 @@ class Engine(plan.Host):
         outcome: Written | Conflicted
         if put.expected in {revision, None}:
             if known is not None:
-                self._look_at(put, known)
+                self._check_write(put, known)
             self._set(put.key, put.value)
             outcome = Written(put.number, self.revision)
         else:
             outcome = Conflicted(put.number, value, revision or put.expected)
-        self.send(by.node, "lease_answered" if known is None else "row_answered", outcome, by)
+        self.send(by.node, "take_lease_answer" if known is None else "take_row_answer", outcome, by)
 
-    def _look_at(self, put: Put, known: int) -> None:
+    def _check_write(self, put: Put, known: int) -> None:
         if known == _STALE:
             raise UnsafeError("the engine makes a write of a node that knew its lease was over")
         if known != self.rows.get(KEY, (b"", 0))[1]:
@@ -120,12 +120,12 @@ class Engine(plan.Host):
     def watch(self, by: Holder) -> None:
         self.watchers[by.node] = by
         for key, (value, revision) in sorted(self.rows.items(), key=lambda row: row[1][1]):
-            self._tell(by, Seen(key, value, revision))
-        self._tell(by, Current(""))
+            self._notify(by, Seen(key, value, revision))
+        self._notify(by, Current(""))
 
     def read(self, key: str, revision: int, by: Holder) -> None:
         value, revision = self.rows.get(key, (None, revision))
-        self._tell(by, Seen(key, value, revision, is_read=True))
+        self._notify(by, Seen(key, value, revision, is_read=True))
 
     def end_lease(self, holder: Holder) -> None:
         self.watchers = {n: by for n, by in self.watchers.items() if by != holder}
@@ -140,10 +140,10 @@ class Engine(plan.Host):
         else:
             self.rows[key] = value, self.revision
         for by in self.watchers.values():
-            self._tell(by, Seen(key, value, self.revision))
+            self._notify(by, Seen(key, value, self.revision))
 
-    def _tell(self, to: Holder, seen: Seen | Current) -> None:
-        self.send(f"{to.node}{_WATCH}", "see", seen, to, self.revision)
+    def _notify(self, to: Holder, seen: Seen | Current) -> None:
+        self.send(f"{to.node}{_WATCH}", "take_news", seen, to, self.revision)
 
 
 @final
@@ -298,13 +298,13 @@ class Node(plan.Host, MembershipPort):
 
     # ---- as the bus of a node does
 
-    def lease_answered(self, outcome: Written | Conflicted, _: Holder) -> None:
+    def take_lease_answer(self, outcome: Written | Conflicted, _: Holder) -> None:
         self._take_outcome(outcome, is_lease=True)
 
-    def row_answered(self, outcome: Written | Conflicted, _: Holder) -> None:
+    def take_row_answer(self, outcome: Written | Conflicted, _: Holder) -> None:
         self._take_outcome(outcome, is_lease=False)
 
-    def see(self, seen: Seen | Current, _: Holder, revision: int) -> None:
+    def take_news(self, seen: Seen | Current, _: Holder, revision: int) -> None:
         self.heard = revision
         self.reads -= isinstance(seen, Seen) and seen.is_read
         self._take_seen(seen)

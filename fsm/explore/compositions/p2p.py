@@ -423,7 +423,7 @@ class Stubs(plan.Host):
     def time_over(self) -> None:
         for link in [link for link, until in self._deaf.items() if until <= self.now]:
             del self._deaf[link]
-            self._lose(link, Loss.BROKEN)
+            self._lose_link(link, Loss.BROKEN)
         for end in self.at_work:
             if end.core is not None and end.core.deadline() <= self.now:
                 end.take(Call("time_over"))
@@ -508,20 +508,20 @@ class Stubs(plan.Host):
         self.give_end(self.waits.popleft()[1], "object_refused", "403")
 
     def fail(self) -> None:
-        self._dial_fails(next(iter(self.dials)))
+        self._fail_dial(next(iter(self.dials)))
 
     def forge(self) -> None:
         self.is_forged = True
 
     def cut(self) -> None:
-        self._lose(self._cut(), Loss.BROKEN)
+        self._lose_link(self._cut(), Loss.BROKEN)
 
     def cut_unseen(self) -> None:
         self._deaf[self._cut()] = self.now + PING_PERIOD + P2P_CONNECTION.patience(State.LIVE)
 
     def _cut(self) -> str:
         link = next(iter(self.links))
-        self._by_link(self.links.pop(link), "closed", link, Loss.BROKEN)
+        self._by_link(self.links.pop(link), "end_link", link, Loss.BROKEN)
         return link
 
     # --- transport links
@@ -531,33 +531,33 @@ class Stubs(plan.Host):
         if at in self._listening:
             self._open(link, *self._listening[at], Opening.ACCEPTED)
         else:
-            self._by_link(_runtime_of(link), "closed", link, Loss.BROKEN)
+            self._by_link(_runtime_of(link), "end_link", link, Loss.BROKEN)
 
-    def opened(self, link: str, end: str) -> None:
+    def confirm_link(self, link: str, end: str) -> None:
         if link in self.dials:
             name, _, negotiation = self.dials.pop(link)
             self._open(link, name, negotiation, Opening.DIALLED)
         else:
-            self._by_link(_runtime_of(end), "closed", link, Loss.BROKEN)
+            self._by_link(_runtime_of(end), "end_link", link, Loss.BROKEN)
 
-    def closed(self, link: str, loss: Loss) -> None:
+    def end_link(self, link: str, loss: Loss) -> None:
         if link in self.dials:
-            self._dial_fails(link)
+            self._fail_dial(link)
         else:
-            self._lose(link, loss)
+            self._lose_link(link, loss)
 
     def _open(self, link: str, name: str, negotiation: int, opening: Opening) -> None:
         runtime = self.ends[name].remote
         self.links[link] = runtime
         if opening is Opening.ACCEPTED:
-            self._by_link(runtime, "opened", link, name)
+            self._by_link(runtime, "confirm_link", link, name)
         self.give_end(name, "link_opened", link, opening, negotiation)
 
-    def _dial_fails(self, link: str) -> None:
+    def _fail_dial(self, link: str) -> None:
         name, attempt, _ = self.dials.pop(link)
         self.give_end(name, "dial_failed", attempt)
 
-    def _lose(self, link: str, loss: Loss) -> None:
+    def _lose_link(self, link: str, loss: Loss) -> None:
         self.links.pop(link, None)
         for end in self.ends.values():
             if end.link == link:
@@ -570,7 +570,7 @@ class Stubs(plan.Host):
         self._deaf.pop(link, None)
         runtime = self.links.pop(link, None)
         if runtime is not None:
-            self._by_link(runtime, "closed", link, loss)
+            self._by_link(runtime, "end_link", link, loss)
 
     def dial(self, end: StubEnd, at: str, attempt: int) -> None:
         self._dialled += 1
@@ -658,13 +658,13 @@ def _is_early(registry: Registry, *stubs: Stubs) -> bool:
 # --- the compositions
 
 
-def _asks(own: str, other: str) -> Event:
+def _request(own: str, other: str) -> Event:
     done: JsonObject = {"do": "ask", "by": _hyperty(own), "of": _hyperty(other)}
     wanted = Call("plan", (RequesterPlan(_address(other), _handler_of(other), ""),))
     return Event(f"{own} asks for {other}", f"{own} registry", wanted, done=done)
 
 
-def _goes(own: str) -> Event:
+def _departure(own: str) -> Event:
     done: JsonObject = {"fault": "runtime shutdown", "of": f"R{own.upper()}"}
     return Event(f"{own} goes", f"{own} registry", "leave", is_fault=True, done=done)
 
@@ -758,8 +758,8 @@ def _links(
         places=places,
         channels=channels,
         events=(
-            *(_asks(*pair) for pair in requests),
-            *map(_goes, leaves),
+            *(_request(*pair) for pair in requests),
+            *map(_departure, leaves),
             *(e for own, role in stubs for e in _stub_events(f"{own} {role.value}", faults)),
         ),
         never=never,

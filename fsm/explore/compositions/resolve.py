@@ -124,7 +124,7 @@ class NodeRoutes(Routes):
     def release(self, url: str, domain: str, number: int) -> None:
         self.send(BUS, "release", url, number)
 
-    def released(self, url: str, number: int) -> None:
+    def confirm_release(self, url: str, number: int) -> None:
         self.core.stub_released(url, number, self.now, is_free=True)
 
 
@@ -152,7 +152,7 @@ class Loader(plan.Host):
 
     @override
     def time_over(self) -> None:
-        self.described("it took too long")
+        self.take_descriptor("it took too long")
 
     def load(self, url: str) -> None:
         if self._deploying is not None or self.running is not None:
@@ -166,7 +166,7 @@ class Loader(plan.Host):
         if self.running == url:
             self.running = None
 
-    def described(self, refusal: str) -> None:
+    def take_descriptor(self, refusal: str) -> None:
         """Take the descriptor of the stub, or a reason why there is none."""
         deploying = self._deploying
         if deploying is None:
@@ -200,7 +200,7 @@ class Catalogue(plan.Host):
     """The catalogue of the stub."""
 
     def fetch(self, _: str) -> None:
-        self.send(LOADER, "described", "")
+        self.send(LOADER, "take_descriptor", "")
 
 
 @final
@@ -230,7 +230,7 @@ class Bus(plan.Host):
     def release(self, url: str, number: int) -> None:
         if self.route == url:
             self.route = None
-        self.send(REGISTRY, "released", url, number)
+        self.send(REGISTRY, "confirm_release", url, number)
 
 
 def _runs(loader: Loader) -> bool:
@@ -248,7 +248,7 @@ def _has_answered_all(first: Asker, second: Asker, registry: SearchRoutes, loade
     return not (first.asked or second.asked) and is_over and _is_in_step(registry, loader)
 
 
-_ABSENT: Final = plan.Call("described", ("no descriptor",))
+_ABSENT: Final = plan.Call("take_descriptor", ("no descriptor",))
 _NO_DESCRIPTOR: Final = Event(
     "there is no descriptor", LOADER, _ABSENT, lambda loader: loader.is_deploying, is_fault=True
 )

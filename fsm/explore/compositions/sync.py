@@ -102,12 +102,12 @@ class Reporter(plan.Host):
             self._notified_until = math.inf
             self.core.notified()
         if self._asked_until <= self.now and self.is_asked:
-            self.core.refuse(_BOB, "no answer came", self._decided())
+            self.core.refuse(_BOB, "no answer came", self._close_question())
         for _, observer in self._leases.due(self.now):
             self.core.expire(observer)
         again = self._repeats.due(self.now, lambda _: self.is_observed)
         if again is not None:
-            self.send(CHANGES, "changed", again[1].version)
+            self.send(CHANGES, "take_change", again[1].version)
 
     # --- events
 
@@ -124,12 +124,12 @@ class Reporter(plan.Host):
         self._repeats.forget(_URL)
 
     def say_yes(self) -> None:
-        self.core.accept(_BOB, self._decided())
+        self.core.accept(_BOB, self._close_question())
 
     def say_no(self) -> None:
-        self.core.refuse(_BOB, "no", self._decided())
+        self.core.refuse(_BOB, "no", self._close_question())
 
-    def _decided(self) -> int:
+    def _close_question(self) -> int:
         """Return the question, which is open no more."""
         question, self._question, self._asked_until = self._question, None, math.inf
         return question or 0
@@ -146,14 +146,14 @@ class Reporter(plan.Host):
         if self.core.is_deleted:
             self.send(OBSERVER, "not_found", number)
         elif self.core.may_read(_BOB):
-            self.send(OBSERVER, "become", self.core.snapshot.version, "read")
+            self.send(OBSERVER, "take_snapshot", self.core.snapshot.version, "read")
         else:
-            self.send(OBSERVER, "denied")
+            self.send(OBSERVER, "take_refusal")
 
-    def notified(self) -> None:
+    def confirm_deletion(self) -> None:
         self.core.notified({_MANAGER.removesuffix("/sm")})
 
-    def answer(self, code: int) -> None:
+    def take_answer(self, code: int) -> None:
         self.invitations.take_answer(_URL, _BOB, code, "", self.now)
 
     # --- the ports of the object and of the invitations
@@ -170,7 +170,7 @@ class Reporter(plan.Host):
     def publish(self, change: Change) -> None:
         self._repeats.published(self.core.snapshot, change, self.now)
         if self.is_observed:
-            self.send(CHANGES, "changed", change.version)
+            self.send(CHANGES, "take_change", change.version)
 
     def lease(self, observer: str, seconds: int | None) -> None:
         if seconds is None:
@@ -183,17 +183,17 @@ class Reporter(plan.Host):
 
     def grant(self, _: str, snapshot: DataObject, _lease: int | None, *, is_renewal: bool) -> None:
         del is_renewal
-        self._decided()
+        self._close_question()
         self._repeats.observed(_URL, self.now)
-        self.send(OBSERVER, "become", snapshot.version, "granted")
+        self.send(OBSERVER, "take_snapshot", snapshot.version, "granted")
 
     def deny(self, *_: object, **__: object) -> None:
-        self._decided()
-        self.send(OBSERVER, "denied")
+        self._close_question()
+        self.send(OBSERVER, "take_refusal")
 
     def end(self, runtimes: tuple[str, ...]) -> None:
         if runtimes:
-            self.send(CHANGES, "deleted")
+            self.send(CHANGES, "take_deletion")
             self._notified_until = self.now + OBJECT_SUBSCRIPTION.patience(Subscription.ACTIVE)
 
 
@@ -243,26 +243,26 @@ class Observer(plan.Host):
 
     def reply(self, code: int) -> None:
         self.is_invited = code < Code.OK
-        self.send(REPORTER, "answer", code)
+        self.send(REPORTER, "take_answer", code)
 
     # --- what the reporter sends
 
     def be_invited(self) -> None:
         self.is_invited = True
 
-    def deleted(self) -> None:
-        self.send(REPORTER, "notified")
+    def take_deletion(self) -> None:
+        self.send(REPORTER, "confirm_deletion")
         self._give("delete")
 
-    def become(self, version: int, _: str) -> None:
+    def take_snapshot(self, version: int, _: str) -> None:
         self._is_whole = True
         self._give("become", _object(version))
         self._is_whole = False
 
-    def changed(self, version: int) -> None:
+    def take_change(self, version: int) -> None:
         self._give("change", Change(version, "n", version, source=_ALICE))
 
-    def denied(self) -> None:
+    def take_refusal(self) -> None:
         self._give("give_up", "denied")
 
     def not_found(self, number: int) -> None:
