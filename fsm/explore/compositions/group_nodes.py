@@ -548,8 +548,7 @@ GROUP_DEATH: Final = _group(
 """A node that has a session dies, and starts again by the same id."""
 
 GROUP_LEAVE: Final = _group(
-    "group-leave",
-    (_event("b", "come", 1), _event("a", "drain", 1), _event("a", "go", 1), _STARTS),
+    "group-leave", (_event("b", "come", 1), _event("a", "drain", 1), _event("a", "go", 1), _STARTS)
 )
 """A node that has a session leaves the group, and comes back by the same id."""
 
@@ -561,10 +560,4 @@ GROUP_THREE: Final = _group(
 )
 """A node of three that has a session dies; both others take it up, or tidy up."""
 
-COMPOSITIONS: Final = (
-    GROUP,
-    GROUP_FENCE,
-    GROUP_DEATH,
-    GROUP_LEAVE,
-    GROUP_THREE,
-)
+COMPOSITIONS: Final = (GROUP, GROUP_FENCE, GROUP_DEATH, GROUP_LEAVE, GROUP_THREE)

@@ -483,8 +483,4 @@ SESSION_PROOF: Final = attrs.evolve(
 )
 """The node wants a proof of the runtime's key, and does not restart."""
 
-COMPOSITIONS: Final = (
-    SESSION,
-    SESSION_PROOF,
-    SESSION_TABLES,
-)
+COMPOSITIONS: Final = (SESSION, SESSION_PROOF, SESSION_TABLES)

@@ -388,9 +388,4 @@ INVITATION: Final = attrs.evolve(
 )
 """An observer that is invited to an object which is deleted."""
 
-COMPOSITIONS: Final = (
-    SYNC,
-    SYNC_ENDS,
-    SYNC_LEAVE,
-    INVITATION,
-)
+COMPOSITIONS: Final = (SYNC, SYNC_ENDS, SYNC_LEAVE, INVITATION)
