@@ -70,39 +70,33 @@ class Renewal:
     Args:
         url: Address of the object.
         ask: Claims the object at the node, and sets its paths; returns the last answer.
-        may_ask: Whether the object may be claimed now.
         permits: Objects take turns: a request of the last of many that waited in a line at the node
             would be given up before its answer comes.
     """
 
     def __init__(
-        self,
-        url: str,
-        ask: Callable[[], Awaitable[Message]],
-        may_ask: Callable[[], bool],
-        permits: trio.CapacityLimiter,
+        self, url: str, ask: Callable[[], Awaitable[Message]], permits: trio.CapacityLimiter
     ) -> None:
-        self._url, self._ask, self._may_ask, self._permits = url, ask, may_ask, permits
-        self._over: trio.Event | None = None  # of the run; None: it is not being done
+        self._url, self._ask, self._permits = url, ask, permits
+        self._is_running = self._is_ended = False
         self._again = trio.Event()  # set when the node has forgotten the object once more
 
     async def run(self) -> bool:
         """Ask the node as often as it takes; return whether it has all of the object now.
 
-        If not, the address is another's, or the object is reported here no more, or this is
-        being done already: then it is done once more.
+        If not, the address is another's, or the object is deleted, or this is being done
+        already: then it is done once more.
         """
-        if self._over is not None:
+        if self._is_running:
             self._again.set()
             return False
-        over, pause = trio.Event(), READ_PAUSE
-        self._over = over
-        while not over.is_set():
-            answer = await self._ask_in_turn(over)
+        self._is_running, pause = True, READ_PAUSE
+        while not self._is_ended:
+            answer = await self._ask_in_turn()
             is_known = answer is not None and answer.code <= LAST_SUCCESS
             is_lost = answer is not None and answer.code in _LOST
             if (is_known or is_lost) and not self._again.is_set():
-                self._over = None
+                self._is_running = False
                 if answer is not None and is_lost:
                     why = reason_in(answer)
                     _log.error("object has lost its address", url=self._url, why=why)
@@ -113,20 +107,17 @@ class Renewal:
         return False
 
     def end(self) -> None:
-        """Ask no more: the object is not reported here any more."""
-        if self._over is not None:
-            self._over.set()
-            self._over = None
-            self._again.set()
+        """Never ask again: the object is deleted. A session that is reopened does not wait."""
+        self._is_ended = True
+        self._again.set()
 
-    async def _ask_in_turn(self, over: trio.Event) -> Message | None:
-        """Ask once; None: it may not be asked, or what was answered is of no use any more."""
+    async def _ask_in_turn(self) -> Message | None:
+        """Ask once; None: the object is deleted."""
         async with self._permits:
-            if over.is_set():
+            if self._is_ended:
                 return None
-            self._again = trio.Event()  # also if it may not be asked: else nothing would rest
-            answer = await self._ask() if self._may_ask() else None
-        return None if over.is_set() else answer
+            self._again = trio.Event()
+            return await self._ask()
 
 
 @final
@@ -166,9 +157,7 @@ class Report:
         self.children: Final = ReportedChildren(
             objects.out, self.core, self.routes, objects.observes, objects.signs
         )
-        self.renewal: Final = Renewal(
-            self._url, self._claim, lambda: not self.core.is_deleted, objects.permits
-        )
+        self.renewal: Final = Renewal(self._url, self._claim, objects.permits)
         self._deletion: Message | None = None  # until it is answered
         self._waiting: dict[str, list[Message]] = {}
         self._was_observed = False
@@ -228,7 +217,7 @@ class Report:
     async def _claim(self) -> Message:
         """Claim the object, and set its paths; return the first refusal, or the last answer."""
         claimed = await self._objects.set_paths(MessageType.SUBSCRIBE, (self._url,))
-        if claimed.code > LAST_SUCCESS:
+        if claimed.code > LAST_SUCCESS or self.core.is_deleted:
             return claimed
         return await self._objects.set_paths(MessageType.SUBSCRIBE, _paths_of(self._url))
 
@@ -241,7 +230,6 @@ class Report:
             bus.close_address(f"{url}/{_OBSERVERS}", objects.listener)
             bus.unfollow_all(f"{url}/{_OBSERVERS}")
         self.children.close(objects.listener)
-        self.renewal.end()
         await objects.set_paths(MessageType.UNSUBSCRIBE, _paths_of(url))
         # What cannot be reported now, the node notes when the session ends (REG-09).
         with suppress(ActorStoppedError):
@@ -576,6 +564,7 @@ class Report:
     def end(self, runtimes: tuple[str, ...]) -> None:
         """Notify all observers that the object is gone (M-47)."""
         self._trace(Op.DEL)
+        self.renewal.end()
         self._objects.invitations.withdraw(self._url)
         if runtimes:
             sender = f"{self._url}/{child.SUBSCRIPTION}"
@@ -841,6 +830,8 @@ class ReportedObjects:
         refusal = await report.register(shown)
         if refusal is not None:
             _log.warning("stored object is not registered", url=shown.url, why=refusal.why)
+        if report.core.is_deleted:
+            return
         await self.out.registry.show_local(shown.url)
         async with trio.open_nursery() as nursery:
             for manager in managers:

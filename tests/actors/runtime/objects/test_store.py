@@ -11,7 +11,9 @@ import actors
 from actors.kit.ids import IdSource
 from actors.node.config import NodeConfig
 from actors.runtime.config import RuntimeConfig
+from actors.runtime.registry.registry import Registry
 from actors.runtime.store.file import ObjectFile, StoreFileError
+from actors.runtime.sync.reporter import Report
 from actors.testing.recorder import Recorder
 from specs.limits.protocol import SESSION_IDLE
 from specs.message import MessageType
@@ -297,6 +299,34 @@ async def test_a_stored_object_that_is_deleted_calls_no_observer_back(tmp_path, 
     calls = [fact.op for fact in tracer.facts if fact.from_ == sender and fact.ref is None]
     assert Op.SUBMIT in calls
     assert Op.DENY not in calls
+
+
+async def test_a_stored_object_that_is_deleted_while_it_is_registered_is_not_shown(
+    tmp_path, autojump_clock, monkeypatch
+):
+    register, show, shown = Report.register, Registry.show_local, []
+
+    async def register_slowly(report, created):
+        refusal = await register(report, created)
+        await trio.sleep(5)
+        return refusal
+
+    async def note(registry, url):
+        shown.append(url)
+        await show(registry, url)
+
+    async with world(tmp_path) as there:
+        await there.node()
+        ra = await there.runtime("ra")
+        async with ra.hyperty.report("comm", {}, name="todo", store=True) as thing:
+            await ra.stop()
+        monkeypatch.setattr(Report, "register", register_slowly)
+        monkeypatch.setattr(Registry, "show_local", note)
+        ra = await there.runtime("ra")
+        async with ra.hyperty.report("comm", {}, name="todo", store=True) as again:
+            await again.delete()
+            await trio.sleep(10)
+    assert thing.url not in shown
 
 
 async def test_nothing_is_said_before_it_is_on_disk(tmp_path, autojump_clock, monkeypatch):

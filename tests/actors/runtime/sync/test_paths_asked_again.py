@@ -6,7 +6,8 @@ import pytest
 import trio
 
 from actors.node.components import PathService
-from actors.runtime.sync.reporter import Renewal
+from actors.runtime.sync.reporter import Renewal, ReportedObjects
+from specs.limits.protocol import RENEW_TIMEOUT
 from specs.limits.sync import RENEWED_AT_ONCE
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
@@ -25,8 +26,8 @@ class Node:
         self.answers, self.after = list(answers), after
         self.asked, self.at_once, self.most = [], 0, 0
 
-    def renewal(self, may_ask=lambda: True, permits=None):
-        return Renewal(URL, self.ask, may_ask, permits or trio.CapacityLimiter(RENEWED_AT_ONCE))
+    def renewal(self, permits=None):
+        return Renewal(URL, self.ask, permits or trio.CapacityLimiter(RENEWED_AT_ONCE))
 
     async def ask(self):
         self.asked.append(trio.current_time())
@@ -50,31 +51,14 @@ async def test_an_address_that_is_lost_is_not_asked_for_again(autojump_clock):
     assert len(node.asked) == 1
 
 
-async def test_an_renewalthat_is_gone_is_not_asked_for_again(autojump_clock):
+async def test_a_deleted_object_is_not_asked_for_again(autojump_clock):
     node = Node(BUSY)
     renewal = node.renewal()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(renewal.run)
         await trio.sleep(0.01)
         renewal.end()
-    assert len(node.asked) == 1
-
-
-async def test_an_renewalin_doubt_is_asked_for_when_it_is_not_any_more(autojump_clock):
-    node = Node(YES)
-    until = trio.current_time() + 5
-    assert await node.renewal(lambda: trio.current_time() > until).run()
-    assert len(node.asked) == 1
-
-
-async def test_an_renewalin_doubt_that_is_forgotten_once_more_rests(autojump_clock):
-    node = Node(YES)
-    until, looks = trio.current_time() + 5, iter(range(100))
-    renewal = node.renewal(lambda: next(looks) >= 0 and trio.current_time() > until)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(renewal.run)
-        await trio.sleep(0.5)
-        assert not await renewal.run()
+    assert not await renewal.run()
     assert len(node.asked) == 1
 
 
@@ -97,7 +81,7 @@ async def test_repeats_alternate_between_all_objects(autojump_clock):
     assert len(node.asked) == 10 * node.most == 10 * RENEWED_AT_ONCE
 
 
-async def test_an_renewalis_found_again_though_the_node_was_busy_when_it_came_back(
+async def test_an_object_is_found_again_though_the_node_was_busy_when_it_came_back(
     autojump_clock, monkeypatch
 ):
     receive, refused = PathService.receive, []
@@ -121,3 +105,51 @@ async def test_an_renewalis_found_again_though_the_node_was_busy_when_it_came_ba
             await thing.set("t", 1)
             with trio.fail_after(5):
                 await copy.wait_for(lambda value: value["t"] == 1)
+
+
+async def observe(watcher, url):
+    async with watcher.observe(url):
+        await trio.sleep_forever()
+
+
+@pytest.mark.parametrize("is_observed", [False, True])
+async def test_a_reopened_session_does_not_wait_for_an_object_that_is_being_deleted(
+    autojump_clock, is_observed
+):
+    async with (
+        place() as (made, sensor, watcher),
+        trio.open_nursery() as nursery,
+        sensor.report("ctxt", {"t": 0}) as thing,
+    ):
+        if is_observed:
+            nursery.start_soon(observe, watcher, thing.url)
+            await trio.sleep(1)
+        made.node.cancel()
+        await trio.sleep(0.1)
+        nursery.start_soon(made.start)
+        with trio.fail_after(RENEW_TIMEOUT / 2):
+            await thing.delete()
+        nursery.cancel_scope.cancel()
+
+
+async def test_an_object_that_is_deleted_while_it_is_claimed_gets_no_paths(
+    autojump_clock, monkeypatch
+):
+    set_paths, kinds, is_claimed = ReportedObjects.set_paths, [], trio.Event()
+
+    async def set_slowly(objects, kind, paths):
+        kinds.append(kind)
+        answer = await set_paths(objects, kind, paths)
+        is_claimed.set()
+        await trio.sleep(1 if len(paths) == 1 else 0)
+        return answer
+
+    async with place() as (made, sensor, _), sensor.report("ctxt", {"t": 0}) as thing:
+        monkeypatch.setattr(ReportedObjects, "set_paths", set_slowly)
+        made.node.cancel()
+        await trio.sleep(0.1)
+        await made.start()
+        await is_claimed.wait()
+        await thing.delete()
+        await trio.sleep(5)
+        assert kinds == [MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE]
