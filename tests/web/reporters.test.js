@@ -66,6 +66,19 @@ test("a session that is new gets the object once, and until it has it", async ()
   assert.equal(paths(), had + 1);
 });
 
+test("a session that is new does not get an object that is being deleted", async () => {
+  const { node, outcome, joins } = await reporting({});
+  const paths = () => node.said({ type: "subscribe", to: PATHS }).filter(({ body }) => body.resources.includes(`${MINE}/subscription`)).length;
+  await joins();
+  void outcome.mine.close();
+  await settle();
+  const had = paths();
+  node.control = ({ body: { method } }) => (method === "re-open" ? { code: 410 } : { code: 200, value: { sessionToken: "new" } });
+  node.cut();
+  await node.clock.turn(1);
+  assert.equal(paths(), had);
+});
+
 test("two invitations of one hyperty are one message, and both hear the answer", async () => {
   const { node, outcome } = await reporting({});
   const heard = [];

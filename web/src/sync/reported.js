@@ -256,9 +256,10 @@ export class ReportedObjects {
 
   /** @param {string} url */
   async #renew(url) {
-    for (let pause = READ_PAUSE; this.#all.has(url); pause = Math.min(2 * pause, REPEAT_LAST)) {
+    const isReported = () => this.#all.get(url)?.core.isDeleted === false;
+    for (let pause = READ_PAUSE; isReported(); pause = Math.min(2 * pause, REPEAT_LAST)) {
       const claimed = await this.#context.registry.claim(url);
-      const answer = isSuccess(claimed) ? await this.#path("subscribe", url) : claimed;
+      const answer = isSuccess(claimed) && isReported() ? await this.#path("subscribe", url) : claimed;
       if (isSuccess(answer) || [CODES.FORBIDDEN, CODES.CONFLICT].some((code) => code === codeOf(answer))) {
         return;
       }
