@@ -42,5 +42,5 @@ def test_a_seed_with_process_faults_that_found_a_defect_passes(seed):
     "path", sorted(Path(__file__).with_name("found").glob("*.json")), ids=lambda path: path.stem
 )
 def test_a_plan_that_found_a_defect_passes(path):
-    """I-B7, I-D4, I-P16, I-P20, I-T7, I-T12."""
+    """I-B7, I-D4, I-P16, I-P20, I-R9, I-T7, I-T12."""
     assert run(read_plan(path.read_text())).breaches == ()

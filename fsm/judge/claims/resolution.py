@@ -26,6 +26,8 @@ _BY_ANY_WAY: Final = frozenset({Intent.REACH.value, Intent.KNOWN.value})
 _BY_A_LINK: Final = Intent.DIRECT.value
 _DEPLOYING: Final = "deploying"
 _DONE: Final = others(Kind.RESOLVE, Op.DONE)
+_PROTOSTUB: Final = "/protostub/"
+_STUB: Final = "stub:"
 
 
 @final
@@ -217,11 +219,14 @@ class FallbackKeeps(Fold, claims=("I-R9",)):
 
     A message to all followers of an object goes by the node and by links, so each of those
     links may have the node carry it once more. A request may be repeated while it waits for the
-    node: each copy is sent, whether it waits at the stub, too, or before it.
+    node: each copy is sent, whether it waits at the stub, too, or before it. A stub that waits for
+    the disk, or for a login, takes nothing out of its mailbox meanwhile.
     """
 
     _waiting: Counter[tuple[str, str | None]] = attrs.field(factory=Counter)
     _queued: Counter[str | None] = attrs.field(factory=Counter)
+    # Copies that stubs were given, and have neither sent nor queued.
+    _unread: records.Recent[str | None, int] = attrs.field(factory=records.Recent)
     _copies: records.Lasting[str | None, int] = attrs.field(factory=records.Lasting)
     _sent: records.Recent[str | None, Counter[tuple[str | None, ...]]] = attrs.field(
         factory=records.Recent
@@ -232,26 +237,38 @@ class FallbackKeeps(Fold, claims=("I-R9",)):
     def submitted(self, record: TraceLine) -> None:
         self._sent.pop(record.mid, None)
         self._branches.pop(record.mid, None)
-        if record.mid in self._queued:
-            self._copies[record.mid] = 1 + self._queued[record.mid]
+        waiting = self._queued.get(record.mid, 0) + self._unread.get(record.mid, 0)
+        if waiting:
+            self._copies[record.mid] = 1 + waiting
 
     @on(msg(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
-        one = (record.listener or "").removeprefix("minibus:")
+        one = (record.listener or "").removeprefix(records.MINI_BUS)
         if records.is_p2p_end(one) and records.is_shared(record.to or ""):
             self._branches.setdefault(record.mid, set()).add(one)
+        if record.actor == records.BUS and _PROTOSTUB in one:
+            self._add_unread(record.mid, 1)
 
     @on(msg(Op.QUEUE))
     def queued(self, record: TraceLine) -> None:
         at = record.actor, record.mid
+        if record.actor.startswith(_STUB):
+            self._add_unread(record.mid, -1)
         self._waiting[at] += 1
         self._queued[record.mid] += 1
         if self._waiting[at] > 1:
             self._copies[record.mid] = max(self._waiting[at], self._copies.get(record.mid, 1))
 
+    def _add_unread(self, mid: str | None, copies: int) -> None:
+        unread = self._unread.pop(mid, 0) + copies
+        if unread > 0:
+            self._unread[mid] = unread
+
     @on(msg(Op.FLUSH, Op.DROP))
     def left(self, record: TraceLine) -> None:
         at = record.actor, record.mid
+        if record.actor.startswith(_STUB):
+            self._add_unread(record.mid, 1 if record.op == Op.FLUSH else -1)
         if at in self._waiting:
             self._queued[record.mid] -= 1
             if not self._queued[record.mid]:
@@ -271,6 +288,7 @@ class FallbackKeeps(Fold, claims=("I-R9",)):
             self._sent.setdefault(record.mid, Counter()),
         )
         routes[route] += 1
+        self._add_unread(record.mid, -1)
         copies = self._copies.get(record.mid, 1)
         if routes[route] > copies + len(self._branches.get(record.mid, ())):
             self.broken(record, "it to be sent once over one link")

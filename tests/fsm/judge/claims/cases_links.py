@@ -35,6 +35,10 @@ _SENT = "x xmit read 1 HA>HC stub=SA link=L1 seq=1 via=SA\n"
 _WAITS = "stub:SA queue read 1 HA>HC\n"
 _LEAVES = "stub:SA flush read 1 HA>HC\n" + _SENT
 _REPEATED = "bus submit read 1 HA>HC by=HA\n"
+_GIVEN = """bus take read 1 HA>HC
+bus deliver read 1 HA>HC listener=minibus:SA
+minibus:SA deliver read 1 HA>HC listener=SA
+"""
 _ANEW = _WAITS + _LEAVES
 _AGAIN = _WAITS + _LEAVES.replace("L1", "L2") + _ANEW
 
@@ -65,6 +69,8 @@ RESOLUTION = (
     case("I-R9", 2 * _WAITS + 2 * _LEAVES, (2 * _LEAVES, 2 * _LEAVES + _SENT)),
     case("I-R9", _AGAIN, (_ANEW, _ANEW + _SENT)),
     case("I-R9", _WAITS + _REPEATED + _LEAVES + _SENT, (_LEAVES, _LEAVES + _SENT)),
+    case("I-R9", 2 * _GIVEN + 2 * _SENT, (2 * _SENT, 3 * _SENT)),
+    case("I-R9", 2 * (_GIVEN + _SENT), (_SENT, 2 * _SENT)),
 )
 
 _CREATED, _BEGUN = (
