@@ -194,7 +194,7 @@ def enter(command: click.Command, given: object = None) -> NoReturn:
 
     Args:
         command: The command.
-        given: What the command finds in its context (`find_object`); None: nothing.
+        given: The object of its context; None: none.
     """
     try:
         code = command.main(prog_name="protofly", standalone_mode=False, obj=given)

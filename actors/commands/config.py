@@ -179,19 +179,20 @@ def _findings(file: Path, command: click.Command, table: object) -> Iterator[gro
     """Try the table of a command again and again, each time without what was wrong."""
     named, wrong = config_file.read_options(file, command, table)
     yield from wrong
-    flags = {each.name or "": each.opts[0] for each in command.params}
+    own = [each for each in command.params if isinstance(each, click.Option)]
+    flags = {each.name or "": each.opts[0] for each in own}
     removed = {
         flag for flag in flags.values() if any(_mentions(str(each), flag[2:]) for each in wrong)
     }
     while text := _failure(f"{file} [{command.name}]", command, named):
         if not any(_mentions(text, flag) for flag in removed):
             yield group.CommandError(text)
-        blamed = [name for name in named if _mentions(text, flags[name])]
+        blamed = [name for name in named if _mentions(text, flags.get(name, name))]
         blamed = blamed or [name for name, value in named.items() if _is_in(text, value)]
         for name in blamed:
             named = _without(named, name, text)
             if name not in named:
-                removed.add(flags[name])
+                removed.add(flags.get(name, name))
         if not blamed:
             return
 

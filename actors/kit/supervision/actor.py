@@ -490,7 +490,11 @@ class Actor(ABC, Generic[M_contra]):
         """
         if self._nursery is None:
             raise ActorStoppedError(self.name)
-        self._nursery.start_soon(work, *args)
+        try:
+            self._nursery.start_soon(work, *args)
+        except RuntimeError as closed:
+            # Its last task has ended, and it has not been told yet.
+            raise ActorStoppedError(self.name) from closed
 
     @final
     def finish(self) -> None:

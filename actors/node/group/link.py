@@ -343,9 +343,13 @@ class StoreReady(GroupEvent):
 class EngineTasks(Actor[Never]):
     """Work with the engine, a task each; its results go to the mailbox of the bus."""
 
+    _is_closing = False
+
     @final
     def begin(self, work: Callable[[*Ts], Awaitable[object]], *args: *Ts) -> bool:
-        """Begin a piece of work; return False if the tasks have ended."""
+        """Begin a piece of work; return False if nothing is begun any more."""
+        if self._is_closing:
+            return False
         try:
             self.spawn(work, *args)
         except ActorStoppedError:
@@ -355,6 +359,10 @@ class EngineTasks(Actor[Never]):
     @override
     async def handle(self, message: Never) -> None:
         """It gets no messages."""
+
+    @override
+    async def closing(self) -> None:
+        self._is_closing = True
 
 
 @final
@@ -406,6 +414,7 @@ class GroupStore(EngineTasks):
 
     @override
     async def closing(self) -> None:
+        await super().closing()
         # Other nodes are to know at once that this one has left.
         if self._dropped is not None:
             await self._dropped.wait()
@@ -415,7 +424,7 @@ class GroupStore(EngineTasks):
         return self.begin(self._read, wanted)
 
     def watch_anew(self) -> None:
-        """Bring all rows again."""
+        """Bring all rows again; the next store does so anyway."""
         if self.begin(self._keep_secret):
             self._follow_all()
 
@@ -458,9 +467,8 @@ class GroupStore(EngineTasks):
         put = contract.Put(row.key, write_row(row), lease.expected, GROUP_LEASE)
         (written,) = await self._engine.put_all((put,))
         self._leases.append(_answer(lease, written))
-        self._bus.try_tell(
-            messages.LeaseAnswered()
-        )  # a bus whose mailbox is full looks without being told
+        # A bus whose mailbox is full looks without being told.
+        self._bus.try_tell(messages.LeaseAnswered())
 
     async def _read(self, wanted: rows.Read | messages.LookUp) -> None:
         asked = wanted if isinstance(wanted, messages.LookUp) else None

@@ -100,7 +100,7 @@ class LogsTrimmed(LogEvent):
 @final
 @attrs.frozen(slots=True)
 class AppendsAnswered(LogEvent):
-    """Additions to logs are answered, all of one `AppendAll`."""
+    """Additions to logs are answered, all of one batch, by its number."""
 
     number: int
     outcomes: Sequence[Appended]

@@ -533,7 +533,7 @@ async def _create(participant: Participant, body: bodies.CreateObject, schema: s
 
 
 async def _resume(participant: Participant, created: bodies.CreateObject) -> bodies.Snapshot | None:
-    """bodies.Resume the stored object of a schema and name.
+    """Resume the stored object of a schema and name.
 
     Args:
         participant: The hyperty.

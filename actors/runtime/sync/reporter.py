@@ -153,6 +153,7 @@ class Report:
         self._url, self._objects, self._out = created.url, objects, objects.out
         self._bus = objects.out.bus
         self.routes: Final = ReportRoutes(self, objects.out.runtime)
+        self._by_link: Final = set[str]()  # runtimes whose links are watched for its observers
         self._unverified: dict[str, Message] = {}  # subscriptions by links, while they are verified
         self.children: Final = ReportedChildren(
             objects.out, self.core, self.routes, objects.observes, objects.signs
@@ -261,7 +262,9 @@ class Report:
             for runtime in active:
                 self.routes.counts(runtime)
             self.routes.reach(active)
-            self._objects.unwatch()
+            if gone := self._by_link - self.routes.asked.keys():
+                self._by_link.difference_update(gone)
+                self._objects.unwatch()
 
     # --- requests -----------------------------------------------------------------------------
 
@@ -343,6 +346,7 @@ class Report:
         if is_subscribe:
             runtime = address.runtime_of(request.from_)
             self.routes.ask(runtime, link)
+            self._by_link.add(runtime)
             objects.watches.watch(runtime, link)
         self._serve(request)
 

@@ -396,7 +396,7 @@ class Stubs(plan.Host):
         self.dials: dict[str, _Dial] = {}
         self.waits: deque[tuple[str, str, int]] = deque()
         self._listening: dict[str, tuple[str, int]] = {}
-        self._requesters = self._minted = self._dialled = self._listened = 0
+        self._minted = self._dialled = self._listened = 0
         self.is_gone = self.is_undone = self.is_forged = False
         self._deaf: dict[str, float] = {}
 

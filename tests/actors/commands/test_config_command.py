@@ -199,6 +199,14 @@ def test_all_that_is_wrong_is_found_at_once(tmp_path):
     assert len(found) == len(expected), found
 
 
+def test_an_argument_of_a_command_hides_no_finding(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('[request]\nnonsense = 1\nverb = "to"\n')
+    found = typed("config", "check", str(file)).err
+    assert ["nonsense" in line for line in found] == [True, False]
+    assert "'to'" in found[1]
+
+
 def test_a_misspelt_table_is_answered_with_the_name_that_is_like_it(tmp_path):
     (found,) = findings(tmp_path, "[nodes]\ndomain = 'a.ex'")
     assert "did you mean 'node'?" in found

@@ -9,33 +9,23 @@ import trio.testing
 from actors.cli.config_file import enter
 from actors.cli.failure import run, say
 from actors.cli.group import CommandError, ExitCode, echo
-from actors.cli.options import log_option
+from actors.cli.options import argument, define_command, option
 from tests.conformance.play.player import Outcome, play
 from tests.conformance.play.script.reader import ScriptError, read_script
 from tests.conformance.play.script.steps import Scenario
 
 
-@click.command("play")
-@click.argument(
-    "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path)
-)
-@click.option(
-    "--scenario",
-    "wanted",
-    metavar="NAME",
-    multiple=True,
-    help="Play only this scenario; repeatable.",
-)
-@click.option(
-    "--check",
-    "is_only_checked",
-    is_flag=True,
-    help="Only read the files, and report unknown words.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per scenario.")
-@log_option
+@define_command("play", has_log=True)
 def command(
-    *, files: tuple[Path, ...], wanted: tuple[str, ...], is_only_checked: bool, as_json: bool
+    *,
+    files: tuple[Path, ...] = argument("FILE...", nargs=-1, required=True),
+    wanted: tuple[str, ...] = option(
+        "Play only this scenario; repeatable.", "NAME", flag="--scenario"
+    ),
+    is_only_checked: bool = option(
+        "Only read the files, and report unknown words.", flag="--check"
+    ),
+    as_json: bool = option("Print one JSON object per scenario.", flag="--json"),
 ) -> int:
     """Play the scenarios in FILE against message nodes and runtimes in this process.
 

@@ -1,5 +1,6 @@
 """Stopping: in reverse order, within bounds, and nothing is lost without a word."""
 
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -46,6 +47,37 @@ async def test_messages_in_the_mailbox_are_handled_before_the_stop(diary):
             await ref.tell(Note(str(number)))
 
     assert diary.index("a 199") < diary.index("a takes leave") < diary.index("a stops")
+
+
+async def test_an_actor_that_stops_itself_ends_when_its_time_is_over(diary, autojump_clock):
+    class StopsItself(Scribe):
+        async def handle(self, message):
+            await supervisor.stop_child(self.name)
+
+    async with open_supervisor("s") as supervisor:
+        ref = await supervisor.start_child(scribe(diary, make=StopsItself))
+        await ref.tell(Note("stop"))
+        await ref.wait_stopped()
+        assert trio.current_time() == GOODBYE_TIMEOUT + DRAIN_TIMEOUT
+
+
+async def test_work_that_comes_when_an_actor_ends_is_refused_at_any_moment(diary):
+    """No moment between its last task and its end lets a caller fail otherwise."""
+    for steps in range(12):
+        made = []
+
+        def make(kept=made):
+            kept.append(Scribe(diary))
+            return kept[0]
+
+        async with open_supervisor("s") as supervisor:
+            await supervisor.start_child(ChildSpec("a", make, Restart.TEMPORARY))
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(supervisor.stop_child, "a")
+                for _ in range(steps):
+                    await trio.lowlevel.checkpoint()
+                with suppress(ActorStoppedError):
+                    made[0].spawn(trio.sleep, 0)
 
 
 async def test_a_child_can_send_to_earlier_children_until_its_end(diary):

@@ -9,6 +9,7 @@ import trio
 
 import actors
 from actors.hyperties import Caller
+from actors.kit.supervision.actor import ActorRef, Mailbox
 from actors.node.group.link import LogKeeper
 from actors.node.group.messages import AppendsAnswered, LogsListed
 from specs.limits.engine import LOG_UNITS
@@ -212,6 +213,16 @@ async def test_what_follows_logs_ends_with_its_engine():
     both = Closed()
     await LogKeeper(both, both, None)._follow()
     assert both.told == [LogsListed()]
+
+
+async def test_a_log_that_ends_begins_nothing_more():
+    """Who asks is answered at once, and does not wait for an answer that never comes."""
+    both = Closed()
+    keeper = LogKeeper(both, both, None)
+    async with trio.open_nursery() as nursery:
+        keeper.enter(ActorRef(Mailbox("logs", 1)), nursery, lambda: None)
+        await keeper.closing()
+        assert not keeper.fetch("r", 1, 0, 1)
 
 
 async def test_what_was_delivered_is_not_delivered_again_by_the_next_node(group, autojump_clock):
