@@ -214,7 +214,7 @@ def sizes(exchange):
         exchange.names._core,
         exchange.tables,
         exchange.tables.allocation,
-        exchange.tables.subscriptions._paths,
+        exchange.tables.subscriptions,
     )
     tables = {
         name: len(value)
