@@ -172,6 +172,10 @@ class Observed:
                 self.answer(request, answer, link, is_first=True)
                 return
             self._set_event_link(None)
+        if self._table.objects.get(self._url) is not self:
+            # It was closed meanwhile: nothing would take the path back.
+            self.answer(request, refuse(request, Code.GONE, _LEFT), is_first=True)
+            return
         answer = await self._set_path()
         if not self.route.is_wanted_by(observer):
             # Its unsubscription has gone already: what is asked now would never be taken back.

@@ -54,6 +54,21 @@ async def test_a_leave_that_is_to_be_repeated_ends_with_a_new_request(autojump_c
     assert lone.observed.observers == {BOB}
 
 
+async def test_no_path_is_set_for_an_object_that_was_closed_before():
+    """Nothing would take it back: a later observer of the object may come by a link."""
+    lone = Lone()
+    lone.wanted(1)
+    opening = lone.jobs.pop()
+    request = Message(7, MessageType.UNSUBSCRIBE, BOB, lone.bus.url, {"resource": URL})
+    lone.observed.leave(request, ObjectName(URL))
+    await lone.run()
+    assert not lone.observed.objects
+    await opening()
+    said = lone.bus.said
+    assert [message for message in said if message.type is MessageType.SUBSCRIBE] == []
+    assert [message.code for message in said if (message.to, message.id) == (BOB, 1)][-1] == 410
+
+
 @pytest.mark.parametrize(("refusals", "times"), [(0, 1), (2, 3), (99, LEAVE_TRIES)])
 async def test_a_leave_that_is_refused_for_now_is_said_again_some_times(
     refusals, times, autojump_clock
