@@ -113,6 +113,28 @@ test("the path at the node stays for a while when changes come by a link, for th
   assert.equal(paths("unsubscribe"), 1);
 });
 
+test("no path is set for an object that was closed while a link was asked", async () => {
+  const { node, echo, stub, theirs, paths } = await moving();
+  const lastOf = (kind) => stub.messages.findLast(({ to, type }) => type === kind && to === `${THEIRS}/subscription`);
+  const answer = async (message, code) => {
+    stub.bring(replyTo(message, code, {}));
+    await node.clock.turn(1);
+  };
+  await node.clock.turn(2 * READ_PAUSE);
+  void theirs.close();
+  await node.clock.turn(1);
+  await answer(lastOf("unsubscribe"), 200);
+  const before = paths("subscribe");
+  const observing = echo.ask("subscribe", `${RUNTIME}/sm`, { resource: THEIRS });
+  await node.clock.turn(1);
+  const asked = lastOf("subscribe");
+  void echo.ask("unsubscribe", `${RUNTIME}/sm`, { resource: THEIRS });
+  await node.clock.turn(1);
+  await answer(lastOf("unsubscribe"), 200);
+  await answer(asked, 503);
+  assert.deepEqual([(await observing).body.code, paths("subscribe") - before], [410, 0]);
+});
+
 test("a leave that gets no answer by a link takes no newer subscription back", async () => {
   const { node, echo, stub, done } = await opened();
   const lastOf = (kind) => stub.messages.findLast(({ to, type }) => type === kind && to === `${THEIRS}/subscription`);

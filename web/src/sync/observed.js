@@ -31,6 +31,17 @@ const isOneOf = (codes, answer) => codes.has(codeOf(answer));
 /** @param {Message} answer */
 const isDecided = (answer) => isSuccess(answer) || codeOf(answer) === CODES.FORBIDDEN;
 
+/**
+ * Return the answer to an observer that left before it was subscribed.
+ *
+ * @param {Message} answer what came instead
+ * @returns {Message}
+ */
+const goneInstead = (answer) => {
+  const description = "the observer left before it was subscribed";
+  return { ...answer, body: { code: CODES.GONE, description } };
+};
+
 /** One object that is observed here. */
 class Observed {
   /** Observers, with the ids of their requests. @type {Map<string, number>} */
@@ -204,13 +215,12 @@ export class ObservedObjects {
       there.heardBy = link;
       const answer = await this.#ask(there, "subscribe", { source: observer }, link);
       if (isDecided(answer)) return { answer, link, barred: null };
+      // Closed meanwhile: nothing would take a path back.
+      if (this.#all.get(there.url) !== there) return { answer: goneInstead(answer), link: null, barred: link };
     }
     there.heardBy = null;
     let answer = await this.#setPath(there);
-    if (!there.route.isWantedBy(observer)) {
-      const description = "the observer left before it was subscribed";
-      answer = { ...answer, body: { code: CODES.GONE, description } };
-    }
+    if (!there.route.isWantedBy(observer)) answer = goneInstead(answer);
     if (isSuccess(answer)) answer = await this.#ask(there, "subscribe", { source: observer });
     return { answer, link: null, barred: link };
   }
