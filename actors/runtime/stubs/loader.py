@@ -135,10 +135,11 @@ class Loader:
             raise
         ended = Trigger.LOADED if why is None else Trigger.LOAD_FAILED
         self._hops.step(entity.step(ended, why or ""))
-        if why is not None:
+        if entity.state is not State.DEPLOYED:
+            why = why or "it is not deployed"
             del self._deployments[url]
             await self._remove(url)
-            await self.registry.stub_failed(url, why or "it is not deployed", is_absent=is_absent)
+            await self.registry.stub_failed(url, why, is_absent=is_absent)
         return why
 
     async def _deploy(

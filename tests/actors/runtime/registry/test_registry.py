@@ -1,7 +1,6 @@
 """The registry as an actor: what it says of its searches, and when it is stopped (I-R7)."""
 
-from functools import partial
-
+import attrs
 import pytest
 import trio.testing
 
@@ -10,14 +9,14 @@ from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.registry.registry import Registry, RegistryChanges, RegistryParts
 from actors.runtime.registry.status import RuntimeStatus
+from actors.runtime.stubs.catalogue import StubKind
 from fsm.effects import Intent
 from fsm.p2p.dialling import WHENEVER_POSSIBLE
 from fsm.registry.changes import ChangesPort
 from fsm.registry.resolve.link_entry import ResolveConfig
 from fsm.registry.resolve.port import RoutesPort
-from specs.limits.protocol import MAILBOX
 from specs.trace import Op
-from tests.support.runtime.runtime_parts import Listener, R, open_bus
+from tests.support.runtime.runtime_parts import R, open_bus
 
 HB = "hyperty://b.ex/hb"
 
@@ -27,26 +26,23 @@ async def nothing_to_renew(domain):
     assert domain
 
 
-class BusyLoader(Listener):
-    """Keeps what it is given, after a while."""
+@attrs.frozen
+class Loaded:
+    """Keeps what is to be loaded."""
 
-    def __init__(self, loaded):
-        super().__init__(loaded)
-        self.goes_on = trio.Event()
+    urls: list
 
-    async def handle(self, message):
-        await self.goes_on.wait()
-        await super().handle(message)
+    def load(self, url, descriptor, config, kind=StubKind.NODE):
+        assert (config.domain, kind) == ("b.ex", StubKind.NODE)
+        self.urls.append(url)
 
 
-async def started(world, loaded, loader=None):
-    spec = ChildSpec("loader", partial(Listener, loaded) if loader is None else lambda: loader)
-    loader = await world.supervisor.start_child(spec)
+async def started(world, loaded):
     port, ids = world.port(f"{R}/registry"), IdSource()
     parts = RegistryParts(
         port=port,
         bus=world.bus,
-        loader=loader,
+        loader=Loaded(loaded),
         ids=ids,
         status=RuntimeStatus(R, port, ids, is_published=False),
         hops=HopTrace(world.tracer, "registry", world.counters),
@@ -73,7 +69,7 @@ async def test_a_search_is_traced_step_by_step(autojump_clock):
         assert registry.try_ask(HB, Intent.KNOWN, None)
         await world.settle()
         assert searches(world) == {"node|b.ex": ["lookup", "wait"]}
-        await registry.stub_deployed(loaded[0].url)
+        await registry.stub_deployed(loaded[0])
         await world.settle()
         assert searches(world) == {"node|b.ex": ["lookup", "wait", "bound"]}
 
@@ -87,24 +83,6 @@ async def test_a_registry_that_is_stopped_ends_what_it_looks_for(autojump_clock)
         "node|b.ex": ["lookup", "wait", "failed"],
         f"link|{HB}": ["lookup", "query", "failed"],
     }
-
-
-async def test_orders_to_a_loader_without_room_wait_in_order(autojump_clock):
-    """RES-14: whoever waits for a stub is answered, and no order overtakes an older one."""
-    loaded = []
-    busy = BusyLoader(loaded)
-    async with open_bus() as world:
-        registry = await started(world, loaded, busy)
-        domains = [f"d{number}.ex" for number in range(MAILBOX + 10)]
-        for number, domain in enumerate(domains):
-            assert registry.try_ask(f"hyperty://{domain}/h", Intent.NODE, None)
-            if number < MAILBOX:
-                await world.settle()
-        await world.settle()
-        assert loaded == []
-        busy.goes_on.set()
-        await world.settle()
-        assert [one.config.domain for one in loaded] == domains
 
 
 @pytest.mark.parametrize(("port", "host"), [(RoutesPort, Registry), (ChangesPort, RegistryChanges)])
