@@ -183,6 +183,9 @@ _OVER: Final = (404, 408)
 _FULL: Final = (b"MaxBytes", b"Batch Completed")
 """What a server says of a pull that has brought as much as it may."""
 
+_NONE_YET: Final = 404
+"""Code of an answer without a message."""
+
 _PULL: Final = orjson.dumps({
     "batch": engine.WATCH_BATCH,
     "max_bytes": engine.NATS_PULL_BYTES,
@@ -199,12 +202,15 @@ class Reading:
         inbox: Beginning of the subjects to which it delivers.
         made: When the stream was made.
         last: Number of the last message of the stream when it began.
+        awaited: That of the last message that is read; 0: there is none. A server that has come
+            back may lack messages for a while, and then says too early that none are left.
         is_whole: Whether it reads all subjects, so that what it does not deliver is gone.
     """
 
-    def __init__(self, inbox: bytes, made: str, last: int, *, is_whole: bool) -> None:
+    def __init__(self, inbox: bytes, made: str, last: int, awaited: int, *, is_whole: bool) -> None:
         self.made: Final = made
         self.last: Final = last
+        self.awaited: Final = awaited
         self.is_whole: Final = is_whole
         self.seen: Final = set[str]()
         self.is_caught_up = False
@@ -235,14 +241,14 @@ class Reading:
         words = delivery.reply.split(b".")
         at = 5 if len(words) == _SHORT_ACK else 7
         try:
-            number, place, left = int(words[at]), int(words[at + 1]), int(words[at + 3])
+            number, place = int(words[at]), int(words[at + 1])
         except (IndexError, ValueError) as exc:
             raise NatsError("a message without its number came") from exc
         if place != self._next:
             raise NatsError("a message was lost")
         self._next += 1
         self._left -= 1
-        self.is_caught_up |= left == 0 or number >= self.last
+        self.is_caught_up |= number >= self.awaited
         return number
 
     def _told(self, code: int, delivery: Delivery) -> None:
@@ -343,6 +349,10 @@ class NatsFollower(ABC, Generic[Item]):
         begin: dict[str, object] = {"deliver_policy": "last_per_subject"}
         if first is not None:
             begin = {"deliver_policy": "by_start_sequence", "opt_start_seq": max(first, 1)}
+        # Its leader answers, which has all messages.
+        at = await self._stream.api(f"STREAM.MSG.GET.{self._name}", {"last_by_subj": self._pattern})
+        is_empty = "error" in at and nats_rows.part_of(at, "error").get("code") == _NONE_YET
+        awaited = 0 if is_empty else nats_rows.number_in(nats_rows.part_of(at, "message"), "seq")
         answer = await self._stream.api(
             f"CONSUMER.CREATE.{self._name}.{token}.{self._pattern}",
             {
@@ -360,8 +370,9 @@ class NatsFollower(ABC, Generic[Item]):
                 },
             },
         )
-        reading = Reading(inbox, made, last, is_whole=first is None)
-        reading.is_caught_up = not nats_rows.number_in(answer, "num_pending")
+        _check(answer)
+        reading = Reading(inbox, made, last, awaited, is_whole=first is None)
+        reading.is_caught_up = awaited < max(first or 0, 1)
         return reading
 
     def _take(self, delivery: Delivery | None) -> None:
