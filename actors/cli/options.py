@@ -176,14 +176,14 @@ class _Group:
     make: Maker
     declarations: Iterable[_Declaration]
 
-    def compiled(self) -> tuple[list[click.Parameter], _Make]:
+    def compile(self) -> tuple[list[click.Parameter], _Make]:
         """Return the parameters for `click` that a group declares, and a maker of their values."""
         parameters: list[click.Parameter] = []
         parts: dict[str, _Make] = {}
         for name, kind, default in self.declarations:
             parts[name] = itemgetter(name)
             if isinstance(default, _Group):
-                inner, parts[name] = default.compiled()
+                inner, parts[name] = default.compile()
                 parameters += inner
             elif isinstance(default, _Declared):
                 parameters.append(default.parameter(default.name or name, kind))
@@ -256,8 +256,8 @@ def define_command(  # type: ignore[explicit-any] # as `Maker`
     """
 
     def decorate(function: Maker) -> click.Command:
-        parameters, make = group(function).compiled()
-        log_options, configure = group(_configure_log).compiled()
+        parameters, make = group(function).compile()
+        log_options, configure = group(_configure_log).compile()
 
         def run(**values: object) -> object:
             if has_log:
@@ -305,8 +305,8 @@ def _read(  # type: ignore[explicit-any] # values of any type
 R = TypeVar("R")
 
 
-def refusing(wrong: str, read: Callable[[str], R], *errors: type[Exception]) -> Callable[[str], R]:
-    """Have what cannot be read refused by a sentence.
+def reader_of(wrong: str, read: Callable[[str], R], *errors: type[Exception]) -> Callable[[str], R]:
+    """Return a reader that refuses what it cannot read, with a sentence.
 
     Args:
         wrong: The sentence, in which the text and the error can stand.
@@ -315,23 +315,23 @@ def refusing(wrong: str, read: Callable[[str], R], *errors: type[Exception]) -> 
     """
     refused: tuple[type[Exception], ...] = (ProtoflyError, ValueError, *errors)
 
-    def checked(text: str) -> R:
+    def read_or_refuse(text: str) -> R:
         try:
             return read(text)
         except refused as exc:
             raise click.BadParameter(wrong.format(text, exc)) from exc
 
-    return checked
+    return read_or_refuse
 
 
-def kept(check: Callable[[str], object]) -> Callable[[str], str]:
-    """Return what reads a text as it is, if a check does not raise."""
+def text_checked_by(check: Callable[[str], object]) -> Callable[[str], str]:
+    """Return a reader of texts as they are, for which a check raises nothing."""
 
-    def checked(text: str) -> str:
+    def read(text: str) -> str:
         check(text)
         return text
 
-    return checked
+    return read
 
 
 def read_user(text: str) -> str:
@@ -371,11 +371,11 @@ def read_route(text: str) -> tuple[str, str]:
     return domain, NODE_URL(url)
 
 
-DOMAIN: Final = refusing("{!r} is no domain name such as a.example", address.domain_name)
-NAME: Final = refusing("{!r} is no name such as alice", address.runtime_name)
-NODE_URL: Final = refusing("{!r} cannot be dialled: {}", kept(urls.read_websocket_url))
-PLACE: Final = refusing("{!r} is no place to listen: {}", kept(urls.read_host_port))
-ZONE: Final = refusing(
+DOMAIN: Final = reader_of("{!r} is no domain name such as a.example", address.domain_name)
+NAME: Final = reader_of("{!r} is no name such as alice", address.runtime_name)
+NODE_URL: Final = reader_of("{!r} cannot be dialled: {}", text_checked_by(urls.read_websocket_url))
+PLACE: Final = reader_of("{!r} is no place to listen: {}", text_checked_by(urls.read_host_port))
+ZONE: Final = reader_of(
     "{!r} is no time zone such as Europe/Berlin",
     lambda text: UTC if text == "UTC" else ZoneInfo(text),
     KeyError,

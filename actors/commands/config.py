@@ -81,7 +81,7 @@ def read_context(
     )
 
 
-def _written(value: object) -> Json:
+def _json_of(value: object) -> Json:
     """Return a value as a file of options would have it; None: there is none."""
     if isinstance(value, tuple):
         return [str(each) for each in value] or None
@@ -123,7 +123,7 @@ def show(
         key = each.name or ""
         if key not in ctx.params:
             continue
-        value, label = _written(ctx.params[key]), key.replace("_", "-")
+        value, label = _json_of(ctx.params[key]), key.replace("_", "-")
         if getattr(each, "hide_input", False) and value is not None:
             value = _SET
         source, where = config_file.origin_of(ctx, key)

@@ -12,7 +12,7 @@ import orjson
 from typing_extensions import override
 
 from actors.cli import failure, group, options
-from actors.cli.options import DEFAULTS, DOMAIN, argument, define_command, option, refusing
+from actors.cli.options import DEFAULTS, DOMAIN, argument, define_command, option, reader_of
 from actors.node.policy_hook import Asker
 from actors.policy.store import read_policies
 from fsm.policy import attributes, model, schema, terms
@@ -166,7 +166,7 @@ def _sender(
     return identity.Identity(user=user, issuer=issuer, until=_FOR_EVER, roles=frozenset(role))
 
 
-_TIME: Final = refusing("{!r} is no time such as 2026-11-21T08:30:00", datetime.fromisoformat)
+_TIME: Final = reader_of("{!r} is no time such as 2026-11-21T08:30:00", datetime.fromisoformat)
 
 
 @define_command("explain", command, short_help="Say what is decided about a message, and why.")
@@ -219,7 +219,7 @@ def explain_message(  # noqa: PLR0913 - one for each option
     passing = _passing(read, direction, own_user, hyperty)
     if passing is not None:
         # A runtime has no sessions: it knows the sender as the receiver of the message does.
-        known, sender = _told(read, runtime, user), None
+        known, sender = _assumed_sender(read, runtime, user), None
     request = attributes.Request(
         read, runtime, sender, _seconds(at, zone), place, sender=known, passing=passing
     )
@@ -260,7 +260,7 @@ def _passing(
     return attributes.Passing(is_outgoing, user, _Here(address, frozenset(names)))
 
 
-def _told(
+def _assumed_sender(
     message: Message, runtime: str | None, user: str | None
 ) -> identity.SenderIdentity | None:
     if user is None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from actors.cli import node_access, options
 from actors.cli.failure import say
 from actors.cli.group import CommandError, ExitCode
-from actors.commands.temporary_runtime import configured
+from actors.commands.temporary_runtime import runtime_opener
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.runtime import Runtime
 from actors.runtime.stubs.credentials import ReleaseError
@@ -42,7 +42,7 @@ def command(  # type: ignore[explicit-any] # values of fields
     last session. Log in as this user; any user can open a name after its release, as soon as no
     runtime has it any more.
     """
-    return configured("release", own)(partial(_release, names))
+    return runtime_opener("release", own)(partial(_release, names))
 
 
 async def _release(names: tuple[str, ...], runtime: Runtime) -> ExitCode:

@@ -272,7 +272,7 @@ def sign(  # noqa: PLR0913 - one for each option
     place, content = Entry(domain, *entry), read_json(draft, foreign_code.DESCRIPTOR_BYTES, "DRAFT")
     content = publishing.adopted(place, content)
     fields = _dated(content, counter, days, machine)
-    promise, package = ({}, b"") if code is None else _promised(place, code)
+    promise, package = ({}, b"") if code is None else _pack(place, code)
     stated = {} if domain_keys is None else {"domainKeys": _key_set(domain_keys)}
     content = {"version": str(fields["counter"]), **content, **fields, **stated, **promise}
     text = publishing.signed_draft(place, content, read_signer(key))
@@ -330,7 +330,7 @@ def _check_use(place: Entry, text: str, draft: Path) -> None:
         )
 
 
-def _promised(place: Entry, code: _Code) -> tuple[JsonObject, bytes]:
+def _pack(place: Entry, code: _Code) -> tuple[JsonObject, bytes]:
     """Pack code; return what the descriptor says of the package, and the package."""
     folder, entry_point, name, key = code
     advice = "name another directory with --package"
@@ -494,7 +494,7 @@ def verify(
         None if trust is None else read_trust(trust),
         None if keys is None else read_keys(read_bytes(keys, JWKS_BYTES, "--keys")),
     )
-    catalogue, path = _located(where)
+    catalogue, path = _find_source(where)
     inspected = trio.run(_inspect, catalogue, path, believed)
     for check in inspected.checks:
         if as_json:
@@ -509,7 +509,7 @@ def verify(
     return ExitCode.OK
 
 
-def _located(where: str) -> tuple[source.Source, str]:
+def _find_source(where: str) -> tuple[source.Source, str]:
     """Return the catalogue that WHERE stands in, and the path there."""
     base, mark, path = where.rpartition(_MARK)
     if mark:

@@ -46,7 +46,7 @@ Raises `CommandError` if the work, or the node, refuses.
 """
 
 
-def configured(  # type: ignore[explicit-any] # values of fields
+def runtime_opener(  # type: ignore[explicit-any] # values of fields
     command: str,
     same: dict[str, Any],
     trace: options.OpenTracer = partial(open_tracer, None),  # noqa: B008 - none is opened
@@ -117,6 +117,6 @@ def temporary_runtime(command: str, name_option: str) -> Any:  # type: ignore[ex
         trace: options.OpenTracer = options.TRACE,
     ) -> RunTemporary:
         access = catalogues.catalogue_access(places, trust, f"{same['domain']}.{command}")
-        return configured(command, {**same, "catalogues": access}, trace)
+        return runtime_opener(command, {**same, "catalogues": access}, trace)
 
     return options.group(make)

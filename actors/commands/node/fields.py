@@ -582,10 +582,10 @@ def _engine(
     if registry is not None:
         name = "--processes" if engine is None else "--engine"
         raise CommandError(f"{name} and a registry behind the node exclude each other")
-    return None if engine is None else _opened(engine, engine_credentials, domain)
+    return None if engine is None else _engine_at(engine, engine_credentials, domain)
 
 
-def _opened(
+def _engine_at(
     urls: str, credentials: Path | None, domain: str
 ) -> "Callable[[], AbstractAsyncContextManager[Engine]]":
     # Not needed by the only node of a domain.

@@ -101,11 +101,11 @@ def open_request(
     if not is_node(url.text) and not rights.may_be_called(url.text):
         raise BadMessageError("params.runtimeURL is below a runtime's address", Code.CONFLICT)
     is_upstream = port.acceptor.form is PeerForm.UPSTREAM
-    shown = None if is_upstream else _shown(asked.params)
+    shown = None if is_upstream else _read_key(asked.params)
     return OpenRequest(message, port, url.text, asked.params.token, shown)
 
 
-def _shown(params: session.SessionParams) -> ShownKey | None:
+def _read_key(params: session.SessionParams) -> ShownKey | None:
     if params.key is None:
         if params.proof is not None:
             raise BadMessageError("params.proof is of no key; params.key is missing")

@@ -240,7 +240,8 @@ class Objects:
             return
         manager, notices = f"{runtime.runtime.url}/sm", {"resource": thing.url}
         answer = await runtime.worker.ask(manager, MessageType.UNSUBSCRIBE, notices)
-        if answer.code == Code.OK:
+        # The answer may be late: who has observed it again meanwhile has not left.
+        if answer.code == Code.OK and self._stands.get(key) is stand:
             self._history.note(Left(trio.current_time(), *key))
         stand.over.set()
 
