@@ -23,7 +23,6 @@ from transports.nats.wire import Delivery, NatsError
 from transports.sockets import open_background
 
 _CONFLICTS: Final = (10071, 10164)
-_NO_MESSAGE: Final = 10037
 _LOG_FULL: Final = "per subject"
 """In the sentence of the error when a subject has all the messages that it may have."""
 _NO_RESPONDERS: Final = b"NATS/1.0 503"
@@ -85,17 +84,10 @@ class NatsEngine(contract.Engine):
         if isinstance(answer, Missing):
             raise self._no_answer(answer)
         try:
-            found = nats_rows.read_json(answer)
-            error = nats_rows.error_of(found)
-            if error is None:
-                return nats_rows.stored_message(found)
+            return nats_rows.stored_message(nats_rows.read_json(answer))
         except (NatsError, ValueError) as exc:
             self.stream.suspect()
             raise contract.EngineDownError(f"JetStream gives no message: {exc}") from exc
-        if error[0] == _NO_MESSAGE:
-            return None
-        self.stream.suspect()
-        raise contract.EngineDownError(f"JetStream says: {error[1]}")
 
     @override
     async def put_all(self, puts: Sequence[contract.Put]) -> Sequence[contract.Written]:

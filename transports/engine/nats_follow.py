@@ -183,9 +183,6 @@ _OVER: Final = (404, 408)
 _FULL: Final = (b"MaxBytes", b"Batch Completed")
 """What a server says of a pull that has brought as much as it may."""
 
-_NONE_YET: Final = 404
-"""Code of an answer without a message."""
-
 _PULL: Final = orjson.dumps({
     "batch": engine.WATCH_BATCH,
     "max_bytes": engine.NATS_PULL_BYTES,
@@ -351,8 +348,8 @@ class NatsFollower(ABC, Generic[Item]):
             begin = {"deliver_policy": "by_start_sequence", "opt_start_seq": max(first, 1)}
         # Its leader answers, which has all messages.
         at = await self._stream.api(f"STREAM.MSG.GET.{self._name}", {"last_by_subj": self._pattern})
-        is_empty = "error" in at and nats_rows.part_of(at, "error").get("code") == _NONE_YET
-        awaited = 0 if is_empty else nats_rows.number_in(nats_rows.part_of(at, "message"), "seq")
+        message = nats_rows.stored_message(at)
+        awaited = 0 if message is None else message.number
         answer = await self._stream.api(
             f"CONSUMER.CREATE.{self._name}.{token}.{self._pattern}",
             {

@@ -135,6 +135,9 @@ def append_requests(bucket: str, append: Append) -> list[Request]:
     return [*fillers, Request(subject, append.payload)]
 
 
+_NO_MESSAGE: Final = 10037
+
+
 @final
 @attrs.frozen(slots=True)
 class StoredMessage:
@@ -156,20 +159,24 @@ class StoredMessage:
         return _FILLER_MARK in self.head
 
 
-def stored_message(found: Json) -> StoredMessage:
-    """Return the message that was asked for.
+def stored_message(found: Json) -> StoredMessage | None:
+    """Return the message that was asked for; None: there is none.
 
     Raises:
-        NatsError: The answer has none.
-        ValueError: It is not written as the server writes it.
+        NatsError: The answer has none, for another reason, or is not as the server writes it.
     """
+    error = error_of(found)
+    if error is not None and error[0] == _NO_MESSAGE:
+        return None
+    if error is not None:
+        raise NatsError(f"JetStream says: {error[1]}")
     message = part_of(found, "message")
-    return StoredMessage(
-        str(message.get("subject")).encode(),
-        number_in(message, "seq"),
-        base64.b64decode(str(message.get("hdrs", ""))),
-        base64.b64decode(str(message.get("data", ""))),
-    )
+    try:
+        head, payload = (base64.b64decode(str(message.get(key, ""))) for key in ("hdrs", "data"))
+    except ValueError as exc:
+        raise NatsError(f"JetStream gives no message: {exc}") from exc
+    subject = str(message.get("subject")).encode()
+    return StoredMessage(subject, number_in(message, "seq"), head, payload)
 
 
 def stored_row(bucket: str, message: StoredMessage) -> Row:
