@@ -6,8 +6,9 @@ from functools import cache
 
 import pytest
 
+from tests.defects.planting import source_copy
 from tests.features.page import FEATURES, REMOVALS, ROOT, State, page
-from tests.features.removed import copied, is_missed, replaced
+from tests.features.removed import is_missed, replaced
 
 PRESENT = {State.BUILT, State.PARTLY}
 AREAS = sorted({one.area for one in FEATURES.values()})
@@ -74,10 +75,9 @@ def test_removals_are_of_features_that_are_there_and_change_what_is_there():
 
 
 @pytest.fixture(scope="module")
-def code(tmp_path_factory):
-    place = tmp_path_factory.mktemp("code")
-    copied(place)
-    return place
+def code():
+    with source_copy() as copy:
+        yield copy
 
 
 @pytest.mark.soak

@@ -363,11 +363,11 @@ def test_the_body_of_an_answer_is_for_its_requester_only_and_has_an_end():
     held.hold(message(id_=7), content(2 * CHUNK_BYTES), 0.0)
     assert refused(held.read, message("hyperty://c.ex/1"), ChunkWanted(7, 0), 0.0) == 410
     held.end("hyperty://c.ex/1", 7)
-    assert refused(held.read, message(), ChunkWanted(7, 2), 0.0) == 400
-    held.read(message(), ChunkWanted(7, 0), 1.0)
+    held.read(message(), ChunkWanted(7, 0), CHUNK_SECONDS / 3)
+    assert refused(held.read, message(), ChunkWanted(7, 2), CHUNK_SECONDS / 2) == 400
     held.tick(HELD_SILENCE)
     assert len(held) == 1
-    held.tick(1.0 + HELD_SILENCE)
+    held.tick(CHUNK_SECONDS / 3 + HELD_SILENCE)
     assert (len(held), budget.used) == (0, 0)
 
 

@@ -16,7 +16,7 @@ from specs.limits.p2p import HELD_BYTES, ORDER_HELD, ORDER_SENT, ORDER_WAITS
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType, instance_id
 from tests.support.chance import examples
-from tests.support.wire.wire import A, B, answer, ask
+from tests.support.wire.wire import A, B, C, answer, ask
 
 NODE, LINK = "node-stub", "hyperty-runtime://a.ex/ra/p2prequester/1"
 THERE = "hyperty-runtime://b.ex/rb/p2phandler/1/conn/1"
@@ -271,6 +271,16 @@ def test_no_more_pairs_of_a_link_wait_than_the_limit_allows():
         core.announced(Behind(A, f"{B}/{number}", 1, 1), THERE, 0.0)
     assert core.arrives(ask(2, to=f"{B}/{ORDER_WAITS}"), THERE, "it") == ["it"]
     assert core.arrives(ask(2, to=f"{B}/0"), THERE, "it") == []
+    core.given(ask(1, to=f"{B}/0"), NODE_PATH, 0.0)
+    core.announced(Behind(A, C, 1, 1), THERE, 0.0)
+    assert core.arrives(ask(2, to=C), THERE, "it") == []
+
+
+def test_an_announcement_that_was_replaced_takes_no_memory():
+    core, answers = PairOrderCore(), frozenset(range(ORDER_SENT))
+    for number in range(1, HELD_BYTES // Behind(A, B, answers=answers).size + 3):
+        core.announced(Behind(A, B, number, number, answers=answers), THERE, 0.0)
+        assert core.deadline() == REPLY_TIMEOUT
 
 
 class World:

@@ -67,6 +67,15 @@ def test_a_message_refused_by_the_node_after_the_switch_is_announced_anew():
     assert core.settled(ask(1), 0.0) == [Announce(Behind(A, B), LINK)]
 
 
+def test_a_request_answered_after_the_switch_is_not_announced_beside_an_answer():
+    core = PairPathCore()
+    core.send(answer(ask(7, from_=B, to=A)), NODE, 0.0)
+    core.send(ask(1), NODE, 0.0)
+    core.send(ask(2), LINK, 0.0)
+    left = Behind(A, B, f"{B}#7>{A}!200", answers=frozenset({7}))
+    assert core.settled(ask(1), 0.0) == [Announce(left, LINK)]
+
+
 def test_answers_are_announced_by_name():
     core = PairPathCore()
     core.send(answer(ask(7)), NODE, 0.0)

@@ -94,3 +94,10 @@ def test_a_child_goes_to_the_reporter_and_all_observers_once():
     route = Node().routing.route(said(HB), RB)
     assert isinstance(route, ToRuntimes)
     assert sorted(route.runtimes) == [RA, RB]
+
+
+def test_a_child_does_not_return_to_the_node_of_another_domain():
+    node, there = Node(), "domain://msg-node.b.ex"
+    node.subscriptions.subscribe(there, (TO,))
+    route = node.routing.route(said("hyperty://b.ex/h"), there)
+    assert sorted(route.runtimes) == [RA, RB]

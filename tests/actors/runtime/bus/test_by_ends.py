@@ -107,6 +107,16 @@ def test_a_new_stub_takes_no_commands_of_those_that_sent_there_before():
     assert isinstance(checks.passed(command, ALICE), Refusal)
 
 
+def test_an_address_that_was_given_back_may_be_that_of_another_runtime():
+    checks = Checks()
+    checks.admission.grant(STUB, STUB, Origin.NODE_STUB)
+    checks.admission.grant(ALICE, ALICE, Origin.LOCAL)
+    carried = Message(1, MessageType.CREATE, ALICE, BOB, {"via": [STUB]})
+    assert isinstance(checks.passed(carried, STUB), Refusal)
+    checks.admission.revoke(ALICE, ALICE)
+    assert checks.passed(carried, STUB) == carried
+
+
 BETWEEN = {
     "policy": (
         ALICE,

@@ -5,7 +5,7 @@ import trio
 import trio.testing
 
 from actors.kit.errors import ActorStoppedError, RestartLimitError
-from actors.runtime.bus.messages import Origin
+from actors.runtime.bus.messages import Origin, Permits
 from actors.runtime.bus.mini_bus import MiniBus
 from actors.runtime.bus.ports import SandboxPort
 from specs.limits.bus import SUBMITTED
@@ -113,6 +113,28 @@ async def test_a_cancelled_post_leaves_no_place_taken(world):
         await trio.lowlevel.cancel_shielded_checkpoint()
     with trio.fail_after(60):
         await port.post(event(number + 1, A, f"{A}/changes"))
+
+
+async def test_each_message_to_a_closed_bus_is_refused(world):
+    port = hyperty_port(world, A)
+    world.bus.close()
+    with trio.fail_after(60):
+        for number in range(SUBMITTED + 1):
+            with pytest.raises(ActorStoppedError):
+                await port.post(event(number + 1, A, f"{A}/changes"))
+
+
+async def test_no_message_passes_a_sender_that_waits_for_its_turn():
+    permits = Permits()
+    while permits.enter_nowait():
+        pass
+    async with trio.open_nursery() as nursery:
+        for _ in range(2):
+            nursery.start_soon(permits.enter)
+        await trio.testing.wait_all_tasks_blocked()
+        permits.give_back()
+        permits.give_back()
+        assert not permits.enter_nowait()
 
 
 async def test_messages_of_two_tasks_keep_the_order_in_which_they_are_posted(world):

@@ -1,10 +1,12 @@
 """Ways out of the Message BUS: routes, links, and what waits for them (BUS-01..14, I-B1..I-B12)."""
 
+from types import SimpleNamespace
+
 import pytest
 import trio
 
-from actors.kit.supervision.actor import Purpose
-from actors.runtime.bus.messages import Origin
+from actors.kit.supervision.actor import Delivery, Purpose
+from actors.runtime.bus.messages import LinkListener, Origin
 from fsm.effects import Intent, intent_of
 from fsm.p2p.transfer import Behind
 from specs.limits.p2p import FORGERIES, HELD_MESSAGES, PROOF_TIMEOUT
@@ -12,7 +14,7 @@ from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType, reply_to, stamped
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
-from tests.support.runtime.runtime_parts import R
+from tests.support.runtime.runtime_parts import R, ScriptedRegistry
 from tests.support.wire.wire import A, B, C, answer, ask, event
 
 S, PQ = f"{R}/protostub/1", f"{R}/p2prequester/1"
@@ -185,6 +187,16 @@ async def test_a_proven_sender_is_checked_again_once_its_record_is_in_doubt(worl
     world.bus.set_owner(C, None)
     await world.settle()
     assert world.counters.drops == {DropReason.UNKNOWN_SOURCE: 1}
+
+
+async def test_a_message_of_an_unknown_owner_is_refused_while_the_registry_is_busy(
+    world, monkeypatch
+):
+    monkeypatch.setattr(ScriptedRegistry, "try_ask_owner", lambda *_: False)
+    bob, link = await world.component(B), await with_link(world)
+    await world.port(PQ).post(ask(1, from_=C, via=[PQ]))
+    await world.settle()
+    assert (bob, [m.code for m in world.heard_by(link)]) == ([], [Code.UNAUTHENTICATED])
 
 
 async def test_a_message_of_an_unknown_owner_is_refused_in_time(world, autojump_clock):
@@ -403,16 +415,42 @@ async def test_a_message_by_a_link_waits_for_the_node_and_is_reported_in_the_tra
     await world.component(S, Origin.NODE_STUB)
     await with_link(world)
     await world.port(PQ).announce(Behind(C, A, 1, 1), PQ)
-    await world.port(PQ).post(ask(2, from_=C, to=A, via=[PQ]), PQ)
+    for number in (2, 3):
+        await world.port(PQ).post(ask(number, from_=C, to=A, via=[PQ]), PQ)
     await world.settle()
     world.bus.set_owner(C, RC)
     await world.settle()
     assert heard == []
     await world.port(S).post(ask(1, from_=C, to=A))
     await world.settle()
-    assert [m.id for m in world.heard_by(heard)] == [1, 2]
+    assert [m.id for m in world.heard_by(heard)] == [1, 2, 3]
     ops = [fact.op for fact in world.tracer.facts if fact.mid == f"{C}#2"]
     assert ops[:2] == [Op.QUEUE, Op.FLUSH]
+
+
+async def test_the_wait_for_a_link_that_announces_nothing_has_an_end(world, autojump_clock):
+    with trio.fail_after(REPLY_TIMEOUT + 1):
+        await world.agent.caught_up(f"{C}/changes", PQ)
+
+
+def test_a_link_announces_with_the_first_message_that_its_stub_takes():
+    taken, rooms, behind = [], [False, True, True], Behind(A, B, 1, 1)
+    stub = SimpleNamespace(try_tell=lambda one: taken.append(one.behind) or rooms.pop(0))
+    listener = LinkListener(stub, PQ, behind)
+    assert [listener.try_tell(Delivery(ask(2), PQ)) for _ in range(3)] == [False, True, True]
+    assert taken == [behind, behind, None]
+
+
+async def test_a_link_that_ends_leaves_the_other_links_of_an_address(world):
+    stubs = [await world.component(stub, Origin.P2P_STUB) for stub in (PQ, f"{PQ}2")]
+    for stub in (PQ, f"{PQ}2"):
+        world.agent.add_link(f"{A}/changes", stub)
+    world.agent.remove_link(f"{A}/changes", PQ)
+    await world.component(A)
+    await world.port(A).post(event(1, from_=A, to=f"{A}/changes"))
+    await world.settle()
+    purposes = [[one.purpose for one in stub] for stub in stubs]
+    assert purposes == [[Purpose.ANNOUNCE], [Purpose.ANNOUNCE, Purpose.SEND]]
 
 
 async def test_a_late_message_by_another_path_is_refused(world):

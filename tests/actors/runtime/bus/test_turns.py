@@ -159,6 +159,18 @@ async def post_all(port, count):
         await port.post(ask(number, to=C))
 
 
+async def test_a_stub_that_leaves_keeps_no_sender_waiting(world):
+    alice = await world.component(A)
+    await windowed(world, 0)
+    port = hyperty_port(world, A)
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(post_all, port, SUBMITTED + 1)
+            await world.settle()
+            world.agent.expel(S)
+    assert [one.message.code for one in alice[:SUBMITTED]] == [Code.UNAVAILABLE] * SUBMITTED
+
+
 async def test_a_stub_that_never_has_room_costs_a_503_that_says_why(world, autojump_clock):
     """And not a 408: the request was never sent."""
     await world.component(A)

@@ -196,7 +196,8 @@ def test_a_child_said_during_a_read_needs_a_sign_of_its_own():
     assert core.deadline() == 1.0 + 2 * QUIET
 
 
-def test_a_creator_says_again_what_was_lost_a_few_times():
+@pytest.mark.parametrize("has_come", [False, True])
+def test_a_creator_says_again_what_was_lost_a_few_times(has_come):
     core = begun(HB)
     made = op(Act.CREATE, 1, 1)
     told_children(core, "take", made, 0.0)
@@ -208,8 +209,11 @@ def test_a_creator_says_again_what_was_lost_a_few_times():
         told_children(core, "time_over", core.deadline())
         effects = told_children(core, "become", shown, tries * 1000.0 + 500)
         said.append([one for one in effects if one[0] == "say_again"])
-    assert said == [[("say_again", Act.UPDATE, f"{HB}#1", "new")]] * REASSERTIONS + [[]]
-    assert core.children.find(f"{HB}#1").value == "v"
+        if has_come:
+            told_children(core, "hear_sign", core.children.sign, tries * 1000.0 + 600)
+    again = [("say_again", Act.UPDATE, f"{HB}#1", "new")]
+    assert said == [again] * REASSERTIONS + [again if has_come else []]
+    assert core.children.find(f"{HB}#1").value == ("new" if has_come else "v")
 
 
 def test_a_creator_says_again_that_its_child_is_deleted():

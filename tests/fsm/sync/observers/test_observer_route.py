@@ -52,6 +52,8 @@ def test_a_link_by_which_one_is_refused_is_not_tried_again():
     assert way.moved(L1, Moving.REFUSED) == []
     assert way.link_is(L1) == []
     assert way.link_is(L2) == [L2]
+    assert way.moved(L2, Moving.DONE) == []
+    assert way.link_is(L1) == [L1]
     assert opened(None, barred=L1).link_is(L1) == []
 
 
