@@ -161,8 +161,8 @@ class Deadline:
 
 def _limit(name: str) -> float | None:
     """Return the number of that name; None: there is none."""
-    found = [vars(module)[name] for module in (protocol, group) if name in vars(module)]
-    return float(found[0]) if found else None
+    found = vars(protocol).get(name, vars(group).get(name))
+    return None if found is None else float(found)
 
 
 @unique
@@ -251,8 +251,8 @@ class Table:
 
     def patience(self, state: str) -> float:
         """Seconds an entity may stay in `state`; infinity: without end."""
-        deadline = self.deadline(state)
-        seconds = None if deadline is None else deadline.seconds
+        deadline = self._deadline_of.get(state)
+        seconds = None if deadline is None or deadline.limit is None else _limit(deadline.limit)
         return math.inf if seconds is None else seconds
 
     def drawn_edges(self) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from typing import Final, Self, TypeAlias, cast
 
 import attrs
 
-from specs.addresses.address import is_inbox, scheme_of
+from specs.addresses.address import INBOX, is_inbox, scheme_of
 from specs.errors import AnswerError, BadMessageError
 from specs.identity import SenderIdentity
 from specs.jsonvalue import Json, JsonObject
@@ -110,10 +110,10 @@ class Message:
     @property
     def is_event(self) -> bool:
         """True if this has no answer (the `event` mark of the catalogue, or for an inbox)."""
-        if self.type in _EVENT_TYPES and (
-            self.to.rpartition("/")[2] in EVENT_PARTS or is_inbox(self.to)
-        ):
-            return True
+        if self.type in _EVENT_TYPES:
+            last = self.to.rpartition("/")[2]
+            if last in EVENT_PARTS or (last == INBOX and is_inbox(self.to)):
+                return True
         return self.type in _CHILD_EVENT_TYPES and "/children/" in self.to
 
     @property
@@ -130,7 +130,8 @@ class Message:
     @property
     def is_final(self) -> bool:
         """True if this response ends its transaction."""
-        return self.is_response and self.code >= FIRST_FINAL
+        code = self.body.get("code")
+        return self.is_response and isinstance(code, int) and code >= FIRST_FINAL
 
     @property
     def value(self) -> Json:
@@ -336,7 +337,8 @@ def stamped(message: Message, stub: str, identity: SenderIdentity | None = None)
         identity: Sender as this stub knows it, of a message that has come in. None: it knows none,
             or the message goes out, and the receiving side establishes the identity anew.
     """
-    via: Json = [*message.via, stub]
+    crossed = message.via if "via" in message.body else ()
+    via: Json = [*crossed, stub]
     body = {**message.body, "via": via}
     return Message(message.id, message.type, message.from_, message.to, body, identity)
 

@@ -39,7 +39,6 @@ def make_body_converter() -> OrjsonConverter:
     """
     converter = make_converter(
         detailed_validation=False,
-        prefer_attrib_converters=True,
         unstruct_collection_overrides={tuple: list},
     )
     converter.register_structure_hook_factory(attrs.has, _reader(converter))
@@ -57,7 +56,6 @@ def _reader(converter: OrjsonConverter) -> Callable[[_Class], _Read]:
             kind,
             converter,
             _cattrs_detailed_validation=False,
-            _cattrs_prefer_attrib_converters=True,
             **overrides,  # type: ignore[arg-type] # no field is called _cattrs_...
         )
         return cast("_Read", read)
@@ -80,7 +78,7 @@ def _override(field: "attrs.Attribute[object]", read: _Read | None) -> Attribute
     return override(
         omit_if_default=field.default is None,
         rename=wire_name(field),
-        struct_hook=_as_is if isinstance(holds, Anything) else read,
+        struct_hook=read or _as_is,
         unstruct_hook=_same if is_free else None,
     )
 

@@ -26,6 +26,7 @@ class HopTrace:
     """Writes the facts of one router or stub; each drop is counted as well.
 
     Attributes:
+        is_on: Whether anything of messages is recorded; asked first for each of them.
         steps: Entities whose steps are wanted.
     """
 
@@ -35,7 +36,7 @@ class HopTrace:
         self._actor = actor
         self._counters = counters
         self._listen = tracer.hops
-        self._watches = tracer.hops or tracer.watches
+        self.is_on = tracer.hops or tracer.watches
         self.steps = Steps.REPORTED if tracer.steps else Steps.UNREPORTED
         if tracer.watches and not tracer.hops:
             self.steps = Steps.SAMPLED
@@ -46,17 +47,17 @@ class HopTrace:
 
     def say(self, op: Op, message: Message, **more: Unpack[More]) -> None:
         """Report what happened to a message."""
-        if self._listen or (op is Op.CALLBACK and self._watches and is_sampled(message.id)):
+        if self._listen or (op is Op.CALLBACK and self.is_on and is_sampled(message.id)):
             self._messages.message(self._actor, op, message, **more)
 
     def submitted(self, message: Message, by: str) -> None:
         """Report that a message came in and may go on."""
-        if self._listen or (self._watches and is_sampled(message.id)):
+        if self._listen or (self.is_on and is_sampled(message.id)):
             self._messages.hop(self._admitted[by], message)
 
     def delivered(self, message: Message, listener: str) -> None:
         """Report that a message is in the mailbox of a listener."""
-        if self._listen or (self._watches and is_sampled(message.id)):
+        if self._listen or (self.is_on and is_sampled(message.id)):
             self._messages.hop(self._delivered[listener], message)
 
     def denied(self, message: Message, by: str, code: int, why: str) -> None:
@@ -94,7 +95,7 @@ class HopTrace:
 
     def rows(self, changes: list[RowChanged]) -> None:
         """Report that rows of a table changed."""
-        if self._watches:
+        if self.is_on:
             for change in changes:
                 self._tracer.row(self._actor, change)
 
@@ -129,5 +130,5 @@ class HopTrace:
 
     def fact(self, fact: Fact) -> None:
         """Report anything else about hops."""
-        if self._watches:
+        if self.is_on:
             self._tracer.record(self._actor, fact)

@@ -80,11 +80,15 @@ class ForwardRule:
 
 @final
 class ForwardRules:
-    """The rules of one Message BUS; a rule that was added several times has several owners."""
+    """The rules of one Message BUS; a rule that was added several times has several owners.
+
+    Attributes:
+        targets: Where the messages of an address are copied to.
+    """
 
     def __init__(self) -> None:
         self._owners: Counter[ForwardRule] = Counter()
-        self._targets: dict[str, tuple[str, ...]] = {}
+        self.targets: dict[str, tuple[str, ...]] = {}
 
     def add(self, rule: ForwardRule, writer: str) -> list[RowChanged]:
         """Add a rule; an equal rule has one owner more, and changes nothing.
@@ -122,8 +126,7 @@ class ForwardRules:
         Args:
             message: A request or event.
         """
-        # Looked at first: most runtimes have no rule.
-        targets = self._targets.get(message.to) if self._targets else None
+        targets = self.targets.get(message.to)
         if targets is None:
             return
         # Behind the stub that brought the message, whose name is the last one.
@@ -146,7 +149,7 @@ class ForwardRules:
         """Return an address, and those that get copies of its messages."""
         reached, ahead = {source}, [source]
         while ahead:
-            fresh = [one for one in self._targets.get(ahead.pop(), ()) if one not in reached]
+            fresh = [one for one in self.targets.get(ahead.pop(), ()) if one not in reached]
             reached.update(fresh)
             ahead += fresh
         return reached
@@ -156,5 +159,5 @@ class ForwardRules:
         for one in self._owners:
             for source, target in one.directions:
                 targets.setdefault(source, {})[target] = None
-        self._targets = {source: tuple(found) for source, found in targets.items()}
+        self.targets = {source: tuple(found) for source, found in targets.items()}
         return [RowChanged(op, _TABLE, a, b, writer) for a, b in rule.directions]

@@ -228,10 +228,10 @@ class PairOrderCore(Generic[T]):
             path: The link that brought it, or `NODE_PATH`.
         """
         given = self._pairs.get((message.from_, message.to))
-        if given is None or message.is_response or position_of(message) is not None:
+        if given is None or message.is_response or message.id >= given.best:
             return False
         is_repeat = path == given.path == NODE_PATH
-        return message.id < given.best and not is_repeat
+        return not is_repeat and position_of(message) is None
 
     def given(self, message: Message, path: str, now: float) -> list[T]:
         """Note a message as delivered or finally refused; return the items that no longer wait.

@@ -153,22 +153,20 @@ class _Path:
             return following, True
         return self.held.popleft(), False
 
-    def is_new(self, message: Message) -> bool:
+    def is_new(self, message: Message, key: Key) -> bool:
         """Return whether a message goes for the first time, and remember it."""
         if not message.is_response:
             is_new, self.best = message.id > self.best, max(self.best, message.id)
             return is_new
-        key = key_of(message)
         is_new, self.said[key] = key not in self.said, None
         if len(self.said) > ANSWERS_NAMED:
             self.said.popitem(last=False)
         return is_new
 
-    def note(self, message: Message, now: float) -> None:
+    def note(self, message: Message, key: Key, now: float) -> None:
         """Note that a message goes by the node."""
         while self.sent and next(iter(self.sent.values())).at + REPLY_TIMEOUT <= now:
             self.sent.popitem(last=False)  # nobody waits for it any more
-        key = key_of(message)
         # A second copy follows what the first one precedes.
         self.sent.setdefault(key, _Sent(now, message.id if message.is_response else None))
         if len(self.sent) > ORDER_SENT:
@@ -331,13 +329,14 @@ class PairPathCore:
             path.drain(forward)
             self._drained[pair] = now + REPLY_TIMEOUT
             return Forward(message, path.route, then=route)
-        is_first = path.is_new(message) or is_back
+        key = key_of(message)
+        is_first = path.is_new(message, key) or is_back
         if is_p2p_part(route) and (path.route != route or path.is_lost):
             path.is_lost = False
             path.announced = self.behind(*pair, now)
             forward = Forward(message, route, path.announced)
         elif not is_p2p_part(route) and is_first:
-            path.note(message, now)
+            path.note(message, key, now)
         path.route = route
         return forward
 

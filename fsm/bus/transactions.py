@@ -393,7 +393,7 @@ class DeduplicationWindow:
         if at is not None and now - at <= protocol.DEDUP_SECONDS:
             return False
         if at is None:
-            size = _size_of(instance)
+            size = protocol.DEDUP_COST + len(instance[0]) + len(instance[3])  # as `_size_of`
             window.size += size
             self._size += size
         window[instance] = now

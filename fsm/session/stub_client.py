@@ -22,7 +22,8 @@ newest first, with the seconds after which there is space.
 import math
 from collections import deque
 from collections.abc import Callable
-from typing import Final, Protocol, final
+from operator import attrgetter
+from typing import Final, Protocol, cast, final
 
 import attrs
 
@@ -157,33 +158,23 @@ class _StubOutbox:
     """Two queues in order of arrival, both bounded (STB-17, I-S9).
 
     Attributes:
+        waiting: What waits for the session, or for the rate of the node.
+        unwritten: What the link has, and did not write yet.
+        held_back: What waits for the requests of the runtime that set the session anew.
         rate: What the node accepts; None: it did not say.
     """
 
     def __init__(self, port: StubPort) -> None:
         self._port = port
-        self._waiting: deque[Message] = deque()
-        self._unwritten: deque[Message] = deque()
-        self._held: deque[Message] = deque()
+        self.waiting: deque[Message] = deque()
+        self.unwritten: deque[Message] = deque()
+        self.held_back: deque[Message] = deque()
         self.rate: Rate | None = None
         self._bucket: TokenBucket | None = None
 
     def __len__(self) -> int:
         """The number of messages that wait for the session."""
-        return len(self._waiting) + len(self._held)
-
-    @property
-    def held(self) -> int:
-        """The number of messages that are not written to a link, without those held back.
-
-        Those leave room for the requests that they wait for.
-        """
-        return len(self._waiting) + len(self._unwritten)
-
-    @property
-    def is_holding(self) -> bool:
-        """True if messages are held back."""
-        return bool(self._held)
+        return len(self.waiting) + len(self.held_back)
 
     def has_room(self) -> bool:
         """True if one more message may wait for the session."""
@@ -191,30 +182,30 @@ class _StubOutbox:
 
     def wait(self, message: Message) -> None:
         """Let a message wait for the session."""
-        self._waiting.append(message)
+        self.waiting.append(message)
         self._port.queued(message)
 
     def hold(self, may_go: Callable[[Message], bool]) -> None:
         """Hold back those that wait and may not go yet."""
-        self._held.extend(one for one in self._waiting if not may_go(one))
-        self._waiting = deque(one for one in self._waiting if may_go(one))
+        self.held_back.extend(one for one in self.waiting if not may_go(one))
+        self.waiting = deque(one for one in self.waiting if may_go(one))
 
     def hold_back(self, message: Message) -> None:
         """Hold back one more message, unless too many wait already."""
         if self.has_room():
-            self._held.append(message)
+            self.held_back.append(message)
             self._port.queued(message)
         else:
             self.overflow(message, STUB_QUEUE)
 
     def end_hold(self) -> None:
         """Let what was held back wait for its turn."""
-        self._waiting.extend(self._held)
-        self._held.clear()
+        self.waiting.extend(self.held_back)
+        self.held_back.clear()
 
     def refuse_held(self) -> None:
         """Refuse what was held back."""
-        held, self._held = self._held, deque()
+        held, self.held_back = self.held_back, deque()
         for message in held:
             self._port.released(message)
             self.refuse(message, Code.UNAVAILABLE, _NOT_RENEWED, RETRY_AFTER)
@@ -238,10 +229,10 @@ class _StubOutbox:
 
     def write(self, message: Message, now: float) -> None:
         """Give a message to the link when its turn has come, unless too many wait already."""
-        if len(self._unwritten) >= OUTBOX_MESSAGES:
+        if len(self.unwritten) >= OUTBOX_MESSAGES:
             self.overflow(message, OUTBOX_MESSAGES)
-        elif not self._waiting and self._may_send(now):
-            self._unwritten.append(message)
+        elif not self.waiting and self._may_send(now):
+            self.unwritten.append(message)
             self._port.write(message)
         elif self.has_room():
             self.wait(message)
@@ -253,38 +244,38 @@ class _StubOutbox:
 
     def delay(self) -> float:
         """Return about how many seconds those that wait take to leave."""
-        return RETRY_AFTER if self.rate is None else len(self._waiting) / self.rate.per_second
+        return RETRY_AFTER if self.rate is None else len(self.waiting) / self.rate.per_second
 
     def pause(self, now: float) -> float:
         """Return the seconds until a slice of those that wait may leave; infinity: none wait."""
-        if not self._waiting or self._bucket is None:
+        if not self.waiting or self._bucket is None:
             return math.inf
         return max(self._bucket.pause(now), PACE_SLICE)
 
     def written(self, count: int) -> None:
         """Forget the oldest messages given to the link: it has sent them."""
-        for _ in range(min(count, len(self._unwritten))):
-            self._unwritten.popleft()
+        for _ in range(min(count, len(self.unwritten))):
+            self.unwritten.popleft()
 
     def unwritable(self, message: Message) -> None:
         """Forget a message that no link can take."""
-        if message in self._unwritten:
-            self._unwritten.remove(message)
+        if message in self.unwritten:
+            self.unwritten.remove(message)
 
     def flush(self, now: float) -> None:
         """Give what waits to the link, oldest first, as far as the node accepts it."""
-        while self._waiting and self._may_send(now):
-            message = self._waiting.popleft()
-            self._unwritten.append(message)
+        while self.waiting and self._may_send(now):
+            message = self.waiting.popleft()
+            self.unwritten.append(message)
             self._port.released(message)
             self._port.write(message)
 
     def keep(self) -> None:
         """Take back what the link did not send before it broke; it waits first."""
-        for message in self._unwritten:
+        for message in self.unwritten:
             self._port.queued(message)
-        self._waiting.extendleft(reversed(self._unwritten))
-        self._unwritten.clear()
+        self.waiting.extendleft(reversed(self.unwritten))
+        self.unwritten.clear()
         self.end_hold()
 
     def refuse_all(
@@ -292,7 +283,7 @@ class _StubOutbox:
     ) -> None:
         """Refuse all messages that wait."""
         self.end_hold()
-        waiting, self._waiting = self._waiting, deque()
+        waiting, self.waiting = self.waiting, deque()
         for message in waiting:
             self._port.released(message)
             self.refuse(message, code, why, retry_after)
@@ -387,7 +378,11 @@ class StubClientCore:
     Attributes:
         sessions: How many sessions it has opened anew; a re-open is none, unless the node has
             started again and forgotten what the session had.
+        link: The state of the link; None: nothing has begun.
     """
+
+    # Read several times for each message: without a call of Python.
+    link: Final = cast("LinkState | None", property(attrgetter("_link_life.state")))
 
     def __init__(
         self,
@@ -442,12 +437,6 @@ class StubClientCore:
         return None if state is None else State(state)
 
     @property
-    def link(self) -> LinkState | None:
-        """The state of the link; None: nothing has begun."""
-        state = self._link_life.state
-        return state if isinstance(state, LinkState) else None
-
-    @property
     def has_session(self) -> bool:
         """Whether there is a session to re-open; else a new one is asked for."""
         return self._token is not None
@@ -460,7 +449,8 @@ class StubClientCore:
     @property
     def held(self) -> int:
         """The number of messages that wait, or are given to the link and not written yet."""
-        return self._outbox.held
+        # Those held back leave room for the requests that they wait for.
+        return len(self._outbox.waiting) + len(self._outbox.unwritten)
 
     @property
     def pace(self) -> Rate | None:
@@ -473,7 +463,7 @@ class StubClientCore:
 
     def deadline(self) -> float:
         """Return when `time_over` is due."""
-        hold = self._hold_until if self._outbox.is_holding else math.inf
+        hold = self._hold_until if self._outbox.held_back else math.inf
         return min(self._until, self._give_up, self._renew_at, self._slice_at, hold)
 
     # ---- messages
@@ -545,7 +535,7 @@ class StubClientCore:
         """Set when the next slice of those that wait for the rate of the node leaves."""
         if self.link not in _TALKING:
             self._slice_at = math.inf
-        elif self._slice_at == math.inf:
+        elif self._slice_at == math.inf and self._outbox.waiting:
             self._slice_at = now + self._outbox.pause(now)
 
     # ---- link and session
@@ -732,7 +722,7 @@ class StubClientCore:
         if now >= self._slice_at:
             self._slice_at = math.inf
             self._outbox.flush(now)
-        elif self._outbox.is_holding and now >= self._hold_until:
+        elif self._outbox.held_back and now >= self._hold_until:
             self._outbox.refuse_held()
         elif now >= self._give_up:
             # The last attempt says more than that time is over.

@@ -274,7 +274,7 @@ class RepeatTimes:
 
     def deadline(self) -> float:
         """Return when `due` is to be asked; infinity: never."""
-        return max(self._alarms.deadline(), self._not_before)
+        return max(self._alarms.deadline(), self._not_before) if self._rests else math.inf
 
     def due(self, now: float, is_observed: IsObserved) -> str | None:
         """Return the object of which something is repeated now; None: of none.

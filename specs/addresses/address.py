@@ -46,7 +46,10 @@ MAX_ADDRESS: Final = 2048
 
 _NODE: Final = "domain://msg-node."
 _HYPERTY: Final = "hyperty://"
-_EVENTS: Final = "/events"
+INBOX: Final = "events"
+"""Last segment of the address at which a hyperty takes events (ours)."""
+
+_EVENTS: Final = f"/{INBOX}"
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
 _DOMAIN: Final = re.compile(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?")
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@#%-]+|[a-z][a-z0-9+.-]*:")

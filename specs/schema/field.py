@@ -76,29 +76,46 @@ def is_required(field: "attrs.Attribute[object]") -> bool:
     return field.default is attrs.NOTHING
 
 
-def checked(_: type[object], fields: _Fields) -> _Fields:
-    """Make every field of a class check its value.
+def checked(kind: type[object], fields: _Fields) -> _Fields:
+    """Make every instance of a class check its fields, and then obey its rules.
 
     Raises:
         SpecError: An annotation does not say what its field holds.
     """
-    return [_checked(field) for field in fields]
+    known = [
+        field.evolve(metadata={**field.metadata, SHAPE: shape_of(field.type)}) for field in fields
+    ]
+    checks = [(field.name, *_check_of(shape_at(field)), wire_name(field)) for field in known]
+    rules = [
+        (None if isinstance(rule, OneOf) else _value_at(rule.field), rule)
+        for rule in rules_of(kind)
+    ]
+
+    def check(body: object) -> None:
+        for name, holds, is_needed, where in checks:
+            value = getattr(body, name)
+            # Most fields of most bodies are absent or plain text.
+            if (value is None and not is_needed) or (holds is _TEXT and type(value) is str):
+                continue
+            canonical = holds.check(value, where)
+            if canonical is not value:
+                object.__setattr__(body, name, canonical)
+        for value_of, rule in rules:
+            # Most rules are about a field that is absent.
+            is_kept = value_of is not None and value_of(body) is None
+            why = None if is_kept else rule.broken(body)
+            if why is not None:
+                raise BadMessageError(why, rule.code)
+
+    setattr(kind, "__attrs_post_init__", check)  # noqa: B010 - attrs calls it
+    return known
 
 
-def _checked(field: "attrs.Attribute[object]") -> "attrs.Attribute[object]":
-    holds = shape_of(field.type)
-    known = field.evolve(metadata={**field.metadata, SHAPE: holds})
-    return known.evolve(converter=_check_of(holds, wire_name(field)))
-
-
-def _check_of(holds: Shape, where: str) -> Callable[[object], object]:
-    """Return the check of one field; most fields of most bodies are absent or plain text."""
+def _check_of(holds: Shape) -> tuple[Shape, bool]:
+    """Return what a field holds if it is there, and whether it must be."""
     if isinstance(holds, shape.Maybe):
-        inner = holds.of.check
-        return lambda value: None if value is None else inner(value, where)
-    if holds == _TEXT:
-        return lambda value: value if type(value) is str else holds.check(value, where)
-    return lambda value: holds.check(value, where)
+        return _TEXT if holds.of == _TEXT else holds.of, False
+    return _TEXT if holds == _TEXT else holds, True
 
 
 _RULES: Final = "__rules__"
@@ -116,7 +133,7 @@ class OneOf:
 
     def broken(self, body: object) -> str | None:
         """Return how a body breaks the rule; None: it does not."""
-        if (_of(body, self.first) is None) != (_of(body, self.second) is None):
+        if (_value_at(self.first)(body) is None) != (_value_at(self.second)(body) is None):
             return None
         first, second = wire_path(type(body), self.first), wire_path(type(body), self.second)
         return f"exactly one of {first} and {second} must be given"
@@ -132,7 +149,7 @@ class Needs:
 
     def broken(self, body: object) -> str | None:
         """Return how a body breaks the rule; None: it does not."""
-        if _of(body, self.field) is None or _of(body, self.needed) is not None:
+        if _value_at(self.field)(body) is None or _value_at(self.needed)(body) is not None:
             return None
         field, needed = wire_path(type(body), self.field), wire_path(type(body), self.needed)
         return f"{needed} is missing, which {field} needs"
@@ -153,8 +170,8 @@ class WordNeeds:
 
     def broken(self, body: object) -> str | None:
         """Return how a body breaks the rule; None: it does not."""
-        word = _of(body, self.field)
-        if word not in self.words or _of(body, self.needed) is not None:
+        word = _value_at(self.field)(body)
+        if word not in self.words or _value_at(self.needed)(body) is not None:
             return None
         return f"{wire_path(type(body), self.needed)} is missing, which {word} needs"
 
@@ -169,8 +186,8 @@ class ObjectUnless:
 
     def broken(self, body: object) -> str | None:
         """Return how a body breaks the rule; None: it does not."""
-        value = _of(body, self.field)
-        if value is None or isinstance(value, dict) or _of(body, self.other) is not None:
+        value = _value_at(self.field)(body)
+        if value is None or isinstance(value, dict) or _value_at(self.other)(body) is not None:
             return None
         field, other = wire_path(type(body), self.field), wire_path(type(body), self.other)
         return f"{field} must be an object where no {other} is named"
@@ -184,7 +201,6 @@ def ruled(*rules: Rule) -> Callable[[K], K]:
 
     def give(kind: K) -> K:
         setattr(kind, _RULES, rules)
-        setattr(kind, "__attrs_post_init__", _obey)  # noqa: B010 - attrs calls it
         return kind
 
     return give
@@ -196,16 +212,5 @@ def rules_of(kind: type[object]) -> tuple[Rule, ...]:
     return found
 
 
-def _obey(body: object) -> None:
-    for rule in rules_of(type(body)):
-        why = rule.broken(body)
-        if why is not None:
-            raise BadMessageError(why, rule.code)
-
-
-def _of(body: object, path: str) -> object:
-    found: object = _getter(path)(body)
-    return found
-
-
-_getter: Final = lru_cache(maxsize=None)(attrgetter)
+_value_at: Final = lru_cache(maxsize=None)(attrgetter)
+"""Returns the getter of the field at a path."""

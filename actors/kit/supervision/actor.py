@@ -189,8 +189,8 @@ def _nobody() -> Reply[None]:
     return reply
 
 
-_BELL: Final[Asked[Never]] = Asked(Nothing.YET, _nobody())
-"""A request without a requester: it only makes a waiting `take` return."""
+_WAKE_UP: Final[Asked[Never]] = Asked(Nothing.YET, _nobody())
+"""A request without a requester: it only ends a wait for an item."""
 
 
 @final
@@ -199,6 +199,7 @@ class Mailbox(Generic[M]):
 
     Attributes:
         put_nowait: Puts without waiting; raises what a Trio channel raises.
+        receive: Waits for an item and takes it; raises what a Trio channel raises.
         take_nowait: Takes without waiting; raises what a Trio channel raises.
         stopped: Set when the actor has ended for good.
         cause: The exception of its last crash then; None: it ended in order.
@@ -212,6 +213,7 @@ class Mailbox(Generic[M]):
         self._in_hand: Losable | None = None
         self.name = name
         self.put_nowait = self._send.send_nowait
+        self.receive = self._receive.receive
         self.take_nowait = self._receive.receive_nowait
         self.stopped = trio.Event()
         self.cause: Exception | None = None
@@ -235,34 +237,13 @@ class Mailbox(Generic[M]):
             raise ActorStoppedError(self.name) from None
 
     def wake(self) -> None:
-        """Make a waiting `take` return without an item."""
-        # Full or closed: then `take` does not wait.
+        """End a wait in `receive`, by an item without a meaning."""
+        # Full or closed: then `receive` does not wait.
         with suppress(trio.WouldBlock, trio.ClosedResourceError, trio.BrokenResourceError):
-            self._send.send_nowait(_BELL)
-
-    async def take(self, until: float) -> M | Asked[M] | Nothing:
-        """Wait for the next item, or until a Trio time.
-
-        If cancelled, no item is lost.
-
-        Returns:
-            The item; `Nothing.YET` at that time or after `wake`, `Nothing.EVER` if the mailbox is
-            closed and empty.
-        """
-        try:
-            if until == math.inf:
-                return await self._receive.receive()
-            if until <= trio.current_time():
-                await trio.lowlevel.checkpoint()
-                return Nothing.YET
-            with trio.move_on_at(until):
-                return await self._receive.receive()
-        except trio.EndOfChannel:
-            return Nothing.EVER
-        return Nothing.YET
+            self._send.send_nowait(_WAKE_UP)
 
     def poll(self) -> M | Asked[M] | Nothing:
-        """Return the next item if there is one; otherwise as `take`."""
+        """Return the next item; `Nothing.YET`: none, `Nothing.EVER`: none, and it is closed."""
         try:
             return self.take_nowait()
         except trio.WouldBlock:

@@ -355,10 +355,23 @@ class Incarnation(Generic[M]):
             self.ended.set()
         return self.error
 
-    async def _serve(self, actor: Actor[M]) -> None:
+    async def _serve(self, actor: Actor[M]) -> None:  # noqa: PLR0912 - see the calls below
         handle, mailbox = actor.handle, self._mailbox
         while not actor.is_finished:
-            item = await mailbox.take(actor.deadline())
+            # Each wake-up passes all frames that wait: no more of them than must be.
+            until = actor.deadline()
+            try:
+                if until == math.inf:
+                    item: M | Asked[M] | Nothing = await mailbox.receive()
+                elif until <= trio.current_time():
+                    await trio.lowlevel.checkpoint()
+                    item = Nothing.YET
+                else:
+                    item = Nothing.YET
+                    with trio.move_on_at(until):
+                        item = await mailbox.receive()
+            except trio.EndOfChannel:
+                item = Nothing.EVER
             if item is Nothing.YET:
                 await actor.timed_out()
                 # A timer that is always due must not keep messages out.

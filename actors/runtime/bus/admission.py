@@ -56,6 +56,7 @@ class Admission:
 
     Attributes:
         senders: What the peers of links may send from.
+        origins: The kinds of the components that may submit, by their own addresses.
         version: Number of changes of the grants.
         after: What policy wants done by `settle`; None: nothing.
     """
@@ -72,7 +73,7 @@ class Admission:
         self._listens = listens
         self._hops = hops
         self._runtime = runtime
-        self._origins: dict[str, Origin] = {}
+        self.origins: dict[str, Origin] = {}
         self._granted: dict[str, set[str]] = {}
         self._local: set[str] = set()
         self._reporters: dict[str, str] = {}
@@ -103,7 +104,7 @@ class Admission:
     def grant(self, owner: str, address: str, origin: Origin) -> None:
         """Let `owner` send from an address and from what is below it."""
         self.version += 1
-        self._origins[owner] = origin
+        self.origins[owner] = origin
         granted = self._granted.setdefault(owner, set())
         if origin is Origin.LOCAL and address == runtime_of(address):
             self._local.add(address)
@@ -116,13 +117,13 @@ class Admission:
         self.version += 1
         granted = self._granted.get(owner, set())
         if address in granted:
-            origin = self._origins[owner].value
+            origin = self.origins[owner].value
             self._hops.rows([RowChanged(Op.DEL, _TABLE, address, owner, origin)])
         granted.discard(address)
         self._local.discard(address)
         if not granted:
             self._granted.pop(owner, None)
-            self._origins.pop(owner, None)
+            self.origins.pop(owner, None)
 
     def allow_events(self, address: str, link: str | None) -> None:
         """Let what an object publishes at an address come by this link, and no other.
@@ -138,12 +139,8 @@ class Admission:
 
     def origin(self, by: str) -> Origin | None:
         """Return what kind of component submits; of a link, what its stub is."""
-        origin = self._origins.get(by)
-        if origin is not None:
-            # Nearly always: asked more than once for each message of the runtime.
-            return origin
         owner = self._owner(by)
-        return None if owner is None else self._origins[owner]
+        return None if owner is None else self.origins[owner]
 
     def is_granted(self, address: str) -> bool:
         """Return whether a local component has exactly this address."""
@@ -188,12 +185,15 @@ class Admission:
             if Exempt.ANSWERS in exempt:
                 return True
             return Exempt.SHARED_ANSWERS in exempt and self._is_shared_answer(message, by)
-        if not is_below(message.from_, self._runtime):
+        # Looked at first: nearly every message is of a hyperty.
+        from_ = message.from_
+        if not (from_.startswith(self._runtime) and is_below(from_, self._runtime)):
             return False
-        if Exempt.OWN_STATUS in exempt and message.to == status_of(message.from_):
+        if Exempt.OWN_STATUS in exempt and message.to == status_of(from_):
             return True
-        is_part = self.origin(by) is Origin.LOCAL and is_below(message.to, self._runtime)
-        return is_part and Exempt.PARTS in exempt
+        if Exempt.PARTS not in exempt or not is_below(message.to, self._runtime):
+            return False
+        return self.origin(by) is Origin.LOCAL
 
     # ---- stages
 
@@ -276,7 +276,7 @@ class Admission:
         def check(message: Message, by: str) -> Refusal | None:
             if not message.is_request:
                 return None
-            stub, is_own = self._origins.get(message.to), is_below(message.from_, self._runtime)
+            stub, is_own = self.origins.get(message.to), is_below(message.from_, self._runtime)
             if is_own and self.origin(by) is Origin.NODE_STUB:
                 return refused(asking) if is_below(message.to, self._runtime) else None
             is_stub = stub is not None and stub is not Origin.LOCAL
@@ -303,12 +303,10 @@ class Admission:
 
     def policy(self, row: Interception, direction: Direction) -> Stage:
         """Make the question to policy (POL-01, POL-17)."""
-        why, spares_answers = "the policy of the runtime failed on it", Exempt.ANSWERS in row.exempt
+        why = "the policy of the runtime failed on it"
         failed = Ruling(Decision.DENY, "", why, direction=shown(direction))
 
         def check(message: Message, by: str) -> Message | Refusal | None:
-            if message.is_response and spares_answers:
-                return None
             if self.is_exempt(message, by, row.exempt):
                 return None
             if self.after is not None:
@@ -318,7 +316,8 @@ class Admission:
             except Exception as error:  # noqa: BLE001 - a policy may be the application's code
                 ruling = failed
                 _log.error("policy crashed", by=by, exc_info=error)
-            self._hops.decided(message, ruling)
+            if self._hops.is_on:
+                self._hops.decided(message, ruling)
             self.after = ruling.after
             if ruling.decision is Decision.PERMIT:
                 return ruling.marked
@@ -384,9 +383,9 @@ class Admission:
         return not is_by_peer or message.body.get("source") == self.senders.remote(by)
 
     def _owner(self, by: str) -> str | None:
-        if by in self._origins:
+        if by in self.origins:
             return by
-        return next((up for up in _upwards(by) if up in self._origins), None)
+        return next((up for up in _upwards(by) if up in self.origins), None)
 
     def is_local(self, from_: str) -> bool:
         """Return whether an address belongs to this runtime.

@@ -36,7 +36,7 @@ from fsm.bus.receiving_order import NODE_PATH, PairOrderCore
 from fsm.effects import Intent, intent_of
 from fsm.limits.rates import Rate, TokenBuckets
 from specs.addresses.address import is_below
-from specs.child import is_of_creator, object_of, parent_of
+from specs.child import CHILDREN, is_of_creator, object_of, parent_of
 from specs.limits.bus import OPEN_REQUESTS
 from specs.limits.protocol import REPLY_TIMEOUT, STUB_QUEUE, WARNING_PAUSE
 from specs.message import Message, identified, instance_id, position_of, refuse
@@ -87,6 +87,7 @@ class Forwarding:
         self._now = 0.0
         self._warned: TokenBuckets[str] = TokenBuckets(Rate(1 / WARNING_PAUSE, 1))
         runtime = self._runtime = own.identity.runtime
+        self._parts = f"{runtime}/"
         self._sync_manager = f"{runtime}/sm"
         self.hops = hops
         self._deliveries = Deliveries(hops)
@@ -107,7 +108,9 @@ class Forwarding:
         """Take a message from a component; what a peer sends waits for a proof of its sender."""
         self.outbound.sender = flight
         by = flight.by
-        origin = flight.origin = self.admission.origin(by) or Origin.LOCAL
+        # Nearly always it submits under its own address.
+        origin = self.admission.origins.get(by) or self.admission.origin(by) or Origin.LOCAL
+        flight.origin = origin
         is_by_peer = origin is Origin.P2P_STUB and flight.message.is_last_by(by)
         if not (is_by_peer and self.proofs.waits(flight, now)):
             self._admit(flight, now)
@@ -133,9 +136,10 @@ class Forwarding:
         """Take a message; what a link brings waits for its turn."""
         message, by, origin = flight.message, flight.by, flight.origin
         is_local = origin is Origin.LOCAL
-        if is_local and not is_below(by, self._runtime):
+        identity = self._own.identity
+        if is_local and message.identity is not identity and not by.startswith(self._parts):
             # A part of the runtime may speak for others, and says for whom.
-            message = identified(message, self._own.identity)
+            message = identified(message, identity)
         if is_local or self.admission.direction(message, origin) is Direction.OUTGOING:
             self._now = now
             self._take(flight, self._pipelines.passed(message, by, Direction.OUTGOING), now)
@@ -204,7 +208,7 @@ class Forwarding:
         if isinstance(passed, Message) and self.order.is_late(passed, path):
             self.answers.reject_late(flight)
             return False
-        flight.origin = self.admission.origin(by) or Origin.LOCAL
+        flight.origin = self.admission.origins.get(by) or self.admission.origin(by) or Origin.LOCAL
         if message.is_request and flight.origin is Origin.NODE_STUB and _is_known(passed):
             self.outbound.asked_by(message, by)
         self._take(flight, passed, now)
@@ -215,14 +219,16 @@ class Forwarding:
             self._turn_down(flight, passed, now)
             return
         flight.message = passed
-        self.hops.submitted(passed, flight.by)
+        if self.hops.is_on:
+            self.hops.submitted(passed, flight.by)
         if passed.is_response:
             if flight.origin is not Origin.LOCAL and self._may_come(passed, flight.by):
                 self.hops.dropped(passed, DropReason.UNMATCHED)
             else:
                 self._answer(passed, now)
             return
-        if not passed.is_event and not self._is_notice(flight):
+        is_by_node = flight.origin is Origin.NODE_STUB and not flight.is_outgoing
+        if not passed.is_event and not (is_by_node and self._is_notice(passed.to)):
             if self.answers.is_crowding(passed) and self.routing.find(passed.to):
                 self._warn(passed, _CROWDED)
                 why = _CROWDED.why
@@ -236,7 +242,8 @@ class Forwarding:
         if self._is_for_others(flight) and self.routing.find(passed.to):
             # The listeners here are not all (BUS-09).
             self._send_out(passed, flight.intent or intent_of(passed), now)
-        self._copy(flight, passed, now)
+        if self._rules.targets:
+            self._copy(flight, passed, now)
 
     # ---- copies
 
@@ -291,21 +298,19 @@ class Forwarding:
         terms = flight.terms
         if terms.awaited:
             return not terms.awaited <= {self._runtime, *terms.direct}
-        return flight.is_outgoing and parent_of(flight.message.to) is not None
-
-    def _is_notice(self, flight: InFlight) -> bool:
-        """Return whether no local component answers it: the reporter's end answers children.
-
-        By a link they come to the reporter's end only.
-        """
-        if flight.is_outgoing or flight.origin is not Origin.NODE_STUB:
-            return False
         to = flight.message.to
+        return flight.is_outgoing and CHILDREN in to and parent_of(to) is not None
+
+    def _is_notice(self, to: str) -> bool:
+        """Return whether no local component answers what the node brings: for others' children.
+
+        The reporter's end answers it; by a link it comes to that end only.
+        """
         return parent_of(to) is not None and not self.admission.is_granted(to)
 
     def _repeated(self, message: Message, by: str) -> Refusal | None:
         # The transaction of an answer knows better; what is forwarded for others is looked at.
-        if message.is_response and self.admission.origin(by) is Origin.LOCAL:
+        if message.is_response and self._is_of_component(by):
             return None
         return self.answers.repeated(message, self._now)
 
@@ -341,7 +346,8 @@ class Forwarding:
             self.answers.reject(flight, refusal.code, refusal.why)
 
     def _is_of_component(self, by: str) -> bool:
-        return self.admission.origin(by) is Origin.LOCAL
+        admission = self.admission
+        return (admission.origins.get(by) or admission.origin(by)) is Origin.LOCAL
 
     def _deny_answer(self, flight: InFlight, refusal: Refusal, now: float) -> None:
         """Notify the requester of an answer that it does not get.
@@ -496,7 +502,7 @@ class Forwarding:
 
     def _send_out(self, message: Message, intent: Intent, now: float) -> None:
         """Send a message out; what is written of children takes their path."""
-        if message.is_response or parent_of(message.to) is None:
+        if message.is_response or CHILDREN not in message.to or parent_of(message.to) is None:
             self.outbound.send(message, intent, now)
             return
         match self.children.find(message, now, is_there=self._is_open(message.to)):
@@ -528,8 +534,9 @@ class Forwarding:
 
     def _forward(self, flight: InFlight, now: float) -> None:
         message = flight.message
-        if self.routing.find(message.to):
-            if not self._deliveries.give(message, message.to, is_foreign=not flight.is_outgoing):
+        is_given = self._deliveries.give(message, message.to, is_foreign=not flight.is_outgoing)
+        if is_given is not None:
+            if not is_given:
                 self._refuse_full(message, now)
         elif flight.is_outgoing and not is_below(message.to, self._runtime):
             self._send_out(message, flight.intent or intent_of(message), now)

@@ -97,7 +97,9 @@ class MessageBus(Actor[Never]):
         try:  # as `with self`, for each message
             now = trio.current_time()
             self._forwarding.submit(flight, now)
-            self._settle(now)
+            is_watched = self._is_to_look and now < self._look_at
+            if not is_watched or self._turns.held or self._admission.after is not None:
+                self._settle(now)
         except Exception as error:  # noqa: BLE001 - see `_fail`
             self._fail(error)
 

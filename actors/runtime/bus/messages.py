@@ -201,37 +201,35 @@ class Deliveries:
         is_foreign: bool = False,
         behind: Behind | None = None,
         purpose: Purpose = Purpose.SEND,
-    ) -> bool:
-        """Give a message to all listeners of a route; return whether one had room.
+    ) -> bool | None:
+        """Give a message to all listeners of a route; the rest is for the stub of a link.
 
-        If some had, the others' copies are drops. The rest is for the stub of a link.
+        Returns whether one of them had room; then the others' copies are drops. None: nobody
+        listens.
 
         Args:
             is_foreign: Whether the route leads out of this runtime.
             purpose: Purpose of the delivery.
         """
-        delivery = Delivery(message, route, is_foreign, behind, purpose)
         listeners = self.routing.find(route)
-        if len(listeners) == 1:
-            # Nearly always: once per message of the runtime.
-            return self._put(delivery, listeners[0])
-        full = 0
+        if not listeners:
+            return None
+        delivery = Delivery(message, route, is_foreign, behind, purpose)
+        # Nearly always it is one; a link that is one of several takes a part of the messages.
+        is_shared, full = len(listeners) > 1, 0
         for listener in listeners:
-            if isinstance(listener, LinkListener) and not listener.takes(message):
+            if is_shared and isinstance(listener, LinkListener) and not listener.takes(message):
                 continue
-            full += not self._put(delivery, listener)
+            if not listener.try_tell(delivery):
+                full += 1
+            elif self._hops.is_on and isinstance(listener, ActorRef):
+                # A MiniBUS has recorded it, before its own delivery.
+                self._hops.delivered(message, listener.name)
         if full == len(listeners):
             return False
         for _ in range(full):
             self._hops.dropped(message, DropReason.OVERFLOW)
         return True
-
-    def _put(self, delivery: Delivery, listener: Listener) -> bool:
-        is_put = listener.try_tell(delivery)
-        if is_put and isinstance(listener, ActorRef):
-            # A MiniBUS has recorded it, before its own delivery.
-            self._hops.delivered(delivery.message, listener.name)
-        return is_put
 
     def listens(self, component: str, route: str) -> bool:
         """Return whether the listener of a component's address listens to another, too."""

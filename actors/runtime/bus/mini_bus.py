@@ -204,8 +204,7 @@ class MiniBus:
 
     def try_tell(self, delivery: Delivery) -> bool:
         """Put a message into the mailboxes of its receivers; return whether one had room."""
-        message = delivery.message
-        listeners = self._routing.find_routed(delivery.route, message.to)
+        listeners = self._routing.find_routed(delivery.route, delivery.message.to)
         if listeners or self._is_closed or len(self._early) >= STUB_QUEUE:
             takers = self._put(delivery, listeners)
             if not takers:
@@ -213,18 +212,23 @@ class MiniBus:
         else:
             self._early.append(delivery)
             takers = []
-        if self._bus is not None and delivery.purpose is not Purpose.ANNOUNCE:
-            self._bus.delivered(message, self.name)
-        self._record(delivery, takers)
+        if self._bus is not None and self._bus.is_on and delivery.purpose is not Purpose.ANNOUNCE:
+            self._bus.delivered(delivery.message, self.name)
+        if self._hops.is_on:
+            self._record(delivery, takers)
         return True
 
     def _put(
         self, delivery: Delivery, listeners: tuple[ActorRef[Delivery], ...]
     ) -> list[ActorRef[Delivery]]:
-        if is_inbox(delivery.message.to):
-            # Events have no answers that hold their senders back: room is left for requests.
-            listeners = tuple(one for one in listeners if one.waiting < EVENTS_WAITING)
-        return [one for one in listeners if one.try_tell(delivery)]
+        # Events have no answers that hold their senders back: room is left for requests.
+        is_event = is_inbox(delivery.message.to)
+        takers: list[ActorRef[Delivery]] = []
+        for listener in listeners:
+            is_full = is_event and listener.waiting >= EVENTS_WAITING
+            if not is_full and listener.try_tell(delivery):
+                takers.append(listener)
+        return takers
 
     def _record(self, delivery: Delivery, takers: list[ActorRef[Delivery]]) -> None:
         if delivery.purpose is not Purpose.ANNOUNCE:

@@ -14,7 +14,7 @@ from fsm.bus.held_paths import HeldPaths
 from fsm.effects import Intent
 from specs.addresses.address import domain_of
 from specs.limits.bus import ANSWERS_KEPT, OPEN_REQUESTS
-from specs.message import Message, MessageType, position_of, refuse
+from specs.message import DURABLE, Message, MessageType, position_of, refuse
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.trace import Op
 
@@ -88,7 +88,8 @@ class OpenRequests:
         """Return the objection to a message that came before; None: it is new."""
         # What is open is known for longer than the window reaches back.
         there = None if message.is_response else self._open.find(message)
-        if self._is_new(message, now) and there is None:
+        is_new = self._seen.is_new if DURABLE not in message.body else self._is_new
+        if is_new(message, now) and there is None:
             return None
         before = there or self._before(message)
         if before is not None and not transactions.same_request(before.request, message):

@@ -22,7 +22,14 @@ from specs.errors import ProtoflyError
 from specs.limits.bus import REMEMBERED, REMEMBERED_BYTES
 from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
-from specs.routing import APPLICATION_STAGES, RUNTIME_CHECKS, Check, Direction, Interception
+from specs.routing import (
+    APPLICATION_STAGES,
+    RUNTIME_CHECKS,
+    Check,
+    Direction,
+    Exempt,
+    Interception,
+)
 
 
 @final
@@ -126,7 +133,13 @@ class Pipelines:
         self._loop: Final = admission.loop(RUNTIME_CHECKS[_BY_ENDS - 1])
         self._version = admission.version
         self._by_ends, self._others = (
-            {one: tuple(_stages(one, rows, work, interceptors, admission)) for one in Direction}
+            {
+                (way, is_answer): tuple(
+                    _stages(way, rows, work, interceptors, admission, is_answer=is_answer)
+                )
+                for way in Direction
+                for is_answer in (False, True)
+            }
             for rows in (RUNTIME_CHECKS[:_BY_ENDS], RUNTIME_CHECKS[_BY_ENDS:])
         )
 
@@ -153,12 +166,12 @@ class Pipelines:
             if loop is not None:
                 return loop
         else:
-            passed = _through(self._by_ends[direction], message, by)
+            passed = _through(self._by_ends[direction, message.is_response], message, by)
             if isinstance(passed, Refusal):
                 return passed
             if is_by_ends and CHILDREN not in message.to and self._admission.origin(by) is origin:
                 self._known.keep(ends, origin, ends)
-        return _through(self._others[direction], message, by)
+        return _through(self._others[direction, message.is_response], message, by)
 
 
 def _through(stages: tuple[Stage, ...], message: Message, by: str) -> Message | Refusal:
@@ -178,12 +191,15 @@ def _stages(
     work: Mapping[Check, Callable[[Interception], Stage]],
     interceptors: Sequence[Interceptor],
     admission: Admission,
+    *,
+    is_answer: bool,
 ) -> Iterator[Stage]:
     for row in rows:
         if direction not in row.directions:
             continue
         if row.check is Check.POLICY:
-            yield admission.policy(row, direction)
+            if not (is_answer and Exempt.ANSWERS in row.exempt):
+                yield admission.policy(row, direction)
         elif row.check in work:
             yield work[row.check](row)
         for each in interceptors:

@@ -141,6 +141,7 @@ class StoreGate:
     Attributes:
         is_broken: Whether the store cannot be written now.
         stored: The objects that are stored.
+        retry_at: When `settle` is due although nothing has come.
     """
 
     def __init__(
@@ -153,7 +154,7 @@ class StoreGate:
         self._changes: list[stored.Keep] = []
         self._dirty: set[str] = set()
         self._held: list[Act] = []
-        self._retry_at = math.inf
+        self.retry_at = math.inf
 
     @property
     def stores(self) -> bool:
@@ -199,15 +200,11 @@ class StoreGate:
         """Return whether something of an object is not written yet."""
         return url in self._dirty
 
-    def deadline(self) -> float:
-        """Return when `settle` is due although nothing has come."""
-        return self._retry_at
-
     async def settle(self) -> None:
         """Have all written that is to be, and then say what had to wait."""
         if self._store is None or not self._changes:
             return
-        if self.is_broken and trio.current_time() < self._retry_at:
+        if self.is_broken and trio.current_time() < self.retry_at:
             return
         while self._changes:
             # Tasks may add changes meanwhile, and acts that wait for those.
@@ -215,11 +212,11 @@ class StoreGate:
             error = await self._store.ask(partial(Commit, changes))
             self.is_broken = error is not None
             if self.is_broken:
-                self._retry_at = trio.current_time() + STORE_PAUSE
+                self.retry_at = trio.current_time() + STORE_PAUSE
                 return
             del self._changes[: len(changes)]
             self._release(waiting)
-        self._retry_at = math.inf
+        self.retry_at = math.inf
         self._release(len(self._held))
         self._dirty.clear()
 

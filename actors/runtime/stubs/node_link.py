@@ -96,6 +96,7 @@ class NodeLink:
         attempt: Its number; reports of earlier attempts are ignored.
         wire: The protocol that is spoken with the node.
         name: Name of the link, for traces; empty before it is open.
+        lines: What was given since the last write.
         token: The login token for its first open; None: there is none at hand.
         shown: The login token that the last open showed, which its repetition with a proof shows
             again; None: it showed none.
@@ -122,7 +123,7 @@ class NodeLink:
         self._link: Link | None = None
         self._asked_at = math.inf
         self._scope = trio.CancelScope()
-        self._lines: deque[bytes] = deque()
+        self.lines: deque[bytes] = deque()
         self._messages = 0
         self._is_left = False
         self._is_too_large = False
@@ -188,11 +189,11 @@ class NodeLink:
 
     async def _write(self, link: Link, scope: trio.CancelScope) -> None:
         while True:
-            if not self._lines:
+            if not self.lines:
                 self._wake = trio.Event()
                 await self._wake.wait()
                 continue
-            lines, self._lines = self._lines, deque()
+            lines, self.lines = self.lines, deque()
             messages, self._messages = self._messages, 0
             try:
                 await link.send_many(tuple(self.wire.frames(lines)))
@@ -203,17 +204,16 @@ class NodeLink:
 
     def control(self, line: bytes) -> None:
         """Write a line that counts as no message, with the next `flush`."""
-        self._lines.append(line)
+        self.lines.append(line)
 
     def message(self, line: bytes) -> None:
         """Write a message with the next `flush`; `Wrote` counts it."""
-        self._lines.append(line)
+        self.lines.append(line)
         self._messages += 1
 
     def flush(self) -> None:
         """Write the lines since the last call; they may share frames."""
-        if self._lines:
-            self._wake.set()
+        self._wake.set()
 
     def ping(self) -> None:
         """Ask the link itself for a sign of life; `sign_of_life` returns it."""

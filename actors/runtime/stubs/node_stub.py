@@ -107,7 +107,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
 
     @override
     async def drained(self) -> None:
-        if self._link is not None:
+        if self._link is not None and self._link.lines:
             self._link.flush()
         room = self._held - self._core.held
         if room:
@@ -140,7 +140,8 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
             case _:
                 if self._link is not None and message.attempt == self._link.attempt:
                     await self._link_changed(message, self._link)
-        await self.perform()
+        if self.queue:
+            await self.perform()
 
     async def _link_changed(self, happened: LinkEvents, link: NodeLink) -> None:
         now = trio.current_time()
@@ -161,10 +162,10 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
                 self._open(link, login)
             case node_link.Read(_, frame):
                 self._core.note_life(now)
-                await self.perform()
                 for item in link.wire.read(frame):
+                    if self.queue:
+                        await self.perform()
                     await self._take_item(item, link)
-                    await self.perform()
 
     # ---- commands of the runtime
 
@@ -264,7 +265,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
         self._core.note_statement(life, trio.current_time())
 
     async def _inbound(self, message: Message) -> None:
-        if self._url in message.via:
+        if "via" in message.body and self._url in message.via:
             self._hops.dropped(message, DropReason.LOOP)
             return
         if not self._may_bring(message):
@@ -276,7 +277,8 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
             return
         arrived = stamped(message, self._url, self._context.sender_of(message))
         name = "" if self._link is None else self._link.name
-        self._hops.crossed(Op.RCV, arrived, self._url, name)
+        if self._hops.is_on:
+            self._hops.crossed(Op.RCV, arrived, self._url, name)
         await self._post(arrived)
 
     def _may_bring(self, message: Message) -> bool:
@@ -285,9 +287,9 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
         That of another domain brings those of its domain, and what others add to objects there.
         What it brings to the node of a domain, that node judges.
         """
-        domain = self._context.config.domain
-        is_its = domain in {domain_of(message.from_), domain_of(message.to)}
-        return is_its or self._is_own or self._is_of_node
+        if self._is_own or self._is_of_node:
+            return True
+        return self._context.config.domain in {domain_of(message.from_), domain_of(message.to)}
 
     # ---- the port of the core
 
@@ -362,7 +364,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
     def write(self, message: Message) -> None:
         if self._link is None:
             return
-        if self._url in message.via:
+        if "via" in message.body and self._url in message.via:
             self._hops.dropped(message, DropReason.LOOP)
             self._core.forget(message)
             return
@@ -377,7 +379,8 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
             why = f"larger than {MAX_MESSAGE_BYTES} bytes"
             self._give_up(message, Code.TOO_LARGE, why)
             return
-        self._hops.crossed(Op.XMIT, stamp, self._url, self._link.name)
+        if self._hops.is_on:
+            self._hops.crossed(Op.XMIT, stamp, self._url, self._link.name)
         self._link.message(line)
 
     def _give_up(self, message: Message, code: Code, why: str) -> None:

@@ -97,7 +97,8 @@ class SyncManager(Actor[SyncMessage]):
                 await message.take()
             case _:
                 message()
-        self._end_due()
+        if self._leaving:
+            self._end_due()
 
     # --- for the runtime: behind the messages that came before -------------------------------
 
@@ -145,7 +146,8 @@ class SyncManager(Actor[SyncMessage]):
 
     def _progress(self) -> None:
         """Called by a task that has changed the tables: end what must end, set the timer anew."""
-        self._end_due()
+        if self._leaving:
+            self._end_due()
         self.wake()
 
     @property
@@ -155,8 +157,6 @@ class SyncManager(Actor[SyncMessage]):
 
     def _end_due(self) -> None:
         """End the objects that must end, and answer the requests that wait for it."""
-        if not self._leaving:
-            return
         gone = {who for who, _ in self._leaving}
         everybody = self._busy if None in gone else set[str]()
         for component in sorted(everybody.union(filter(None, gone))):
@@ -171,7 +171,7 @@ class SyncManager(Actor[SyncMessage]):
 
     @override
     def deadline(self) -> float:
-        observed, written = self._observed.leases.deadline(), self._out.gate.deadline()
+        observed, written = self._observed.leases.deadline(), self._out.gate.retry_at
         return min(self._reported.deadline(), observed, written)
 
     @override

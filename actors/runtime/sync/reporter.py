@@ -696,8 +696,8 @@ class ReportedObjects:
 
     def deadline(self) -> float:
         """Return when `time_over` is due."""
-        timers = (self.invitations, self.repeats, self.signs, self.leases)
-        return min(each.deadline() for each in timers)
+        signs, leases = self.signs.deadline(), self.leases.deadline()
+        return min(self.invitations.deadline(), self.repeats.deadline(), signs, leases)
 
     def time_over(self) -> None:
         """Do what is due."""

@@ -279,8 +279,6 @@ def _same_objects(one: JsonObject, other: JsonObject) -> bool:
 
 def _after(present: _Place, path: list[str], change: Change | ChangeObject) -> _Place:
     """Return what stands at a place after a change of what is at a path below it."""
-    if not path:
-        return _changed_here(present, change)
     name, *rest = path
     if isinstance(present, list):
         return _in_list(present, name, rest, change)
@@ -288,7 +286,8 @@ def _after(present: _Place, path: list[str], change: Change | ChangeObject) -> _
         if change.value is None or change.operation == _REMOVE:
             return present
         present = {}
-    new = _after(present.get(name, ABSENT), rest, change)
+    below = present.get(name, ABSENT)
+    new = _after(below, rest, change) if rest else _changed_here(below, change)
     if isinstance(new, Absence):
         return {key: kept for key, kept in present.items() if key != name}
     return {**present, name: new}
@@ -300,13 +299,13 @@ def _in_list(
     index = index_in(elements, name)
     if index is None:
         return elements
-    new = _after(elements[index], rest, change)
+    new = _after(elements[index], rest, change) if rest else _changed_here(elements[index], change)
     kept: list[Json] = [] if isinstance(new, Absence) else [new]
     return [*elements[:index], *kept, *elements[index + 1 :]]
 
 
 def _changed_here(present: _Place, change: Change | ChangeObject) -> _Place:
-    if _is_of_array(change):
+    if change.operation is not None and _is_of_array(change):
         return _changed_array(present, change)
     return ABSENT if change.value is None else change.value
 
