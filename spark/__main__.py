@@ -13,8 +13,8 @@ from typing import Final, NoReturn, final
 import click
 
 from fsm.commands.judge import enter
+from fsm.judge.claims import fold as judged
 from fsm.judge.claims.catalogue import BY_MACHINES, CLAIMS_JUDGED, NOT_JUDGED
-from fsm.judge.claims.fold import Fold, GroupKey
 from fsm.judge.process import MONITORED
 from fsm.judge.trace_files import ManifestError, read_manifest
 from spark.errors import SparkMissingError, TraceMissingError
@@ -51,7 +51,7 @@ def _row(claim: Claim) -> tuple[str, ...]:
     machine = BY_MACHINES.get(claim.id)
     if machine is not None:
         where = "monitor, fsm judge, spark, fsm check --product"
-        return (*plain, "any process", f"state {machine}", GroupKey.ENTITY.value, where)
+        return (*plain, "any process", f"state {machine}", judged.GroupKey.ENTITY.value, where)
     folds = CLAIMS_JUDGED.get(claim.id)
     if folds is None:
         return (*plain, "", "", "", f"nobody: {NOT_JUDGED[claim.id]}")
@@ -61,7 +61,7 @@ def _row(claim: Claim) -> tuple[str, ...]:
     return (*plain, places, _records(folds), _keys(claim.id, folds), where)
 
 
-def _records(folds: tuple[type[Fold], ...]) -> str:
+def _records(folds: tuple[judged.Claim, ...]) -> str:
     """Return which records the folds need, in words."""
     needed: dict[tuple[str, bool], set[str]] = {}
     for route in (one for fold in folds for _, routes in fold.methods for one in routes):
@@ -77,9 +77,9 @@ def _all_or(names: set[str]) -> str:
     return "all" if "all" in names else ", ".join(sorted(names))
 
 
-def _keys(claim: str, folds: tuple[type[Fold], ...]) -> str:
+def _keys(claim: str, folds: tuple[judged.Claim, ...]) -> str:
     across = (one for fold in folds for one in fold.across if claim in one.claims)
-    return _joined([GroupKey.PROCESS.value, *(one.key.value for one in across)])
+    return _joined([judged.GroupKey.PROCESS.value, *(one.key.value for one in across)])
 
 
 def _joined(words: Iterator[str] | list[str]) -> str:

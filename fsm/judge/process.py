@@ -23,8 +23,8 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from fsm.judge.claims.catalogue import ACROSS, FOLDS
-from fsm.judge.claims.fold import Evidence, Finding, Fold, Place, Process, Route, name_of
+from fsm.judge.claims.catalogue import PROCESS_CLAIMS, RUN_CLAIMS
+from fsm.judge.claims.fold import Claim, Evidence, Finding, Judge, Place, Process, Route, name_of
 from fsm.judge.claims.records import BUS, LISTENERS, Recent
 from fsm.judge.claims.transactions import Unanswered
 from fsm.judge.crossings import CROSSED, Crossing, Crossings
@@ -131,7 +131,7 @@ class _Folds:
         Args:
             wrong: Folds that apply only there are left out.
         """
-        self.folds = tuple(fold for fold in FOLDS if fold.place is not wrong)
+        self.folds = tuple(fold for fold in PROCESS_CLAIMS if fold.place is not wrong)
         methods = [(at, *one) for at, fold in enumerate(self.folds) for one in fold.methods]
         routes = [route for *_, several in methods for route in several]
         keys: set[tuple[Kind, str | None]] = {(kind, None) for kind in Kind}
@@ -181,7 +181,7 @@ class ProcessJudge:
         self._crossings = Crossings()
         self._process = Process(run, node, home)
         self._sort = _OF_NODE
-        self._folds: list[Fold] = []
+        self._folds: list[Judge] = []
         self._handlers: dict[_Spot, tuple[_Handler, ...]] = {}
         self._held: list[TraceLine] | None = []
         self._is_sorted = is_sorted
@@ -326,11 +326,7 @@ def judge_across(evidence: Iterable[Evidence], whole: AbstractSet[str | None]) -
     """
     in_order = sorted(evidence, key=_place_of)
     for (name, _), items in groupby(in_order, key=lambda item: (item.fold, item.key)):
-        fold = ACROSS[name](whole)
-        for item in items:
-            fold.take(item)
-        fold.end()
-        yield from fold.findings
+        yield from RUN_CLAIMS[name].judge(list(items), whole)
 
 
 def _place_of(item: Evidence) -> tuple[str, str, str, str, int, int]:
@@ -343,16 +339,17 @@ def _place_of(item: Evidence) -> tuple[str, str, str, str, int, int]:
 _MEMORY: Final = 10_000
 """Records after which a fold forgets (ours: at most some 3 MB for each)."""
 
-MONITORED: Final = tuple(fold for fold in FOLDS if fold.is_forgetful)
+MONITORED: Final = tuple(fold for fold in PROCESS_CLAIMS if fold.is_forgetful)
 """The folds that a monitor uses."""
 
 
 @final
 @attrs.define
 class _Watch:
-    """A fold at work, and how many records it has taken."""
+    """A claim that is judged, by what, and how many records that has taken."""
 
-    fold: Fold
+    claim: Claim
+    judge: Judge
     taken: int = 0
 
 
@@ -379,7 +376,7 @@ class OnlineJudge:
         self.machines = frozenset(name for several in names for name in several)
         self.forgotten = 0
         self._process = Process("", node, home)
-        self._watches = [_Watch(fold(self._process)) for fold in folds]
+        self._watches = [_Watch(fold, fold(self._process)) for fold in folds]
         self._handlers: dict[_Spot, tuple[tuple[_Watch, str], ...]] = {}
 
     def take(self, record: TraceLine) -> Sequence[Finding]:
@@ -390,17 +387,17 @@ class OnlineJudge:
             handlers = self._handlers[spot] = tuple(
                 (watch, name)
                 for watch in self._watches
-                for name, routes in watch.fold.methods
+                for name, routes in watch.claim.methods
                 if any(route.takes(record) for route in routes)
             )
         process = self._process
         if record.k == Kind.TABLE:
             process.take(record)
         for watch, name in handlers:
-            getattr(watch.fold, name)(record)
+            getattr(watch.judge, name)(record)
             watch.taken += 1
             if watch.taken == _MEMORY:
-                watch.fold, watch.taken = type(watch.fold)(process), 0
+                watch.judge, watch.taken = watch.claim(process), 0
                 self.forgotten += 1
         if not process.findings:
             return ()

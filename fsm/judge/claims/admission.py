@@ -1,12 +1,22 @@
 """Folds of what is let in, what becomes of the rest, and circles (I-B8..I-B12, I-L1..I-L5)."""
 
-from typing import Final, final
+from typing import Final
 
-import attrs
 from typing_extensions import override
 
 from fsm.judge.claims import records
-from fsm.judge.claims.fold import Fold, Place, any_msg, at_bus, msg, on, others, rows
+from fsm.judge.claims.fold import (
+    Place,
+    Process,
+    ProcessClaim,
+    any_msg,
+    at_bus,
+    check,
+    msg,
+    on,
+    others,
+    rows,
+)
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import is_below, last_segment, runtime_of, status_of
 from specs.child import parent_of
@@ -19,11 +29,10 @@ _P2P: Final = "p2p-stub"
 _CHANGES: Final = "changes"
 
 
-@final
-class AuthoriseFirst(Fold, claims=("I-B8",)):
+class AuthoriseFirst(ProcessClaim, claims=("I-B8",)):
     """Nothing goes on before it is permitted or found to need no permission (I-B8)."""
 
-    _permitted: records.Lasting[str | None, None] = attrs.field(factory=records.Lasting)
+    _permitted: records.Lasting[str | None, None]
 
     @on(others(Kind.AUTHZ))
     def decided(self, record: TraceLine) -> None:
@@ -47,12 +56,11 @@ class AuthoriseFirst(Fold, claims=("I-B8",)):
         )
 
 
-@final
-class LetInFirst(Fold, claims=("I-B8",), place=Place.RUNTIME):
+class LetInFirst(ProcessClaim, claims=("I-B8",), place=Place.RUNTIME):
     """A delivered message was admitted, or is the runtime's own; so it is with routes (I-B8)."""
 
-    _let_in: records.Lasting[str | None, None] = attrs.field(factory=records.Lasting)
-    _targets: records.Lasting[str | None, None] = attrs.field(factory=records.Lasting)
+    _let_in: records.Lasting[str | None, None]
+    _targets: records.Lasting[str | None, None]
 
     @on(others(Kind.RESOLVE, Op.BEGIN))
     def resolving(self, record: TraceLine) -> None:
@@ -71,11 +79,10 @@ class LetInFirst(Fold, claims=("I-B8",), place=Place.RUNTIME):
             self.broken(record, "to be let in before it is delivered")
 
 
-@final
-class PassedFirst(Fold, claims=("I-B8",), place=Place.NODE):
+class PassedFirst(ProcessClaim, claims=("I-B8",), place=Place.NODE):
     """A message that came to a node by a link was admitted before it goes on (I-B8)."""
 
-    _came: records.Recent[str | None, None] = attrs.field(factory=records.Recent)
+    _came: records.Recent[str | None, None]
 
     @on(at_bus(Op.RCV))
     def came(self, record: TraceLine) -> None:
@@ -91,14 +98,11 @@ class PassedFirst(Fold, claims=("I-B8",), place=Place.NODE):
             self.broken(record, "to be let in before it goes on")
 
 
-@final
-class DeniedIsDead(Fold, claims=("I-B9",)):
+class DeniedIsDead(ProcessClaim, claims=("I-B9",)):
     """A denied message goes nowhere, and the component that sent it is answered (I-B9)."""
 
-    _denied: records.Recent[tuple[str, str | None], str | None] = attrs.field(
-        factory=records.Recent
-    )
-    _unanswered: dict[str | None, TraceLine] = attrs.field(factory=dict)
+    _denied: records.Recent[tuple[str, str | None], str | None]
+    _unanswered: dict[str | None, TraceLine]
 
     @on(msg(Op.DENY))
     def denied(self, record: TraceLine) -> None:
@@ -128,8 +132,7 @@ class DeniedIsDead(Fold, claims=("I-B9",)):
             self.broken(left, "a refusal to be answered")
 
 
-@final
-class SourceAuthenticity(Fold, claims=("I-B10",), place=Place.RUNTIME):
+class SourceAuthenticity(ProcessClaim, claims=("I-B10",), place=Place.RUNTIME):
     """The component that submits a message owns the address it is from (I-B10).
 
     The bus records the owner of each address: a row is an address, its owner, and of what kind
@@ -139,10 +142,10 @@ class SourceAuthenticity(Fold, claims=("I-B10",), place=Place.RUNTIME):
     also when the address that gave it has been removed.
     """
 
-    _granted: dict[str, set[str]] = attrs.field(factory=dict)
-    _removed: set[str] = attrs.field(factory=set)
-    _stubs: set[str] = attrs.field(factory=set)
-    _links: set[str] = attrs.field(factory=set)
+    _granted: dict[str, set[str]]
+    _removed: set[str]
+    _stubs: set[str]
+    _links: set[str]
 
     @on(rows("components"))
     def granted(self, record: TraceLine) -> None:
@@ -204,11 +207,10 @@ class SourceAuthenticity(Fold, claims=("I-B10",), place=Place.RUNTIME):
         return by if by in self._granted else None
 
 
-@final
-class SandboxIsolation(Fold, claims=("I-B11",), place=Place.RUNTIME):
+class SandboxIsolation(ProcessClaim, claims=("I-B11",), place=Place.RUNTIME):
     """A message that reaches a sandbox came from the bus (I-B11)."""
 
-    _sent: records.Lasting[tuple[str, str], None] = attrs.field(factory=records.Lasting)
+    _sent: records.Lasting[tuple[str, str], None]
 
     @on(msg(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
@@ -219,12 +221,11 @@ class SandboxIsolation(Fold, claims=("I-B11",), place=Place.RUNTIME):
             self.broken(record, "the bus to have given it to this sandbox")
 
 
-@final
-class UndeliverableAnswered(Fold, claims=("I-B12",), place=Place.RUNTIME):
+class UndeliverableAnswered(ProcessClaim, claims=("I-B12",), place=Place.RUNTIME):
     """A request to a target that no route leads to is refused; anything else is counted (I-B12)."""
 
-    _waiting: dict[str, TraceLine] = attrs.field(factory=dict)
-    _lost: records.Recent[str | None, int] = attrs.field(factory=records.Recent)
+    _waiting: dict[str, TraceLine]
+    _lost: records.Recent[str | None, int]
 
     @on(at_bus(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
@@ -253,32 +254,25 @@ class UndeliverableAnswered(Fold, claims=("I-B12",), place=Place.RUNTIME):
 # --- circles ----------------------------------------------------------------------------
 
 
-@final
-class ViaIsASet(Fold, claims=("I-L1",)):
+@check("I-L1", on=msg(Op.ADMIT))
+def check_via_is_a_set(process: Process, record: TraceLine) -> None:
     """No stub stands twice in what an admitted message has crossed (I-L1)."""
-
-    @on(msg(Op.ADMIT))
-    def admitted(self, record: TraceLine) -> None:
-        via = _via(record)
-        if len(set(via)) != len(via):
-            self.broken(record, "each stub once in via")
+    via = _via(record)
+    if len(set(via)) != len(via):
+        process.broken("I-L1", record, "each stub once in via")
 
 
-@final
-class NoReentry(Fold, claims=("I-L2",)):
+@check("I-L2", on=msg(Op.XMIT))
+def check_no_reentry(process: Process, record: TraceLine) -> None:
     """A stub sends nothing that it had carried before: it stamps, once, at the end (I-L2)."""
-
-    @on(msg(Op.XMIT))
-    def sent(self, record: TraceLine) -> None:
-        if record.stub in _via(record)[:-1]:
-            self.broken(record, f"{record.stub} not to have carried it before")
+    if record.stub in _via(record)[:-1]:
+        process.broken("I-L2", record, f"{record.stub} not to have carried it before")
 
 
-@final
-class AppendOnly(Fold, claims=("I-L3",)):
+class AppendOnly(ProcessClaim, claims=("I-L3",)):
     """At each crossing via is as it was, and the stub behind it (I-L3)."""
 
-    _came: records.Recent[str, set[tuple[str, ...]]] = attrs.field(factory=records.Recent)
+    _came: records.Recent[str, set[tuple[str, ...]]]
 
     @on(msg(Op.RCV, Op.SUBMIT, Op.SYNTH))
     def came(self, record: TraceLine) -> None:
@@ -295,15 +289,14 @@ class AppendOnly(Fold, claims=("I-L3",)):
             self.broken(record, "via as it came, and one stub more")
 
 
-@final
-class HopBound(Fold, claims=("I-L4",)):
+class HopBound(ProcessClaim, claims=("I-L4",)):
     """Neither via nor the sendings of one message exceed the limit (I-L4).
 
     Sendings are counted by link; a message that comes again may be sent again.
     """
 
-    _came: records.Recent[str | None, int] = attrs.field(factory=records.Recent)
-    _sent: records.Recent[tuple[str | None, ...], int] = attrs.field(factory=records.Recent)
+    _came: records.Recent[str | None, int]
+    _sent: records.Recent[tuple[str | None, ...], int]
 
     @on(msg(Op.RCV, Op.SUBMIT))
     def came(self, record: TraceLine) -> None:
@@ -322,11 +315,10 @@ class HopBound(Fold, claims=("I-L4",)):
             self.broken(record, f"at most {HOP_LIMIT} sendings over one link")
 
 
-@final
-class NoEcho(Fold, claims=("I-L5",)):
+class NoEcho(ProcessClaim, claims=("I-L5",)):
     """A message does not go back on the link it came by, except children to their author (I-L5)."""
 
-    _came: records.Recent[tuple[str, str], None] = attrs.field(factory=records.Recent)
+    _came: records.Recent[tuple[str, str], None]
 
     @on(msg(Op.RCV))
     def came(self, record: TraceLine) -> None:

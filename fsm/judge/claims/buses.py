@@ -1,11 +1,10 @@
 """Folds of deliveries of a router (I-B1..I-B7)."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
-from typing import Final, final
+from typing import Final
 
-import attrs
 from typing_extensions import override
 
 from fsm.judge.claims import fold, records
@@ -24,21 +23,17 @@ _GIVEN: Final = frozenset({Op.CALLBACK, Op.DELIVER})
 other evidence the runtime that recorded it."""
 
 
-@final
-class Registered(fold.Fold, claims=("I-B1",)):
+@fold.check("I-B1", on=fold.any_msg(Op.DELIVER))
+def check_receiver_listens(process: fold.Process, record: TraceLine) -> None:
     """The receiver of a message listens at that time: to its target, or to its route (I-B1)."""
-
-    @fold.on(fold.any_msg(Op.DELIVER))
-    def delivered(self, record: TraceLine) -> None:
-        listeners, router, one = self.process.listeners, record.actor, record.listener or ""
-        if not listeners.knows(router) or one in listeners.of(router, record.to or ""):
-            return
-        if one not in listeners.of_all(router) and not listeners.has(router, one):
-            self.broken(record, f"{one} to be listening at {router}")
+    listeners, router, listener = process.listeners, record.actor, record.listener or ""
+    if not listeners.knows(router) or listener in listeners.of(router, record.to or ""):
+        return
+    if listener not in listeners.of_all(router) and not listeners.has(router, listener):
+        process.broken("I-B1", record, f"{listener} to be listening at {router}")
 
 
-@final
-class FullFanOut(fold.Fold, claims=("I-B2",), place=fold.Place.RUNTIME):
+class FullFanOut(fold.ProcessClaim, claims=("I-B2",), place=fold.Place.RUNTIME):
     """All listeners of the target at the admission of a message get it, except answers (I-B2).
 
     What creators write of children over links is for some of them (`heard_by`). One that leaves
@@ -46,10 +41,10 @@ class FullFanOut(fold.Fold, claims=("I-B2",), place=fold.Place.RUNTIME):
     who lack it.
     """
 
-    _left: dict[str, tuple[TraceLine, set[str]]] = attrs.field(factory=dict)
-    _targets: defaultdict[str, dict[str, None]] = attrs.field(factory=lambda: defaultdict(dict))
-    _overtaken: set[tuple[str, str]] = attrs.field(factory=set)
-    _known: records.Recent[str, None] = attrs.field(factory=records.Recent)
+    _left: dict[str, tuple[TraceLine, set[str]]]
+    _targets: defaultdict[str, dict[str, None]]
+    _overtaken: set[tuple[str, str]]
+    _known: records.Recent[str, None]
 
     @fold.on(fold.rows(records.LISTENERS))
     def unregistered(self, row: TraceLine) -> None:
@@ -112,11 +107,10 @@ class FullFanOut(fold.Fold, claims=("I-B2",), place=fold.Place.RUNTIME):
         self.broken(admitted, f"a delivery to {listener}, too")
 
 
-@final
-class OrderOfListeners(fold.Fold, claims=("I-B3",)):
+class OrderOfListeners(fold.ProcessClaim, claims=("I-B3",)):
     """Listeners of one target get a message in the order of their registration (I-B3)."""
 
-    _last: dict[str, tuple[str, int]] = attrs.field(factory=dict)
+    _last: dict[str, tuple[str, int]]
 
     @fold.on(fold.any_msg(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
@@ -140,11 +134,10 @@ def _place(known: Sequence[str], listener: str, after: int) -> int:
     return next((place for place in places if place > after), places[0])
 
 
-@final
-class CallbackExclusive(fold.Fold, claims=("I-B4",), place=fold.Place.RUNTIME):
+class CallbackExclusive(fold.ProcessClaim, claims=("I-B4",), place=fold.Place.RUNTIME):
     """An answer given to the component that waits for it goes to no listener as well (I-B4)."""
 
-    _operations: records.Recent[str, str] = attrs.field(factory=records.Recent)
+    _operations: records.Recent[str, str]
 
     @fold.on(fold.at_bus(Op.CALLBACK, Op.DELIVER))
     def given(self, record: TraceLine) -> None:
@@ -154,24 +147,20 @@ class CallbackExclusive(fold.Fold, claims=("I-B4",), place=fold.Place.RUNTIME):
                 self.broken(record, "either its requester or a listener")
 
 
-@final
-class NoWildcard(fold.Fold, claims=("I-B5",)):
+@fold.check("I-B5", on=fold.any_msg(Op.DELIVER))
+def check_no_wildcard(process: fold.Process, record: TraceLine) -> None:
     """At a Message BUS no component gets messages by listening to everything (I-B5)."""
-
-    @fold.on(fold.any_msg(Op.DELIVER))
-    def delivered(self, record: TraceLine) -> None:
-        if record.actor != records.BUS:
-            return
-        listeners, one = self.process.listeners, record.listener or ""
-        if one in listeners.of_all(records.BUS) and not listeners.has(records.BUS, one):
-            self.broken(record, "a listener of this very target")
+    if record.actor != records.BUS:
+        return
+    listeners, listener = process.listeners, record.listener or ""
+    if listener in listeners.of_all(records.BUS) and not listeners.has(records.BUS, listener):
+        process.broken("I-B5", record, "a listener of this very target")
 
 
-@final
-class ResolveOnlyIfNeeded(fold.Fold, claims=("I-B6",), place=fold.Place.RUNTIME):
+class ResolveOnlyIfNeeded(fold.ProcessClaim, claims=("I-B6",), place=fold.Place.RUNTIME):
     """No route is looked for to what is here (I-B6)."""
 
-    _listened: records.Recent[str, bool] = attrs.field(factory=records.Recent)
+    _listened: records.Recent[str, bool]
 
     @fold.on(fold.any_msg(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
@@ -190,8 +179,8 @@ class ResolveOnlyIfNeeded(fold.Fold, claims=("I-B6",), place=fold.Place.RUNTIME)
             self.broken(record, "a route is searched without need: a local component listens")
 
 
-@final
-class Overtaken(fold.Across, claims=("I-B7",), key=fold.GroupKey.PAIR):
+@fold.run_claim("I-B7", key=fold.GroupKey.PAIR)
+def judge_overtaking(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
     """Messages of one component to one target reach a listener in that order (I-B7).
 
     On any path of the messages: those of another runtime are in the order in which
@@ -204,69 +193,55 @@ class Overtaken(fold.Across, claims=("I-B7",), key=fold.GroupKey.PAIR):
     A process whose trace is not whole may have admitted or carried further copies of a message:
     what such a process is known to have sent on is not judged.
     """
-
-    _places: dict[str, dict[tuple[str, str], list[int]]] = attrs.field(factory=dict)
-    _under_way: Counter[str] = attrs.field(factory=Counter)
-    _unclear: set[str] = attrs.field(factory=set)
-    _given: dict[tuple[str, str], list[tuple[fold.Evidence, str, str]]] = attrs.field(factory=dict)
-
-    @override
-    def take(self, item: fold.Evidence) -> None:
-        op, instance, listener, *admitted = item.data
-        mid, one = str(instance), str(listener)
-        if op == _REFUSED or (op not in _GIVEN and (listener or None) not in self.whole):
-            self._unclear.add(mid)
-        if op == _REFUSED:
-            return
+    places: defaultdict[str, dict[tuple[str, str], list[int]]] = defaultdict(dict)
+    under_way = Counter[str]()
+    unclear = set[str]()
+    given: list[tuple[fold.Evidence, str, fold.Datum]] = []
+    for item in items:
+        op, instance, where, *admitted = item.data
+        mid = str(instance)
+        if op == _REFUSED or (op not in _GIVEN and (where or None) not in whole):
+            unclear.add(mid)
         if op in _CARRIED:
-            self._under_way[mid] += _CARRIED[str(op)]
+            under_way[mid] += _CARRIED[str(op)]
         elif op == Op.ADMIT:
-            places = self._places.setdefault(mid, {}).setdefault((item.run, item.node), [])
-            places += [int(ln) for ln in admitted if ln is not None]
-        else:
-            self._given.setdefault((item.run, item.node), []).append((item, mid, one))
-
-    @override
-    def end(self) -> None:
-        for given in self._given.values() if self._places else ():
-            self._judge(given)
-
-    def _judge(self, given: Sequence[tuple[fold.Evidence, str, str]]) -> None:
-        """Find what was given to a listener of one process after what was sent later."""
-        reached: dict[tuple[str, ...], int] = {}
-        seen: set[tuple[str, str]] = set()
-        for item, mid, one in given:
-            homes = self._places.get(mid, {})
-            if len(homes) != 1 or (mid, one) in seen:
-                continue
-            ((home, places),) = homes.items()
-            seen.add((mid, one))
-            if home[1] == item.node or self._under_way[mid] > 0 or mid in self._unclear:
-                continue
-            path = (*home, one)
-            last = reached.get(path, 0)
-            # Which copy has come is not recorded: one that was sent again may be late.
-            if places[-1] < last:
-                self.broken(item, "what was sent later to come later")
-            reached[path] = max(places[0], last)
+            of_process = places[mid].setdefault((item.run, item.node), [])
+            of_process += [int(ln) for ln in admitted if ln is not None]
+        elif op != _REFUSED:
+            given.append((item, mid, where))
+    reached: dict[tuple[fold.Datum, ...], int] = {}
+    seen = set[tuple[fold.Datum, ...]]()
+    for item, mid, listener in given:
+        homes, copy = places[mid], (item.run, item.node, mid, listener)
+        if len(homes) != 1 or copy in seen:
+            continue
+        ((home, admissions),) = homes.items()
+        seen.add(copy)
+        if home[1] == item.node or under_way[mid] > 0 or mid in unclear:
+            continue
+        path = (item.run, item.node, *home, listener)
+        last = reached.get(path, 0)
+        # Which copy has come is not recorded: one that was sent again may be late.
+        if admissions[-1] < last:
+            yield item.breaks("I-B7", "what was sent later to come later")
+        reached[path] = max(admissions[0], last)
 
 
-@final
-class Fifo(fold.Fold, claims=("I-B7",), across=(Overtaken,)):
+class Fifo(fold.ProcessClaim, claims=("I-B7",), across=(judge_overtaking,)):
     """Messages of one component to one target reach a listener in that order (I-B7).
 
-    Within one process here; `Overtaken` judges what crosses between processes. A message that
-    is sent and received in one process is no evidence for that. Durable messages, which a log
+    Within one process here; `judge_overtaking` judges what crosses between processes. A message
+    that is sent and received in one process is no evidence for that. Durable messages, which a log
     may keep for a day, and others have an order each.
     """
 
-    _places: records.Recent[str, int] = attrs.field(factory=records.Recent)
-    _own: records.Recent[str | None, list[int]] = attrs.field(factory=records.Recent)
-    _alone: dict[str | None, TraceLine] = attrs.field(factory=dict)
-    _sent: records.Recent[str, None] = attrs.field(factory=records.Recent)
-    _kept: records.Lasting[str | None, str] = attrs.field(factory=records.Lasting)
-    _reached: dict[tuple[str, str, str, str], int] = attrs.field(factory=dict)
-    _given: records.Recent[tuple[str, str], None] = attrs.field(factory=records.Recent)
+    _places: records.Recent[str, int]
+    _own: records.Recent[str | None, list[int]]
+    _alone: dict[str | None, TraceLine]
+    _sent: records.Recent[str, None]
+    _kept: records.Lasting[str | None, str]
+    _reached: dict[tuple[str, str, str, str], int]
+    _given: records.Recent[tuple[str, str], None]
 
     @fold.on(fold.msg(Op.XMIT, Op.RCV))
     def carried(self, record: TraceLine) -> None:
@@ -308,7 +283,9 @@ class Fifo(fold.Fold, claims=("I-B7",), across=(Overtaken,)):
         self._given_here(record)
         if record.ref in self._kept and record.code not in {Code.OK, Code.ACCEPTED}:
             pair = self._kept[record.ref]
-            self.hand_over(Overtaken, pair, record, _REFUSED, record.ref, self.process.home)
+            self.process.hand_over(
+                judge_overtaking, pair, record, _REFUSED, record.ref, self.process.home
+            )
 
     @fold.on(fold.at_bus(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
@@ -344,7 +321,7 @@ class Fifo(fold.Fold, claims=("I-B7",), across=(Overtaken,)):
     def _cross(self, record: TraceLine, op: Op | None = None, *admitted: int) -> None:
         where = record.listener if record.op in _GIVEN else self.process.home
         data = op or record.op, record.mid or "", where or "", *admitted
-        self.hand_over(Overtaken, _pair(record), record, *data)
+        self.process.hand_over(judge_overtaking, _pair(record), record, *data)
 
 
 def _pair(record: TraceLine) -> str:

@@ -5,7 +5,7 @@ the records of a trace cannot decide, `NOT_JUDGED` says what is lacking.
 """
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType
 from typing import Final
 
 from fsm.judge.claims import (
@@ -21,7 +21,7 @@ from fsm.judge.claims import (
     sessions,
     transactions,
 )
-from fsm.judge.claims.fold import Across, Fold
+from fsm.judge.claims.fold import CHECKS, Claim, ProcessClaim, RunClaim
 from specs.claims import CLAIMS
 
 _RUNS: Final = "it compares two runs"
@@ -69,26 +69,31 @@ _MODULES: Final = (
     objects,
 )
 
-FOLDS: Final[tuple[type[Fold], ...]] = tuple(
-    kind
-    for module in _MODULES
-    for _, kind in sorted(vars(module).items())
-    if isinstance(kind, type) and issubclass(kind, Fold) and kind.__module__ == module.__name__
+
+def _claims() -> Iterator[Claim]:
+    for module in _MODULES:
+        for _, declared in sorted(vars(module).items()):
+            if getattr(declared, "__module__", "") != module.__name__:
+                continue
+            if isinstance(declared, type) and issubclass(declared, ProcessClaim):
+                yield declared
+            elif isinstance(declared, FunctionType) and declared in CHECKS:
+                yield CHECKS[declared]
+
+
+PROCESS_CLAIMS: Final = tuple(_claims())
+"""All that judges the records of one process."""
+
+RUN_CLAIMS: Final[Mapping[str, RunClaim]] = MappingProxyType(
+    {across.name: across for claim in PROCESS_CLAIMS for across in claim.across}
 )
-"""Every fold over the records of one process."""
+"""All that judges the evidence of several processes, by its name."""
 
-ACROSS: Final[Mapping[str, type[Across]]] = MappingProxyType(
-    {across.__name__: across for fold in FOLDS for across in fold.across}
+CLAIMS_JUDGED: Final[Mapping[str, tuple[Claim, ...]]] = MappingProxyType(
+    {
+        claim: judges
+        for claim in CLAIMS
+        if (judges := tuple(one for one in PROCESS_CLAIMS if claim in one.claims))
+    }
 )
-"""Every fold over the evidence of several processes, by its name."""
-
-
-def _judged() -> Iterator[tuple[str, tuple[type[Fold], ...]]]:
-    for claim in CLAIMS:
-        folds = tuple(fold for fold in FOLDS if claim in fold.claims)
-        if folds:
-            yield claim, folds
-
-
-CLAIMS_JUDGED: Final[Mapping[str, tuple[type[Fold], ...]]] = MappingProxyType(dict(_judged()))
-"""The folds of each claim that can be judged, by the claim's id, in the catalogue's order."""
+"""What judges each claim that can be judged, by the claim's id, in the catalogue's order."""

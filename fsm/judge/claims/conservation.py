@@ -6,9 +6,9 @@ it on more often than it got it (I-T11), and none keeps it without a word (I-T12
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Hashable, Iterator
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final, TypeVar, final
+from typing import Final, TypeAlias, TypeVar, final
 
 import attrs
 from typing_extensions import override
@@ -224,8 +224,7 @@ def _is_stub(address: str) -> bool:
     return records.is_p2p_end(address) or _PROTOSTUB in address
 
 
-@final
-class Passed(fold.Fold, claims=("I-T11", "I-T12")):
+class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
     """No part of a process passes a message on twice (I-T11), or loses it (I-T12).
 
     A direct link gets it once, however often its stub does: a link may give back, without a record,
@@ -234,10 +233,10 @@ class Passed(fold.Fold, claims=("I-T11", "I-T12")):
     that reports no listeners either, took in is not missed.
     """
 
-    _passages: dict[str, _Passage] = attrs.field(factory=dict)
-    _open: dict[str, _Passage] = attrs.field(factory=dict)
-    _recorded: set[str] = attrs.field(factory=set)
-    _ended: records.Recent[str, None] = attrs.field(factory=records.Recent)
+    _passages: dict[str, _Passage]
+    _open: dict[str, _Passage]
+    _recorded: set[str]
+    _ended: records.Recent[str, None]
 
     @fold.on(fold.others(Kind.LINK, Op.CLOSE))
     def link_ended(self, record: TraceLine) -> None:
@@ -415,17 +414,16 @@ class Passed(fold.Fold, claims=("I-T11", "I-T12")):
                 self.broken(passage.last, lack, claim="I-T12")
 
 
-@final
-class GivenOnce(fold.Fold, claims=("I-T11",), place=fold.Place.RUNTIME, is_forgetful=True):
+class GivenOnce(fold.ProcessClaim, claims=("I-T11",), place=fold.Place.RUNTIME, is_forgetful=True):
     """A listener gets an event or an answer once, also if it comes again, by any path (I-T11).
 
     A stub of direct links gets what goes by several of them once for each. Requests are judged by
     `ExactlyOnce`.
     """
 
-    _given: records.Recent[tuple[str, str], None] = attrs.field(factory=records.Recent)
-    _known: records.Recent[str, None] = attrs.field(factory=records.Recent)
-    _again: records.Recent[str, None] = attrs.field(factory=records.Recent)
+    _given: records.Recent[tuple[str, str], None]
+    _known: records.Recent[str, None]
+    _again: records.Recent[str, None]
 
     @fold.on(fold.at_bus(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
@@ -448,66 +446,64 @@ class GivenOnce(fold.Fold, claims=("I-T11",), place=fold.Place.RUNTIME, is_forge
 # --- between processes ------------------------------------------------------------------
 
 
-@final
-class Arrivals(fold.Across, claims=("I-L6",), key=fold.GroupKey.PAIR):
+_Sent: TypeAlias = tuple[str, fold.Evidence]
+"""A message that was sent."""
+
+
+@fold.run_claim("I-L6", key=fold.GroupKey.PAIR)
+def judge_arrivals(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
     """What a process sends another by a session arrives there once (I-L6).
 
     A link that ends loses what was sent last: a message is lost if one that was sent after it by
     the same link has arrived. Both processes must have whole traces, of all their runs.
     """
-
-    _sent: defaultdict[tuple[str, str, str], list[fold.Evidence]] = attrs.field(
-        factory=lambda: defaultdict(list)
-    )
-    _came: defaultdict[str, list[fold.Evidence]] = attrs.field(factory=lambda: defaultdict(list))
-    _times: Counter[str] = attrs.field(factory=Counter)
-    _excused: Counter[str] = attrs.field(factory=Counter)
-    _ends: tuple[str, str] = ("", "")
-
-    @override
-    def take(self, item: fold.Evidence) -> None:
-        op, mid, link, sender, receiver = map(str, item.data)
-        self._ends = sender, receiver
+    by_link: defaultdict[tuple[str, str, str], list[_Sent]] = defaultdict(list)
+    came: defaultdict[str, list[fold.Evidence]] = defaultdict(list)
+    times, excused = Counter[str](), Counter[str]()
+    for item in items:
+        op, mid, link, *_ = map(str, item.data)
         if op == Op.XMIT:
-            self._times[mid] += 1
-            self._sent[item.run, item.node, link].append(item)
+            times[mid] += 1
+            by_link[item.run, item.node, link].append((mid, item))
         elif op == Op.RCV:
-            self._came[mid].append(item)
-        elif op == Op.DROP or self._times[mid]:
+            came[mid].append(item)
+        elif op == Op.DROP or times[mid]:
             # What a link did not write waits again.
-            self._excused[mid] += 1
-
-    @override
-    def end(self) -> None:
-        sender, receiver = self._ends
-        # Stubs of other protocols record nothing of what they send.
-        if sender not in self.whole or not self._sent:
-            return
-        for mid, came in self._came.items():
-            # What was never sent may be of an earlier life of the sender, whose trace is not there.
-            if len(came) > self._times[mid] > 0:
-                self.broken(came[-1], "it to arrive as often as it was sent")
-        if receiver not in self.whole:
-            return
-        followed, last = Counter[str](), dict[str, fold.Evidence]()
-        for sent in self._sent.values():
-            is_followed = False
-            for item in reversed(sent):
-                mid = str(item.data[1])
-                if is_followed:
-                    followed[mid] += 1
-                    last.setdefault(mid, item)
-                is_followed = is_followed or (self._times[mid] == 1 and mid in self._came)
-        for mid, times in followed.items():
-            if len(self._came.get(mid, ())) + self._excused[mid] < times:
-                self.broken(last[mid], "it to arrive: what was sent later by this link did")
+            excused[mid] += 1
+    *_, sender, receiver = items[-1].data
+    # Stubs of other protocols record nothing of what they send.
+    if sender not in whole or not by_link:
+        return
+    for mid, copies in came.items():
+        # What was never sent may be of an earlier life of the sender, whose trace is not there.
+        if len(copies) > times[mid] > 0:
+            yield copies[-1].breaks("I-L6", "it to arrive as often as it was sent")
+    if receiver not in whole:
+        return
+    followed = [item for sent in by_link.values() for item in _followed(sent, times, came)]
+    last: dict[str, fold.Evidence] = {}
+    for mid, item in followed:
+        last.setdefault(mid, item)
+    for mid, number in Counter(mid for mid, _ in followed).items():
+        if len(came.get(mid, ())) + excused[mid] < number:
+            yield last[mid].breaks("I-L6", "it to arrive: what was sent later by this link did")
 
 
-@final
-class Crossed(fold.Fold, claims=("I-L6",), across=(Arrivals,)):
+def _followed(
+    sent: Sequence[_Sent], times: Mapping[str, int], came: Container[str]
+) -> Iterator[_Sent]:
+    """Yield what was sent by a link before a message that was sent once, and arrived."""
+    is_followed = False
+    for mid, item in reversed(sent):
+        if is_followed:
+            yield mid, item
+        is_followed = is_followed or (times[mid] == 1 and mid in came)
+
+
+class Crossed(fold.ProcessClaim, claims=("I-L6",), across=(judge_arrivals,)):
     """A process says what it sent by its sessions, and what came by them (I-L6)."""
 
-    _nodes: dict[str, str] = attrs.field(factory=dict)
+    _nodes: dict[str, str]
 
     @fold.on(fold.rows(_STUBS))
     def deployed(self, record: TraceLine) -> None:
@@ -544,7 +540,7 @@ class Crossed(fold.Fold, claims=("I-L6",), across=(Arrivals,)):
 
     def _hand_over(self, record: TraceLine, sender: str, receiver: str) -> None:
         data = record.op, record.mid, record.link, sender, receiver
-        self.hand_over(Arrivals, f"{sender} {receiver}", record, *data)
+        self.process.hand_over(judge_arrivals, f"{sender} {receiver}", record, *data)
 
     def _other(self, record: TraceLine) -> str:
         """Return which process is at the other end of a session; empty: it is no session."""

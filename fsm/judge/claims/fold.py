@@ -1,27 +1,39 @@
-"""The judgement of a claim: a fold over the records of one process, or over evidence of several.
+"""The judgement of a claim: by the records of one process, or by evidence of several.
 
-A fold declares the claims that it judges, where it applies (runtimes, message nodes, or both)
-and, by the routes of its methods, which records it needs. A record visits the methods that
-declared its kind and operation, and no others. At the end of the process the fold reports
-what never came.
+A claim on one process declares the ids that it judges, where it applies (runtimes, message nodes,
+or both) and which records it needs. What rests on one record and on what is known of the process
+is a function (`check`); what keeps something from record to record is a class, a `ProcessClaim`,
+whose methods take records (`on`). At the end of the process it reports what never came.
 
 A matter that one process alone cannot decide is handed over as evidence under a key (a link,
-an object, a pair of addresses): an `Across` folds the evidence of all processes under one key.
+an object, a pair of addresses): a `RunClaim` judges the evidence of all processes under one key.
 """
 
-from collections import deque
-from collections.abc import Callable
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from enum import StrEnum, unique
+from functools import partial
 from sys import intern
 from types import FunctionType
-from typing import ClassVar, Final, Never, TypeAlias, TypeVar, final
+from typing import ClassVar, Final, Never, TypeAlias, TypeVar, final, get_args, get_origin
 
 import attrs
-from typing_extensions import dataclass_transform, override
+from typing_extensions import override
 
 from fsm.group.kinds import GroupTable
-from fsm.judge.claims.records import BUS, LISTENERS, SLACK, Lasting, Listeners, Rows
+from fsm.judge.claims.records import (
+    BUS,
+    LINK_MACHINE,
+    LISTENERS,
+    SESSION,
+    SLACK,
+    Lasting,
+    Listeners,
+    Rows,
+    runtime_of_session,
+    split,
+)
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import domain_of
 from specs.trace import BODIES, Kind, Op
@@ -80,7 +92,7 @@ class Evidence:
     """Evidence of one process, judged together with that of others.
 
     Attributes:
-        fold: Name of the class that folds it.
+        fold: Name of the `RunClaim` that judges it.
         key: Of the link, the object, or the pair.
         place: Its number among the evidence of its process.
         ln: The record it comes from.
@@ -95,6 +107,53 @@ class Evidence:
     ln: int
     about: str
     data: tuple[Datum, ...]
+
+    def breaks(self, claim: str, expected: str) -> Finding:
+        """Return that its record breaks a claim.
+
+        Args:
+            claim: Its id.
+            expected: What the claim expects instead, as half a sentence.
+        """
+        return Finding(claim, self.run, (self.node,), self.ln, self.about, expected)
+
+
+Whole: TypeAlias = AbstractSet[str | None]
+"""Runtimes of whose lives, however often they began anew, nothing is missing; None: nothing of
+message nodes, either. Nodes of groups by their ids."""
+
+_JudgeKey: TypeAlias = Callable[[Sequence[Evidence], Whole], Iterator[Finding]]
+
+
+@final
+@attrs.frozen(eq=False)
+class RunClaim:
+    """Claims that are judged by the evidence of all processes under one key.
+
+    Attributes:
+        claims: Their ids.
+        key: What the evidence has in common.
+        judge: Yields what breaks a claim, given all evidence of one key: process by process, and
+            of each in the order of its records.
+    """
+
+    claims: tuple[str, ...]
+    key: GroupKey
+    judge: _JudgeKey
+
+    @property
+    def name(self) -> str:
+        """The name under which evidence is handed over to it."""
+        return self.judge.__name__
+
+
+def run_claim(*claims: str, key: GroupKey) -> Callable[[_JudgeKey], RunClaim]:
+    """Declare that a function judges the evidence of all processes under one key."""
+
+    def declare(judge: _JudgeKey) -> RunClaim:
+        return RunClaim(claims, key, judge)
+
+    return declare
 
 
 @final
@@ -183,19 +242,12 @@ def others(kind: Kind, *ops: Op) -> Route:
     return Route(kind, frozenset(ops))
 
 
-_Method: TypeAlias = Callable[[Never, TraceLine], None]
-_M = TypeVar("_M", bound=_Method)
-_DECLARED: Final[dict[_Method, tuple[Route, ...]]] = {}
+_KNOWN: Final = frozenset({SESSION, LINK_MACHINE, "stub_connection", "stub_deployment"})
+"""The machines of whose entities the state is known of each process."""
 
 
-def on(*routes: Route) -> Callable[[_M], _M]:
-    """Declare which records a method of a fold takes."""
-
-    def declared(method: _M) -> _M:
-        _DECLARED[method] = routes
-        return method
-
-    return declared
+def _about(record: TraceLine) -> str:
+    return record.mid or record.key or record.link or record.to or ""
 
 
 @final
@@ -213,6 +265,8 @@ class Process:
         member: Its id there.
         sessions: Of a message node, the runtime of each link that has a session, and `SLACK`
             seconds longer.
+        runtimes: The runtime of each link that ever had a session.
+        owners: The runtime to which each address is allocated.
         findings: What was found so far.
         evidence: What was handed over and not taken away yet.
         handed_over: How much evidence there was so far.
@@ -230,12 +284,15 @@ class Process:
         self.group: str | None = None
         self.member: str | None = None
         self.sessions: dict[str | None, str] = {}
+        self.runtimes: dict[str | None, str | None] = {}
+        self.owners: dict[str | None, str | None] = {}
         self.findings: list[Finding] = []
         self.evidence: list[Evidence] = []
         self.handed_over = 0
         self._domain: str | None = None
         self._arrived = Lasting[str | None, int]()
         self._closed = deque[tuple[float, str | None]]()
+        self._states: dict[tuple[str | None, str | None], str | None] = {}
 
     def part(self, name: str) -> str:
         """Return the address of a part of the runtime, such as `registry`."""
@@ -257,6 +314,8 @@ class Process:
                 return self.opened
             case Kind.LINK if record.op == Op.CLOSE:
                 return self.closed
+            case Kind.STATE if record.op == Op.STEP and record.machine in _KNOWN:
+                return self.stepped
         is_whole = record.from_ is not None and record.to is not None
         return self.arrived if record.op == Op.RCV and is_whole else None
 
@@ -269,6 +328,11 @@ class Process:
             self.links.take(record)
         elif table == "stubs":
             self.stubs.take(record)
+        elif table == "alloc":
+            if record.op == Op.DEL:
+                self.owners.pop(record.key, None)
+            else:
+                self.owners[record.key] = record.val
         elif table == GroupTable.MEMBERS and record.version is not None:
             # Of other members it has no revisions.
             self.group, self.member = (record.val or "").split("|")[0], record.key
@@ -287,6 +351,23 @@ class Process:
     def opened(self, record: TraceLine) -> None:
         """Note that a link has the session of a runtime, before any fold sees it."""
         self.sessions[record.link] = record.b or ""
+        if record.link is not None:
+            self.runtimes[record.link] = record.b
+
+    def stepped(self, record: TraceLine) -> None:
+        """Note the state of an entity, before any fold sees the step."""
+        is_session = record.machine == SESSION
+        key = runtime_of_session(record) if is_session else split(record.key)[-1]
+        self._states[record.machine, key] = record.new
+
+    def state(self, machine: str, key: str | None) -> str | None:
+        """Return the state of an entity; None: it is not known.
+
+        Args:
+            machine: One of `stub_connection`, `stub_deployment`, `session`, `p2p_connection`.
+            key: Address of the stub, of the runtime, or of the end of the link.
+        """
+        return self._states.get((machine, key))
 
     def closed(self, record: TraceLine) -> None:
         """Note that a link has closed, before any fold sees it."""
@@ -304,24 +385,149 @@ class Process:
         """Return whether the process lasted beyond a time, and ended orderly."""
         return self.end is not None and self.end.t > time
 
+    def broken(self, claim: str, record: TraceLine, expected: str, about: str = "") -> None:
+        """Report that a record breaks a claim.
 
-def _about(record: TraceLine) -> str:
-    return record.mid or record.key or record.link or record.to or ""
+        Args:
+            claim: Its id.
+            record: The record.
+            expected: What the claim expects instead, as half a sentence.
+            about: Entity, message or pair that it is about.
+        """
+        subject = about or _about(record)
+        finding = Finding(claim, self.run, (self.node,), record.ln, subject, expected)
+        self.findings.append(finding)
+
+    def hand_over(self, claim: RunClaim, key: str | None, record: TraceLine, *data: Datum) -> None:
+        """Hand evidence over to be judged with that of other processes under the same key.
+
+        Args:
+            claim: What judges it.
+            key: The key; None: there is one for the whole run.
+            record: The record.
+            data: What the claim needs to know beside the record.
+        """
+        # It stays until all processes are read: texts that several records have are kept once.
+        self.evidence.append(
+            Evidence(
+                claim.name, intern(str(key or "")), self.run, self.node,
+                self.handed_over, record.ln, intern(str(_about(record))),
+                tuple([intern(value) if type(value) is str else value for value in data]),
+            )
+        )  # fmt: skip
+        self.handed_over += 1
 
 
-@dataclass_transform(field_specifiers=(attrs.field,))
+_CheckRecord: TypeAlias = Callable[[Process, TraceLine], None]
+
+
+@final
 @attrs.define(slots=False, eq=False)
-class Fold:
+class Checking:
+    """A check of the records of one process."""
+
+    take: Callable[[TraceLine], None]
+
+    def end(self) -> None:
+        """Do nothing: what it judges is judged."""
+
+
+@final
+@attrs.frozen(eq=False)
+class Check:
+    """Claims that a function judges by each of some records, and what the process knows.
+
+    Attributes:
+        claims: Their ids.
+        place: Where they apply.
+        routes: Which records the function takes.
+        across: What judges the evidence that it hands over.
+        is_forgetful: As of a `ProcessClaim`.
+        function: Reports what breaks a claim.
+    """
+
+    claims: tuple[str, ...]
+    place: Place
+    routes: tuple[Route, ...]
+    across: tuple[RunClaim, ...]
+    is_forgetful: bool
+    function: _CheckRecord
+
+    @property
+    def methods(self) -> tuple[tuple[str, tuple[Route, ...]], ...]:
+        """As of a `ProcessClaim`."""
+        return (("take", self.routes),)
+
+    def __call__(self, process: Process) -> Checking:
+        """Begin with the records of a process."""
+        return Checking(partial(self.function, process))
+
+
+CHECKS: Final[dict[object, Check]] = {}
+"""By their functions. What is pickled names a function, so it keeps its name in its module."""
+
+
+def check(
+    *claims: str,
+    on: Route,
+    place: Place = Place.ANY,
+    across: tuple[RunClaim, ...] = (),
+    is_forgetful: bool = False,
+) -> Callable[[_CheckRecord], _CheckRecord]:
+    """Declare that a function judges claims."""
+
+    def declare(function: _CheckRecord) -> _CheckRecord:
+        CHECKS[function] = Check(claims, place, (on,), across, is_forgetful, function)
+        return function
+
+    return declare
+
+
+_Method: TypeAlias = Callable[[Never, TraceLine], None]
+_M = TypeVar("_M", bound=_Method)
+_DECLARED: Final[dict[_Method, tuple[Route, ...]]] = {}
+
+
+def on(*routes: Route) -> Callable[[_M], _M]:
+    """Declare which records a method of a fold takes."""
+
+    def declared(method: _M) -> _M:
+        _DECLARED[method] = routes
+        return method
+
+    return declared
+
+
+def _fields_made_anew(
+    _: type, fields: "list[attrs.Attribute[object]]"
+) -> "list[attrs.Attribute[object]]":
+    """Give each field without a default an empty container of its type."""
+    return [
+        field.evolve(default=attrs.Factory(_maker(field.type)))
+        if field.default is attrs.NOTHING and field.name != "process"
+        else field
+        for field in fields
+    ]
+
+
+def _maker(kind: object) -> Callable[[], object]:
+    made = get_origin(kind) or kind
+    assert callable(made)  # noqa: S101 - for the type checker
+    return partial(defaultdict, get_origin(get_args(kind)[1])) if made is defaultdict else made
+
+
+@attrs.define(slots=False, eq=False)
+class ProcessClaim:
     """Judges claims by the records of one process, each visited once, in order.
 
-    A subclass declares what it keeps as fields, which attrs makes anew for each process.
+    A subclass declares what it keeps as fields: containers, which are made anew for each process.
 
     Attributes:
         claims: The claims that it judges, by id.
         place: Where it applies.
         methods: Which method takes which records.
         process: Whose records it reads.
-        across: What folds the evidence that it hands over.
+        across: What judges the evidence that it hands over.
         is_forgetful: Whether it may begin at any record: its claims are decided by the records
             so far, and what it does not know breaks none. Then a process can judge itself by it.
     """
@@ -329,7 +535,7 @@ class Fold:
     claims: ClassVar[tuple[str, ...]]
     place: ClassVar[Place]
     methods: ClassVar[tuple[tuple[str, tuple[Route, ...]], ...]]
-    across: ClassVar[tuple[type["Across"], ...]]
+    across: ClassVar[tuple[RunClaim, ...]]
     is_forgetful: ClassVar[bool]
     process: Process
 
@@ -339,110 +545,40 @@ class Fold:
         *,
         claims: tuple[str, ...],
         place: Place = Place.ANY,
-        across: tuple[type["Across"], ...] = (),
+        across: tuple[RunClaim, ...] = (),
         is_forgetful: bool = False,
     ) -> None:
-        """Declare a fold; the routes of its methods in the order in which they are written."""
+        """Declare a claim; the routes of its methods in the order in which they are written."""
         super().__init_subclass__()
         cls.claims, cls.place, cls.across = claims, place, across
         cls.is_forgetful = is_forgetful
-        own = tuple(
+        cls.methods = tuple(
             (name, _DECLARED[value])
             for name, value in vars(cls).items()
             if isinstance(value, FunctionType) and value in _DECLARED
         )
-        cls.methods = own
-        attrs.define(cls, slots=False, eq=False)
+        attrs.define(cls, slots=False, eq=False, field_transformer=_fields_made_anew)
 
     @final
     def broken(
         self, record: TraceLine, expected: str, about: str = "", *, claim: str | None = None
     ) -> None:
-        """Report that a record breaks a claim; the only one of this fold unless it is named.
+        """Report that a record breaks a claim; the only one of this class unless it is named.
 
         Args:
             record: The record.
             expected: What the claim expects instead, as half a sentence.
             about: Entity, message or pair that it is about.
-            claim: Id of the claim; None: the only one of this fold.
+            claim: Id of the claim; None: the only one of this class.
         """
-        process, name = self.process, self.claims[0] if claim is None else claim
-        where = (process.node,)
-        subject = about or _about(record)
-        process.findings.append(Finding(name, process.run, where, record.ln, subject, expected))
-
-    @final
-    def hand_over(
-        self, fold: type["Across"], key: str | None, record: TraceLine, *data: Datum
-    ) -> None:
-        """Hand evidence over to be judged with that of other processes under the same key.
-
-        Args:
-            fold: The fold across processes that takes it.
-            key: The key; None: there is one for the whole run.
-            record: The record.
-            data: What the fold needs to know beside the record.
-        """
-        process = self.process
-        # It stays until all processes are read: texts that several records have are kept once.
-        process.evidence.append(
-            Evidence(
-                fold.__name__, intern(str(key or "")), process.run, process.node,
-                process.handed_over, record.ln, intern(str(_about(record))),
-                tuple([intern(one) if type(one) is str else one for one in data]),
-            )
-        )  # fmt: skip
-        process.handed_over += 1
+        self.process.broken(claim or self.claims[0], record, expected, about)
 
     def end(self) -> None:
         """Report what never came; called once, after the last record."""
 
 
-@dataclass_transform(field_specifiers=(attrs.field,))
-@attrs.define(slots=False, eq=False)
-class Across:
-    """Judges claims by the evidence of all processes under one key.
+Claim: TypeAlias = type[ProcessClaim] | Check
+"""What declares how the records of one process are judged; called with a process, it begins."""
 
-    A subclass declares what it keeps as fields, as a fold does.
-
-    Attributes:
-        claims: The claims that it judges, by id.
-        key: What the evidence has in common.
-        whole: Runtimes of whose lives, however often they began anew, nothing is missing; None:
-            nothing of message nodes, either. Nodes of groups by their ids.
-    """
-
-    claims: ClassVar[tuple[str, ...]]
-    key: ClassVar[GroupKey]
-    whole: AbstractSet[str | None]
-    findings: list[Finding] = attrs.field(factory=list)
-
-    @override
-    def __init_subclass__(cls, *, claims: tuple[str, ...], key: GroupKey) -> None:
-        """Declare a fold."""
-        super().__init_subclass__()
-        cls.claims, cls.key = claims, key
-        attrs.define(cls, slots=False, eq=False)
-
-    @final
-    def broken(self, item: Evidence, expected: str, *, claim: str | None = None) -> None:
-        """Report that the record of some evidence breaks a claim.
-
-        Args:
-            item: The evidence.
-            expected: What the claim expects instead, as half a sentence.
-            claim: Id of the claim; None: the only one of this fold.
-        """
-        name = self.claims[0] if claim is None else claim
-        self.findings.append(Finding(name, item.run, (item.node,), item.ln, item.about, expected))
-
-    def take(self, item: Evidence) -> None:
-        """Take evidence: process by process, and of each in the order of its records.
-
-        Raises:
-            NotImplementedError: The subclass takes none.
-        """
-        raise NotImplementedError
-
-    def end(self) -> None:
-        """Judge; called once, after all evidence of the key."""
+Judge: TypeAlias = ProcessClaim | Checking
+"""What judges the records of one process."""

@@ -8,7 +8,7 @@ several nodes did, so no claim compares their clocks. A node of no group hands n
 
 import math
 from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias, final
 
 import attrs
@@ -42,8 +42,7 @@ def _is_between(record: TraceLine) -> bool:
 # --- one node ---------------------------------------------------------------------------
 
 
-@final
-class MembersServe(fold.Fold, claims=("I-M15",)):
+class MembersServe(fold.ProcessClaim, claims=("I-M15",)):
     """A node of a group opens sessions and serves them only while its lease runs (I-M15).
 
     It notices the end of its lease by its own clock, however long it stood still before. So a
@@ -103,33 +102,23 @@ class _Stay:
     known: int = _LEAST
 
 
-@final
-class OneHome(fold.Across, claims=("I-M16",), key=fold.GroupKey.SESSION):
+@fold.run_claim("I-M16", key=fold.GroupKey.SESSION)
+def judge_homes(items: Sequence[fold.Evidence], _whole: fold.Whole) -> Iterator[fold.Finding]:
     """Of the nodes of a group one at a time has a session: none serves it after another (I-M16).
 
     A node has heard that another node took a session up when it has itself written a later row,
     some time before. What it serves then is of a stale epoch.
     """
-
-    _stays: list[fold.Evidence] = attrs.field(factory=list)
-
-    @override
-    def take(self, item: fold.Evidence) -> None:
-        self._stays.append(item)
-
-    @override
-    def end(self) -> None:
-        stays = sorted(self._stays, key=_in_turn)
-        for at, item in enumerate(stays):
-            revision, holder, known = item.data
-            for later in stays[at + 1 :]:
-                other, theirs, _ = later.data
-                if theirs == holder:
-                    continue
-                if other == revision or _number(other) < _number(known):
-                    node = records.split(str(theirs))[0]
-                    self.broken(item, f"nothing to be served that {node} has taken up")
-                break
+    stays = sorted(items, key=_in_turn)
+    for at, item in enumerate(stays):
+        revision, holder, known = item.data
+        later = next((stay for stay in stays[at + 1 :] if stay.data[1] != holder), None)
+        if later is None:
+            continue
+        other, theirs, _ = later.data
+        if other == revision or _number(other) < _number(known):
+            node = records.split(str(theirs))[0]
+            yield item.breaks("I-M16", f"nothing to be served that {node} has taken up")
 
 
 def _in_turn(item: fold.Evidence) -> tuple[int, str]:
@@ -141,12 +130,13 @@ def _number(revision: fold.Datum) -> int:
     return int(revision or 0)
 
 
-@final
-class HomeServed(fold.Fold, claims=("I-M16",), place=fold.Place.NODE, across=(OneHome,)):
+class HomeServed(
+    fold.ProcessClaim, claims=("I-M16",), place=fold.Place.NODE, across=(judge_homes,)
+):
     """A node of a group serves the sessions that the engine says it has (I-M16)."""
 
-    _stays: dict[str, _Stay] = attrs.field(factory=dict)
-    _written: deque[tuple[float, int]] = attrs.field(factory=deque)
+    _stays: dict[str, _Stay]
+    _written: deque[tuple[float, int]]
     _known: int = _LEAST
 
     @fold.on(fold.rows(GroupTable.MEMBERS))
@@ -194,7 +184,7 @@ class HomeServed(fold.Fold, claims=("I-M16",), place=fold.Place.NODE, across=(On
         stay, group = self._stays.pop(runtime, None), self.process.group
         if stay is not None and group is not None:
             data = stay.revision, stay.holder, stay.known
-            self.hand_over(OneHome, f"{group} {runtime}", stay.last, *data)
+            self.process.hand_over(judge_homes, f"{group} {runtime}", stay.last, *data)
 
     @override
     def end(self) -> None:
@@ -202,50 +192,34 @@ class HomeServed(fold.Fold, claims=("I-M16",), place=fold.Place.NODE, across=(On
             self._over(runtime)
 
 
-@final
-class LeftElsewhere(fold.Across, claims=("I-M7",), key=fold.GroupKey.SESSION):
+@fold.run_claim("I-M7", key=fold.GroupKey.SESSION)
+def judge_subscriptions(items: Sequence[fold.Evidence], _: fold.Whole) -> Iterator[fold.Finding]:
     """A runtime that has subscribed at one node gets nothing of that by another one (I-M7).
 
     A session that moves has to subscribe anew. What waited for it at the node before is its own.
     """
-
-    _subscribed: dict[str, int] = attrs.field(factory=dict)
-    _given: list[fold.Evidence] = attrs.field(factory=list)
-
-    @override
-    def take(self, item: fold.Evidence) -> None:
+    subscribed: dict[fold.Datum, int] = {}
+    given = []
+    for item in items:
         op, resource, revision = item.data
+        at = _number(revision)
         if op == Op.XMIT:
-            self._given.append(item)
+            given.append((item, resource, at))
         else:
-            at = _number(revision)
-            self._subscribed[str(resource)] = min(at, self._subscribed.get(str(resource), at))
-
-    @override
-    def end(self) -> None:
-        for item in self._given:
-            _, resource, at = item.data
-            if self._subscribed.get(str(resource), math.inf) < _number(at):
-                self.broken(item, "a subscription at this node")
+            subscribed[resource] = min(at, subscribed.get(resource, at))
+    for item, resource, at in given:
+        if subscribed.get(resource, math.inf) < at:
+            yield item.breaks("I-M7", "a subscription at this node")
 
 
-@final
-class SubscribedHere(fold.Fold, claims=("I-M7",), place=fold.Place.NODE, across=(LeftElsewhere,)):
+class SubscribedHere(
+    fold.ProcessClaim, claims=("I-M7",), place=fold.Place.NODE, across=(judge_subscriptions,)
+):
     """A session of a group gets what it has subscribed at the node that has it (I-M7)."""
 
-    _owners: dict[str | None, str | None] = attrs.field(factory=dict)
-    _homes: dict[str, int] = attrs.field(factory=dict)
-    _subscribed: set[tuple[str, str]] = attrs.field(factory=set)
-    _addressed: records.Lasting[tuple[str | None, str | None], None] = attrs.field(
-        factory=records.Lasting
-    )
-
-    @fold.on(fold.rows("alloc"))
-    def allocated(self, record: TraceLine) -> None:
-        if record.op == Op.DEL:
-            self._owners.pop(record.key, None)
-        else:
-            self._owners[record.key] = record.val
+    _homes: dict[str, int]
+    _subscribed: set[tuple[str, str]]
+    _addressed: records.Lasting[tuple[str | None, str | None], None]
 
     @fold.on(fold.rows(GroupTable.HOMES))
     def taken_up(self, record: TraceLine) -> None:
@@ -276,20 +250,20 @@ class SubscribedHere(fold.Fold, claims=("I-M7",), place=fold.Place.NODE, across=
             return
         if (to, runtime) in self._subscribed or (record.mid, runtime) in self._addressed:
             return
-        if not (is_below(to, runtime) or self._owners.get(entity_of(to)) == runtime):
+        if not (is_below(to, runtime) or self.process.owners.get(entity_of(to)) == runtime):
             self._hand_over(runtime, record, to)
 
     def _hand_over(self, runtime: str, record: TraceLine, resource: str) -> None:
         if (group := self.process.group) is not None:
             data = record.op, resource, self._homes[runtime]
-            self.hand_over(LeftElsewhere, f"{group} {runtime}", record, *data)
+            self.process.hand_over(judge_subscriptions, f"{group} {runtime}", record, *data)
 
 
 # --- messages ---------------------------------------------------------------------------
 
 
-@final
-class OneCopy(fold.Across, claims=("I-M17",), key=fold.GroupKey.MESSAGE):
+@fold.run_claim("I-M17", key=fold.GroupKey.MESSAGE)
+def judge_copies(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
     """The nodes of a group give a runtime one copy of a message each time that it came (I-M17).
 
     A message comes by a link, from a log, or from a node that has not recorded that it sent it. A
@@ -297,56 +271,42 @@ class OneCopy(fold.Across, claims=("I-M17",), key=fold.GroupKey.MESSAGE):
     subscribers may come again to one that had it and has moved, from its new node. What a process
     without a whole trace had a part in is not judged, nor is what no link brought: a node made it.
     """
-
-    _is_clear: bool = True
-    _came: int = 0
-    _carried: Counter[tuple[str, str]] = attrs.field(factory=Counter)
-    _given: Counter[tuple[str, str]] = attrs.field(factory=Counter)
-    _last: dict[tuple[str, str], fold.Evidence] = attrs.field(factory=dict)
-    _is_published: bool = False
-
-    @override
-    def take(self, item: fold.Evidence) -> None:
+    came, is_published = 0, False
+    carried, given = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    last: dict[tuple[str, str], fold.Evidence] = {}
+    for item in items:
         op, member, link, runtime = map(str, item.data)
-        self._is_clear = self._is_clear and member in self.whole
-        place = runtime, member
-        self._is_published |= bool(link) and not runtime
-        if link:
-            self._carried[link, runtime] += 1 if op == Op.RCV else -1
-        elif op == Op.RCV:
-            self._came += 1
-        elif op == Op.QUEUE:
-            self._given[place] -= 1
-        else:
-            self._given[place] += 1
-            self._last[place] = max(item, self._last.get(place, item), key=_by_node)
-
-    @override
-    def end(self) -> None:
-        if not self._is_clear or not self._came:
+        if member not in whole:
             return
-        came = self._came + sum(times for times in self._carried.values() if times > 0)
-        given, last = Counter[tuple[str, str]](), dict[tuple[str, str], fold.Evidence]()
-        for (runtime, member), times in self._given.items():
-            place = runtime, member if self._is_published else ""
-            given[place] += times
-            item = self._last.get((runtime, member))
-            if item is not None:
-                last[place] = max(item, last.get(place, item), key=_by_node)
-        for place, times in given.items():
-            if times > came:
-                self.broken(last[place], f"at most {came} for {place[0]}")
+        is_published |= bool(link) and not runtime
+        if link:
+            carried[link, runtime] += 1 if op == Op.RCV else -1
+        elif op == Op.RCV:
+            came += 1
+    came += sum(times for times in carried.values() if times > 0) if came else 0
+    for item in items:
+        op, member, link, runtime = map(str, item.data)
+        if link or op == Op.RCV:
+            continue
+        place = runtime, member if is_published else ""
+        given[place] += -1 if op == Op.QUEUE else 1
+        if op != Op.QUEUE:
+            last[place] = max(item, last.get(place, item), key=_by_node)
+    for place, times in given.items():
+        if times > came > 0:
+            yield last[place].breaks("I-M17", f"at most {came} for {place[0]}")
 
 
 def _by_node(item: fold.Evidence) -> tuple[str, int]:
     return item.node, item.ln
 
 
-@final
-class CopiesGiven(fold.Fold, claims=("I-M17",), place=fold.Place.NODE, across=(OneCopy,)):
+class CopiesGiven(
+    fold.ProcessClaim, claims=("I-M17",), place=fold.Place.NODE, across=(judge_copies,)
+):
     """A node of a group says what came to it, and what it gave to whom (I-M17)."""
 
-    _given: records.Lasting[tuple[str | None, str], None] = attrs.field(factory=records.Lasting)
+    _given: records.Lasting[tuple[str | None, str], None]
 
     @fold.on(fold.msg(Op.RCV))
     def came(self, record: TraceLine) -> None:
@@ -374,15 +334,15 @@ class CopiesGiven(fold.Fold, claims=("I-M17",), place=fold.Place.NODE, across=(O
             return
         link = record.link if _is_between(record) else None
         data = record.op, process.member, link or "", runtime or ""
-        self.hand_over(OneCopy, f"{process.group} {record.mid}", record, *data)
+        self.process.hand_over(judge_copies, f"{process.group} {record.mid}", record, *data)
 
 
 _Copy: TypeAlias = tuple[str, str]
 """A message, and the only runtime that is to get it, if it is for one."""
 
 
-@final
-class Carried(fold.Across, claims=("I-M18",), key=fold.GroupKey.LINK):
+@fold.run_claim("I-M18", key=fold.GroupKey.LINK)
+def judge_carried(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
     """What a node of a group sends to another arrives there, in order, once (I-M18).
 
     A message may be lost if one of both nodes lost the engine meanwhile, by its own clock, or if
@@ -391,70 +351,52 @@ class Carried(fold.Across, claims=("I-M18",), key=fold.GroupKey.LINK):
     engine, by less than a lease. What was sent last may be under way. Losses, and
     messages that nobody has sent, are judged only if the trace of the sender is whole.
     """
+    sent = [item for item in items if item.data[0] == Op.XMIT]
+    came = [item for item in items if item.data[0] == Op.RCV]
+    outages = [item.data for item in items if item.data[0] == Op.UPD]
+    answered = {item.data[1] for item in items if item.data[0] not in {Op.XMIT, Op.RCV, Op.UPD}}
+    places: defaultdict[_Copy, list[int]] = defaultdict(list)
+    for place, item in enumerate(sent):
+        places[_copy_of(item)].append(place)
+    is_whole = bool(sent) and sent[0].data[3] in whole
+    # What has come or was answered is not lost.
+    settled = set(map(_copy_of, came))
+    last = -1
+    before: fold.Evidence | None = None
+    for item in came:
+        copy = _copy_of(item)
+        # Which one has come of those that were sent again is not recorded.
+        at = next((place for place in places[copy] if place > last), None)
+        if at is not None:
+            is_known = before is not None and not _is_excused(outages, before, item, GROUP_LEASE)
+            for lost in sent[last + 1 : at] if is_whole and is_known else ():
+                is_settled = lost.data[1] in answered or _copy_of(lost) in settled
+                if not is_settled and not _is_excused(outages, lost, sent[at]):
+                    yield lost.breaks("I-M18", "it to arrive, or an answer or a drop")
+            last, before = at, item
+        elif places[copy]:
+            yield item.breaks("I-M18", "it to come once, after what was sent before it")
+        elif is_whole:
+            yield item.breaks("I-M18", "it to have been sent")
 
-    _sent: list[fold.Evidence] = attrs.field(factory=list)
-    _came: list[fold.Evidence] = attrs.field(factory=list)
-    _answered: set[str] = attrs.field(factory=set)
-    _outages: defaultdict[str, list[float]] = attrs.field(factory=lambda: defaultdict(list))
 
-    @override
-    def take(self, item: fold.Evidence) -> None:
-        op, mid, _, member, t = item.data
-        match op:
-            case Op.XMIT:
-                self._sent.append(item)
-            case Op.RCV:
-                self._came.append(item)
-            case Op.UPD:
-                self._outages[str(member)].append(float(t or 0))
-            case _:
-                self._answered.add(str(mid))
+def _is_excused(
+    outages: Iterable[Sequence[fold.Datum]],
+    since: fold.Evidence,
+    until: fold.Evidence,
+    before: float = 0.0,
+) -> bool:
+    """Return whether a node lost the engine between two of its records, or shortly around.
 
-    @override
-    def end(self) -> None:
-        places: defaultdict[_Copy, list[int]] = defaultdict(list)
-        for place, item in enumerate(self._sent):
-            places[_copy_of(item)].append(place)
-        is_whole = bool(self._sent) and self._sent[0].data[3] in self.whole
-        arrived = Counter(map(_copy_of, self._came))
-        last = -1
-        before: fold.Evidence | None = None
-        for item in self._came:
-            copy = _copy_of(item)
-            # Which one has come of those that were sent again is not recorded.
-            at = next((one for one in places[copy] if one > last), None)
-            if at is not None:
-                is_known = before is not None and not self._is_excused(before, item, GROUP_LEASE)
-                if is_whole and is_known:
-                    self._look_for_losses(self._sent[last + 1 : at], arrived, self._sent[at])
-                last, before = at, item
-            elif places[copy]:
-                self.broken(item, "it to come once, after what was sent before it")
-            elif is_whole:
-                self.broken(item, "it to have been sent")
-
-    def _look_for_losses(
-        self, between: Sequence[fold.Evidence], arrived: Counter[_Copy], until: fold.Evidence
-    ) -> None:
-        """Find what was sent between two messages that arrived one after the other."""
-        for lost in between:
-            is_known = lost.data[1] in self._answered or arrived[_copy_of(lost)]
-            if not is_known and not self._is_excused(lost, until):
-                self.broken(lost, "it to arrive, or an answer or a drop")
-
-    def _is_excused(self, since: fold.Evidence, until: fold.Evidence, before: float = 0.0) -> bool:
-        """Return whether a node lost the engine between two of its records, or shortly around.
-
-        Args:
-            since: The first record.
-            until: The other.
-            before: Seconds before the first record that count, too.
-        """
-        *_, member, first = since.data
-        *_, last = until.data
-        outages = self._outages[str(member)]
-        begin = _time(first) - before - records.SLACK
-        return any(begin <= t <= _time(last) + records.SLACK for t in outages)
+    Args:
+        outages: What was handed over when a node lost it.
+        since: The first record.
+        until: The other.
+        before: Seconds before the first record that count, too.
+    """
+    *_, member, first = since.data
+    begin, end = _time(first) - before - records.SLACK, _time(until.data[-1]) + records.SLACK
+    return any(whose == member and begin <= _time(t) <= end for *_, whose, t in outages)
 
 
 def _time(t: object) -> float:
@@ -466,12 +408,13 @@ def _copy_of(item: fold.Evidence) -> _Copy:
     return str(mid), str(runtime)
 
 
-@final
-class SentBetween(fold.Fold, claims=("I-M18",), place=fold.Place.NODE, across=(Carried,)):
+class SentBetween(
+    fold.ProcessClaim, claims=("I-M18",), place=fold.Place.NODE, across=(judge_carried,)
+):
     """A node of a group says what it sent to other nodes, and what came from them (I-M18)."""
 
-    _links: dict[str, None] = attrs.field(factory=dict)
-    _sent: records.Lasting[str, set[str]] = attrs.field(factory=records.Lasting)
+    _links: dict[str, None]
+    _sent: records.Lasting[str, set[str]]
     _outage: TraceLine | None = None
 
     @fold.on(fold.msg(Op.XMIT, Op.RCV))
@@ -503,4 +446,4 @@ class SentBetween(fold.Fold, claims=("I-M18",), place=fold.Place.NODE, across=(C
         process = self.process
         for link in sorted(links):
             data = record.op, mid, record.listener or "", process.member, record.t
-            self.hand_over(Carried, f"{process.group} {link}", record, *data)
+            self.process.hand_over(judge_carried, f"{process.group} {link}", record, *data)

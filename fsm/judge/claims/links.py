@@ -5,9 +5,9 @@ are judged by the replay of its machine.
 """
 
 from collections import Counter, defaultdict
-from typing import Final, TypeAlias, final
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
 
-import attrs
 from typing_extensions import override
 
 from fsm.judge.claims import fold, records
@@ -22,27 +22,18 @@ _REQUESTER: Final = "requester"
 _HANDLER: Final = "handler"
 
 
-@final
-class SentEarly(fold.Fold, claims=("I-P13", "I-P14")):
+@fold.check("I-P13", "I-P14", on=fold.any_msg(Op.XMIT))
+def check_link_is_live(process: fold.Process, record: TraceLine) -> None:
     """A link carries messages only while it is live (I-P14).
 
     What sets a link up does not go over it before that, either (I-P13).
     """
-
-    _states: dict[str, str] = attrs.field(factory=dict)
-
-    @fold.on(fold.steps(records.LINK_MACHINE))
-    def stepped(self, record: TraceLine) -> None:
-        self._states[records.split(record.key)[-1]] = record.new or ""
-
-    @fold.on(fold.any_msg(Op.XMIT))
-    def sent(self, record: TraceLine) -> None:
-        if self._states.get(record.stub or "", records.LIVE) == records.LIVE:
-            return
-        if _is_signalling(record):
-            self.broken(record, "signalling by the node", claim="I-P13")
-        else:
-            self.broken(record, f"{record.stub} to be live", claim="I-P14")
+    if process.state(records.LINK_MACHINE, record.stub) in {None, records.LIVE}:
+        return
+    if _is_signalling(record):
+        process.broken("I-P13", record, "signalling by the node")
+    else:
+        process.broken("I-P14", record, f"{record.stub} to be live")
 
 
 def _is_signalling(record: TraceLine) -> bool:
@@ -50,78 +41,51 @@ def _is_signalling(record: TraceLine) -> bool:
     return any(records.is_p2p_end(end) or scheme_of(end) == "connection" for end in ends)
 
 
-@final
-class SentAndCame(fold.Across, claims=("I-P15", "I-P16"), key=fold.GroupKey.LINK):
+@fold.run_claim("I-P15", "I-P16", key=fold.GroupKey.LINK)
+def judge_link(items: Sequence[fold.Evidence], _: fold.Whole) -> Iterator[fold.Finding]:
     """A direct link brings what was sent (I-P15), with the same content (I-P16)."""
-
-    _sent: dict[tuple[str | int | float | None, ...], fold.Evidence] = attrs.field(factory=dict)
-    _came: list[fold.Evidence] = attrs.field(factory=list)
-
-    @override
-    def take(self, item: fold.Evidence) -> None:
-        op, seq, runtime, *_ = item.data
-        if op == Op.XMIT:
-            self._sent[seq, runtime] = item
-        else:
-            self._came.append(item)
-
-    @override
-    def end(self) -> None:
-        for item in self._came:
-            _, seq, runtime, mid, digest, is_direct = item.data
-            sent = self._sent.get((seq, runtime))
-            if sent is None:
-                continue
-            _, _, _, sent_mid, sent_digest, _ = sent.data
-            if sent_mid != mid:
-                if is_direct:
-                    self.broken(item, f"{sent_mid}, as it was sent", claim="I-P15")
-            elif sent_digest is not None and sent_digest != digest:
-                self.broken(item, "the content that was sent", claim="I-P16")
+    sent = {item.data[1:3]: item.data[3:5] for item in items if item.data[0] == Op.XMIT}
+    for item in items:
+        op, seq, runtime, mid, digest, is_direct = item.data
+        if op == Op.XMIT or (seq, runtime) not in sent:
+            continue
+        sent_mid, sent_digest = sent[seq, runtime]
+        if sent_mid != mid:
+            if is_direct:
+                yield item.breaks("I-P15", f"{sent_mid}, as it was sent")
+        elif sent_digest is not None and sent_digest != digest:
+            yield item.breaks("I-P16", "the content that was sent")
 
 
-@final
-class SameContent(fold.Across, claims=("I-P16",), key=fold.GroupKey.MESSAGE):
+@fold.run_claim("I-P16", key=fold.GroupKey.MESSAGE)
+def judge_content(items: Sequence[fold.Evidence], _: fold.Whole) -> Iterator[fold.Finding]:
     """A message arrives by a session of a message node as it was sent (I-P16)."""
-
-    _sent: set[fold.Datum] = attrs.field(factory=set)
-    _came: list[fold.Evidence] = attrs.field(factory=list)
-    _at_process: dict[str, set[fold.Datum]] = attrs.field(factory=dict)
-
-    @override
-    def take(self, item: fold.Evidence) -> None:
+    at_process: defaultdict[str, set[fold.Datum]] = defaultdict(set)
+    sent = {item.data[1] for item in items if item.data[0] == Op.XMIT} - {None}
+    for item in items:
         op, digest = item.data
         if digest is None:
-            return
+            continue
         # A request to all observers is answered by each of them under the same ids, with the
         # content of each; who only relays an answer may send only what it received.
-        known = self._at_process.setdefault(item.node, set())
-        if op == Op.XMIT:
-            self._sent.add(digest)
-            if known and digest not in known:
-                self.broken(item, "the content that was received")
-            return
-        known.add(digest)
-        if op == Op.RCV:
-            self._came.append(item)
-
-    @override
-    def end(self) -> None:
-        for item in self._came if self._sent else ():
-            if item.data[1] not in self._sent:
-                self.broken(item, "the content that was sent")
+        known = at_process[item.node]
+        if op != Op.XMIT:
+            known.add(digest)
+            if op == Op.RCV and sent and digest not in sent:
+                yield item.breaks("I-P16", "the content that was sent")
+        elif known and digest not in known:
+            yield item.breaks("I-P16", "the content that was received")
 
 
-@final
-class LinkOrder(fold.Fold, claims=("I-P15", "I-P16"), across=(SentAndCame, SameContent)):
+class LinkOrder(fold.ProcessClaim, claims=("I-P15", "I-P16"), across=(judge_link, judge_content)):
     """Each direction of a link brings what was sent, in order, once (I-P15), unchanged (I-P16).
 
-    The numbers are judged here; `SentAndCame` and `SameContent` compare both ends.
+    The numbers are judged here; `judge_link` and `judge_content` compare both ends.
     """
 
-    _last: Counter[tuple[str | None, str | None]] = attrs.field(factory=Counter)
-    _remote: dict[str | None, str | None] = attrs.field(factory=dict)
-    _own: dict[str | None, str | None] = attrs.field(factory=dict)
+    _last: Counter[tuple[str | None, str | None]]
+    _remote: dict[str | None, str | None]
+    _own: dict[str | None, str | None]
 
     @fold.on(fold.others(Kind.LINK))
     def link(self, record: TraceLine) -> None:
@@ -154,19 +118,18 @@ class LinkOrder(fold.Fold, claims=("I-P15", "I-P16"), across=(SentAndCame, SameC
         runtime = (self._remote if is_sent else self._own)[record.link]
         is_direct = int(records.is_p2p_end(record.stub or ""))
         data = record.op, record.seq, runtime, record.mid, record.digest, is_direct
-        self.hand_over(SentAndCame, record.link, record, *data)
+        self.process.hand_over(judge_link, record.link, record, *data)
         if is_sent:
             self._by_a_session(record)
 
     def _by_a_session(self, record: TraceLine) -> None:
-        self.hand_over(SameContent, record.mid, record, record.op, record.digest)
+        self.process.hand_over(judge_content, record.mid, record, record.op, record.digest)
 
 
-@final
-class SilentAfterClose(fold.Fold, claims=("I-P21",)):
+class SilentAfterClose(fold.ProcessClaim, claims=("I-P21",)):
     """Nothing comes over a link that is closed (I-P21)."""
 
-    _closed: set[str | None] = attrs.field(factory=set)
+    _closed: set[str | None]
 
     @fold.on(fold.others(Kind.LINK))
     def link(self, record: TraceLine) -> None:
@@ -178,14 +141,13 @@ class SilentAfterClose(fold.Fold, claims=("I-P21",)):
             self.broken(record, "nothing after the link was closed")
 
 
-@final
-class ExactlyOnce(fold.Fold, claims=("I-P22",)):
+class ExactlyOnce(fold.ProcessClaim, claims=("I-P22",)):
     """A request is given to its receiver once, for any routes it was sent by (I-P22).
 
     A message to all observers of an object goes to the stub of its links once for each link.
     """
 
-    _given: records.Recent[tuple[str, str], None] = attrs.field(factory=records.Recent)
+    _given: records.Recent[tuple[str, str], None]
 
     @fold.on(fold.any_msg(Op.DELIVER))
     def delivered(self, record: TraceLine) -> None:
@@ -205,11 +167,10 @@ def _is_carried(record: TraceLine) -> bool:
     return records.is_p2p_end(stub) and not is_below(record.to or "", stub)
 
 
-@final
-class RegistrationOrder(fold.Fold, claims=("I-P17",)):
+class RegistrationOrder(fold.ProcessClaim, claims=("I-P17",)):
     """Live first, then the bus listens, then the handler's, then it is a route (I-P17)."""
 
-    _lived: set[str] = attrs.field(factory=set)
+    _lived: set[str]
 
     @fold.on(fold.steps(records.LINK_MACHINE))
     def stepped(self, record: TraceLine) -> None:
@@ -227,26 +188,21 @@ class RegistrationOrder(fold.Fold, claims=("I-P17",)):
             self.broken(record, "the bus to listen first")
 
 
-@final
-class RouteNeedsListener(fold.Fold, claims=("I-P18",)):
+@fold.check("I-P18", on=fold.others(Kind.RESOLVE, Op.DONE))
+def check_routers_know_route(process: fold.Process, record: TraceLine) -> None:
     """A handler's end is a route only if both routers know it (I-P18)."""
-
-    @fold.on(fold.others(Kind.RESOLVE, Op.DONE))
-    def resolved(self, record: TraceLine) -> None:
-        end = record.result or ""
-        if not records.is_connection(end):
-            return
-        listeners = self.process.listeners
-        routers = [records.BUS, *listeners.of(records.BUS, end)]
-        if len(routers) == 1 or not all(listeners.of(router, end) for router in routers):
-            self.broken(record, f"listeners of {end} at both routers")
+    end, listeners = record.result or "", process.listeners
+    if not records.is_connection(end):
+        return
+    routers = [records.BUS, *listeners.of(records.BUS, end)]
+    if len(routers) == 1 or not all(listeners.of(router, end) for router in routers):
+        process.broken("I-P18", record, f"listeners of {end} at both routers")
 
 
-@final
-class Unbind(fold.Fold, claims=("I-P19",)):
+class Unbind(fold.ProcessClaim, claims=("I-P19",)):
     """No listener stays of a link that is over (I-P19)."""
 
-    _gone: dict[str, TraceLine] = attrs.field(factory=dict)
+    _gone: dict[str, TraceLine]
 
     @fold.on(fold.rows("p2p"))
     def changed(self, record: TraceLine) -> None:
@@ -262,36 +218,26 @@ class Unbind(fold.Fold, claims=("I-P19",)):
                 self.broken(record, f"no listener of {end}")
 
 
-@final
-class OpenedAtBoth(fold.Across, claims=("I-P4",), key=fold.GroupKey.LINK):
+@fold.run_claim("I-P4", key=fold.GroupKey.LINK)
+def judge_openings(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
     """A link that stays open at one end was opened at the other, too (I-P4)."""
-
-    _opened: list[fold.Evidence] = attrs.field(factory=list)
-
-    @override
-    def take(self, item: fold.Evidence) -> None:
-        self._opened.append(item)
-
-    @override
-    def end(self) -> None:
-        ends = {item.data[0] for item in self._opened}
-        for item in self._opened:
-            home, peer, lasted = item.data
-            is_alone = {home, peer} <= self.whole and peer not in ends
-            is_lasting = not isinstance(lasted, float) or lasted > HANDSHAKE_TIMEOUT + records.SLACK
-            if is_alone and is_lasting:
-                self.broken(item, f"{peer} to have opened it, too")
+    ends = {item.data[0] for item in items}
+    for item in items:
+        home, peer, lasted = item.data
+        is_alone = {home, peer} <= whole and peer not in ends
+        is_lasting = not isinstance(lasted, float) or lasted > HANDSHAKE_TIMEOUT + records.SLACK
+        if is_alone and is_lasting:
+            yield item.breaks("I-P4", f"{peer} to have opened it, too")
 
 
-@final
-class Agreement(fold.Fold, claims=("I-P4",), across=(OpenedAtBoth,)):
+class Agreement(fold.ProcessClaim, claims=("I-P4",), across=(judge_openings,)):
     """A link that stays open at one end was opened at the other, too (I-P4).
 
     The end that is proven first is alone while the other waits for the last word of the proof.
     Processes have clocks of their own, so which end closed it first is not judged.
     """
 
-    _opened: dict[str | None, tuple[TraceLine, float | None]] = attrs.field(factory=dict)
+    _opened: dict[str | None, tuple[TraceLine, float | None]]
 
     @fold.on(fold.others(Kind.LINK))
     def link(self, record: TraceLine) -> None:
@@ -305,48 +251,34 @@ class Agreement(fold.Fold, claims=("I-P4",), across=(OpenedAtBoth,)):
         for link, (record, until) in self._opened.items():
             # A link that is never closed has no time: evidence is JSON, which has no infinity.
             lasted = None if until is None else until - record.t
-            self.hand_over(OpenedAtBoth, link, record, self.process.home, record.b, lasted)
+            self.process.hand_over(
+                judge_openings, link, record, self.process.home, record.b, lasted
+            )
 
 
-@final
-class AskedFirst(fold.Across, claims=("I-P5",), key=fold.GroupKey.PAIR):
+@fold.run_claim("I-P5", key=fold.GroupKey.PAIR)
+def judge_sides(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
     """A handler's end is there because a requester's was created (I-P5)."""
-
-    _asked: set[str] = attrs.field(factory=set)
-    _handlers: list[fold.Evidence] = attrs.field(factory=list)
-
-    @override
-    def take(self, item: fold.Evidence) -> None:
-        role, own, _ = item.data
-        if role == _REQUESTER:
-            self._asked.add(str(own))
-        else:
-            self._handlers.append(item)
-
-    @override
-    def end(self) -> None:
-        for item in self._handlers:
-            _, _, remote = item.data
-            if remote in self.whole and remote not in self._asked:
-                self.broken(item, f"{remote} to have asked for it")
+    requesters = {item.data[1] for item in items if item.data[0] == _REQUESTER}
+    for item in items:
+        role, _, remote = item.data
+        if role != _REQUESTER and remote in whole and remote not in requesters:
+            yield item.breaks("I-P5", f"{remote} to have asked for it")
 
 
-@final
-class SideOrder(fold.Fold, claims=("I-P5",), across=(AskedFirst,)):
+@fold.check("I-P5", on=fold.steps(records.LINK_MACHINE), across=(judge_sides,))
+def report_side(process: fold.Process, record: TraceLine) -> None:
     """A handler's end is there because a requester's was created (I-P5)."""
-
-    @fold.on(fold.steps(records.LINK_MACHINE))
-    def stepped(self, record: TraceLine) -> None:
-        own, remote, role, *_ = [*records.split(record.key), "", "", ""]
-        if record.old == ABSENT and role in {_REQUESTER, _HANDLER}:
-            self.hand_over(AskedFirst, " ".join(sorted((own, remote))), record, role, own, remote)
+    own, remote, role, *_ = [*records.split(record.key), "", "", ""]
+    if record.old == ABSENT and role in {_REQUESTER, _HANDLER}:
+        pair = " ".join(sorted((own, remote)))
+        process.hand_over(judge_sides, pair, record, role, own, remote)
 
 
-@final
-class UniquePair(fold.Fold, claims=("I-P6",), is_forgetful=True):
+class UniquePair(fold.ProcessClaim, claims=("I-P6",), is_forgetful=True):
     """Two runtimes have one link open at a time (I-P6)."""
 
-    _opened: dict[str | None, str | None] = attrs.field(factory=dict)
+    _opened: dict[str | None, str | None]
 
     @fold.on(fold.others(Kind.LINK))
     def link(self, record: TraceLine) -> None:
@@ -366,14 +298,13 @@ _CLAIM_OF: Final = {_REQUESTER: "I-P7", _HANDLER: "I-P8"}
 _Busy: TypeAlias = defaultdict[tuple[str, str], set[str]]
 
 
-@final
-class OneAtATime(fold.Fold, claims=("I-P7", "I-P8"), is_forgetful=True):
+class OneAtATime(fold.ProcessClaim, claims=("I-P7", "I-P8"), is_forgetful=True):
     """No requester is made for a runtime while another one is at it (I-P7).
 
     A handler has one end for each remote runtime (I-P8).
     """
 
-    _busy: _Busy = attrs.field(factory=lambda: defaultdict(set))
+    _busy: _Busy
 
     @fold.on(fold.steps(records.LINK_MACHINE))
     def stepped(self, record: TraceLine) -> None:
@@ -390,15 +321,14 @@ class OneAtATime(fold.Fold, claims=("I-P7", "I-P8"), is_forgetful=True):
             busy.add(end[0])
 
 
-@final
-class SimultaneousOpen(fold.Fold, claims=("I-P20",), is_forgetful=True):
+class SimultaneousOpen(fold.ProcessClaim, claims=("I-P20",), is_forgetful=True):
     """If both runtimes ask for a link, that of the smaller one comes up (I-P20).
 
     The other one may come up if it has yielded, and resumes when the smaller one's has failed.
     """
 
-    _at_it: dict[tuple[str, str], str] = attrs.field(factory=dict)
-    _losers: dict[str, str] = attrs.field(factory=dict)
+    _at_it: dict[tuple[str, str], str]
+    _losers: dict[str, str]
 
     @fold.on(fold.steps(records.LINK_MACHINE))
     def stepped(self, record: TraceLine) -> None:
@@ -417,12 +347,11 @@ class SimultaneousOpen(fold.Fold, claims=("I-P20",), is_forgetful=True):
             at_it.pop((remote, role), None)
 
 
-@final
-class Writers(fold.Fold, claims=("I-P11", "I-P12")):
+class Writers(fold.ProcessClaim, claims=("I-P11", "I-P12")):
     """A Connection object has one writer (I-P11), and a requester reports one of them (I-P12)."""
 
-    _writers: dict[str, str] = attrs.field(factory=dict)
-    _objects: dict[str, str] = attrs.field(factory=dict)
+    _writers: dict[str, str]
+    _objects: dict[str, str]
 
     @fold.on(fold.others(Kind.OBJ, Op.WRITE))
     def written(self, record: TraceLine) -> None:

@@ -10,7 +10,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Final, final
 
-import attrs
 from typing_extensions import override
 
 from fsm.judge.claims import fold, records
@@ -22,22 +21,21 @@ from specs.addresses.address import domain_of, is_below, is_node, runtime_of, sc
 from specs.limits.protocol import REGISTRATION_EXPIRES
 from specs.message import MessageType
 from specs.reply_code import Code
-from specs.trace import Kind, Op
+from specs.trace import Op
 
 _CHILDREN: Final = "/children/"
 _MACHINE: Final = "node_subscription"
 _ACTIVE: Final = "active"
 
 
-@final
-class FanOutExact(fold.Fold, claims=("I-M5",)):
+class FanOutExact(fold.ProcessClaim, claims=("I-M5",)):
     """A message is delivered to all subscribers of its target except its sender (I-M5).
 
     Children go back to their author, too; the node of another domain may be one more.
     """
 
-    _subscribers: defaultdict[str, set[str]] = attrs.field(factory=lambda: defaultdict(set))
-    _sender: records.Recent[str | None, str] = attrs.field(factory=records.Recent)
+    _subscribers: defaultdict[str, set[str]]
+    _sender: records.Recent[str | None, str]
 
     @fold.on(fold.steps(_MACHINE))
     def stepped(self, record: TraceLine) -> None:
@@ -60,22 +58,15 @@ class FanOutExact(fold.Fold, claims=("I-M5",)):
             self.broken(record, f"{wanted} to get it")
 
 
-@final
-class NoneAfterUnsubscribe(fold.Fold, claims=("I-M7",)):
+class NoneAfterUnsubscribe(fold.ProcessClaim, claims=("I-M7",)):
     """A session that has unsubscribed gets nothing that came after that, but its own (I-M7).
 
     With the session its subscriptions end. What waits for it then may follow it to another node.
     """
 
-    _came: records.Recent[str | None, int] = attrs.field(factory=records.Recent)
-    _peers: dict[str | None, str | None] = attrs.field(factory=dict)
-    _owners: dict[str | None, str | None] = attrs.field(factory=dict)
-    _active: defaultdict[str, set[str]] = attrs.field(factory=lambda: defaultdict(set))
-    _left: records.Recent[tuple[str, str], int] = attrs.field(factory=records.Recent)
-
-    @fold.on(fold.others(Kind.SESSION))
-    def session(self, record: TraceLine) -> None:
-        self._peers[record.link] = record.b
+    _came: records.Recent[str | None, int]
+    _active: defaultdict[str, set[str]]
+    _left: records.Recent[tuple[str, str], int]
 
     @fold.on(fold.steps(records.SESSION))
     def session_over(self, record: TraceLine) -> None:
@@ -83,10 +74,6 @@ class NoneAfterUnsubscribe(fold.Fold, claims=("I-M7",)):
             runtime = records.runtime_of_session(record)
             for resource in self._active.pop(runtime, ()):
                 self._left[resource, runtime] = record.ln
-
-    @fold.on(fold.rows("alloc"))
-    def allocated(self, record: TraceLine) -> None:
-        self._owners[record.key] = record.val if record.op != Op.DEL else None
 
     @fold.on(fold.steps(_MACHINE))
     def stepped(self, record: TraceLine) -> None:
@@ -113,17 +100,16 @@ class NoneAfterUnsubscribe(fold.Fold, claims=("I-M7",)):
 
     def _left_since(self, sent: TraceLine) -> float:
         """Return when the receiver left the target; never: it did not, or owns it."""
-        peer, to = self._peers.get(sent.link, sent.listener), sent.to or ""
-        if peer is None or is_below(to, peer) or self._owners.get(entity_of(to)) == peer:
+        peer, to = self.process.runtimes.get(sent.link, sent.listener), sent.to or ""
+        if peer is None or is_below(to, peer) or self.process.owners.get(entity_of(to)) == peer:
             return math.inf
         return self._left.get((to, peer), math.inf)
 
 
-@final
-class RelayFidelity(fold.Fold, claims=("I-M11",)):
+class RelayFidelity(fold.ProcessClaim, claims=("I-M11",)):
     """A back end's answer is of a question, and there is one (I-M11)."""
 
-    _asked: set[records.Key] = attrs.field(factory=set)
+    _asked: set[records.Key]
 
     @fold.on(fold.msg(Op.RELAY))
     def relayed(self, record: TraceLine) -> None:
@@ -136,12 +122,11 @@ class RelayFidelity(fold.Fold, claims=("I-M11",)):
             self._asked.remove(key)
 
 
-@final
-class WhoAnswers(fold.Fold, claims=("I-M13",), place=fold.Place.NODE):
+class WhoAnswers(fold.ProcessClaim, claims=("I-M13",), place=fold.Place.NODE):
     """A part of a node answers from where it was asked (I-M13)."""
 
-    _parts: set[str | None] = attrs.field(factory=set)
-    _asked: records.Recent[str | None, str | None] = attrs.field(factory=records.Recent)
+    _parts: set[str | None]
+    _asked: records.Recent[str | None, str | None]
 
     @fold.on(fold.rows("components"))
     def component(self, record: TraceLine) -> None:
@@ -160,15 +145,14 @@ class WhoAnswers(fold.Fold, claims=("I-M13",), place=fold.Place.NODE):
                 self.broken(record, f"an answer from {listener}")
 
 
-@final
-class OrderPerObject(fold.Fold, claims=("I-M14",), place=fold.Place.NODE):
+class OrderPerObject(fold.ProcessClaim, claims=("I-M14",), place=fold.Place.NODE):
     """Changes of one object leave to each receiver in the order they came (I-M14).
 
     A link to another node of the domain serves several: one runtime, or all that subscribe there.
     """
 
-    _came: records.Recent[str | None, int] = attrs.field(factory=records.Recent)
-    _last: Counter[tuple[str | None, ...]] = attrs.field(factory=Counter)
+    _came: records.Recent[str | None, int]
+    _last: Counter[tuple[str | None, ...]]
 
     @fold.on(fold.msg(Op.ADMIT, Op.RCV))
     def admitted(self, record: TraceLine) -> None:
@@ -215,17 +199,14 @@ class _Asked:
         return asked if answer.code == Code.OK else None
 
 
-@final
-class AddressRequests(fold.Fold, claims=("I-A4", "I-A5", "I-A6"), place=fold.Place.NODE):
+class AddressRequests(fold.ProcessClaim, claims=("I-A4", "I-A5", "I-A6"), place=fold.Place.NODE):
     """Addresses are given as many as asked (I-A4), freed by block (I-A5), by their owner (I-A6)."""
 
-    _asked: _Asked = attrs.field(factory=_Asked)
-    _owners: dict[str, str | None] = attrs.field(factory=dict)
-    _live: set[str] = attrs.field(factory=set)
-    _blocks: defaultdict[tuple[str | None, str], set[str]] = attrs.field(
-        factory=lambda: defaultdict(set)
-    )
-    _freed: dict[str, set[str]] = attrs.field(factory=dict)
+    _asked: _Asked
+    _owners: dict[str, str | None]
+    _live: set[str]
+    _blocks: defaultdict[tuple[str | None, str], set[str]]
+    _freed: dict[str, set[str]]
     _freeing: TraceLine | None = None
 
     @fold.on(fold.rows("alloc"))
@@ -283,9 +264,8 @@ class AddressRequests(fold.Fold, claims=("I-A4", "I-A5", "I-A6"), place=fold.Pla
             self._blocks[runtime, key].update(given)
 
 
-@final
 class RecordRequests(
-    fold.Fold, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), place=fold.Place.NODE
+    fold.ProcessClaim, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), place=fold.Place.NODE
 ):
     """Records are their owners' (I-G2), true (I-G6), confirmed before they are found (I-G3).
 
@@ -295,14 +275,14 @@ class RecordRequests(
     were confirmed by that process.
     """
 
-    _asked: _Asked = attrs.field(factory=_Asked)
-    _owners: dict[str, str | None] = attrs.field(factory=dict)
-    _statuses: dict[str, str] = attrs.field(factory=dict)
-    _reported: dict[str, str] = attrs.field(factory=dict)
-    _known: set[str] = attrs.field(factory=set)
-    _fresh: dict[str, TraceLine] = attrs.field(factory=dict)
-    _expires: dict[str, float] = attrs.field(factory=dict)
-    _carried: records.Recent[str | None, None] = attrs.field(factory=records.Recent)
+    _asked: _Asked
+    _owners: dict[str, str | None]
+    _statuses: dict[str, str]
+    _reported: dict[str, str]
+    _known: set[str]
+    _fresh: dict[str, TraceLine]
+    _expires: dict[str, float]
+    _carried: records.Recent[str | None, None]
     _has_registry: bool = False
 
     @fold.on(fold.any_msg(Op.RCV))

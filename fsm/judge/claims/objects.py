@@ -6,10 +6,8 @@ object, the observer or `public`, and the owner of the row.
 """
 
 from collections import Counter
-from typing import Final, TypeAlias, final
-
-import attrs
-from typing_extensions import override
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
 
 from fsm.judge.claims import fold, records
 from fsm.judge.trace_line import TraceLine
@@ -44,17 +42,16 @@ def _is_accepted(record: TraceLine) -> bool:
     return is_ours and record.new == _ACTIVE
 
 
-@final
-class NoLostWindow(fold.Fold, claims=("I-D6",), place=fold.Place.RUNTIME):
+class NoLostWindow(fold.ProcessClaim, claims=("I-D6",), place=fold.Place.RUNTIME):
     """An observer is subscribed to changes before it has the object (I-D6).
 
     So nothing falls between: at the reporter's end the observer is added before it is
     answered, at its own the listener is there before it asks.
     """
 
-    _observers: set[_Row] = attrs.field(factory=set)
-    _listeners: Counter[str | None] = attrs.field(factory=Counter)
-    _rows: set[_Row] = attrs.field(factory=set)
+    _observers: set[_Row]
+    _listeners: Counter[str | None]
+    _rows: set[_Row]
 
     @fold.on(fold.rows("observers"))
     def observer(self, record: TraceLine) -> None:
@@ -87,8 +84,7 @@ class NoLostWindow(fold.Fold, claims=("I-D6",), place=fold.Place.RUNTIME):
                 self.broken(record, f"a listener at {changes} first")
 
 
-@final
-class Guests(fold.Fold, claims=("I-D9", "I-D11"), place=fold.Place.RUNTIME):
+class Guests(fold.ProcessClaim, claims=("I-D9", "I-D11"), place=fold.Place.RUNTIME):
     """No hyperty observes without the reporter's consent (I-D9), or by its invitation (I-D11).
 
     What a reporter has said before this process began is not known: of an object whose first
@@ -96,13 +92,11 @@ class Guests(fold.Fold, claims=("I-D9", "I-D11"), place=fold.Place.RUNTIME):
     counted.
     """
 
-    _reporters: dict[str | None, str | None] = attrs.field(factory=dict)
-    _rows: set[_Row] = attrs.field(factory=set)
-    _answers: records.Lasting[tuple[str | None, str | None], None] = attrs.field(
-        factory=records.Lasting
-    )
-    _asked: records.Lasting[str | None, str | None] = attrs.field(factory=records.Lasting)
-    _yes: Counter[str | None] = attrs.field(factory=Counter)
+    _reporters: dict[str | None, str | None]
+    _rows: set[_Row]
+    _answers: records.Lasting[tuple[str | None, str | None], None]
+    _asked: records.Lasting[str | None, str | None]
+    _yes: Counter[str | None]
 
     @fold.on(_WRITTEN)
     def written(self, record: TraceLine) -> None:
@@ -152,56 +146,44 @@ class Guests(fold.Fold, claims=("I-D9", "I-D11"), place=fold.Place.RUNTIME):
         return self._yes[url] >= 0
 
 
-@final
-class SameValue(fold.Across, claims=("I-D4",), key=fold.GroupKey.OBJECT):
+@fold.run_claim("I-D4", key=fold.GroupKey.OBJECT)
+def judge_values(items: Sequence[fold.Evidence], _: fold.Whole) -> Iterator[fold.Finding]:
     """At one version an observer holds what the reporter held (I-D4).
 
     If two write one version differently, the order of the writes cannot be read from the names of
     their runs, which are times of different clocks: that of the smaller node is taken as right.
     """
-
-    _written: list[fold.Evidence] = attrs.field(factory=list)
-    _applied: list[fold.Evidence] = attrs.field(factory=list)
-
-    @override
-    def take(self, item: fold.Evidence) -> None:
-        (self._applied if item.data[0] == Op.APPLY else self._written).append(item)
-
-    @override
-    def end(self) -> None:
-        values: dict[fold.Datum, fold.Datum] = {}
-        # The sort keeps the order of the records of one node, as they came.
-        for item in (*sorted(self._written, key=lambda one: one.node), *self._applied):
-            op, version, digest = item.data
-            if op != Op.APPLY:
-                values.setdefault(version, digest)
-            if values.get(version, digest) != digest:
-                self.broken(item, f"{values[version]} at version {version}")
+    values: dict[fold.Datum, fold.Datum] = {}
+    written = (item for item in items if item.data[0] != Op.APPLY)
+    applied = (item for item in items if item.data[0] == Op.APPLY)
+    # The sort keeps the order of the records of one node, as they came.
+    for item in (*sorted(written, key=lambda item: item.node), *applied):
+        op, version, digest = item.data
+        if op != Op.APPLY:
+            values.setdefault(version, digest)
+        if values.get(version, digest) != digest:
+            yield item.breaks("I-D4", f"{values[version]} at version {version}")
 
 
-@final
-class Agreement(fold.Fold, claims=("I-D4",), across=(SameValue,)):
+@fold.check("I-D4", on=fold.others(Kind.OBJ, Op.WRITE, Op.APPLY), across=(judge_values,))
+def report_value(process: fold.Process, record: TraceLine) -> None:
     """At one version an observer holds what the reporter held (I-D4).
 
     Processes have clocks of their own, so when all was quiet is not judged.
     """
-
-    @fold.on(fold.others(Kind.OBJ, Op.WRITE, Op.APPLY))
-    def valued(self, record: TraceLine) -> None:
-        # A value is recorded while hops are.
-        if record.digest is not None:
-            data = record.op, record.version, record.digest
-            self.hand_over(SameValue, record.key, record, *data)
+    # A value is recorded while hops are.
+    if record.digest is not None:
+        data = record.op, record.version, record.digest
+        process.hand_over(judge_values, record.key, record, *data)
 
 
-@final
-class NothingAfterDelete(fold.Fold, claims=("I-D8",)):
+class NothingAfterDelete(fold.ProcessClaim, claims=("I-D8",)):
     """An object that is deleted changes no more, and gets no observers (I-D8).
 
     A busy bus takes late what it was given before the object was deleted.
     """
 
-    _gone: dict[str | None, float] = attrs.field(factory=dict)
+    _gone: dict[str | None, float]
 
     @fold.on(fold.others(Kind.OBJ, Op.DEL))
     def deleted(self, record: TraceLine) -> None:
@@ -227,8 +209,7 @@ class NothingAfterDelete(fold.Fold, claims=("I-D8",)):
             self.broken(record, "nothing: the object is deleted")
 
 
-@final
-class ChildOwner(fold.Fold, claims=("I-D10",)):
+class ChildOwner(fold.ProcessClaim, claims=("I-D10",)):
     """A child is its creator's: he alone touches it, and numbers his own (I-D10).
 
     A child is `object|creator#number`, as its name is at the reporter's end. What a creator
@@ -236,9 +217,9 @@ class ChildOwner(fold.Fold, claims=("I-D10",)):
     by a link of what a node has brought before is no delivery.
     """
 
-    _last: dict[tuple[str, str], int] = attrs.field(factory=dict)
-    _by_link: records.Recent[str | None, None] = attrs.field(factory=records.Recent)
-    _otherwise: records.Recent[str | None, None] = attrs.field(factory=records.Recent)
+    _last: dict[tuple[str, str], int]
+    _by_link: records.Recent[str | None, None]
+    _otherwise: records.Recent[str | None, None]
 
     @fold.on(fold.at_bus(Op.ADMIT))
     def brought(self, record: TraceLine) -> None:
@@ -269,14 +250,13 @@ class ChildOwner(fold.Fold, claims=("I-D10",)):
             self._last[parts[0], creator] = int(number) if number.isdecimal() else before
 
 
-@final
-class SingleWriter(fold.Fold, claims=("I-D1",)):
+class SingleWriter(fold.ProcessClaim, claims=("I-D1",)):
     """An object has one reporter at a time (I-D1).
 
     Connection objects are judged by `links.Writers`.
     """
 
-    _writers: dict[str | None, str | None] = attrs.field(factory=dict)
+    _writers: dict[str | None, str | None]
 
     @fold.on(_WRITTEN)
     def written(self, record: TraceLine) -> None:
@@ -285,11 +265,10 @@ class SingleWriter(fold.Fold, claims=("I-D1",)):
             self.broken(record, f"{writer or 'no local hyperty'} to write it")
 
 
-@final
-class Versions(fold.Fold, claims=("I-D2",)):
+class Versions(fold.ProcessClaim, claims=("I-D2",)):
     """The versions of an object rise by one (I-D2)."""
 
-    _last: dict[str | None, int] = attrs.field(factory=dict)
+    _last: dict[str | None, int]
 
     @fold.on(_WRITTEN)
     def written(self, record: TraceLine) -> None:
@@ -299,16 +278,15 @@ class Versions(fold.Fold, claims=("I-D2",)):
         self._last[record.key] = version
 
 
-@final
-class Applied(fold.Fold, claims=("I-D3", "I-D12", "I-D5", "I-D7")):
+class Applied(fold.ProcessClaim, claims=("I-D3", "I-D12", "I-D5", "I-D7")):
     """An observer applies every version (I-D3), once (I-D12), while it observes (I-D5, I-D7).
 
     A version is left out only by reading the object anew. A copy that begins anew may begin
     with what was stored of one before it.
     """
 
-    _last: dict[tuple[str | None, str | None], int] = attrs.field(factory=dict)
-    _states: dict[str | None, str | None] = attrs.field(factory=dict)
+    _last: dict[tuple[str | None, str | None], int]
+    _states: dict[str | None, str | None]
 
     @fold.on(fold.steps(_COPY))
     def stepped(self, record: TraceLine) -> None:

@@ -5,14 +5,24 @@ row of `p2p` is the state of a link, the address of its stub, and the address bo
 """
 
 from collections import Counter
-from typing import Final, final
+from typing import Final
 
-import attrs
 from typing_extensions import override
 
 from fsm.effects import Intent
 from fsm.judge.claims import records
-from fsm.judge.claims.fold import Fold, Place, at_bus, msg, on, others, rows, steps
+from fsm.judge.claims.fold import (
+    Place,
+    Process,
+    ProcessClaim,
+    at_bus,
+    check,
+    msg,
+    on,
+    others,
+    rows,
+    steps,
+)
 from fsm.judge.trace_line import TraceLine
 from fsm.sync.subscriptions import entity_of
 from specs.addresses.address import domain_of, is_backend, last_segment
@@ -30,12 +40,11 @@ _PROTOSTUB: Final = "/protostub/"
 _STUB: Final = "stub:"
 
 
-@final
-class Window(Fold, claims=("I-C1",), place=Place.RUNTIME):
+class Window(ProcessClaim, claims=("I-C1",), place=Place.RUNTIME):
     """Another registry's changes come between asking for them and the end of that (I-C1)."""
 
-    _asked: records.Recent[records.Key, str | None] = attrs.field(factory=records.Recent)
-    _followed: set[str | None] = attrs.field(factory=set)
+    _asked: records.Recent[records.Key, str | None]
+    _followed: set[str | None]
 
     @on(at_bus(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
@@ -61,11 +70,10 @@ class Window(Fold, claims=("I-C1",), place=Place.RUNTIME):
             self.broken(record, f"{from_} to have been asked for changes")
 
 
-@final
-class TornDown(Fold, claims=("I-C5",)):
+class TornDown(ProcessClaim, claims=("I-C5",)):
     """With the last link changes of a registry have no followers any more (I-C5)."""
 
-    _rows: dict[tuple[str | None, str | None], TraceLine] = attrs.field(factory=dict)
+    _rows: dict[tuple[str | None, str | None], TraceLine]
     _alone_since: float | None = None
 
     @on(rows("p2p"))
@@ -90,77 +98,58 @@ class TornDown(Fold, claims=("I-C5",)):
                 self.broken(row, "this listener to go with the last link")
 
 
-@final
-class Backend(Fold, claims=("I-R1",), is_forgetful=True):
+@check("I-R1", on=_DONE, is_forgetful=True)
+def check_service_route(process: Process, record: TraceLine) -> None:
     """Services are reached by a node, never by a peer (I-R1)."""
-
-    @on(_DONE)
-    def resolved(self, record: TraceLine) -> None:
-        if records.is_p2p_end(record.result or "") and is_backend(record.to or ""):
-            self.broken(record, "a node's stub")
+    if records.is_p2p_end(record.result or "") and is_backend(record.to or ""):
+        process.broken("I-R1", record, "a node's stub")
 
 
-@final
-class LiveOnly(Fold, claims=("I-R2",)):
+@check("I-R2", on=_DONE)
+def check_route_is_live(process: Process, record: TraceLine) -> None:
     """A direct link is a route only while it is live (I-R2): by its row, or by its own steps.
 
     The row may be recorded a little later than the step that it is written for.
     """
-
-    _ends: dict[str, str | None] = attrs.field(factory=dict)
-
-    @on(steps(records.LINK_MACHINE))
-    def stepped(self, record: TraceLine) -> None:
-        self._ends[records.split(record.key)[-1]] = record.new
-
-    @on(_DONE)
-    def resolved(self, record: TraceLine) -> None:
-        end = record.result or ""
-        if not records.is_p2p_end(end) or self._ends.get(end) == records.LIVE:
-            return
-        is_live = any([*row[:2]] == [records.LIVE, end] for row in self.process.links.all())
-        if not is_live and not is_backend(record.to or ""):
-            self.broken(record, f"{end} to be live")
+    end = record.result or ""
+    if not records.is_p2p_end(end) or process.state(records.LINK_MACHINE, end) == records.LIVE:
+        return
+    is_live = any([*row[:2]] == [records.LIVE, end] for row in process.links.all())
+    if not is_live and not is_backend(record.to or ""):
+        process.broken("I-R2", record, f"{end} to be live")
 
 
-@final
-class Preference(Fold, claims=("I-R3",)):
+@check("I-R3", on=_DONE)
+def check_link_is_preferred(process: Process, record: TraceLine) -> None:
     """An entity bound to a live link is reached by it, unless the sender wants the node (I-R3)."""
-
-    @on(_DONE)
-    def resolved(self, record: TraceLine) -> None:
-        if record.kind not in _BY_ANY_WAY:
-            return
-        entity = entity_of(record.to or "")
-        links = self.process.links.all()
-        lives = [row[1] for row in links if row[0] == records.LIVE and entity in row[2:]]
-        if lives and record.result not in lives:
-            self.broken(record, f"the route by {lives[0]}")
+    if record.kind not in _BY_ANY_WAY:
+        return
+    entity = entity_of(record.to or "")
+    links = process.links.all()
+    lives = [row[1] for row in links if row[0] == records.LIVE and entity in row[2:]]
+    if lives and record.result not in lives:
+        process.broken("I-R3", record, f"the route by {lives[0]}")
 
 
-@final
-class SetUpGoesOn(Fold, claims=("I-R4",)):
+@check("I-R4", on=_DONE)
+def check_node_is_used_meanwhile(process: Process, record: TraceLine) -> None:
     """While a link is not live, messages go by the node that is there (I-R4).
 
     But for those whose sender wants the link or nothing, and goes by the node itself else.
     """
-
-    @on(_DONE)
-    def resolved(self, record: TraceLine) -> None:
-        if record.result or record.kind == _BY_A_LINK:
-            return
-        to = record.to or ""
-        is_near = [*self.process.stubs.words(domain_of(to))[1:]] == [records.LIVE]
-        bound = [row for row in self.process.links.all() if entity_of(to) in row[2:]]
-        if is_near and any(row[0] != records.LIVE for row in bound):
-            self.broken(record, "the route by the node")
+    if record.result or record.kind == _BY_A_LINK:
+        return
+    to = record.to or ""
+    is_near = [*process.stubs.words(domain_of(to))[1:]] == [records.LIVE]
+    bound = [row for row in process.links.all() if entity_of(to) in row[2:]]
+    if is_near and any(row[0] != records.LIVE for row in bound):
+        process.broken("I-R4", record, "the route by the node")
 
 
-@final
-class RightNodeStub(Fold, claims=("I-R5",), place=Place.RUNTIME, is_forgetful=True):
+class RightNodeStub(ProcessClaim, claims=("I-R5",), place=Place.RUNTIME, is_forgetful=True):
     """The stub chosen leads to the target's domain, or to the own (I-R5)."""
 
-    _domains: dict[str, str] = attrs.field(factory=dict)
+    _domains: dict[str, str]
 
     @on(rows("stubs"))
     def stub(self, record: TraceLine) -> None:
@@ -174,11 +163,10 @@ class RightNodeStub(Fold, claims=("I-R5",), place=Place.RUNTIME, is_forgetful=Tr
             self.broken(record, f"a stub for {domain_of(record.to or '')}")
 
 
-@final
-class SingleFlight(Fold, claims=("I-R6",), is_forgetful=True):
+class SingleFlight(ProcessClaim, claims=("I-R6",), is_forgetful=True):
     """For one domain no second stub is deployed while the first still is (I-R6)."""
 
-    _flying: dict[str, str] = attrs.field(factory=dict)
+    _flying: dict[str, str]
 
     @on(steps("stub_deployment"))
     def stepped(self, record: TraceLine) -> None:
@@ -192,11 +180,10 @@ class SingleFlight(Fold, claims=("I-R6",), is_forgetful=True):
             self.broken(record, f"{before[0]} to be deployed first")
 
 
-@final
-class Termination(Fold, claims=("I-R7",)):
+class Termination(ProcessClaim, claims=("I-R7",)):
     """A search for a route finds one, or that there is none, in time (I-R7)."""
 
-    _looking: dict[str, TraceLine] = attrs.field(factory=dict)
+    _looking: dict[str, TraceLine]
 
     @on(others(Kind.RESOLVE, Op.BEGIN))
     def begun(self, record: TraceLine) -> None:
@@ -213,8 +200,7 @@ class Termination(Fold, claims=("I-R7",)):
                 self.broken(begun, f"an end within {REPLY_TIMEOUT:g} s")
 
 
-@final
-class FallbackKeeps(Fold, claims=("I-R9",)):
+class FallbackKeeps(ProcessClaim, claims=("I-R9",)):
     """A message that could not go by a link goes by the node, once for each request (I-R9).
 
     A message to all followers of an object goes by the node and by links, so each of those
@@ -223,15 +209,13 @@ class FallbackKeeps(Fold, claims=("I-R9",)):
     the disk, or for a login, takes nothing out of its mailbox meanwhile.
     """
 
-    _waiting: Counter[tuple[str, str | None]] = attrs.field(factory=Counter)
-    _queued: Counter[str | None] = attrs.field(factory=Counter)
+    _waiting: Counter[tuple[str, str | None]]
+    _queued: Counter[str | None]
     # Copies that stubs were given, and have neither sent nor queued.
-    _unread: records.Recent[str | None, int] = attrs.field(factory=records.Recent)
-    _copies: records.Lasting[str | None, int] = attrs.field(factory=records.Lasting)
-    _sent: records.Recent[str | None, Counter[tuple[str | None, ...]]] = attrs.field(
-        factory=records.Recent
-    )
-    _branches: records.Lasting[str | None, set[str]] = attrs.field(factory=records.Lasting)
+    _unread: records.Recent[str | None, int]
+    _copies: records.Lasting[str | None, int]
+    _sent: records.Recent[str | None, Counter[tuple[str | None, ...]]]
+    _branches: records.Lasting[str | None, set[str]]
 
     @on(msg(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:

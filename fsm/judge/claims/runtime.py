@@ -7,9 +7,8 @@ up. This stands in bodies, so they are judged where a trace has them.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from typing import Final, final
+from typing import Final
 
-import attrs
 from typing_extensions import override
 
 from fsm.judge.claims import fold, records
@@ -38,25 +37,19 @@ _STATUS: Final = "status"
 _NOT_OF_A_CONNECTION: Final = frozenset({"deploying", "deployment-failed", "undeployed"})
 
 
-@final
-class StatusShape(fold.Fold, claims=("I-S3",), place=fold.Place.RUNTIME):
+@fold.check("I-S3", on=fold.at_bus(Op.ADMIT), place=fold.Place.RUNTIME)
+def check_status_address(process: fold.Process, record: TraceLine) -> None:
     """A status is announced by its owner, to its own place (I-S3)."""
-
-    @fold.on(fold.at_bus(Op.ADMIT))
-    def admitted(self, record: TraceLine) -> None:
-        to = record.to or ""
-        if last_segment(to) == _STATUS:
-            place = status_of(record.from_ or "")
-            if to != place:
-                self.broken(record, f"{place} as its place")
+    place = status_of(record.from_ or "")
+    if last_segment(record.to or "") == _STATUS and record.to != place:
+        process.broken("I-S3", record, f"{place} as its place")
 
 
-@final
-class EventForChange(fold.Fold, claims=("I-S4",)):
+class EventForChange(fold.ProcessClaim, claims=("I-S4",)):
     """Each change of a stub is announced once, and nothing else is (I-S4)."""
 
-    _steps: dict[str | None, list[TraceLine]] = attrs.field(factory=dict)
-    _events: Counter[str | None] = attrs.field(factory=Counter)
+    _steps: dict[str | None, list[TraceLine]]
+    _events: Counter[str | None]
 
     @fold.on(fold.steps(_CONNECTION))
     def connection(self, record: TraceLine) -> None:
@@ -86,12 +79,11 @@ class EventForChange(fold.Fold, claims=("I-S4",)):
                 self.broken(silent[0], "an event of this step")
 
 
-@final
-class TableAgrees(fold.Fold, claims=("I-S5",)):
+class TableAgrees(fold.ProcessClaim, claims=("I-S5",)):
     """The registry has each stub as its events say, in their order (I-S5)."""
 
-    _states: defaultdict[str, list[str]] = attrs.field(factory=lambda: defaultdict(list))
-    _reached: Counter[str] = attrs.field(factory=Counter)
+    _states: defaultdict[str, list[str]]
+    _reached: Counter[str]
 
     @fold.on(fold.steps(_CONNECTION))
     def stepped(self, record: TraceLine) -> None:
@@ -109,11 +101,10 @@ class TableAgrees(fold.Fold, claims=("I-S5",)):
             self._reached[stub] = known.index(status, since)
 
 
-@final
-class Unique(fold.Fold, claims=("I-S6",), is_forgetful=True):
+class Unique(fold.ProcessClaim, claims=("I-S6",), is_forgetful=True):
     """The address of a stub is never given to another (I-S6)."""
 
-    _known: set[str] = attrs.field(factory=set)
+    _known: set[str]
 
     @fold.on(fold.steps(_DEPLOYMENT))
     def stepped(self, record: TraceLine) -> None:
@@ -123,59 +114,43 @@ class Unique(fold.Fold, claims=("I-S6",), is_forgetful=True):
             self._known.add(record.key or "")
 
 
-@final
-class DeployBeforeRun(fold.Fold, claims=("I-S7",), place=fold.Place.RUNTIME):
+class DeployBeforeRun(fold.ProcessClaim, claims=("I-S7",), place=fold.Place.RUNTIME):
     """A stub is deployed, and its status listened to, before it begins (I-S7)."""
 
-    _deployment: dict[str, str] = attrs.field(factory=dict)
-    _heard: set[str] = attrs.field(factory=set)
+    _heard: set[str]
 
     @fold.on(fold.rows(records.LISTENERS))
     def listener(self, record: TraceLine) -> None:
         if record.actor == records.BUS:
             self._heard.add(record.key or "")
 
-    @fold.on(fold.steps(_DEPLOYMENT))
-    def deployed(self, record: TraceLine) -> None:
-        self._deployment[record.key or ""] = record.new or ""
-
     @fold.on(fold.steps(_CONNECTION))
     def connected(self, record: TraceLine) -> None:
         stub = record.key or ""
         if record.old != ABSENT:
             return
-        if self._deployment.get(stub) != "deploying":
+        if self.process.state(_DEPLOYMENT, stub) != "deploying":
             self.broken(record, "a stub that is being deployed")
         elif status_of(stub) not in self._heard:
             self.broken(record, f"a listener of {status_of(stub)} before")
 
 
-@final
-class TransmitWhenLive(fold.Fold, claims=("I-S8",)):
+@fold.check("I-S8", on=fold.any_msg(Op.XMIT))
+def check_session_is_open(process: fold.Process, record: TraceLine) -> None:
     """A node's stub sends only over an open session (I-S8)."""
-
-    _states: dict[str | None, str | None] = attrs.field(factory=dict)
-
-    @fold.on(fold.steps(_CONNECTION))
-    def stepped(self, record: TraceLine) -> None:
-        self._states[record.key] = record.new
-
-    @fold.on(fold.any_msg(Op.XMIT))
-    def sent(self, record: TraceLine) -> None:
-        if self._states.get(record.stub, records.LIVE) != records.LIVE:
-            self.broken(record, f"{record.stub} to be live")
+    if process.state(_CONNECTION, record.stub) not in {None, records.LIVE}:
+        process.broken("I-S8", record, f"{record.stub} to be live")
 
 
-@final
-class QueueOrder(fold.Fold, claims=("I-S9",)):
+class QueueOrder(fold.ProcessClaim, claims=("I-S9",)):
     """Messages that wait for a stub leave in their order, and not too many wait (I-S9).
 
     In a session that its node has emptied, what gives the runtime back what it had goes first:
     requests of the runtime to parts of its node. The others leave behind these, in their order.
     """
 
-    _waiting: defaultdict[str, dict[str, bool]] = attrs.field(factory=lambda: defaultdict(dict))
-    _renewing: set[str] = attrs.field(factory=set)
+    _waiting: defaultdict[str, dict[str, bool]]
+    _renewing: set[str]
 
     @fold.on(fold.steps(_LINK))
     def stepped(self, record: TraceLine) -> None:
@@ -231,16 +206,15 @@ _REGISTRY: Final = "/registry"
 _CHANGES: Final = "/registry/changes"
 
 
-@final
-class Published(fold.Fold, claims=("I-C2", "I-C4"), place=fold.Place.RUNTIME):
+class Published(fold.ProcessClaim, claims=("I-C2", "I-C4"), place=fold.Place.RUNTIME):
     """A runtime reports what is live in it, all of it (I-C2), and nothing else (I-C4)."""
 
-    _own: set[str] = attrs.field(factory=set)
-    _ever: set[str] = attrs.field(factory=set)
-    _published: set[str] = attrs.field(factory=set)
-    _missing: dict[str, TraceLine] = attrs.field(factory=dict)
+    _own: set[str]
+    _ever: set[str]
+    _published: set[str]
+    _missing: dict[str, TraceLine]
     # For each request that the registry has got, the digest of what it answered.
-    _asked: records.Recent[str, str] = attrs.field(factory=records.Recent)
+    _asked: records.Recent[str, str]
 
     @fold.on(fold.rows("components"))
     def component(self, record: TraceLine) -> None:
@@ -300,15 +274,14 @@ class Published(fold.Fold, claims=("I-C2", "I-C4"), place=fold.Place.RUNTIME):
             self._incomplete(snapshot, address)
 
 
-@final
-class Announced(fold.Fold, claims=("I-C6",), place=fold.Place.RUNTIME):
+class Announced(fold.ProcessClaim, claims=("I-C6",), place=fold.Place.RUNTIME):
     """Reports of another runtime about an address alternate: it came, it left (I-C6).
 
     A report may overtake the list that was asked for before it, and holds beside it.
     """
 
-    _asked: dict[str, tuple[str, dict[str, bool]]] = attrs.field(factory=dict)
-    _live: dict[str, set[str]] = attrs.field(factory=dict)
+    _asked: dict[str, tuple[str, dict[str, bool]]]
+    _live: dict[str, set[str]]
 
     @fold.on(fold.bodies_at_bus(Op.SUBMIT))
     def asked(self, record: TraceLine) -> None:
@@ -343,18 +316,11 @@ class Announced(fold.Fold, claims=("I-C6",), place=fold.Place.RUNTIME):
             change(one)
 
 
-@final
-class PathsFirst(fold.Fold, claims=("I-P9", "I-P10"), place=fold.Place.RUNTIME):
+class PathsFirst(fold.ProcessClaim, claims=("I-P9", "I-P10"), place=fold.Place.RUNTIME):
     """A stub can be reached before a record (I-P9) or an invitation (I-P10) names it."""
 
-    _asked: dict[str, list[str]] = attrs.field(factory=dict)
-    _paths: set[str] = attrs.field(factory=set)
-    _deployed: set[str] = attrs.field(factory=set)
-
-    @fold.on(fold.steps("stub_deployment"))
-    def deployed(self, record: TraceLine) -> None:
-        change = self._deployed.add if record.new == "deployed" else self._deployed.discard
-        change(records.split(record.key)[0])
+    _asked: dict[str, list[str]]
+    _paths: set[str]
 
     @fold.on(fold.bodies_at_bus(Op.SUBMIT))
     def asked(self, record: TraceLine) -> None:
@@ -368,7 +334,8 @@ class PathsFirst(fold.Fold, claims=("I-P9", "I-P10"), place=fold.Place.RUNTIME):
             self.broken(record, f"{handler} to be deployed, and its path set", claim="I-P9")
 
     def _is_there(self, handler: str) -> bool:
-        return handler in self._paths and handler in self._deployed
+        is_deployed = self.process.state(_DEPLOYMENT, handler) == "deployed"
+        return is_deployed and handler in self._paths
 
     @fold.on(fold.bodies_at_bus(Op.CALLBACK))
     def answered(self, record: TraceLine) -> None:
@@ -386,11 +353,10 @@ class PathsFirst(fold.Fold, claims=("I-P9", "I-P10"), place=fold.Place.RUNTIME):
             self.broken(record, f"the path of {source} to be set", claim="I-P10")
 
 
-@final
-class Bound(fold.Fold, claims=("I-R8",), place=fold.Place.RUNTIME):
+class Bound(fold.ProcessClaim, claims=("I-R8",), place=fold.Place.RUNTIME):
     """An entity bound to a link was reported there (I-R8): by a record, or over the link."""
 
-    _known: defaultdict[str, set[str]] = attrs.field(factory=lambda: defaultdict(set))
+    _known: defaultdict[str, set[str]]
 
     @fold.on(fold.with_body(Op.RCV))
     def said(self, record: TraceLine) -> None:
@@ -418,21 +384,18 @@ class Bound(fold.Fold, claims=("I-R8",), place=fold.Place.RUNTIME):
                 self.broken(record, f"{one} to be said to be there", one)
 
 
-@final
-class StatusOf(fold.Fold, claims=("I-S11",), place=fold.Place.RUNTIME):
+@fold.check("I-S11", on=fold.bodies_at_bus(Op.SUBMIT), place=fold.Place.RUNTIME)
+def check_status_names_runtime(process: fold.Process, record: TraceLine) -> None:
     """A status names a runtime exactly if it is that of a direct link to it (I-S11)."""
-
-    @fold.on(fold.bodies_at_bus(Op.SUBMIT))
-    def reported(self, record: TraceLine) -> None:
-        stub = record.from_ or ""
-        if record.to != f"{stub}/status":
-            return
-        remote = body_of(record).get("resource")
-        is_link = records.is_p2p_end(stub)
-        if remote is None:
-            if record.type == MessageType.CREATE and is_link:
-                self.broken(record, "the runtime at the other end")
-        elif not is_link or scheme_of(str(remote)) != "hyperty-runtime":
-            self.broken(record, "no runtime, or that at the other end of a link")
-        elif remote == self.process.home:
-            self.broken(record, "another runtime than this")
+    stub = record.from_ or ""
+    if record.to != f"{stub}/status":
+        return
+    remote = body_of(record).get("resource")
+    is_link = records.is_p2p_end(stub)
+    if remote is None:
+        if record.type == MessageType.CREATE and is_link:
+            process.broken("I-S11", record, "the runtime at the other end")
+    elif not is_link or scheme_of(str(remote)) != "hyperty-runtime":
+        process.broken("I-S11", record, "no runtime, or that at the other end of a link")
+    elif remote == process.home:
+        process.broken("I-S11", record, "another runtime than this")

@@ -7,13 +7,22 @@ session names its link. The tables of a node are empty at the end (I-X2).
 """
 
 from collections import defaultdict
-from typing import Final, final
+from typing import Final
 
-import attrs
 from typing_extensions import override
 
 from fsm.judge.claims import records
-from fsm.judge.claims.fold import Fold, Place, any_msg, on, others, rows, steps
+from fsm.judge.claims.fold import (
+    Place,
+    Process,
+    ProcessClaim,
+    any_msg,
+    check,
+    on,
+    others,
+    rows,
+    steps,
+)
 from fsm.judge.trace_line import TraceLine
 from fsm.machines.registration import REGISTRATION, State
 from fsm.registry.records import KEPT
@@ -28,13 +37,12 @@ _PERMIT: Final = "permit"
 _ALLOC: Final = "alloc"
 
 
-@final
-class SessionFirst(Fold, claims=("I-M1",)):
+class SessionFirst(ProcessClaim, claims=("I-M1",)):
     """Nothing that came by a link is let in before the link has a session (I-M1)."""
 
-    _pending: set[str | None] = attrs.field(factory=set)
-    _sessions: set[str | None] = attrs.field(factory=set)
-    _came: records.Recent[str | None, str | None] = attrs.field(factory=records.Recent)
+    _pending: set[str | None]
+    _sessions: set[str | None]
+    _came: records.Recent[str | None, str | None]
 
     @on(others(Kind.SESSION))
     def session(self, record: TraceLine) -> None:
@@ -58,13 +66,12 @@ class SessionFirst(Fold, claims=("I-M1",)):
             self.broken(record, "an open session on its link")
 
 
-@final
-class OnePerRuntime(Fold, claims=("I-M2",), is_forgetful=True):
+class OnePerRuntime(ProcessClaim, claims=("I-M2",), is_forgetful=True):
     """A runtime's session has one open link: an older one is let go (I-M2)."""
 
-    _states: dict[str | None, str | None] = attrs.field(factory=dict)
-    _links: dict[str | None, str | None] = attrs.field(factory=dict)
-    _left: dict[str | None, TraceLine] = attrs.field(factory=dict)
+    _states: dict[str | None, str | None]
+    _links: dict[str | None, str | None]
+    _left: dict[str | None, TraceLine]
 
     @on(steps(records.SESSION))
     def stepped(self, record: TraceLine) -> None:
@@ -100,54 +107,27 @@ class OnePerRuntime(Fold, claims=("I-M2",), is_forgetful=True):
             self._replaced(older, record, end.t if end is not None else 0.0)
 
 
-@final
-class StateSurvives(Fold, claims=("I-M3",)):
+@check("I-M3", on=rows(_ALLOC))
+def check_owner_keeps_addresses(process: Process, record: TraceLine) -> None:
     """While a runtime is away it keeps what it owns (I-M3)."""
-
-    _away: set[str | None] = attrs.field(factory=set)
-
-    @on(steps(records.SESSION))
-    def stepped(self, record: TraceLine) -> None:
-        change = self._away.add if record.new == "detached" else self._away.discard
-        change(records.runtime_of_session(record))
-
-    @on(rows(_ALLOC))
-    def allocated(self, record: TraceLine) -> None:
-        if record.op == Op.DEL and record.val in self._away:
-            self.broken(record, f"{record.val} to keep it while it is away")
+    if record.op == Op.DEL and process.state(records.SESSION, record.val) == "detached":
+        process.broken("I-M3", record, f"{record.val} to keep it while it is away")
 
 
-@final
-class NothingAfterClose(Fold, claims=("I-M4",)):
+@check("I-M4", on=any_msg(Op.XMIT))
+def check_silence_after_session(process: Process, record: TraceLine) -> None:
     """Addresses of a session are silent after its end (I-M4)."""
-
-    _owner: dict[str | None, str | None] = attrs.field(factory=dict)
-    _over: set[str | None] = attrs.field(factory=set)
-
-    @on(steps(records.SESSION))
-    def stepped(self, record: TraceLine) -> None:
-        change = self._over.add if record.new in _OVER else self._over.discard
-        change(records.runtime_of_session(record))
-
-    @on(others(Kind.SESSION))
-    def session(self, record: TraceLine) -> None:
-        if record.link is not None:
-            self._owner[record.link] = record.b
-
-    @on(any_msg(Op.XMIT))
-    def sent(self, record: TraceLine) -> None:
-        if self._over and self._owner.get(record.link) in self._over:
-            self.broken(record, "nothing to go to a session that is over")
+    if process.state(records.SESSION, process.runtimes.get(record.link)) in _OVER:
+        process.broken("I-M4", record, "nothing to go to a session that is over")
 
 
-@final
-class PolicyOnce(Fold, claims=("I-M8",), place=Place.NODE):
+class PolicyOnce(ProcessClaim, claims=("I-M8",), place=Place.NODE):
     """A node decides once about each message that comes (I-M8).
 
     What sessions say of themselves is not recorded when it comes, so it is not counted.
     """
 
-    _decisions: records.Recent[str | None, int] = attrs.field(factory=records.Recent)
+    _decisions: records.Recent[str | None, int]
 
     @on(any_msg(Op.RCV))
     def came(self, record: TraceLine) -> None:
@@ -161,11 +141,10 @@ class PolicyOnce(Fold, claims=("I-M8",), place=Place.NODE):
                 self.broken(record, "one decision")
 
 
-@final
-class ExpiryTiming(Fold, claims=("I-M12",)):
+class ExpiryTiming(ProcessClaim, claims=("I-M12",)):
     """A session expires when its runtime was away for so long: not before, not later (I-M12)."""
 
-    _left: dict[str | None, TraceLine] = attrs.field(factory=dict)
+    _left: dict[str | None, TraceLine]
 
     @on(steps(records.SESSION))
     def stepped(self, record: TraceLine) -> None:
@@ -184,11 +163,10 @@ class ExpiryTiming(Fold, claims=("I-M12",)):
                 self.broken(away, f"an end after {SESSION_IDLE:g} s away")
 
 
-@final
-class FailClosed(Fold, claims=("I-K4",)):
+class FailClosed(ProcessClaim, claims=("I-K4",)):
     """A message that is not permitted is not admitted (I-K4)."""
 
-    _decisions: records.Recent[str | None, str | None] = attrs.field(factory=records.Recent)
+    _decisions: records.Recent[str | None, str | None]
 
     @on(others(Kind.AUTHZ))
     def decided(self, record: TraceLine) -> None:
@@ -200,11 +178,10 @@ class FailClosed(Fold, claims=("I-K4",)):
             self.broken(record, "permission")
 
 
-@final
-class Fresh(Fold, claims=("I-A1",), is_forgetful=True):
+class Fresh(ProcessClaim, claims=("I-A1",), is_forgetful=True):
     """An address is given once (I-A1)."""
 
-    _given: set[str | None] = attrs.field(factory=set)
+    _given: set[str | None]
 
     @on(steps("address"))
     def stepped(self, record: TraceLine) -> None:
@@ -213,37 +190,27 @@ class Fresh(Fold, claims=("I-A1",), is_forgetful=True):
         self._given.add(record.key)
 
 
-@final
-class Spoken(Fold, claims=("I-A2", "I-A3"), place=Place.NODE):
+@check("I-A2", "I-A3", on=any_msg(Op.ADMIT), place=Place.NODE)
+def check_sender_is_allocated(process: Process, record: TraceLine) -> None:
     """An address that sends is allocated (I-A2), to the session that it sends by (I-A3)."""
-
-    _owners: dict[str | None, str | None] = attrs.field(factory=dict)
-
-    @on(rows(_ALLOC))
-    def allocated(self, record: TraceLine) -> None:
-        self._owners[record.key] = record.val if record.op != Op.DEL else None
-
-    @on(any_msg(Op.ADMIT))
-    def admitted(self, record: TraceLine) -> None:
-        domain, by, from_ = self.process.domain, record.by, record.from_ or ""
-        if domain is None or by is None or records.is_answer(record):
-            return
-        if address.scheme_of(from_) == address.RUNTIME_SCHEME or address.is_backend(from_):
-            return
-        if address.domain_of(from_) != domain or address.is_below(from_, by):
-            return
-        holder = self._owners.get(from_) or self._owners.get(entity_of(from_))
-        if holder is None:
-            self.broken(record, f"{from_} to be allocated", claim="I-A2")
-        elif holder != by:
-            self.broken(record, f"{from_} to be used by {holder}", claim="I-A3")
+    domain, by, from_ = process.domain, record.by, record.from_ or ""
+    if domain is None or by is None or records.is_answer(record):
+        return
+    if address.scheme_of(from_) == address.RUNTIME_SCHEME or address.is_backend(from_):
+        return
+    if address.domain_of(from_) != domain or address.is_below(from_, by):
+        return
+    holder = process.owners.get(from_) or process.owners.get(entity_of(from_))
+    if holder is None:
+        process.broken("I-A2", record, f"{from_} to be allocated")
+    elif holder != by:
+        process.broken("I-A3", record, f"{from_} to be used by {holder}")
 
 
-@final
-class LateReleases(Fold, claims=("I-A7",)):
+class LateReleases(ProcessClaim, claims=("I-A7",)):
     """With a session all it owned is released, soon (I-A7); what never is, is left over."""
 
-    _ended: dict[str | None, float] = attrs.field(factory=dict)
+    _ended: dict[str | None, float]
 
     @on(steps(records.SESSION))
     def stepped(self, record: TraceLine) -> None:
@@ -261,18 +228,15 @@ class LateReleases(Fold, claims=("I-A7",)):
             self.broken(record, f"a release soon after {record.val} had left")
 
 
-@final
-class FalseLasting(Fold, claims=("I-A7",)):
+class FalseLasting(ProcessClaim, claims=("I-A7",)):
     """A record that outlives its session was registered in upstream's form (I-A7).
 
     Any other is left live, which is no place to end in (`fsm.machines.registration`). Of a
     record that was kept from before the node started the registering session is unknown.
     """
 
-    _upstream: set[str | None] = attrs.field(factory=set)
-    _owners: defaultdict[str | None, set[str | None]] = attrs.field(
-        factory=lambda: defaultdict(set)
-    )
+    _upstream: set[str | None]
+    _owners: defaultdict[str | None, set[str | None]]
 
     @on(others(Kind.SESSION))
     def session(self, record: TraceLine) -> None:
@@ -297,11 +261,10 @@ class FalseLasting(Fold, claims=("I-A7",)):
             self.broken(record, "the wire form of its registrant")
 
 
-@final
-class CleanAtRest(Fold, claims=("I-X2",), place=Place.NODE):
+class CleanAtRest(ProcessClaim, claims=("I-X2",), place=Place.NODE):
     """When a node has ended, no session owns or subscribes to an address there (I-X2)."""
 
-    _rows: dict[tuple[str | None, ...], TraceLine] = attrs.field(factory=dict)
+    _rows: dict[tuple[str | None, ...], TraceLine]
 
     @on(rows(_ALLOC, "subs"))
     def changed(self, record: TraceLine) -> None:

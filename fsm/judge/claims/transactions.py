@@ -5,13 +5,22 @@ has ended; the step of its transaction out of nothing says so.
 """
 
 from collections import Counter, defaultdict
-from typing import Final, final
+from functools import lru_cache
+from typing import Final
 
-import attrs
 from typing_extensions import override
 
 from fsm.judge.claims import records
-from fsm.judge.claims.fold import Fold, Place, at_bus, msg, on, steps
+from fsm.judge.claims.fold import (
+    Place,
+    Process,
+    ProcessClaim,
+    at_bus,
+    check,
+    msg,
+    on,
+    steps,
+)
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import canonical
 from specs.errors import BadUrlError
@@ -25,11 +34,10 @@ _VERBS: Final = frozenset(MessageType)
 _BEGINS: Final = steps("transaction")
 
 
-@final
-class Match(Fold, claims=("I-T1",), place=Place.RUNTIME):
+class Match(ProcessClaim, claims=("I-T1",), place=Place.RUNTIME):
     """An answer that is given belongs to a request that was submitted before (I-T1)."""
 
-    _asked: records.Lasting[records.Key, None] = attrs.field(factory=records.Lasting)
+    _asked: records.Lasting[records.Key, None]
 
     @on(at_bus(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
@@ -42,11 +50,10 @@ class Match(Fold, claims=("I-T1",), place=Place.RUNTIME):
             self.broken(record, "an earlier request with this id and these ends")
 
 
-@final
-class OneFinal(Fold, claims=("I-T2",), place=Place.RUNTIME, is_forgetful=True):
+class OneFinal(ProcessClaim, claims=("I-T2",), place=Place.RUNTIME, is_forgetful=True):
     """A request gets one final answer, or one from each receiver (I-T2)."""
 
-    _given: records.Recent[records.Key, set[str]] = attrs.field(factory=records.Recent)
+    _given: records.Recent[records.Key, set[str]]
 
     @on(_BEGINS)
     def begun(self, record: TraceLine) -> None:
@@ -65,8 +72,7 @@ class OneFinal(Fold, claims=("I-T2",), place=Place.RUNTIME, is_forgetful=True):
         before.add(mid)
 
 
-@final
-class Unanswered(Fold, claims=("I-T3",), place=Place.RUNTIME):
+class Unanswered(ProcessClaim, claims=("I-T3",), place=Place.RUNTIME):
     """A request made here gets a final answer before the wait for it is over (I-T3).
 
     Each attempt is waited for anew, and there are so many (`MAX_ATTEMPTS`).
@@ -75,9 +81,9 @@ class Unanswered(Fold, claims=("I-T3",), place=Place.RUNTIME):
         refused: Requests that the process refused when it ended: the requester is gone by then.
     """
 
-    refused: set[records.Key] = attrs.field(factory=set)
-    _waiting: dict[records.Key, tuple[TraceLine, float]] = attrs.field(factory=dict)
-    _repeats: Counter[records.Key] = attrs.field(factory=Counter)
+    refused: set[records.Key]
+    _waiting: dict[records.Key, tuple[TraceLine, float]]
+    _repeats: Counter[records.Key]
 
     @on(at_bus(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
@@ -126,11 +132,10 @@ class Unanswered(Fold, claims=("I-T3",), place=Place.RUNTIME):
         return [asked for asked in open_ if records.key_of(asked) not in self.refused]
 
 
-@final
-class NoLateProvisional(Fold, claims=("I-T4",), place=Place.RUNTIME, is_forgetful=True):
+class NoLateProvisional(ProcessClaim, claims=("I-T4",), place=Place.RUNTIME, is_forgetful=True):
     """After the final answer no provisional one is given (I-T4)."""
 
-    _ended: records.Recent[records.Key, None] = attrs.field(factory=records.Recent)
+    _ended: records.Recent[records.Key, None]
 
     @on(_BEGINS)
     def begun(self, record: TraceLine) -> None:
@@ -145,11 +150,10 @@ class NoLateProvisional(Fold, claims=("I-T4",), place=Place.RUNTIME, is_forgetfu
             self.broken(record, "no provisional answer after the final one")
 
 
-@final
-class LateDropped(Fold, claims=("I-T5",), place=Place.RUNTIME):
+class LateDropped(ProcessClaim, claims=("I-T5",), place=Place.RUNTIME):
     """An answer after the router's own 408 is not delivered (I-T5)."""
 
-    _over: records.Recent[records.Key, str | None] = attrs.field(factory=records.Recent)
+    _over: records.Recent[records.Key, str | None]
 
     @on(_BEGINS)
     def begun(self, record: TraceLine) -> None:
@@ -169,11 +173,10 @@ class LateDropped(Fold, claims=("I-T5",), place=Place.RUNTIME):
             self.broken(record, "this answer to be dropped: it came after the 408")
 
 
-@final
-class TimeoutJustified(Fold, claims=("I-T6",), place=Place.RUNTIME):
+class TimeoutJustified(ProcessClaim, claims=("I-T6",), place=Place.RUNTIME):
     """The router says 408 only after a whole wait without a sign of life (I-T6)."""
 
-    _signs: records.Lasting[records.Key, float] = attrs.field(factory=records.Lasting)
+    _signs: records.Lasting[records.Key, float]
 
     @on(_BEGINS)
     def begun(self, record: TraceLine) -> None:
@@ -201,12 +204,11 @@ class TimeoutJustified(Fold, claims=("I-T6",), place=Place.RUNTIME):
             self.broken(record, expected)
 
 
-@final
-class IdMonotone(Fold, claims=("I-T7",), place=Place.RUNTIME):
+class IdMonotone(ProcessClaim, claims=("I-T7",), place=Place.RUNTIME):
     """The ids of what one component sends rise; a repetition is the same message (I-T7)."""
 
-    _last: dict[str, int] = attrs.field(factory=dict)
-    _seen: records.Lasting[str, None] = attrs.field(factory=records.Lasting)
+    _last: dict[str, int]
+    _seen: records.Lasting[str, None]
 
     @on(at_bus(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
@@ -220,11 +222,10 @@ class IdMonotone(Fold, claims=("I-T7",), place=Place.RUNTIME):
         self._last[sender] = max(number, last)
 
 
-@final
-class RetryIdentity(Fold, claims=("I-T8",)):
+class RetryIdentity(ProcessClaim, claims=("I-T8",)):
     """A component that sends the same request again sends the same content (I-T8)."""
 
-    _known: records.Recent[records.Key, str] = attrs.field(factory=records.Recent)
+    _known: records.Recent[records.Key, str]
 
     @on(msg(Op.SUBMIT))
     def submitted(self, record: TraceLine) -> None:
@@ -235,20 +236,17 @@ class RetryIdentity(Fold, claims=("I-T8",)):
             self.broken(record, "the same content under the same id")
 
 
-@final
-class Conservation(Fold, claims=("I-T9",)):
+class Conservation(ProcessClaim, claims=("I-T9",)):
     """An admitted message goes on, is answered, or is dropped with a reason (I-T9).
 
     What is queued is released, answered or dropped, and nothing is released twice.
     """
 
-    _admitted: dict[str, TraceLine] = attrs.field(factory=dict)
+    _admitted: dict[str, TraceLine]
     # What came twice may wait twice: only the receiver knows that it is the same.
     # A queue does not see the answer to its request, so it may still release the request.
-    _queued: defaultdict[tuple[str | None, str], list[TraceLine]] = attrs.field(
-        factory=lambda: defaultdict(list)
-    )
-    _settled: records.Lasting[str | None, None] = attrs.field(factory=records.Lasting)
+    _queued: defaultdict[tuple[str | None, str], list[TraceLine]]
+    _settled: records.Lasting[str | None, None]
 
     @on(msg(Op.ADMIT))
     def admitted(self, record: TraceLine) -> None:
@@ -289,33 +287,27 @@ class Conservation(Fold, claims=("I-T9",)):
                 self.broken(one, "what waits to be released, answered or dropped")
 
 
-@final
-class NormalForm(Fold, claims=("I-T10",)):
+@check("I-T10", on=msg(Op.ADMIT, Op.XMIT))
+def check_normal_form(process: Process, record: TraceLine) -> None:
     """An admitted or sent message is in normal form (I-T10)."""
-
-    _canonical: set[str] = attrs.field(factory=set)
-
-    @on(msg(Op.ADMIT, Op.XMIT))
-    def sent(self, record: TraceLine) -> None:
-        flaw = self._flaw(record)
-        if flaw:
-            self.broken(record, flaw)
-
-    def _flaw(self, record: TraceLine) -> str:
-        if record.type not in _VERBS:
-            return f"one of the nine verbs, not {record.type!r}"
-        if (record.id or 0) < 1:
-            return "an id above 0"
-        for address in (record.from_ or "", record.to or ""):
-            if address not in self._canonical:
-                if not _is_canonical(address):
-                    return f"a canonical address, not {address!r}"
-                self._canonical.add(address)
-        if records.is_answer(record) != (FIRST_CODE <= (record.code or 0) <= LAST_CODE):
-            return "a code in an answer, and only there"
-        return ""
+    if flaw := _flaw(record):
+        process.broken("I-T10", record, flaw)
 
 
+def _flaw(record: TraceLine) -> str:
+    if record.type not in _VERBS:
+        return f"one of the nine verbs, not {record.type!r}"
+    if (record.id or 0) < 1:
+        return "an id above 0"
+    for address in (record.from_ or "", record.to or ""):
+        if not _is_canonical(address):
+            return f"a canonical address, not {address!r}"
+    if records.is_answer(record) != (FIRST_CODE <= (record.code or 0) <= LAST_CODE):
+        return "a code in an answer, and only there"
+    return ""
+
+
+@lru_cache(maxsize=4096)
 def _is_canonical(address: str) -> bool:
     try:
         return canonical(address) == address
