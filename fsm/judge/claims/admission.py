@@ -1,5 +1,6 @@
 """Folds of what is let in, what becomes of the rest, and circles (I-B8..I-B12, I-L1..I-L5)."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from typing_extensions import override
@@ -7,11 +8,9 @@ from typing_extensions import override
 from fsm.judge.claims import records
 from fsm.judge.claims.fold import (
     Place,
-    Process,
     ProcessClaim,
     any_msg,
     at_bus,
-    check,
     msg,
     on,
     others,
@@ -254,65 +253,50 @@ class UndeliverableAnswered(ProcessClaim, claims=("I-B12",), place=Place.RUNTIME
 # --- circles ----------------------------------------------------------------------------
 
 
-@check("I-L1", on=msg(Op.ADMIT))
-def check_via_is_a_set(process: Process, record: TraceLine) -> None:
-    """No stub stands twice in what an admitted message has crossed (I-L1)."""
-    via = _via(record)
-    if len(set(via)) != len(via):
-        process.broken("I-L1", record, "each stub once in via")
+class ViaRules(ProcessClaim, claims=("I-L1", "I-L2", "I-L3", "I-L4")):
+    """What a message has crossed (`via`) says that it does not go in a circle.
 
-
-@check("I-L2", on=msg(Op.XMIT))
-def check_no_reentry(process: Process, record: TraceLine) -> None:
-    """A stub sends nothing that it had carried before: it stamps, once, at the end (I-L2)."""
-    if record.stub in _via(record)[:-1]:
-        process.broken("I-L2", record, f"{record.stub} not to have carried it before")
-
-
-class AppendOnly(ProcessClaim, claims=("I-L3",)):
-    """At each crossing via is as it was, and the stub behind it (I-L3)."""
-
-    _came: records.Recent[str, set[tuple[str, ...]]]
-
-    @on(msg(Op.RCV, Op.SUBMIT, Op.SYNTH))
-    def came(self, record: TraceLine) -> None:
-        self._came.setdefault(record.mid or "", set()).add(_via(record))
-
-    @on(msg(Op.XMIT))
-    def sent(self, record: TraceLine) -> None:
-        if record.stub is None:
-            return
-        via, known = _via(record), self._came.get(record.mid or "")
-        if via[-1:] != (record.stub,):
-            self.broken(record, f"{record.stub} at the end of via")
-        elif known is not None and via[:-1] not in known:
-            self.broken(record, "via as it came, and one stub more")
-
-
-class HopBound(ProcessClaim, claims=("I-L4",)):
-    """Neither via nor the sendings of one message exceed the limit (I-L4).
-
-    Sendings are counted by link; a message that comes again may be sent again.
+    No stub stands twice in it when the message is admitted (I-L1). A stub sends nothing that it had
+    carried before (I-L2): at each crossing via is as it was, and the stub behind it (I-L3). Neither
+    via nor the sendings of one message exceed the limit (I-L4); these are counted by link, and a
+    message that comes again may be sent again.
     """
 
+    _vias: records.Recent[str, set[tuple[str, ...]]]
     _came: records.Recent[str | None, int]
     _sent: records.Recent[tuple[str | None, ...], int]
 
-    @on(msg(Op.RCV, Op.SUBMIT))
+    @on(msg(Op.RCV, Op.SUBMIT, Op.SYNTH))
     def came(self, record: TraceLine) -> None:
-        self._came[record.mid] = self._came.get(record.mid, 0) + 1
+        self._vias.setdefault(record.mid or "", set()).add(_via(record))
+        if record.op != Op.SYNTH:
+            self._came[record.mid] = self._came.get(record.mid, 0) + 1
 
-    @on(msg(Op.ADMIT, Op.XMIT))
-    def crossed(self, record: TraceLine) -> None:
-        if len(_via(record)) > HOP_LIMIT:
-            self.broken(record, f"at most {HOP_LIMIT} stubs in via")
+    @on(msg(Op.ADMIT))
+    def admitted(self, record: TraceLine) -> None:
+        via = _via(record)
+        if len(set(via)) != len(via):
+            self.broken(record, "each stub once in via", claim="I-L1")
+        self._limit(record, via)
 
     @on(msg(Op.XMIT))
     def sent(self, record: TraceLine) -> None:
+        via, stub, known = _via(record), record.stub, self._vias.get(record.mid or "")
+        if stub in via[:-1]:
+            self.broken(record, f"{stub} not to have carried it before", claim="I-L2")
+        if stub is not None and via[-1:] != (stub,):
+            self.broken(record, f"{stub} at the end of via", claim="I-L3")
+        elif stub is not None and known is not None and via[:-1] not in known:
+            self.broken(record, "via as it came, and one stub more", claim="I-L3")
+        self._limit(record, via)
         route = (record.mid, record.to, record.link)
         times = self._sent[route] = self._sent.get(route, 0) + 1
         if times > HOP_LIMIT * max(1, self._came.get(record.mid, 0)):
-            self.broken(record, f"at most {HOP_LIMIT} sendings over one link")
+            self.broken(record, f"at most {HOP_LIMIT} sendings over one link", claim="I-L4")
+
+    def _limit(self, record: TraceLine, via: Sequence[str]) -> None:
+        if len(via) > HOP_LIMIT:
+            self.broken(record, f"at most {HOP_LIMIT} stubs in via", claim="I-L4")
 
 
 class NoEcho(ProcessClaim, claims=("I-L5",)):

@@ -16,7 +16,7 @@ from enum import StrEnum, unique
 from functools import partial
 from sys import intern
 from types import FunctionType
-from typing import ClassVar, Final, Never, TypeAlias, TypeVar, final, get_args, get_origin
+from typing import ClassVar, Final, Never, TypeAlias, TypeVar, cast, final, get_args, get_origin
 
 import attrs
 from typing_extensions import override
@@ -511,8 +511,7 @@ def _fields_made_anew(
 
 
 def _maker(kind: object) -> Callable[[], object]:
-    made = get_origin(kind) or kind
-    assert callable(made)  # noqa: S101 - for the type checker
+    made = cast("Callable[[], object]", get_origin(kind) or kind)
     return partial(defaultdict, get_origin(get_args(kind)[1])) if made is defaultdict else made
 
 

@@ -250,31 +250,24 @@ class ChildOwner(fold.ProcessClaim, claims=("I-D10",)):
             self._last[parts[0], creator] = int(number) if number.isdecimal() else before
 
 
-class SingleWriter(fold.ProcessClaim, claims=("I-D1",)):
-    """An object has one reporter at a time (I-D1).
+class ObjectWrites(fold.ProcessClaim, claims=("I-D1", "I-D2")):
+    """An object has one reporter at a time (I-D1), and its versions rise by one (I-D2).
 
     Connection objects are judged by `links.Writers`.
     """
 
     _writers: dict[str | None, str | None]
+    _last: dict[str | None, int]
 
     @fold.on(_WRITTEN)
     def written(self, record: TraceLine) -> None:
         writer = self._writers.setdefault(record.key, record.by)
         if writer != record.by and not records.is_p2p_end(record.by or ""):
-            self.broken(record, f"{writer or 'no local hyperty'} to write it")
-
-
-class Versions(fold.ProcessClaim, claims=("I-D2",)):
-    """The versions of an object rise by one (I-D2)."""
-
-    _last: dict[str | None, int]
-
-    @fold.on(_WRITTEN)
-    def written(self, record: TraceLine) -> None:
+            expected = f"{writer or 'no local hyperty'} to write it"
+            self.broken(record, expected, claim="I-D1")
         version = record.version or 0
         if version != self._last.get(record.key, version - 1) + 1:
-            self.broken(record, f"version {self._last[record.key] + 1}")
+            self.broken(record, f"version {self._last[record.key] + 1}", claim="I-D2")
         self._last[record.key] = version
 
 

@@ -50,28 +50,6 @@ class Match(ProcessClaim, claims=("I-T1",), place=Place.RUNTIME):
             self.broken(record, "an earlier request with this id and these ends")
 
 
-class OneFinal(ProcessClaim, claims=("I-T2",), place=Place.RUNTIME, is_forgetful=True):
-    """A request gets one final answer, or one from each receiver (I-T2)."""
-
-    _given: records.Recent[records.Key, set[str]]
-
-    @on(_BEGINS)
-    def begun(self, record: TraceLine) -> None:
-        if _begins(record):
-            self._given.pop(_key_of_step(record), None)
-
-    @on(at_bus(Op.CALLBACK))
-    def called_back(self, record: TraceLine) -> None:
-        if not records.is_final(record):
-            return
-        before, mid = self._given.setdefault(records.key_of(record), set()), record.mid or ""
-        if before:
-            several = all("@" in one.rpartition("!")[2] for one in (*before, mid))
-            if mid in before or not several:
-                self.broken(record, "no second final answer")
-        before.add(mid)
-
-
 class Unanswered(ProcessClaim, claims=("I-T3",), place=Place.RUNTIME):
     """A request made here gets a final answer before the wait for it is over (I-T3).
 
@@ -132,65 +110,62 @@ class Unanswered(ProcessClaim, claims=("I-T3",), place=Place.RUNTIME):
         return [asked for asked in open_ if records.key_of(asked) not in self.refused]
 
 
-class NoLateProvisional(ProcessClaim, claims=("I-T4",), place=Place.RUNTIME, is_forgetful=True):
-    """After the final answer no provisional one is given (I-T4)."""
+class GivenAnswers(ProcessClaim, claims=("I-T2", "I-T4"), place=Place.RUNTIME, is_forgetful=True):
+    """A request gets one final answer, or one from each receiver (I-T2).
 
-    _ended: records.Recent[records.Key, None]
+    After it no provisional one is given (I-T4).
+    """
+
+    _given: records.Recent[records.Key, set[str]]
 
     @on(_BEGINS)
     def begun(self, record: TraceLine) -> None:
         if _begins(record):
-            self._ended.pop(_key_of_step(record), None)
+            self._given.pop(_key_of_step(record), None)
 
     @on(at_bus(Op.CALLBACK))
     def called_back(self, record: TraceLine) -> None:
-        if records.is_final(record):
-            self._ended[records.key_of(record)] = None
-        elif records.key_of(record) in self._ended:
-            self.broken(record, "no provisional answer after the final one")
+        key, mid = records.key_of(record), record.mid or ""
+        if not records.is_final(record):
+            if key in self._given:
+                expected = "no provisional answer after the final one"
+                self.broken(record, expected, claim="I-T4")
+            return
+        before = self._given.setdefault(key, set())
+        if before:
+            several = all("@" in instance.rpartition("!")[2] for instance in (*before, mid))
+            if mid in before or not several:
+                self.broken(record, "no second final answer", claim="I-T2")
+        before.add(mid)
 
 
-class LateDropped(ProcessClaim, claims=("I-T5",), place=Place.RUNTIME):
-    """An answer after the router's own 408 is not delivered (I-T5)."""
+class Timeouts(ProcessClaim, claims=("I-T5", "I-T6"), place=Place.RUNTIME):
+    """The router says 408 only after a whole wait without a sign of life (I-T6).
+
+    An answer after that is not delivered (I-T5).
+    """
 
     _over: records.Recent[records.Key, str | None]
-
-    @on(_BEGINS)
-    def begun(self, record: TraceLine) -> None:
-        if self._over and _begins(record):
-            self._over.pop(_key_of_step(record), None)
-
-    @on(at_bus(Op.SYNTH))
-    def refused(self, record: TraceLine) -> None:
-        if record.code == Code.TIMEOUT:
-            self._over[records.key_of(record)] = record.mid
-
-    @on(at_bus(Op.CALLBACK, Op.DELIVER))
-    def given(self, record: TraceLine) -> None:
-        if not self._over or not records.is_answer(record):
-            return
-        if self._over.get(records.key_of(record), record.mid) != record.mid:
-            self.broken(record, "this answer to be dropped: it came after the 408")
-
-
-class TimeoutJustified(ProcessClaim, claims=("I-T6",), place=Place.RUNTIME):
-    """The router says 408 only after a whole wait without a sign of life (I-T6)."""
-
     _signs: records.Lasting[records.Key, float]
 
     @on(_BEGINS)
     def begun(self, record: TraceLine) -> None:
         if _begins(record):
+            self._over.pop(_key_of_step(record), None)
             self._signs[_key_of_step(record)] = record.t
 
     @on(at_bus(Op.CALLBACK, Op.DELIVER))
     def given(self, record: TraceLine) -> None:
         if not records.is_answer(record):
             return
+        key = records.key_of(record)
+        if self._over.get(key, record.mid) != record.mid:
+            expected = "this answer to be dropped: it came after the 408"
+            self.broken(record, expected, claim="I-T5")
         if records.is_final(record):
             if record.op == Op.CALLBACK:
-                self._signs.pop(records.key_of(record), None)
-        elif (key := records.key_of(record)) in self._signs:
+                self._signs.pop(key, None)
+        elif key in self._signs:
             # A provisional answer says that a better one follows.
             self._signs[key] = record.t
 
@@ -198,10 +173,12 @@ class TimeoutJustified(ProcessClaim, claims=("I-T6",), place=Place.RUNTIME):
     def refused(self, record: TraceLine) -> None:
         if record.code != Code.TIMEOUT:
             return
-        since = self._signs.get(records.key_of(record))
+        key = records.key_of(record)
+        self._over[key] = record.mid
+        since = self._signs.get(key)
         if since is None or not records.waited(record.t - since, REPLY_TIMEOUT):
             expected = f"{REPLY_TIMEOUT:g} s of silence on an open request before the 408"
-            self.broken(record, expected)
+            self.broken(record, expected, claim="I-T6")
 
 
 class IdMonotone(ProcessClaim, claims=("I-T7",), place=Place.RUNTIME):
