@@ -4,7 +4,9 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -97,14 +99,14 @@ class Exit(IntEnum):
 
 
 def _settings(
-    _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
+    context: click.Context, _option: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, str]:
-    """Read K=V settings; the last of several with one key counts.
+    """Read K=V settings; the last of several with one key counts, and wins over other options.
 
     Raises:
         click.BadParameter: One is not of the form K=V.
     """
-    settings = {}
+    settings: dict[str, str] = {**context.ensure_object(dict)}
     for setting in given:
         key, equals, value = setting.partition("=")
         if not (key and equals):
@@ -113,8 +115,18 @@ def _settings(
     return settings
 
 
-_master = click.option("--master", metavar="URL", help="Spark master [default: all cores here].")
-_memory = click.option("--driver-memory", metavar="SIZE", help="Heap of the driver, as 2g.")
+_SETTING_OF: Final = {"master": "spark.master", "driver_memory": "spark.driver.memory"}
+
+
+def _keep_setting(context: click.Context, option: click.Parameter, given: str | None) -> None:
+    """Keep the value of an option as a setting, which `_settings` reads later."""
+    if given is not None:
+        context.ensure_object(dict)[_SETTING_OF[option.name or ""]] = given
+
+
+_kept = partial(click.option, is_eager=True, expose_value=False, callback=_keep_setting)
+_master = _kept("--master", metavar="URL", help="Spark master [default: all cores here].")
+_memory = _kept("--driver-memory", metavar="SIZE", help="Heap of the driver, as 2g.")
 _conf = click.option(
     "--conf",
     "settings",
@@ -123,6 +135,18 @@ _conf = click.option(
     callback=_settings,
     help="A Spark setting, which wins over all others; may be given several times.",
 )
+
+
+@contextmanager
+def _exit_on_errors() -> Iterator[None]:
+    try:
+        yield
+    except ManifestError as exc:
+        _fail(exc, Exit.USAGE)
+    except TraceMissingError as exc:
+        _fail(exc, Exit.NO_TRACE)
+    except ProtoflyError as exc:
+        _fail(exc, Exit.NOT_CONFORMANT)
 
 
 @click.group("spark", context_settings={"help_option_names": ["-h", "--help"]})
@@ -186,8 +210,6 @@ def validate(  # noqa: PLR0913 - one for each option
     diagrams: int | None,
     as_json: bool,
     scope: str,
-    master: str | None,
-    driver_memory: str | None,
     settings: dict[str, str],
     allow_quarantine: bool,
     untraced: tuple[str, ...],
@@ -206,12 +228,11 @@ def validate(  # noqa: PLR0913 - one for each option
         raise click.UsageError("--diagrams needs --report")
     if scope != "all" and place is not None:
         raise click.UsageError("--manifest needs --claims all")
-    try:
+    with _exit_on_errors():
         _check_there(traces)
         manifest = None if place is None else read_manifest(place)
         work = _work()
         allowed = work.Quarantine.ALLOWED if allow_quarantine else work.Quarantine.COUNTS
-        cluster = work.Cluster(master, _with_memory(settings, driver_memory))
         asked = work.Question(
             traces=traces,
             quarantine=allowed,
@@ -223,18 +244,12 @@ def validate(  # noqa: PLR0913 - one for each option
             work.Order(
                 question=asked,
                 report=report,
-                cluster=cluster,
+                cluster=work.Cluster(settings=settings),
                 against=against,
                 command=_command(),
                 diagrams=diagrams or DIAGRAMS,
             )
         )
-    except ManifestError as exc:
-        _fail(exc, Exit.USAGE)
-    except TraceMissingError as exc:
-        _fail(exc, Exit.NO_TRACE)
-    except ProtoflyError as exc:
-        _fail(exc, Exit.NOT_CONFORMANT)
     for line in outcome.as_json() if as_json else outcome.as_text():
         print(one_line(line))
     sys.exit(Exit.CONFORMANT if outcome.is_conformant else Exit.NOT_CONFORMANT)
@@ -250,8 +265,6 @@ def convert_traces(
     *,
     traces: tuple[str, ...],
     target: str,
-    master: str | None,
-    driver_memory: str | None,
     settings: dict[str, str],
 ) -> None:
     """Write the traces at TRACE... as Parquet, a folder for each run and node.
@@ -260,15 +273,10 @@ def convert_traces(
     kept with their places. Exits with 0, with 1 if Spark fails or DIR is there, with 3 if there
     is no trace.
     """
-    try:
+    with _exit_on_errors():
         _check_there(traces)
         work = _work()
-        cluster = work.Cluster(master, _with_memory(settings, driver_memory))
-        bad = work.convert_traces(traces, target, cluster)
-    except TraceMissingError as exc:
-        _fail(exc, Exit.NO_TRACE)
-    except ProtoflyError as exc:
-        _fail(exc, Exit.NOT_CONFORMANT)
+        bad = work.convert_traces(traces, target, work.Cluster(settings=settings))
     if bad:
         print(f"lines that are no records: {bad}", file=sys.stderr)
 
@@ -298,8 +306,6 @@ def export(
     traces: tuple[str, ...],
     form: str,
     target: Path,
-    master: str | None,
-    driver_memory: str | None,
     settings: dict[str, str],
 ) -> None:
     """Write the traces at TRACE... for other tools.
@@ -308,15 +314,10 @@ def export(
     object a line, as OpenTelemetry's file exporter writes it. xes: an entity is a trace, a step
     is an event, for process mining. Exits with 1 if Spark fails, with 3 if there is no trace.
     """
-    try:
+    with _exit_on_errors():
         _check_there(traces)
         work = _work()
-        cluster = work.Cluster(master, _with_memory(settings, driver_memory))
-        written = work.export(traces, form, target, cluster)
-    except TraceMissingError as exc:
-        _fail(exc, Exit.NO_TRACE)
-    except ProtoflyError as exc:
-        _fail(exc, Exit.NOT_CONFORMANT)
+        written = work.export(traces, form, target, work.Cluster(settings=settings))
     print(one_line(f"{form}: {written}"), file=sys.stderr)
 
 
@@ -354,8 +355,6 @@ def watch(
     until_idle: float | None,
     as_json: bool,
     untraced: tuple[str, ...],
-    master: str | None,
-    driver_memory: str | None,
     settings: dict[str, str],
 ) -> None:
     """Judge traces while nodes write them to DIR.
@@ -365,18 +364,16 @@ def watch(
     gzip are left to `validate`. Exits with 1 if a claim is broken, else with 0; with
     --until-idle, with 1 also if the traces are incomplete.
     """
-    try:
+    with _exit_on_errors():
         work = _work("spark.watch")
         asked = work.Watch(
             traces=traces,
             to=to,
             until_idle=until_idle,
             untraced=untraced,
-            cluster=work.Cluster(master, _with_memory(settings, driver_memory)),
+            cluster=work.Cluster(settings=settings),
         )
         outcome = work.watch(asked, work.Reported(_print_now, _Progress().print, as_json))
-    except ProtoflyError as exc:
-        _fail(exc, Exit.NOT_CONFORMANT)
     for line in outcome.as_json() if as_json else outcome.as_text():
         print(one_line(line))
     sys.exit(Exit.CONFORMANT if outcome.is_kept else Exit.NOT_CONFORMANT)
@@ -425,10 +422,6 @@ def _check_there(traces: tuple[str, ...]) -> None:
         is_local = "://" not in trace and not trace.startswith("file:")
         if is_local and not set(trace) & set("*?[{") and not Path(trace).exists():
             raise TraceMissingError(trace, "there is nothing")
-
-
-def _with_memory(settings: dict[str, str], memory: str | None) -> dict[str, str]:
-    return settings if memory is None else {"spark.driver.memory": memory, **settings}
 
 
 def _work(name: str = "spark.run") -> ModuleType:

@@ -7,7 +7,8 @@ from typing import Final, final
 import attrs
 
 from fsm.judge.crossings import Skew
-from fsm.judge.replay import Told
+from fsm.judge.replay import TimelineStep
+from fsm.judge.trace_files import BadLine, Missing
 from fsm.judge.trace_line import Flaw, Verdict
 
 DIAGRAMS: Final = 10
@@ -92,8 +93,8 @@ class Step:
     key: str
     actor: str
     why: str | None
-    record: Told
-    before: Sequence[Told]
+    record: TimelineStep
+    before: Sequence[TimelineStep]
 
 
 @final
@@ -114,28 +115,6 @@ class Broken:
     about: str
     expected: str
     step: Step | None = None
-
-
-@final
-@attrs.frozen
-class Gap:
-    """Something that the traces do not contain: at which record, and what."""
-
-    run: str
-    node: str
-    ln: int
-    reason: str
-
-
-@final
-@attrs.frozen
-class BadLine:
-    """A line that is no record."""
-
-    file: str
-    line: int
-    reason: str
-    text: str
 
 
 @final
@@ -183,7 +162,7 @@ class Findings:
     nodes: Sequence[NodeFindings]
     machines: Sequence[MachineUse]
     shown: Sequence[Broken]
-    gaps: Sequence[Gap]
+    gaps: Sequence[Missing]
     bad_lines: Sequence[BadLine]
 
     @property

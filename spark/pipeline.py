@@ -22,8 +22,18 @@ from pyspark.storagelevel import StorageLevel
 
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED
 from fsm.judge.crossings import Crossing, Part, skews
-from fsm.judge.replay import Told, seconds_of
-from fsm.judge.trace_files import Manifest, Mention, Took, Trail, folders_of, not_there, unsent
+from fsm.judge.replay import NodeJudgement, TimelineStep, seconds_of
+from fsm.judge.trace_files import (
+    BadLine,
+    Manifest,
+    Mention,
+    Missing,
+    Participants,
+    ProcessSummary,
+    folders_of,
+    unsent,
+    untraced_participants,
+)
 from fsm.judge.trace_line import CLAIMS as STEP_CLAIMS
 from fsm.judge.trace_line import Flaw, Verdict
 from fsm.judge.verdict import processes_whole, shared
@@ -32,11 +42,9 @@ from fsm.table import Table
 from spark.errors import SparkFailedError
 from spark.files import find_files, is_local, part_of, shared_out
 from spark.findings import (
-    BadLine,
     Broken,
     Dwell,
     Findings,
-    Gap,
     MachineUse,
     NodeFindings,
     Quarantine,
@@ -239,38 +247,28 @@ def _joined(folders: list[list[str]], accounts: Iterable[SparkRow]) -> list[list
 class _Account:
     """The records of a process about itself."""
 
-    run: str
-    node: str
-    records: int
-    missing: int
-    doubled: int
-    flaws: frozenset[Flaw]
-    home: str | None
-    member: str | None
-    is_whole: bool
+    node: NodeJudgement
+    summary: ProcessSummary
     files: tuple[str, ...]
     bad: int
     gaps: int
     unanswered: int
-    took: Took
-    crossings: tuple[Crossing, ...]
-
-    @property
-    def trail(self) -> Trail:
-        """What it leaves for others to be compared with."""
-        return Trail(self.run, self.node, self.took.itself, self.is_whole, self.crossings)
 
 
 def _account(row: SparkRow) -> _Account:
     told = json.loads(row["data"])
+    run, node, flaws = row["run"], row["node"], frozenset(map(Flaw, told["flaws"]))
+    numbers = NodeJudgement(
+        run, node, told["records"], flaws, missing=told["missing"], doubled=told["doubled"]
+    )
     others = tuple(Mention(*mention) for mention in told["others"])
-    return _Account(
-        row["run"], row["node"], told["records"], told["missing"], told["doubled"],
-        frozenset(Flaw(flaw) for flaw in told["flaws"]), told["home"], told["member"],
-        told["whole"], tuple(told["files"]), told["bad"], told["gaps"], told["unanswered"],
-        Took(frozenset(told["itself"]), others),
-        tuple(Crossing(key, Part(part), *rest) for key, part, *rest in told["crossings"]),
+    summary = ProcessSummary(
+        run, node, told["home"], told["member"], told["whole"],
+        Participants(frozenset(told["itself"]), others),
+        [Crossing(key, Part(part), *rest) for key, part, *rest in told["crossings"]],
     )  # fmt: skip
+    files = tuple(told["files"])
+    return _Account(numbers, summary, files, told["bad"], told["gaps"], told["unanswered"])
 
 
 @final
@@ -288,8 +286,9 @@ class _Judged:
         self._asked = asked
         self._said = said
         self._accounts = [_account(row) for row in told if row["what"] == What.PROCESS]
-        self._lost = unsent([one.trail for one in self._accounts])
-        whole = processes_whole(self._accounts) - set(self._lost)
+        self._summaries = [one.summary for one in self._accounts]
+        self._lost = unsent(self._summaries)
+        whole = processes_whole(self._summaries) - set(self._lost)
         found = said.where(F.col("what").isin(*_BROKEN))
         self._broken = found.unionByName(judge_across(session, said, whole))
         self._silent = [(row["run"], row["node"]) for row in told if row["what"] == What.SILENT]
@@ -345,24 +344,24 @@ class _Judged:
         )
 
     def _nodes(self, violations: Mapping[tuple[str, ...], int]) -> list[NodeFindings]:
-        clocks = skews({(one.run, one.node): one.crossings for one in self._accounts})
+        clocks = skews({(one.run, one.node): one.crossings for one in self._summaries})
         found = [
             NodeFindings(
-                run=one.run,
-                node=one.node,
+                run=one.node.run,
+                node=one.node.node,
                 verdict=Verdict.INCOMPLETE,
-                records=one.records,
-                missing=one.missing,
-                doubled=one.doubled,
+                records=one.node.records,
+                missing=one.node.missing,
+                doubled=one.node.doubled,
                 quarantined=self._quarantined(one),
-                violations=violations.get((one.run, one.node), 0),
-                flaws=one.flaws,
-                skew=clocks.get((one.run, one.node)),
+                violations=violations.get((one.node.run, one.node.node), 0),
+                flaws=one.node.flaws,
+                skew=clocks.get((one.node.run, one.node.node)),
             )
             for one in self._accounts
         ]
-        told: set[tuple[str, str] | None] = {("", one.node) for one in self._accounts}
-        told |= {(one.run, one.node) for one in self._accounts}
+        told: set[tuple[str, str] | None] = {("", one.node) for one in self._summaries}
+        told |= {(one.run, one.node) for one in self._summaries}
         told |= {writer_of(file) for one in self._accounts for file in one.files}
         found += [_silent(*writer) for writer in self._silent if writer not in told]
         judged = [
@@ -373,21 +372,20 @@ class _Judged:
     def _quarantined(self, one: _Account) -> int:
         """Count the lines that are no records in the files of a process."""
         # A folder may name the run, or not.
-        aside = self._aside[one.run, one.node] + self._aside["", one.node]
+        aside = self._aside[one.node.run, one.node.node] + self._aside["", one.node.node]
         return aside + one.bad
 
-    def _gaps(self) -> tuple[list[Gap], int]:
+    def _gaps(self) -> tuple[list[Missing], int]:
         """Return what is missing, and how much of it no flaw of a node says already."""
         rows = self._said.where(F.col("what").isin(What.FLAW.value, What.UNANSWERED.value))
         answers = sum(one.unanswered for one in self._accounts)
         is_any = any(one.gaps or one.unanswered for one in self._accounts)
         shown = rows.orderBy("run", "node", "ln").limit(_SHOWN).collect() if is_any else []
         others = [*self._lost.values()]
-        told = [(one.run, one.node, one.took) for one in self._accounts]
-        others += not_there(told, self._asked.untraced, self._asked.manifest)
-        gaps = [Gap(row["run"], row["node"], row["ln"], row["expected"]) for row in shown]
-        gaps += [Gap(one.run, one.node, one.ln, one.reason) for one in others]
-        return gaps, answers + len(others)
+        asked = self._asked
+        others += untraced_participants(self._summaries, asked.untraced, asked.manifest)
+        gaps = [Missing(row["run"], row["node"], row["ln"], row["expected"]) for row in shown]
+        return [*gaps, *others], answers + len(others)
 
 
 def claim_names(scope: Scope = Scope.ALL) -> Iterator[tuple[str, str]]:
@@ -515,7 +513,7 @@ def violation_of(row: SparkRow, claim: str) -> Broken:
         key=row["about"],
         actor=row["actor"],
         why=row["why"],
-        record=Told(*row["record"]),
-        before=[Told(*told) for told in row["before"]],
+        record=TimelineStep(*row["record"]),
+        before=[TimelineStep(*told) for told in row["before"]],
     )
     return Broken(claim=claim, **plain, step=step)

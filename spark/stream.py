@@ -72,11 +72,11 @@ class FolderFold(StatefulProcessor):
             yield _row(said)
 
 
-def _row(said: folds.Said) -> Row:
+def _row(said: folds.WorkerRow) -> Row:
     return Row(**said)
 
 
-def _of_process(folder: str, process: LiveProcess) -> folds.Said:
+def _of_process(folder: str, process: LiveProcess) -> folds.WorkerRow:
     return folds.row_of(
         What.PROCESS, run=process.run, node=process.node, about=folder, ln=process.records,
         data=json.dumps({"running": process.is_running, "unjudged": process.unjudged}),

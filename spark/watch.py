@@ -22,7 +22,7 @@ from pyspark.sql import Row as SparkRow
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from fsm.judge.replay import Told
+from fsm.judge.replay import TimelineStep
 from fsm.judge.trace_line import Verdict
 from spark.errors import WatchStateError, failures_told
 from spark.findings import Broken, Findings, Step
@@ -429,7 +429,8 @@ class _Rounds:
         told = json.loads(row["data"])
         step = Step(
             machine=told["machine"], key=row["about"], actor=told["actor"], why=told["why"],
-            record=Told(**told["record"]), before=[Told(**one) for one in told["before"]],
+            record=TimelineStep(**told["record"]),
+            before=[TimelineStep(**step) for step in told["before"]],
         )  # fmt: skip
         return Broken(claim=claim, **plain, step=step)
 

@@ -27,9 +27,9 @@ from fsm.judge.claims.catalogue import PROCESS_CLAIMS, RUN_CLAIMS
 from fsm.judge.claims.fold import Claim, Evidence, Finding, Judge, Place, Process, Route, name_of
 from fsm.judge.claims.records import BUS, LISTENERS, Recent
 from fsm.judge.claims.transactions import Unanswered
-from fsm.judge.crossings import CROSSED, Crossing, Crossings
+from fsm.judge.crossings import CROSSED, Crossings
 from fsm.judge.replay import EntityJudgement, Machines, NodeJudgement
-from fsm.judge.trace_files import Gaps, Missing, Participants, Took
+from fsm.judge.trace_files import Gaps, Missing, ParticipantFinder, ProcessSummary
 from fsm.judge.trace_line import Flaw, TraceLine
 from fsm.machine_list import MACHINES
 from specs.addresses.address import is_backend, runtime_of
@@ -73,36 +73,28 @@ class ProcessJudgement:
     """The judgement of one process.
 
     Attributes:
-        home: Address of the runtime; None: a message node, or it is not recorded.
-        member: Id of the message node in its group; None: it is in none.
-        is_whole: Whether it ended orderly and no record is missing.
+        summary: What others are compared with.
         findings: Which claims are broken, without those that need other processes.
         evidence: For those that do.
         entities: What is judged of its machines, entity by entity: of those that are over without
             a violation, the last ones.
         missing: What its records lack.
         unanswered: Requests without a final answer.
-        took: The participants in its records.
         entity_counts: How many entities each machine has.
         used: How often each step was made (`Machines.used`).
         stays: How often entities stayed in a state for how long (`Machines.stays`).
-        crossings: Some messages that went between it and others.
     """
 
     node: NodeJudgement
-    home: str | None
-    member: str | None
-    is_whole: bool
+    summary: ProcessSummary
     findings: tuple[Finding, ...]
     evidence: tuple[Evidence, ...]
     entities: tuple[EntityJudgement, ...]
     missing: tuple[Missing, ...]
     unanswered: tuple[Missing, ...]
-    took: Took
     entity_counts: Mapping[str, int]
     used: Mapping[tuple[str, str, str, str], int]
     stays: Mapping[tuple[str, str, int], int]
-    crossings: tuple[Crossing, ...]
 
 
 def home_of(record: TraceLine) -> str | None:
@@ -177,7 +169,7 @@ class ProcessJudge:
         """
         self._machines = Machines(run, node, MACHINES)
         self._gaps = Gaps(run, node)
-        self._participants = Participants()
+        self._participants = ParticipantFinder()
         self._crossings = Crossings()
         self._process = Process(run, node, home)
         self._sort = _OF_NODE
@@ -285,19 +277,23 @@ class ProcessJudge:
         home = process.home
         return ProcessJudgement(
             node=node,
-            home=home,
-            member=process.member,
-            is_whole=process.end is not None,
+            summary=ProcessSummary(
+                node.run,
+                node.node,
+                home,
+                process.member,
+                process.end is not None,
+                self._participants.end(home),
+                self._crossings.end(self._participants.stubs),
+            ),
             findings=tuple(process.findings),
             evidence=tuple(process.evidence),
             entities=self._machines.end(node),
             missing=tuple(self._gaps.missing()),
             unanswered=tuple(self._gaps.unanswered(asked)),
-            took=self._participants.end(home),
             entity_counts=self._machines.counts,
             used=self._machines.used,
             stays=self._machines.stays,
-            crossings=self._crossings.end(self._participants.stubs),
         )
 
 

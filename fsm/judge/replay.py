@@ -50,7 +50,7 @@ class EntityId:
 
 @final
 @attrs.frozen
-class Told:
+class TimelineStep:
     """A state record, as a timeline shows it."""
 
     ln: int
@@ -80,10 +80,10 @@ class Violation:
     claim: Claim
     ln: int
     expected: str
-    record: Told = attrs.field(eq=False)
+    record: TimelineStep = attrs.field(eq=False)
     actor: str = attrs.field(default="", eq=False)
     why: str | None = attrs.field(default=None, eq=False)
-    before: Sequence[Told] = attrs.field(default=(), eq=False)
+    before: Sequence[TimelineStep] = attrs.field(default=(), eq=False)
 
 
 @final
@@ -412,7 +412,7 @@ class _Entity:
         self._rests: AbstractSet[str] = frozenset() if table is None else table.may_end
         self._found: list[Violation] = []
         self._doubted: list[Violation] = []
-        self._recent: deque[Told] = deque(maxlen=WINDOW)
+        self._recent: deque[TimelineStep] = deque(maxlen=WINDOW)
         self.before: TraceLine | None = None
         self._steps = 0
 
@@ -431,7 +431,7 @@ class _Entity:
             self._steps += 1
         else:
             self._broken(Claim.REFUSED_STEP, record, f"no {record.cause!r} in this state")
-        step = Told(record.ln, record.t, record.old, record.cause or "", record.new)
+        step = TimelineStep(record.ln, record.t, record.old, record.cause or "", record.new)
         self._recent.append(step)
 
     def _stepped(self, step: TraceLine, hole: int) -> None:
@@ -482,7 +482,7 @@ class _Entity:
         self._doubted.append(self._violation(claim, record, expected))
 
     def _violation(self, claim: Claim, record: TraceLine, expected: str) -> Violation:
-        step = Told(record.ln, record.t, record.old, record.cause or "", record.new)
+        step = TimelineStep(record.ln, record.t, record.old, record.cause or "", record.new)
         before = tuple(one for one in self._recent if one.ln < record.ln)
         return Violation(
             self._entity, claim, record.ln, expected, step, record.actor, record.why, before

@@ -152,7 +152,7 @@ class Mention:
 
 @final
 @attrs.frozen
-class Took:
+class Participants:
     """The participants in the records of one process.
 
     Attributes:
@@ -160,12 +160,34 @@ class Took:
         others: Participants that it mentions, each once.
     """
 
-    itself: frozenset[str]
-    others: tuple[Mention, ...]
+    itself: frozenset[str] = frozenset()
+    others: tuple[Mention, ...] = ()
 
 
 @final
-class Participants:
+@attrs.frozen
+class ProcessSummary:
+    """What a process leaves for others to be compared with.
+
+    Attributes:
+        home: Address of the runtime; None: a message node, or it is not recorded.
+        member: Id of the message node in its group; None: it is in none.
+        is_whole: Whether it ended orderly and no record is missing.
+        participants: The participants in its records.
+        crossings: Some messages that went between it and others.
+    """
+
+    run: str
+    node: str
+    home: str | None = None
+    member: str | None = None
+    is_whole: bool = False
+    participants: Participants = Participants()
+    crossings: Sequence[Crossing] = ()
+
+
+@final
+class ParticipantFinder:
     """Finds the participants in the records of one process.
 
     Attributes:
@@ -220,7 +242,7 @@ class Participants:
         if is_p2p_link(record) and record.b is not None:
             self._found.setdefault(record.b, (record, "which a direct link led to"))
 
-    def end(self, home: str | None) -> Took:
+    def end(self, home: str | None) -> Participants:
         """Report the participants; there are no more records."""
         found = self._found
         for stub, record in self._crossed.items():
@@ -232,7 +254,7 @@ class Participants:
             Mention(who, record.run, record.node, record.ln, what)
             for who, (record, what) in found.items()
         )
-        return Took(frozenset(itself), tuple(mentions))
+        return Participants(frozenset(itself), tuple(mentions))
 
 
 def _stamped(via: Iterable[str]) -> Iterator[str]:
@@ -241,76 +263,36 @@ def _stamped(via: Iterable[str]) -> Iterator[str]:
             yield runtime_of(stub)
 
 
-def absent(took: Sequence[Took], untraced: Collection[str] = ()) -> Iterator[Missing]:
-    """Yield participants without a trace.
-
-    Args:
-        took: Of each process, in their order.
-        untraced: Addresses or domains of participants that are known to keep no trace.
-    """
-    traced = {who for one in took for who in one.itself}
-    mentions: dict[str, Mention] = {}
-    for mention in (mention for one in took for mention in one.others):
-        mentions.setdefault(mention.who, mention)
-    for who, mention in sorted(mentions.items()):
-        if who not in traced and not {who, domain_of(who)} & set(untraced):
-            reason = f"there is no trace of {who}, {mention.what} here"
-            yield Missing(mention.run, mention.node, mention.ln, reason)
-
-
-@final
-@attrs.frozen
-class Trail:
-    """The records of one process that others are compared with.
-
-    Attributes:
-        itself: Addresses of the process.
-        is_whole: Whether it ended orderly and no record is missing.
-        crossings: Some messages that went between it and others.
-    """
-
-    run: str
-    node: str
-    itself: frozenset[str]
-    is_whole: bool
-    crossings: Sequence[Crossing]
-
-
-def unsent(trails: Sequence[Trail]) -> dict[str, Missing]:
+def unsent(processes: Sequence[ProcessSummary]) -> dict[str, Missing]:
     """Return whose traces lack a run: what it sent was received, and is in no trace.
 
-    A participant without any trace is another matter (`absent`), and so is one whose trace is
-    known to lack records.
+    A participant without any trace is another matter (`untraced_participants`), and so is one whose
+    trace is known to lack records.
 
     Args:
-        trails: Of each process, in their order.
+        processes: In their order.
     """
-    sent = {one.key for trail in trails for one in trail.crossings if one.is_sent}
-    kept = _kept(trails)
+    sent = {one.key for process in processes for one in process.crossings if one.is_sent}
+    # Up to which rank each participant kept all it sent, if its traces are whole.
+    kept: dict[str, int] = {}
+    for process in processes:
+        limit = _limit(process.crossings) if process.is_whole else 0
+        for who in process.participants.itself:
+            kept[who] = min(limit, kept.get(who, limit))
     links: dict[tuple[str, str, str, str], list[Crossing]] = {}
-    for trail in trails:
-        for one in trail.crossings:
+    for process in processes:
+        for one in process.crossings:
             is_judged = one.sender in kept and one.rank < kept[one.sender]
-            if is_judged and one.sender not in trail.itself:
-                at = one.sender, trail.run, trail.node, one.link
+            if is_judged and one.sender not in process.participants.itself:
+                at = one.sender, process.run, process.node, one.link
                 links.setdefault(at, []).append(one)
-    found: dict[str, Missing] = {}
+    lost: dict[str, Missing] = {}
     for (sender, run, node, _), came in links.items():
-        if sender not in found and not any(one.key in sent for one in came):
+        if sender not in lost and not any(one.key in sent for one in came):
             first = min(one.ln for one in came)
             reason = f"no trace of {sender} has sent what came from it: that of a run is missing"
-            found[sender] = Missing(run, node, first, reason)
-    return found
-
-
-def _kept(trails: Sequence[Trail]) -> dict[str, int]:
-    """Return up to which rank each participant kept all it sent, if its traces are whole."""
-    limits: dict[str, int] = {}
-    for trail in trails:
-        limit = _limit(trail.crossings) if trail.is_whole else 0
-        for who in trail.itself:
-            limits[who] = min(limit, limits.get(who, limit))
-    return limits
+            lost[sender] = Missing(run, node, first, reason)
+    return lost
 
 
 def _limit(crossings: Sequence[Crossing]) -> int:
@@ -326,9 +308,6 @@ def _limit(crossings: Sequence[Crossing]) -> int:
 
 SCHEMA: Final = "protofly.manifest/1"
 """Name of the form."""
-
-_Trace: TypeAlias = tuple[str, str, frozenset[str]]
-"""Run and node of a trace, and the addresses that its process says it has."""
 
 
 @final
@@ -356,17 +335,11 @@ class Participant:
     run: str | None = None
     traced: bool = True
 
-    def is_in(self, run: str, node: str, itself: frozenset[str]) -> bool:
-        """Return whether a trace is one of this participant.
-
-        Args:
-            run: Run of the trace.
-            node: Process of the trace.
-            itself: The addresses that the process says it has.
-        """
+    def is_in(self, process: ProcessSummary) -> bool:
+        """Return whether a trace is one of this participant."""
         if self.node is None:
-            return self.address in itself
-        return self.node == node and self.run in {None, run}
+            return self.address in process.participants.itself
+        return self.node == process.node and self.run in {None, process.run}
 
 
 @final
@@ -384,51 +357,60 @@ class Manifest:
         ]
         return json.dumps({"schema": SCHEMA, "participants": rows}, indent=1) + "\n"
 
-    def differences(self, traces: Iterable[_Trace]) -> Iterator[Missing]:
+    def differences(self, processes: Iterable[ProcessSummary]) -> Iterator[Missing]:
         """Yield in what the traces are not those that the manifest declares.
 
         Args:
-            traces: Those that have a record.
+            processes: Those that have a record.
         """
-        processes = sorted(traces, key=lambda trace: trace[:2])
+        in_order = sorted(processes, key=lambda process: (process.run, process.node))
         for one in self.participants:
-            if one.traced and not any(one.is_in(*trace) for trace in processes):
+            if one.traced and not any(map(one.is_in, in_order)):
                 reason = f"the manifest declares {one.address} traced, and it has no trace here"
                 yield Missing(one.run or "", one.node or "", 0, reason)
-        for run, node, itself in processes:
-            flaw = self._flaw(run, node, itself)
+        for process in in_order:
+            flaw = self._flaw(process)
             if flaw is not None:
-                yield Missing(run, node, 1, flaw)
+                yield Missing(process.run, process.node, 1, flaw)
 
-    def _flaw(self, run: str, node: str, itself: frozenset[str]) -> str | None:
-        declared = [one for one in self.participants if one.is_in(run, node, itself)]
+    def _flaw(self, process: ProcessSummary) -> str | None:
+        itself = process.participants.itself
+        declared = [one for one in self.participants if one.is_in(process)]
         if not declared:
             return "the manifest does not declare this process"
         if not any(one.traced for one in declared):
             return f"the manifest declares {declared[0].address} untraced, and here is its trace"
         if itself and not any(one.address in itself for one in declared):
-            said = " and ".join(sorted(itself))
-            return f"the manifest declares this process as {declared[0].address}, and it is {said}"
+            names = " and ".join(sorted(itself))
+            return f"the manifest declares this process as {declared[0].address}, and it is {names}"
         return None
 
 
-def not_there(
-    processes: Sequence[tuple[str, str, Took]],
+def untraced_participants(
+    processes: Sequence[ProcessSummary],
     untraced: Collection[str] = (),
     manifest: Manifest | None = None,
 ) -> Iterator[Missing]:
     """Yield participants without a trace, according to the manifest and the traces.
 
     Args:
-        processes: Run, node and mentioned participants of each process, in their order.
+        processes: In their order.
         untraced: Addresses or domains of participants that are known to keep no trace.
         manifest: The participants; None: unknown.
     """
-    declared = () if manifest is None else manifest.participants
+    known = set(untraced)
     if manifest is not None:
-        yield from manifest.differences((run, node, took.itself) for run, node, took in processes)
-    known = {*untraced, *(one.address for one in declared)}
-    yield from absent([took for _, _, took in processes], known)
+        yield from manifest.differences(processes)
+        known.update(one.address for one in manifest.participants)
+    traced = {who for process in processes for who in process.participants.itself}
+    mentions: dict[str, Mention] = {}
+    for process in processes:
+        for mention in process.participants.others:
+            mentions.setdefault(mention.who, mention)
+    for who, mention in sorted(mentions.items()):
+        if who not in traced and not {who, domain_of(who)} & known:
+            reason = f"there is no trace of {who}, {mention.what} here"
+            yield Missing(mention.run, mention.node, mention.ln, reason)
 
 
 def read_manifest(place: Path) -> Manifest:

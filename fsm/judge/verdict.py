@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
-from typing import Final, Protocol, final
+from typing import Final, final
 
 import attrs
 
@@ -16,7 +16,15 @@ from fsm.judge import process, replay
 from fsm.judge.claims.fold import Finding
 from fsm.judge.crossings import Skew, skews
 from fsm.judge.replay import order_of
-from fsm.judge.trace_files import Manifest, Missing, Part, Reading, Took, Trail, not_there, unsent
+from fsm.judge.trace_files import (
+    Manifest,
+    Missing,
+    Part,
+    ProcessSummary,
+    Reading,
+    unsent,
+    untraced_participants,
+)
 from fsm.judge.trace_line import TraceLine, Verdict
 from specs.addresses.address import is_node
 from specs.claims import CLAIMS
@@ -216,65 +224,37 @@ def combined(
         untraced: Participants that have no trace, and need none.
         manifest: The participants; None: unknown.
     """
-    nodes = [one.node for one in processes]
+    summaries = [one.summary for one in processes]
     entities = [entity for one in processes for entity in one.entities]
-    machines = replay.judgement_of(nodes, entities, quarantined)
-    lost = unsent([trail_of(one) for one in processes])
+    machines = replay.judgement_of([one.node for one in processes], entities, quarantined)
+    lost = unsent(summaries)
     evidence = (item for one in processes for item in one.evidence)
-    across = process.judge_across(evidence, processes_whole(processes) - set(lost))
+    across = process.judge_across(evidence, processes_whole(summaries) - set(lost))
     findings = in_order([*(found for one in processes for found in one.findings), *across])
     lacking = [gap for one in processes for gap in (*one.missing, *one.unanswered)]
     lacking += lost.values()
-    took = [(one.node.run, one.node.node, one.took) for one in processes]
-    lacking += not_there(took, untraced, manifest)
+    lacking += untraced_participants(summaries, untraced, manifest)
     verdict = Verdict.VIOLATIONS if findings else machines.verdict
     if lacking and verdict is Verdict.CONFORMANT:
         verdict = Verdict.INCOMPLETE
-    clocks = skews({(one.node.run, one.node.node): one.crossings for one in processes})
+    clocks = skews({(one.run, one.node): one.crossings for one in summaries})
     return RunJudgement(verdict, machines, findings, tuple(lacking), clocks)
 
 
-def trail_of(one: process.ProcessJudgement) -> Trail:
-    """Return what a process leaves for others to be compared with."""
-    node = one.node
-    return Trail(node.run, node.node, one.took.itself, one.is_whole, one.crossings)
-
-
-class Accounted(Protocol):
-    """What is judged of one process, as far as others need it."""
-
-    @property
-    def home(self) -> str | None:
-        """Address of the runtime; None: a message node."""
-
-    @property
-    def member(self) -> str | None:
-        """Id of the message node in its group; None: it is in none."""
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it ended orderly and no record is missing."""
-
-    @property
-    def took(self) -> Took:
-        """The participants in its records."""
-
-
-def processes_whole(processes: Iterable[Accounted]) -> AbstractSet[str | None]:
+def processes_whole(processes: Sequence[ProcessSummary]) -> AbstractSet[str | None]:
     """Return the processes of whose lives, however often they began anew, nothing is missing.
 
     None stands for all message nodes together. Nodes are there by their addresses, too, and those
     of groups by their ids.
     """
-    listed = list(processes)
-    cut_off = _names([one for one in listed if not one.is_whole])
-    return _names(listed) - cut_off
+    return _names(processes) - _names([one for one in processes if not one.is_whole])
 
 
-def _names(processes: Sequence[Accounted]) -> set[str | None]:
+def _names(processes: Sequence[ProcessSummary]) -> set[str | None]:
     names: set[str | None] = {one.home for one in processes}
     names.update(one.member for one in processes if one.member)
-    return names.union(who for one in processes for who in one.took.itself if is_node(who))
+    itself = (who for one in processes for who in one.participants.itself)
+    return names.union(filter(is_node, itself))
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:

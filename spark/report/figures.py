@@ -13,7 +13,7 @@ import attrs
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from spark.findings import Gap
+from fsm.judge.trace_files import Missing
 from spark.load import small_frame
 from spark.schemas import FACT, HOLE
 from specs.addresses.address import BACKEND_SCHEMES
@@ -201,7 +201,7 @@ def wanted(records: DataFrame) -> DataFrame:
     return good.select(*FACT.fieldNames(), "t", "kind", "from", "to")
 
 
-def figures_of(session: SparkSession, good: DataFrame, gaps: Sequence[Gap]) -> Figures:
+def figures_of(session: SparkSession, good: DataFrame, gaps: Sequence[Missing]) -> Figures:
     """Ask for the figures.
 
     Args:
@@ -245,7 +245,7 @@ def figures_of(session: SparkSession, good: DataFrame, gaps: Sequence[Gap]) -> F
     )
 
 
-def _holes(session: SparkSession, good: DataFrame, gaps: Sequence[Gap]) -> list[Hole]:
+def _holes(session: SparkSession, good: DataFrame, gaps: Sequence[Missing]) -> list[Hole]:
     """Ask when the record after each gap was written, and the one before it."""
     if not gaps:
         return []

@@ -9,10 +9,11 @@ import attrs
 import jinja2
 from markupsafe import Markup
 
-from fsm.judge.replay import Told
+from fsm.judge.replay import TimelineStep
+from fsm.judge.trace_files import BadLine
 from fsm.judge.trace_line import Verdict
 from fsm.machine_list import MACHINES
-from spark.findings import BadLine, Broken, Findings, MachineUse, Row, Step
+from spark.findings import Broken, Findings, MachineUse, Row, Step
 from spark.report import pictures, words
 from spark.report.figures import Figures, Latency, Way
 from specs.jsonvalue import visible
@@ -188,7 +189,7 @@ def made_by(step: Step) -> tuple[str, Row]:
     return step.machine, Row(old, record.cause, record.new or old)
 
 
-def _time_after(step: Step, told: Told) -> str:
+def _time_after(step: Step, told: TimelineStep) -> str:
     began = step.before[0].t if step.before else step.record.t
     return "+" + words.duration(max(told.t - began, 0.0))
 

@@ -24,7 +24,7 @@ from pyspark.sql.udf import UserDefinedFunction
 from fsm.judge.claims.fold import Datum, Evidence, Finding
 from fsm.judge.process import ProcessJudgement, judge_across
 from fsm.judge.replay import Violation
-from fsm.judge.trace_files import BadLine, Part, Took, TraceFileError
+from fsm.judge.trace_files import BadLine, Part, ProcessSummary, TraceFileError
 from fsm.judge.trace_line import BadTraceLineError, Flaw, TraceLine, read_line
 from fsm.judge.verdict import FolderJudgement, judge_folder
 from spark.files import NotesPart, part_of
@@ -40,7 +40,7 @@ _DECODED: Final = to_arrow_type(DECODED)
 _SAID: Final = to_arrow_type(SAID)
 _NOTHING: Final = (None,) * len(_JUDGED)
 
-Said: TypeAlias = dict[str, str | int | None]
+WorkerRow: TypeAlias = dict[str, str | int | None]
 _Item: TypeAlias = tuple[str, int, int, str, tuple[Datum, ...]]
 _Batches: TypeAlias = Iterator[pa.Array]
 
@@ -136,7 +136,7 @@ def _with_one_held(
         yield _told(held, folder.said)
 
 
-def _told(length: int, said: Sequence[Said]) -> pa.Array:
+def _told(length: int, said: Sequence[WorkerRow]) -> pa.Array:
     """Return an array of so many rows, which say it together."""
     share = -(-len(said) // length) if length else 0
     rows = [said[place * share : (place + 1) * share] for place in range(length)]
@@ -152,7 +152,7 @@ class _Folders:
     """
 
     def __init__(self, buckets: int, scope: Scope) -> None:
-        self.said: list[Said] = []
+        self.said: list[WorkerRow] = []
         self._scope = scope
         self._buckets = buckets
         self._at: str | None = None
@@ -199,20 +199,19 @@ class _Folders:
 
 def _told_by(screen: Screened) -> ProcessJudgement:
     node = screen.node
+    is_whole = not node.flaws - {Flaw.NO_START}
     return ProcessJudgement(
-        node=node, home=None, member=None, is_whole=not node.flaws - {Flaw.NO_START},
+        node=node, summary=ProcessSummary(node.run, node.node, is_whole=is_whole),
         findings=(), evidence=(), entities=screen.suspects, missing=screen.missing, unanswered=(),
-        took=Took(frozenset(), ()), crossings=(), used=screen.used,
-        stays=screen.stays, entity_counts=screen.entities,
+        used=screen.used, stays=screen.stays, entity_counts=screen.entities,
     )  # fmt: skip
 
 
 def _machines_of(judged: ProcessJudgement) -> ProcessJudgement:
     """Return only what is judged of machines."""
-    return attrs.evolve(
-        judged, home=None, member=None, findings=(), evidence=(), unanswered=(),
-        took=Took(frozenset(), ()), crossings=(),
-    )  # fmt: skip
+    before = judged.summary
+    summary = ProcessSummary(before.run, before.node, is_whole=before.is_whole)
+    return attrs.evolve(judged, summary=summary, findings=(), evidence=(), unanswered=())
 
 
 _SELDOM: Final = (100_000, 50, 50)
@@ -229,14 +228,14 @@ def _collect_seldom() -> None:
 _UNSAID: Final = dict.fromkeys(field.name for field in _SAID)
 
 
-def row_of(what: What, **fields: str | int | None) -> Said:
+def row_of(what: What, **fields: str | int | None) -> WorkerRow:
     """Return a row of SAID; fields that are not named are empty."""
     return _UNSAID | {"what": what.value} | fields
 
 
 def _of_folder(
     at: str, parts: Iterable[Part], judged: FolderJudgement, buckets: int
-) -> Iterator[Said]:
+) -> Iterator[WorkerRow]:
     reading = judged.reading
     bad_lines: Counter[str] = Counter()
     for bad in reading.bad:
@@ -261,17 +260,17 @@ def _of_folder(
 
 def _of_process(
     judged: ProcessJudgement, at: str, files: Sequence[str], bad_lines: int
-) -> Iterator[Said]:
-    node = judged.node
+) -> Iterator[WorkerRow]:
+    node, summary = judged.node, judged.summary
     of = {"run": node.run, "node": node.node}
     told = {
         "records": node.records, "flaws": sorted(node.flaws), "missing": node.missing,
-        "doubled": node.doubled, "home": judged.home, "member": judged.member,
-        "whole": judged.is_whole, "files": files, "bad": bad_lines, "gaps": len(judged.missing),
+        "doubled": node.doubled, "home": summary.home, "member": summary.member,
+        "whole": summary.is_whole, "files": files, "bad": bad_lines, "gaps": len(judged.missing),
         "unanswered": len(judged.unanswered),
-        "itself": sorted(judged.took.itself),
-        "others": [attrs.astuple(mention) for mention in judged.took.others],
-        "crossings": [attrs.astuple(crossing) for crossing in judged.crossings],
+        "itself": sorted(summary.participants.itself),
+        "others": [attrs.astuple(mention) for mention in summary.participants.others],
+        "crossings": [attrs.astuple(crossing) for crossing in summary.crossings],
     }  # fmt: skip
     yield row_of(What.PROCESS, about=at, data=json.dumps(told), **of)
     for gap in judged.missing:
@@ -284,12 +283,12 @@ def _of_process(
         yield from map(of_violation, entity.violations)
 
 
-def of_bad_line(bad: BadLine) -> Said:
+def of_bad_line(bad: BadLine) -> WorkerRow:
     """Return the row of a line that is no record."""
     return row_of(What.BAD, about=bad.file, place=bad.line, expected=bad.reason, data=bad.text)
 
 
-def of_violation(broken: Violation) -> Said:
+def of_violation(broken: Violation) -> WorkerRow:
     """Return the row of a claim that is broken by a step."""
     step = {
         "machine": broken.entity.machine, "record": attrs.asdict(broken.record),
@@ -306,7 +305,7 @@ _PACKED: Final = 5_000
 """Items of evidence in one row."""
 
 
-def packed(evidence: Iterable[Evidence], buckets: int) -> Iterator[Said]:
+def packed(evidence: Iterable[Evidence], buckets: int) -> Iterator[WorkerRow]:
     """Yield the rows of evidence, many items in a row: fewer rows cost less.
 
     Args:
@@ -351,7 +350,7 @@ class _MachineUse:
         self._used.update(judged.used)
         self._stays.update(judged.stays)
 
-    def rows(self) -> Iterator[Said]:
+    def rows(self) -> Iterator[WorkerRow]:
         for machine, count in self._entities.items():
             yield row_of(What.ENTITIES, key=machine, ln=count)
         for (machine, *row), times in self._used.items():
@@ -360,7 +359,7 @@ class _MachineUse:
             yield row_of(What.STAY, key=machine, about=state, place=stay, ln=times)
 
 
-def of_finding(finding: Finding) -> Said:
+def of_finding(finding: Finding) -> WorkerRow:
     """Return the row of any other claim that is broken."""
     return row_of(
         What.FINDING, run=finding.run, node=finding.nodes[0], claim=finding.claim, ln=finding.ln,
@@ -377,7 +376,7 @@ class _Buckets:
     """
 
     def __init__(self, whole: AbstractSet[str | None]) -> None:
-        self.said: list[Said] = []
+        self.said: list[WorkerRow] = []
         self._whole = whole
         self._at: tuple[str, int] | None = None
         self._items: list[Evidence] = []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fsm.judge.replay import Told
+from fsm.judge.replay import TimelineStep
 from fsm.judge.trace_line import CLAIMS, Claim, Verdict
 from spark.pipeline import Question, validate
 from tests.support.trace.trace_files import records, refused, session, step, whole, write_trace
@@ -77,8 +77,8 @@ def test_every_violation_is_counted_by_its_claim(found):
 
 def test_a_violation_shows_the_records_before_it(found):
     broken = {one.claim: one for one in found.first}[Claim.NO_GAP_BETWEEN_STEPS]
-    assert broken.step.before == [Told(2, 0.02, "[*]", "opened", "open")]
-    assert broken.step.record == Told(3, 0.03, "detached", "reopened", "open")
+    assert broken.step.before == [TimelineStep(2, 0.02, "[*]", "opened", "open")]
+    assert broken.step.record == TimelineStep(3, 0.03, "detached", "reopened", "open")
     assert broken.expected == "a step from 'open'"
 
 

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from spark.findings import Gap
+from fsm.judge.trace_files import Missing
 from spark.load import read_source
 from spark.report.figures import BINS, QUANTILES, Way, figures_of, wanted
 from tests.support.trace.trace_files import write_trace
@@ -88,7 +88,7 @@ def figures(writers, spark_session, tmp_path_factory):
         lines = [record for record in one.records if (one.name, record["ln"]) != ("a", HOLE)]
         write_trace(place / one.name, [*lines, "garbage"])
     source = read_source(spark_session, [str(place)])
-    gaps = [Gap("r-a", "a", HOLE + 1, "missing"), Gap("r-z", "z", 3, "no trace at all")]
+    gaps = [Missing("r-a", "a", HOLE + 1, "missing"), Missing("r-z", "z", 3, "no trace at all")]
     return figures_of(spark_session, wanted(source.records), gaps)
 
 

@@ -9,15 +9,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fsm.drawing.draw import svg
-from fsm.judge.replay import Told
+from fsm.judge.replay import TimelineStep
+from fsm.judge.trace_files import BadLine, Missing
 from fsm.judge.trace_line import Claim, Verdict
 from fsm.machine_list import MACHINES
 from spark.findings import (
-    BadLine,
     Broken,
     Dwell,
     Findings,
-    Gap,
     MachineUse,
     NodeFindings,
     Row,
@@ -54,7 +53,7 @@ def event(text, ln):
 
 
 def findings_of(text):
-    told = Told(1, 0.5, text, text, text)
+    told = TimelineStep(1, 0.5, text, text, text)
     step = Step(machine=text, key=text, actor=text, why=text, record=told, before=[told])
     where = {"run": text, "node": text, "ln": 3, "about": text, "expected": text}
     node = NodeFindings(
@@ -68,7 +67,7 @@ def findings_of(text):
     return Findings(
         verdict=Verdict.VIOLATIONS, events=3, entities=1, violations=2, quarantined=1,
         by_claim={Claim.DECLARED_STEP.value: 3, Claim.ENDS_AT_REST.value: 1}, nodes=[node],
-        machines=[machine], gaps=[Gap(text, text, 1, text)],
+        machines=[machine], gaps=[Missing(text, text, 1, text)],
         bad_lines=[BadLine(text, 1, text, text)],
         shown=[Broken(claim=Claim.DECLARED_STEP.value, step=step, **where),
                Broken(claim=Claim.DECLARED_STEP.value, step=step, **where),
