@@ -32,8 +32,9 @@ What holds in every run of the protocol. This page is the output of `python -m s
 
 Class: S is judged on any prefix of a trace, L needs the end or a clock, X needs the traces of
 several processes, hyper compares two runs. Records: the kind, then operations, machines or
-tables. Key: what the records have in common that one fold sees; a runtime is one run of one
-process, also of a message node. The judges are `python -m fsm judge` and
+tables; the tables and states that are known of each process (listeners, links, stubs, sessions,
+owners of addresses) are not listed. Key: what the records have in common that one fold sees; a
+runtime is one run of one process, also of a message node. The judges are `python -m fsm judge` and
 `python -m spark validate`: they check the same claims by the same folds. The monitor of a process
 checks the claims on steps while it runs. With the option `--monitor` it also checks the claims
 marked so, of its own records: those of answers for every tenth request.

@@ -22,6 +22,7 @@ from itertools import groupby
 from typing import Final, TypeAlias, final
 
 import attrs
+from typing_extensions import override
 
 from fsm.judge.claims.catalogue import PROCESS_CLAIMS, RUN_CLAIMS
 from fsm.judge.claims.fold import Claim, Evidence, Finding, Judge, Place, Process, Route, name_of
@@ -111,18 +112,20 @@ def _is_of_node(record: TraceLine) -> bool:
 
 @final
 class _Folds:
-    """The folds of all processes of one sort.
+    """The claims on all processes of one sort.
 
     To try the routes of all folds for each sort of record that a process has takes a third of the
     time in which a short trace is judged. They are sorted once, by what they declare.
     """
 
-    def __init__(self, wrong: Place) -> None:
-        """Choose the folds.
+    def __init__(self, wrong: Place, name: str) -> None:
+        """Choose the claims.
 
         Args:
-            wrong: Folds that apply only there are left out.
+            wrong: Claims that apply only there are left out.
+            name: Its name in this module, which stands for it in what is pickled.
         """
+        self._name = name
         self.folds = tuple(fold for fold in PROCESS_CLAIMS if fold.place is not wrong)
         methods = [(at, *one) for at, fold in enumerate(self.folds) for one in fold.methods]
         routes = [route for *_, several in methods for route in several]
@@ -132,6 +135,10 @@ class _Folds:
             key: tuple(one for one in methods if any(route.may_take(*key) for route in one[2]))
             for key in keys
         }
+
+    @override
+    def __reduce__(self) -> str:
+        return self._name
 
     def methods_of(self, record: TraceLine) -> Iterator[tuple[int, str]]:
         """Yield which methods take a record: the places of their folds, and their names."""
@@ -143,8 +150,8 @@ class _Folds:
                 yield at, name
 
 
-_OF_RUNTIME: Final = _Folds(Place.NODE)
-_OF_NODE: Final = _Folds(Place.RUNTIME)
+_OF_RUNTIME: Final = _Folds(Place.NODE, "_OF_RUNTIME")
+_OF_NODE: Final = _Folds(Place.RUNTIME, "_OF_NODE")
 
 
 @final

@@ -265,7 +265,6 @@ class Process:
         member: Its id there.
         sessions: Of a message node, the runtime of each link that has a session, and `SLACK`
             seconds longer.
-        runtimes: The runtime of each link that ever had a session.
         owners: The runtime to which each address is allocated.
         findings: What was found so far.
         evidence: What was handed over and not taken away yet.
@@ -284,7 +283,6 @@ class Process:
         self.group: str | None = None
         self.member: str | None = None
         self.sessions: dict[str | None, str] = {}
-        self.runtimes: dict[str | None, str | None] = {}
         self.owners: dict[str | None, str | None] = {}
         self.findings: list[Finding] = []
         self.evidence: list[Evidence] = []
@@ -351,8 +349,6 @@ class Process:
     def opened(self, record: TraceLine) -> None:
         """Note that a link has the session of a runtime, before any fold sees it."""
         self.sessions[record.link] = record.b or ""
-        if record.link is not None:
-            self.runtimes[record.link] = record.b
 
     def stepped(self, record: TraceLine) -> None:
         """Note the state of an entity, before any fold sees the step."""

@@ -21,7 +21,7 @@ from specs.addresses.address import domain_of, is_below, is_node, runtime_of, sc
 from specs.limits.protocol import REGISTRATION_EXPIRES
 from specs.message import MessageType
 from specs.reply_code import Code
-from specs.trace import Op
+from specs.trace import Kind, Op
 
 _CHILDREN: Final = "/children/"
 _MACHINE: Final = "node_subscription"
@@ -65,8 +65,13 @@ class NoneAfterUnsubscribe(fold.ProcessClaim, claims=("I-M7",)):
     """
 
     _came: records.Recent[str | None, int]
+    _peers: dict[str | None, str | None]
     _active: defaultdict[str, set[str]]
     _left: records.Recent[tuple[str, str], int]
+
+    @fold.on(fold.others(Kind.SESSION))
+    def session(self, record: TraceLine) -> None:
+        self._peers[record.link] = record.b
 
     @fold.on(fold.steps(records.SESSION))
     def session_over(self, record: TraceLine) -> None:
@@ -100,7 +105,7 @@ class NoneAfterUnsubscribe(fold.ProcessClaim, claims=("I-M7",)):
 
     def _left_since(self, sent: TraceLine) -> float:
         """Return when the receiver left the target; never: it did not, or owns it."""
-        peer, to = self.process.runtimes.get(sent.link, sent.listener), sent.to or ""
+        peer, to = self._peers.get(sent.link, sent.listener), sent.to or ""
         if peer is None or is_below(to, peer) or self.process.owners.get(entity_of(to)) == peer:
             return math.inf
         return self._left.get((to, peer), math.inf)

@@ -114,11 +114,21 @@ def check_owner_keeps_addresses(process: Process, record: TraceLine) -> None:
         process.broken("I-M3", record, f"{record.val} to keep it while it is away")
 
 
-@check("I-M4", on=any_msg(Op.XMIT))
-def check_silence_after_session(process: Process, record: TraceLine) -> None:
+class NothingAfterClose(ProcessClaim, claims=("I-M4",)):
     """Addresses of a session are silent after its end (I-M4)."""
-    if process.state(records.SESSION, process.runtimes.get(record.link)) in _OVER:
-        process.broken("I-M4", record, "nothing to go to a session that is over")
+
+    _runtimes: dict[str, str | None]
+
+    @on(others(Kind.SESSION))
+    def session(self, record: TraceLine) -> None:
+        if record.link is not None:
+            self._runtimes[record.link] = record.b
+
+    @on(any_msg(Op.XMIT))
+    def sent(self, record: TraceLine) -> None:
+        runtime = self._runtimes.get(record.link or "")
+        if runtime is not None and self.process.state(records.SESSION, runtime) in _OVER:
+            self.broken(record, "nothing to go to a session that is over")
 
 
 class PolicyOnce(ProcessClaim, claims=("I-M8",), place=Place.NODE):

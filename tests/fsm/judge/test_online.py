@@ -4,7 +4,7 @@ from operator import attrgetter
 
 import pytest
 
-from fsm.judge.claims.catalogue import FOLDS
+from fsm.judge.claims.catalogue import PROCESS_CLAIMS
 from fsm.judge.process import MONITORED, OnlineJudge
 from specs.claims import CLAIMS, Reach
 from tests.fsm.judge.claims.test_claims import CASES
@@ -57,7 +57,7 @@ def test_what_another_component_records_hides_nothing_of_the_message_bus():
 
 def test_only_what_one_process_decides_at_once_is_judged_by_it():
     for fold in MONITORED:
-        assert fold in FOLDS
+        assert fold in PROCESS_CLAIMS
         assert not fold.across
         assert all(CLAIMS[claim].reach is not Reach.LIVENESS for claim in fold.claims)
 

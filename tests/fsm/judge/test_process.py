@@ -3,14 +3,14 @@
 import attrs
 import pytest
 
-from fsm.judge.claims.catalogue import FOLDS
+from fsm.judge.claims.catalogue import PROCESS_CLAIMS
 from fsm.judge.claims.fold import Place, name_of
 from fsm.judge.claims.records import BUS
 from fsm.judge.process import _OF_NODE, _OF_RUNTIME
 from fsm.judge.trace_line import TraceLine
 from specs.trace import Kind, Op
 
-ROUTES = [route for fold in FOLDS for _, routes in fold.methods for route in routes]
+ROUTES = [route for fold in PROCESS_CLAIMS for _, routes in fold.methods for route in routes]
 NAMES = sorted({name for route in ROUTES for name in route.names})
 
 BARE = TraceLine(run="r", node="n", ln=1, k="msg")
@@ -34,7 +34,7 @@ def records():
     ids=["runtime", "node"],
 )
 def test_sorted_methods_are_those_whose_routes_take_the_record(sort, wrong):
-    folds = [fold for fold in FOLDS if fold.place is not wrong]
+    folds = [fold for fold in PROCESS_CLAIMS if fold.place is not wrong]
     taken = set()
     for record in records():
         found = list(sort.methods_of(record))
