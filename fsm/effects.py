@@ -1,8 +1,9 @@
-"""Effects that several cores share."""
+"""Effects that several cores share, and their order."""
 
+from collections.abc import Callable
 from enum import Enum, unique
-from functools import lru_cache
-from typing import Final, final
+from functools import lru_cache, partial, update_wrapper
+from typing import Concatenate, Final, ParamSpec, TypeVar, final
 
 import attrs
 
@@ -148,3 +149,33 @@ class RowChanged:
     key: str
     val: str
     writer: str
+
+
+class CoreHost:
+    """A host that does what a core has asked of its port in order, once the core has returned.
+
+    Attributes:
+        due: What was asked for and is not done yet.
+    """
+
+    due: list[Callable[[], None]]
+
+    def perform(self) -> None:
+        """Do what the core has asked for; what that leads to comes before the rest of it."""
+        due, self.due = self.due, []
+        for act in due:
+            act()
+
+
+_Host = TypeVar("_Host", bound=CoreHost)
+_P = ParamSpec("_P")
+
+
+def deferred(act: Callable[Concatenate[_Host, _P], None]) -> Callable[Concatenate[_Host, _P], None]:
+    """Have the calls of a method of a port wait until `perform`."""
+
+    def wait(self: _Host, /, *args: _P.args, **named: _P.kwargs) -> None:
+        self.due.append(partial(act, self, *args, **named))
+
+    update_wrapper(wait, act)
+    return wait

@@ -23,14 +23,13 @@ import math
 from collections.abc import Mapping
 from enum import Enum, auto, unique
 from hashlib import blake2b
-from typing import Final, assert_never, final
+from typing import Final, final
 
 import attrs
 
 from fsm.engine import Entity, Step
 from fsm.group.kinds import Holder, NodeRow, RowRefusal, RowRefusedError, node_key
 from fsm.group.row_form import read_row
-from fsm.group.rows import Answered, Conflicted, Unanswered, Written
 from fsm.machines.group_membership import GROUP_MEMBERSHIP, State, Trigger
 from specs.limits.group import GROUP_NODES, GROUP_RENEWAL, GROUP_RETRY
 
@@ -41,7 +40,7 @@ class PutLease:
     """A write of the node's row, which lasts for `GROUP_LEASE`; at once, or not at all.
 
     Attributes:
-        number: Of its answer, which is as that to a `Put` of the mirror.
+        number: Of its answer.
         expected: The revision that the row must have; 0: there must be none.
     """
 
@@ -60,7 +59,7 @@ class MembershipPort:
         """Trace a step of the membership."""
 
     def put_lease(self, lease: PutLease) -> None:
-        """Write the node's row; `MembershipCore.take_answer` takes the outcome."""
+        """Write the node's row; `take_written` or another such method takes the outcome."""
 
     def drop_lease(self, key: str, expected: int) -> None:
         """Delete the node's row; without it the row goes by itself."""
@@ -248,20 +247,37 @@ class MembershipCore:
         elif is_due:
             self._put(now)
 
-    def take_answer(self, answer: Answered, now: float) -> None:
-        """Take the outcome of `put_lease`."""
-        if answer.number == self._number and self._sent is not None:
-            sent, self._sent = self._sent, None
-            match answer:
-                case Written(_, revision):
-                    self._written(revision, sent, now)
-                case Conflicted(_, value, revision):
-                    self._refused(self._read(value), revision, now)
-                case Unanswered():
-                    self._next = now + GROUP_RETRY
-                case _:
-                    assert_never(answer)
+    def take_written(self, number: int, revision: int, now: float) -> None:
+        """Take the outcome of `put_lease`: the row is written, with a revision."""
+        if (sent := self._end_write(number)) is not None:
+            self._written(revision, sent, now)
         self.tick(now)
+
+    def take_conflict(self, number: int, value: bytes | None, revision: int, now: float) -> None:
+        """Take the outcome of `put_lease`: another row is there, or none.
+
+        Args:
+            number: Number of the write.
+            value: The row that is there; None: there is none.
+            revision: Its revision.
+            now: Seconds on the host's clock.
+        """
+        if self._end_write(number) is not None:
+            self._refused(self._read(value), revision, now)
+        self.tick(now)
+
+    def take_silence(self, number: int, now: float) -> None:
+        """Take the outcome of `put_lease`: it was not made, or nobody knows whether it was."""
+        if self._end_write(number) is not None:
+            self._next = now + GROUP_RETRY
+        self.tick(now)
+
+    def _end_write(self, number: int) -> float | None:
+        """Return when the write that is answered was sent; None: it is none that counts."""
+        if number != self._number:
+            return None
+        sent, self._sent = self._sent, None
+        return sent
 
     def leave(self, now: float) -> None:
         """Say that the node is going down; it serves its runtimes until `go`."""

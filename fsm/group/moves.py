@@ -12,19 +12,18 @@ is removed.
 """
 
 from collections.abc import Mapping
-from typing import TypeAlias, final
+from typing import Final, Protocol, final
 
 import attrs
 
-from fsm.group.kinds import GroupRow, Holder, SessionRow, session_key
-from fsm.group.rows import Applied, Change, Lost, Remove, RowNews, Withdrawn
+from fsm.group.kinds import GroupRow, Holder, SessionRow
 from specs.reply_code import TAKEN_OVER
 
 
 @final
 @attrs.frozen(slots=True)
 class GiveUp:
-    """End this node's copy of a session: close its link, and hand over what waits.
+    """A session whose copy at this node ends: its link is closed, what waits is handed over.
 
     Attributes:
         to: The process that has the session; None: none has it.
@@ -36,14 +35,26 @@ class GiveUp:
     why: str
 
 
-Effect: TypeAlias = GiveUp | Change | Remove
+class MovesPort(Protocol):
+    """What the sessions of a node ask of their host; no method calls them back."""
+
+    def put_row(self, key: str, row: SessionRow | None) -> None:
+        """Have a row written; None: have it removed."""
+
+    def give_up(self, session: GiveUp) -> None:
+        """End this node's copy of a session."""
 
 
 @final
 class MovesCore:
-    """The sessions of one node: from when it decides to have them until it gives them up."""
+    """The sessions of one node: from when it decides to have them until it gives them up.
 
-    def __init__(self) -> None:
+    Args:
+        port: The host.
+    """
+
+    def __init__(self, port: MovesPort) -> None:
+        self._port: Final = port
         self._own: dict[str, SessionRow] = {}
 
     @property
@@ -53,13 +64,12 @@ class MovesCore:
 
     # ---- what this node decides
 
-    def keep(self, row: SessionRow, before: GroupRow | None, ticket: int | None = None) -> Change:
+    def keep(self, row: SessionRow, before: GroupRow | None) -> SessionRow:
         """Have a session: open it, take it up, or change what is stored of it.
 
         Args:
             row: Names this process as the holder; its epoch is not looked at.
             before: The row as the mirror knows it; None: there is none.
-            ticket: Number of the link that waits until it is written; None: none waits.
 
         Returns:
             The row to be written, with its epoch.
@@ -70,50 +80,41 @@ class MovesCore:
         is_same = isinstance(before, SessionRow) and before.holder == row.holder
         kept = attrs.evolve(row, epoch=epoch if is_same else epoch + 1)
         self._own[row.runtime] = kept
-        return Change(kept, ticket)
+        return kept
 
-    def end(self, runtime: str) -> list[Effect]:
-        """End a session for good, if this node has it."""
-        had = self._own.pop(runtime, None)
-        return [] if had is None else [Remove(session_key(runtime))]
+    def end(self, runtime: str) -> bool:
+        """End a session for good; return whether this node had it, so that its row is to go."""
+        return self._own.pop(runtime, None) is not None
 
-    def fenced(self) -> list[GiveUp]:
+    def fence(self) -> None:
         """Give up all sessions: others may have them, and their rows stay for these."""
-        had = tuple(self._own)
         self._own.clear()
-        return [GiveUp(runtime, None, "the node has lost its lease") for runtime in had]
 
     # ---- what comes from the engine
 
-    def feed(self, happened: RowNews, here: Holder) -> list[Effect]:
-        """Take what the mirror says of the row of a session; return the effects, in order.
+    def take_row(self, row: SessionRow, here: Holder) -> None:
+        """Take the row of a session that this node has not written, or that was made late.
 
         Args:
-            happened: An effect of the mirror; one about another kind of row has no effect here.
+            row: The row.
             here: This process.
         """
-        match happened:
-            case Applied(SessionRow() as row):
-                return self._there(row, here)
-            case Withdrawn(SessionRow(runtime)) | Lost(_, _, SessionRow(runtime), None):
-                return self._yield(runtime, None, "its row was removed")
-            case Lost(_, _, _, SessionRow() as there):
-                return self._there(there, here)
-            case _:
-                return []
-
-    def _there(self, row: SessionRow, here: Holder) -> list[Effect]:
         mine = self._own.get(row.runtime)
         if row.holder != here:
             why = f"node {row.holder.node} has the session"
             if mine is not None and row.kept is not None and row.kept.has_displaced(mine.kept):
                 why = TAKEN_OVER
-            return self._yield(row.runtime, row.holder, why)
-        if mine is None:
-            return [Remove(row.key)]
-        # An earlier decision of this node was made late, and a later one was lost by that.
-        return [] if mine == row else [self.keep(mine, row)]
+            self._yield(row.runtime, row.holder, why)
+        elif mine is None:
+            self._port.put_row(row.key, None)
+        elif mine != row:
+            # An earlier decision of this node was made late, and a later one was lost by that.
+            self._port.put_row(row.key, self.keep(mine, row))
 
-    def _yield(self, runtime: str, to: Holder | None, why: str) -> list[Effect]:
-        had = self._own.pop(runtime, None)
-        return [] if had is None else [GiveUp(runtime, to, why)]
+    def take_removal(self, runtime: str) -> None:
+        """Take that the row of a session has gone, which this node has not removed."""
+        self._yield(runtime, None, "its row was removed")
+
+    def _yield(self, runtime: str, to: Holder | None, why: str) -> None:
+        if self._own.pop(runtime, None) is not None:
+            self._port.give_up(GiveUp(runtime, to, why))

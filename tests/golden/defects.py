@@ -84,7 +84,7 @@ DEFECTS: Final[Mapping[str, Defect]] = {
     "session": Defect(StubClientCore, "note_life", _nothing, "seed-plain-4"),
     "node links": Defect(NodeSessionCore, "close", _nothing, "seed-plain-4"),
     "node tables": Defect(SubscriptionCore, "withdraw", _nothing, "seed-plain-4"),
-    "group": Defect(RowsCore, "feed", _loses("written"), "seed-group-1001"),
+    "group": Defect(RowsCore, "_confirm", _nothing, "seed-group-1001"),
 }
 
 

@@ -2,7 +2,10 @@
 
 import attrs
 
-from fsm.group.rows import Conflicted, Put, Seen, Written
+from fsm.group.rows import Put, RowsCore
+from tests.support.link_calls import Call, Calls
+
+tell = Calls(RowsCore)
 
 
 @attrs.define
@@ -15,7 +18,7 @@ class GroupEngine:
     """
 
     rows: dict[str, tuple[bytes, int]] = attrs.field(factory=dict)
-    log: list[Seen] = attrs.field(factory=list)
+    log: list[Call] = attrs.field(factory=list)
 
     def revision(self, key: str) -> int:
         """The revision of a row; 0: there is none."""
@@ -28,17 +31,18 @@ class GroupEngine:
             self.rows.pop(key, None)
         else:
             self.rows[key] = value, revision
-        self.log.append(Seen(key, value, revision))
+        self.log.append(tell.take_row(key, value, revision))
         return revision
 
-    def make(self, put: Put) -> Written | Conflicted:
+    def make(self, put: Put) -> Call:
         """Make a write, or refuse it."""
         if self.revision(put.key) == put.expected:
-            return Written(put.number, self.write(put.key, put.value))
-        value, revision = self.rows.get(put.key, (None, put.expected))
-        return Conflicted(put.number, value, revision)
+            return tell.take_written(put.number, self.write(put.key, put.value))
+        return tell.take_conflict(put.number, *self.rows.get(put.key, (None, put.expected)))
 
-    def snapshot(self, prefix: str = "") -> list[Seen]:
+    def snapshot(self, prefix: str = "") -> list[Call]:
         """What a watch tells that begins now, in the order of revisions."""
-        rows = [Seen(key, *row) for key, row in self.rows.items() if key.startswith(prefix)]
-        return sorted(rows, key=lambda one: one.revision)
+        rows = [
+            tell.take_row(key, *row) for key, row in self.rows.items() if key.startswith(prefix)
+        ]
+        return sorted(rows, key=lambda row: row.revision)

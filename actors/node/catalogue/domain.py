@@ -14,7 +14,6 @@ from actors.catalogue.source import LISTING, Source, package_path, served
 from actors.keys.key_set import BadKeysError, read_keys
 from actors.kit.log import get_logger
 from fsm.group import catalogue
-from fsm.group.rows import THE_NODE, Change
 from specs.addresses.address import DOMAIN_KEYS, REVOKED
 from specs.descriptor import Listing, ListingEntry
 from transports.bodies import write_body
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 _log = get_logger("actors.catalogue")
 
-_Write: TypeAlias = Callable[[Change], None]
+_Write: TypeAlias = Callable[[catalogue.CatalogueRow], None]
 
 _PACKAGES: Final = 2
 """Packages of a file that are served: whoever has read the version before still asks for its."""
@@ -65,7 +64,7 @@ class DomainCatalogue(Source, catalogue.CataloguePort):
 
     @override
     def write(self, row: catalogue.CatalogueRow) -> None:
-        self._write(Change(row, THE_NODE))
+        self._write(row)
 
     @override
     def report_unused(self, path: str, why: catalogue.Why) -> None:
@@ -121,5 +120,5 @@ def _is_signed(path: str, text: str, keys: str) -> bool:
     return True
 
 
-def _nowhere(_: Change) -> None:
+def _nowhere(_: catalogue.CatalogueRow) -> None:
     """Write to no engine: there is no bus yet."""

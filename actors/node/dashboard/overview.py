@@ -12,7 +12,7 @@ import attrs
 import trio
 
 from actors.kit.counters import Counters, Drop, Gauge, Reading, Refused, Tally
-from fsm.group import membership, rows
+from fsm.group import membership
 from fsm.group.homes import Homes
 from fsm.group.kinds import Holder, NodeReport, NodeRow
 from fsm.group.rows import RowsCore
@@ -20,7 +20,7 @@ from fsm.machines.group_membership import State
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.dashboard import TEXT_CHARS
 from specs.limits.group import GROUP_FIGURES, GROUP_GONE, GROUP_NODES, GROUP_PATIENCE, GROUP_TERM
-from transports.engine.contract import Engine
+from transports.engine import contract
 
 # What a node refused and dropped, as rows that people search.
 
@@ -129,7 +129,7 @@ class Overview:
         rows: RowsCore,
         *,
         waiting: Callable[[], int],
-        engine: Engine,
+        engine: contract.Engine,
         counters: Counters,
     ) -> None:
         self._membership: Final = own
@@ -180,13 +180,9 @@ class Overview:
         report = self.report(self._counters.figures())
         return attrs.evolve(lease, row=attrs.evolve(lease.row, report=report))
 
-    def answered(self, renewal: rows.Answered) -> None:
+    def answered(self, renewal: contract.Written) -> None:
         """Note what has become of a renewal of this node's lease."""
-        match renewal:
-            case rows.Unanswered(_, why):
-                self._trouble = why
-            case rows.Written() | rows.Conflicted():
-                self._trouble = ""
+        self._trouble = renewal.reason if isinstance(renewal, contract.EngineDownError) else ""
 
     def heard(self, row: NodeRow) -> None:
         """Note that the row of another member has come."""

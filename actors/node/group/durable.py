@@ -10,16 +10,8 @@ import trio
 from typing_extensions import override
 
 from actors.kit.log import get_logger
+from actors.node.group import messages
 from actors.node.group.link import LOG_FULL, NOT_KEPT, UNKNOWN, LogKeeper, LogsReady
-from actors.node.group.messages import (
-    AppendsAnswered,
-    LogEntry,
-    LogFetched,
-    LogsListed,
-    LogsReached,
-    LogsTrimmed,
-    write_entry,
-)
 from actors.node.messages import LogEvent
 from actors.node.session.exchange import Exchange
 from actors.node.session.other_nodes import DurableMessages
@@ -84,8 +76,10 @@ class Durable(DurableMessages):
 
     @override
     def keep(self, message: Message, runtime: str, by: str) -> None:
-        entry = LogEntry(self._whose(runtime), self._exchange.names.wall(), encode(message))
-        offered = Offered(message, by, runtime, write_entry(entry))
+        entry = messages.LogEntry(
+            self._whose(runtime), self._exchange.names.wall(), encode(message)
+        )
+        offered = Offered(message, by, runtime, messages.write_entry(entry))
         objection = self._objection() or self._accept.offer(offered)
         if objection is None:
             self._trace.hop(Op.XMIT, message, link=_LINK)
@@ -193,16 +187,16 @@ class Durable(DurableMessages):
                 for offered in self._accept.give_up_batch():
                     self._refuse(offered, UNKNOWN)
                 core.begin(now)
-            case LogsListed():
+            case messages.LogsListed():
                 core.begin_list()
-            case LogsReached(reached):
+            case messages.LogsReached(reached):
                 for runtime, position in reached:
                     core.add_entry(runtime, position, now)
-            case LogFetched(runtime, number, entries):
+            case messages.LogFetched(runtime, number, entries):
                 core.take_entries(runtime, number, entries, now)
-            case LogsTrimmed(trims, is_done):
+            case messages.LogsTrimmed(trims, is_done):
                 self._end_trims(trims, is_done=is_done)
-            case AppendsAnswered(number, outcomes):
+            case messages.AppendsAnswered(number, outcomes):
                 self._answered(number, outcomes)
             case _:
                 pass
@@ -228,8 +222,8 @@ class Durable(DurableMessages):
                 self._end_trims(trims, is_done=False)
         batch = self._accept.begin_batch()
         if batch is not None:
-            number, messages = batch
-            appends = tuple(Append(one.log, one.payload) for one in messages)
+            number, offers = batch
+            appends = tuple(Append(one.log, one.payload) for one in offers)
             if self._logs is None or not self._logs.append(number, appends):
                 for offered in self._accept.give_up_batch():
                     self._refuse(offered, NOT_KEPT)

@@ -22,9 +22,8 @@ from actors.kit.counters import Tally
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.dashboard.overview import Overview
-from actors.node.group import messages
+from actors.node.group import link, messages
 from actors.node.group.carrier import Carrier
-from actors.node.group.link import DOWN, ELSEWHERE, FENCED, FULL, LONG, StoreReady
 from actors.node.group.lookups import Lookups
 from actors.node.group.rows import Agreed, DomainRows
 from actors.node.group.trace import GroupTrace
@@ -34,23 +33,24 @@ from actors.node.policy_hook import Asker
 from actors.node.session.exchange import Exchange
 from actors.node.session.other_nodes import OtherNodes
 from actors.node.session.session import Session
-from fsm.effects import Refused, RowChanged
+from fsm.effects import CoreHost, Refused, RowChanged, deferred
 from fsm.engine import Step
-from fsm.group import kinds, rows
+from fsm.group import kinds
 from fsm.group.membership import MembershipCore, MembershipPort, PutLease
 from fsm.session.node_session_io import OutboundMessage
 from fsm.session.runtime_names import Change as NameChange
 from fsm.session.runtime_names import NameForgotten
 from specs.limits.group import GROUP_ADDRESS, GROUP_NODES
 from specs.trace import Op
-from transports.engine.contract import Engine
+from transports.engine import contract
+from transports.engine.contract import ConflictError, Engine, EngineDownError
 from transports.errors import CloseReason
 
 _log = get_logger("actors.node")
 
 
 @final
-class Group(OtherNodes, MembershipPort):
+class Group(CoreHost, OtherNodes, MembershipPort):
     """Host of the cores of the group; part of the bus's task.
 
     Args:
@@ -78,8 +78,8 @@ class Group(OtherNodes, MembershipPort):
         self._tables: Final = exchange.tables
         self._engine: Final = engine
         self._trace: Final = trace
+        self.due = []
         self._membership: Final = MembershipCore(trace.node, self, address)
-        self._due = list[Callable[[], object]]()
         self._agreed: Final = agreed
         self._rows: Final = DomainRows(
             exchange, self._membership, trace, agreed, self._tell, self._heed_node
@@ -87,8 +87,8 @@ class Group(OtherNodes, MembershipPort):
         self._carrier: Final = self._rows.carrier
         self.homes: Final = self._rows.homes
         self._lookups: Final = Lookups(exchange, self._read)
-        self._link: ActorRef[messages.Carry] | None = None
-        self._leases = deque[rows.Answered]()
+        self._sender: ActorRef[messages.Carry] | None = None
+        self._leases = deque[tuple[PutLease, contract.Written]]()
         self.overview: Final = Overview(
             self._membership, self.homes, self._rows.core, waiting=lambda: self._carrier.waiting,
             engine=engine, counters=trace.component.counters,
@@ -97,27 +97,31 @@ class Group(OtherNodes, MembershipPort):
         self._starting = list[Reply[None]]()
         self._is_leaving = self._is_gone = False
         exchange.tables.watcher = self
-        agreed.begin(self._rows.write, self.objection)
+        agreed.begin(self._rows.write_agreed, self.objection)
 
     # ---- news
 
     @override
     def heed(self, event: GroupEvent) -> None:
         match event:
-            case StoreReady():
+            case link.StoreReady():
                 self._begin(event)
             case messages.Serving(reply):
                 self._starting.append(reply)
                 self._look_current()
             case messages.Arrivals() | messages.NotCarried():
                 self._carrier.heed(event)
-            case messages.RowsCame(news, asked):
-                self._rows.came(news)
+            case messages.RowsCame(prefix, news):
+                self._rows.take_rows(prefix, news)
                 self._look_current()
-                if asked is not None:
-                    self._lookups.on_row_read(asked, is_read=bool(news))
+            case messages.RowRead(row, lookup):
+                if row is not None:
+                    self._rows.take_read(row)
+                self._look_current()
+                if lookup is not None:
+                    self._lookups.on_row_read(lookup, is_read=row is not None)
             case messages.RowsAnswered(answers):
-                self._rows.answered(answers)
+                self._rows.take_answers(answers)
             case messages.EngineBack():
                 self._tell(self._membership.renew)
             case PoliciesReread() | CatalogueRead():
@@ -129,11 +133,11 @@ class Group(OtherNodes, MembershipPort):
     def _now(self) -> float:
         return trio.current_time()
 
-    def _begin(self, ready: StoreReady) -> None:
+    def _begin(self, ready: link.StoreReady) -> None:
         """Work with the actors, which have started, perhaps again."""
-        self._link, self._leases = ready.link, ready.leases
+        self._sender, self._leases = ready.link, ready.leases
         self._rows.begin(ready.store)
-        self._lookups.give_up(DOWN)
+        self._lookups.give_up(link.DOWN)
         if self._membership.state is None:
             self._join()
 
@@ -154,9 +158,7 @@ class Group(OtherNodes, MembershipPort):
     def _tell(self, call: Callable[[float], None]) -> None:
         """Call the membership, then perform what it asks for, in order."""
         call(self._now)
-        due, self._due = self._due, []
-        for perform in due:
-            perform()
+        self.perform()
 
     def _heed_node(self, node: str, row: kinds.NodeRow | None, revision: int) -> None:
         """Take what the row of a node says of its membership."""
@@ -164,100 +166,90 @@ class Group(OtherNodes, MembershipPort):
         if row is not None:
             self.overview.heard(row)
 
-    def _lease_answered(self, answer: rows.Answered) -> None:
+    def _lease_answered(self, lease: PutLease, answer: contract.Written) -> None:
         self.overview.answered(answer)
-        if isinstance(answer, rows.Written):
-            with self._rows.applying():
-                self._rows.owners.renewed()
-        self._tell(partial(self._membership.take_answer, answer))
-        self._trace.renewed(answer, self._membership.holder)
+        member, number = self._membership, lease.number
+        match answer:
+            case ConflictError(row=row):
+                self._tell(partial(member.take_conflict, number, *link.version_met(row, lease)))
+            case EngineDownError():
+                self._tell(partial(member.take_silence, number))
+            case revision:
+                with self._rows.applying():
+                    self._rows.owners.renewed()
+                self._tell(partial(member.take_written, number, revision))
+                self._trace.renewed(revision, member.holder)
 
-    # ---- port of the membership: all waits until the core is done, as much leads back to it
+    # ---- port of the membership
 
     @override
+    @deferred
     def step(self, step: Step) -> None:
-        self._due.append(partial(self._trace.component.step, step))
+        self._trace.component.step(step)
 
     @override
+    @deferred
     def put_lease(self, lease: PutLease) -> None:
-        self._due.append(partial(self._put_lease, lease))
+        reported, store = self.overview.add_report(lease), self._rows.store
+        self._rows.owners.asked()
+        if store is None or not store.renew(reported):
+            self._tell(partial(self._membership.take_silence, lease.number))
 
     @override
+    @deferred
     def drop_lease(self, key: str, expected: int) -> None:
         if (store := self._rows.store) is not None:
-            self._due.append(partial(store.drop_lease, key, expected))
+            store.drop_lease(key, expected)
 
     @override
+    @deferred
     def admit(self) -> None:
-        self._due += [
-            partial(self._trace.component.counters.count, Tally.ADMISSIONS),
-            partial(_log.info, "group joined", node=self._membership.node),
-            self._look_anew,
-        ]
+        self._trace.component.counters.count(Tally.ADMISSIONS)
+        _log.info("group joined", node=self._membership.node)
+        self._look_anew()
 
     @override
+    @deferred
     def wait_for_id(self, other: kinds.Holder) -> None:
-        report = partial(_log.info, "node id taken", node=self._membership.node)
-        self._due += [report, self._look_anew]
+        _log.info("node id taken", node=self._membership.node)
+        self._look_anew()
 
     @override
+    @deferred
     def wait_for_room(self) -> None:
-        node = self._membership.node
-        report = partial(_log.warning, "group full", node=node, members=GROUP_NODES)
-        self._due += [report, self._look_anew]
+        _log.warning("group full", node=self._membership.node, members=GROUP_NODES)
+        self._look_anew()
 
     @override
-    def fence(self, why: str) -> None:
-        self._due.append(partial(self._fence, why))
-
-    @override
+    @deferred
     def add_node(self, row: kinds.NodeRow) -> None:
-        self._due.append(partial(self._add_node, row.holder))
+        self._trace.came(row.holder)
+        self._moved(row.holder)
+        self._tidy_paths()
 
     @override
+    @deferred
     def remove_node(self, holder: kinds.Holder) -> None:
-        self._due.append(partial(self._remove_node, holder))
-
-    @override
-    def refuse_row(self, key: str, reason: kinds.RowRefusal) -> None:
-        self._due.append(partial(self._refuse_row, key, reason))
-
-    def _put_lease(self, lease: PutLease) -> None:
-        reported = self.overview.add_report(lease)
-        self._rows.owners.asked()
-        if self._rows.store is None or not self._rows.store.renew(reported):
-            self._tell(partial(self._membership.take_answer, rows.Unanswered(lease.number)))
-
-    def _look_anew(self) -> None:
-        self._look_current()
-        self._tidy_paths()
-
-    def _add_node(self, holder: kinds.Holder) -> None:
-        self._trace.came(holder)
-        self._moved(holder)
-        self._tidy_paths()
-
-    def _remove_node(self, holder: kinds.Holder) -> None:
         self.overview.remember(holder)
         self._trace.gone(holder, is_expected=self._is_leaving)
         self._moved(holder)
         self._carrier.lose(holder.node)
         self._tidy_paths()
 
-    def _refuse_row(self, key: str, reason: kinds.RowRefusal) -> None:
+    @override
+    @deferred
+    def refuse_row(self, key: str, reason: kinds.RowRefusal) -> None:
         self._rows.refuse(key, reason)
         self._tidy_paths()
 
-    def _moved(self, holder: kinds.Holder) -> None:
-        self.homes.node_moved(holder.node, self._now)
-        self._tables.remembered.forget()
-
-    def _fence(self, why: str) -> None:
+    @override
+    @deferred
+    def fence(self, why: str) -> None:
         """Leave all links, and forget all: others may have the sessions of this node."""
         self._trace.component.counters.count(Tally.FENCES)
         _log.error("fenced", node=self._membership.node, why=why)
         exchange = self._exchange
-        self._lookups.give_up(FENCED)
+        self._lookups.give_up(link.FENCED)
         self._rows.fenced()
         for session in list(exchange.sessions.values()):
             session.move_away("the node has lost its lease")
@@ -269,6 +261,14 @@ class Group(OtherNodes, MembershipPort):
             self._rows.store.watch_anew()
             self._join()
 
+    def _look_anew(self) -> None:
+        self._look_current()
+        self._tidy_paths()
+
+    def _moved(self, holder: kinds.Holder) -> None:
+        self.homes.node_moved(holder.node, self._now)
+        self._tables.remembered.forget()
+
     @property
     @override
     def is_member(self) -> bool:
@@ -278,23 +278,26 @@ class Group(OtherNodes, MembershipPort):
         """Read a row that may not have come yet; return why that is not possible."""
         store = self._rows.store
         if not self.is_member:
-            return FENCED
-        is_asked = self._engine.health.is_up and store is not None and store.read(wanted)
-        return None if is_asked else DOWN
+            return link.FENCED
+        if store is None or not self._engine.health.is_up:
+            return link.DOWN
+        return None if store.read(wanted.key, lookup=wanted) else link.DOWN
 
     @override
     def objection(self, runtime: str | None = None) -> Refused | None:
         if not self.is_member:
-            return FENCED
+            return link.FENCED
         if not self._engine.health.is_up:
-            return DOWN
+            return link.DOWN
         if self._rows.core.is_full:
-            return FULL
+            return link.FULL
         if runtime is None or runtime in self._exchange.sessions:
             return None
         if len(runtime.encode()) > GROUP_ADDRESS:
-            return LONG
-        return ELSEWHERE if self.homes.is_for_its_node_only(runtime) else self._agreed.objection
+            return link.LONG
+        return (
+            link.ELSEWHERE if self.homes.is_for_its_node_only(runtime) else self._agreed.objection
+        )
 
     # ---- rows of this node
 
@@ -331,10 +334,10 @@ class Group(OtherNodes, MembershipPort):
         row = kinds.SessionRow(runtime, here, 0, form, session.stub, core.kept, session.identity)
         if (old := self.homes.node_of(runtime)) is not None:
             self._carrier.left_behind.begin(runtime, old, self._rows.held.hold(port), self._now)
-        change = self._rows.moves.keep(row, before, self._rows.held.hold(port))
+        kept, ticket = self._rows.moves.keep(row, before), self._rows.held.hold(port)
         self.homes.session_over(runtime)
         self._tables.remembered.forget()
-        self._rows.write(change)
+        self._rows.write(kept.key, kept, ticket)
 
     def keep_name(self, change: NameChange, port: Port | None) -> None:
         """Have other nodes know what this node has decided about a name.
@@ -343,17 +346,13 @@ class Group(OtherNodes, MembershipPort):
             change: The change.
             port: A link that is answered only when it is known; None: none.
         """
-        link = self._rows.held.hold(port)
-        if isinstance(change, NameForgotten):
-            self._rows.write(rows.Remove(kinds.name_key(change.runtime), link))
-        else:
-            self._rows.write(rows.Change(kinds.NameRow(change), link))
+        row = None if isinstance(change, NameForgotten) else kinds.NameRow(change)
+        self._rows.write(kinds.name_key(change.runtime), row, self._rows.held.hold(port))
 
     @override
     def ended(self, runtime: str, *, is_resumable: bool) -> AbstractContextManager[None]:
-        removed = self._rows.moves.end(runtime)
-        if not is_resumable:
-            self._rows.follow(removed)
+        if self._rows.moves.end(runtime) and not is_resumable:
+            self._rows.write(kinds.session_key(runtime), None)
         return self._rows.applying() if is_resumable else nullcontext()
 
     def _tidy_paths(self) -> None:
@@ -366,7 +365,7 @@ class Group(OtherNodes, MembershipPort):
             return
         why, exchange = "its node is gone, and it did not come back", self._exchange
         self.homes.session_over(runtime)
-        self._rows.write(rows.Remove(kinds.session_key(runtime)))
+        self._rows.write(kinds.session_key(runtime), None)
         self._tables.release(runtime, why)
         is_released = exchange.names.ended(runtime)
         exchange.left(RuntimeLeft(runtime, why, is_released))
@@ -409,21 +408,21 @@ class Group(OtherNodes, MembershipPort):
     @override
     def read_out(self) -> None:
         while self._leases:
-            self._lease_answered(self._leases.popleft())
+            self._lease_answered(*self._leases.popleft())
         for gone in self._rows.reading.over(self._now):
-            self._rows.give_up(gone)
+            self._rows.hand_over(gone)
 
     @override
     def settle(self) -> None:
         now = self._now
-        if self._rows.store is None or self._link is None:
+        if self._rows.store is None or self._sender is None:
             return
         if not self._membership.may_write(now):
             self._tell(self._membership.tick)
             return
         if self._rows.is_current:
             self._rows.send(self._rows.store)
-        self._carrier.settle(self._link)
+        self._carrier.settle(self._sender)
         if self._exchange.departure.is_over and self._has_sent_all:
             self._go()
 

@@ -19,12 +19,12 @@ from actors.node.links.port import Port
 from actors.node.messages import BusMessage, GroupEvent, LogEvent
 from actors.node.session.exchange import Exchange
 from fsm.effects import Refused
-from fsm.group import rows
 from fsm.group.durable import Kept
 from fsm.group.kinds import Kind, RowRefusal
 from fsm.group.membership import PutLease
 from fsm.group.moves import GiveUp
 from fsm.group.row_form import write_row
+from fsm.group.rows import Put
 from specs.identity import READ
 from specs.limits.group import (
     DURABLE_LIFE,
@@ -40,7 +40,7 @@ from specs.message import Message
 from specs.reply_code import Code, DropReason
 from transports.codec import decode_line
 from transports.engine import contract
-from transports.engine.contract import ConflictError, Engine, EngineDownError
+from transports.engine.contract import Engine, EngineDownError
 
 Ts = TypeVarTuple("Ts")
 
@@ -256,26 +256,16 @@ _KEY: Final = 120
 """Characters of a key in the log."""
 
 
-@final
-class RowRefusals:
-    """Counts and logs rows that are none of ours, or too many.
+def report_refusal(counters: Counters, key: str, reason: RowRefusal) -> None:
+    """Count and log a row that is none of ours, or one too many.
 
     Args:
-        counters: Where they are counted.
+        counters: Where it is counted.
+        key: Its key.
+        reason: Why it is not taken.
     """
-
-    def __init__(self, counters: Counters) -> None:
-        self._counters: Final = counters
-
-    def note(self, key: str, reason: RowRefusal) -> None:
-        """Report a row.
-
-        Args:
-            key: Its key.
-            reason: Why it is not taken.
-        """
-        self._counters.count(Tally.ROWS, reason)
-        _log.warning("row of the engine refused", key=key[:_KEY], why=str(reason))
+    counters.count(Tally.ROWS, reason)
+    _log.warning("row of the engine refused", key=key[:_KEY], why=str(reason))
 
 
 @final
@@ -337,7 +327,7 @@ class StoreReady(GroupEvent):
 
     store: "GroupStore"
     link: ActorRef[messages.Carry]
-    leases: deque[rows.Answered]
+    leases: deque[tuple[PutLease, contract.Written]]
 
 
 class EngineTasks(Actor[Never]):
@@ -391,7 +381,7 @@ class GroupStore(EngineTasks):
         self._link: Final = link
         self._watching: list[trio.CancelScope] = []
         self._dropped: trio.Event | None = None
-        self._leases: Final = deque[rows.Answered](maxlen=GROUP_LEASES)
+        self._leases: Final = deque[tuple[PutLease, contract.Written]](maxlen=GROUP_LEASES)
 
     @override
     async def start(self) -> None:
@@ -399,7 +389,7 @@ class GroupStore(EngineTasks):
         self.spawn(self._notice)
         self._follow_all()
 
-    def write_rows(self, puts: Sequence[rows.Put]) -> bool:
+    def write_rows(self, puts: Sequence[Put]) -> bool:
         """Write rows, and report what has become of each."""
         return self.begin(self._write, puts)
 
@@ -419,9 +409,15 @@ class GroupStore(EngineTasks):
         if self._dropped is not None:
             await self._dropped.wait()
 
-    def read(self, wanted: rows.Read | messages.LookUp) -> bool:
-        """Read a row, and report it."""
-        return self.begin(self._read, wanted)
+    def read(self, key: str, revision: int = 0, lookup: messages.LookUp | None = None) -> bool:
+        """Read a row, and report it.
+
+        Args:
+            key: Key of the row.
+            revision: That of the report, if there is no row.
+            lookup: The receiver that is looked up by that; None: none.
+        """
+        return self.begin(self._read, key, revision, lookup)
 
     def watch_anew(self) -> None:
         """Bring all rows again; the next store does so anyway."""
@@ -448,16 +444,15 @@ class GroupStore(EngineTasks):
     async def _watch(self, prefix: str, scope: trio.CancelScope) -> None:
         with scope:
             async with self._engine.watch(prefix) as seen:
-                await self._bus.tell(messages.RowsCame((rows.Gap(prefix),)))
+                await self._bus.tell(messages.RowsCame(prefix, None))
                 async for batch in seen:
-                    news = tuple(_news(one, prefix) for one in batch)
-                    await self._bus.tell(messages.RowsCame(news))
+                    await self._bus.tell(messages.RowsCame(prefix, batch))
 
-    async def _write(self, puts: Sequence[rows.Put]) -> None:
+    async def _write(self, puts: Sequence[Put]) -> None:
         written = await self._engine.put_all(
-            [contract.Put(one.key, one.value, one.expected) for one in puts]
+            [contract.Put(put.key, put.value, put.expected) for put in puts]
         )
-        answers = tuple(map(_answer, puts, written))
+        answers = tuple(zip(puts, written, strict=True))
         await self._bus.tell(messages.RowsAnswered(answers))
 
     async def _renew(self, lease: PutLease) -> None:
@@ -466,43 +461,25 @@ class GroupStore(EngineTasks):
         row = lease.row
         put = contract.Put(row.key, write_row(row), lease.expected, GROUP_LEASE)
         (written,) = await self._engine.put_all((put,))
-        self._leases.append(_answer(lease, written))
+        self._leases.append((lease, written))
         # A bus whose mailbox is full looks without being told.
         self._bus.try_tell(messages.LeaseAnswered())
 
-    async def _read(self, wanted: rows.Read | messages.LookUp) -> None:
-        asked = wanted if isinstance(wanted, messages.LookUp) else None
-        try:
-            row = await self._engine.get(wanted.key)
-        except EngineDownError:
-            # The watch begins anew after that, and names what has gone.
-            await self._bus.tell(messages.RowsCame((), asked))
-            return
-        seen = (
-            rows.Seen(wanted.key, None, wanted.revision, is_read=True)
-            if row is None
-            else rows.Seen(row.key, row.value, row.revision, is_read=True)
-        )
-        await self._bus.tell(messages.RowsCame((seen,), asked))
+    async def _read(self, key: str, revision: int, lookup: messages.LookUp | None) -> None:
+        row: contract.Row | None = None
+        with suppress(EngineDownError):  # the watch begins anew after that, and names what has gone
+            row = await self._engine.get(key) or contract.Row(key, None, revision)
+        await self._bus.tell(messages.RowRead(row, lookup))
 
 
-def _news(one: contract.Seen, prefix: str) -> rows.Seen | rows.Current:
-    match one:
-        case contract.Row(key, value, revision):
-            return rows.Seen(key, value, revision)
-        case contract.Current():
-            return rows.Current(prefix)
+def version_met(row: contract.Row | None, put: Put | PutLease) -> tuple[bytes | None, int]:
+    """Return value and revision of the row because of which a write was not made.
 
-
-def _answer(put: rows.Put | PutLease, written: contract.Written) -> rows.Answered:
-    match written:
-        case ConflictError(row=row):
-            there = (None, put.expected) if row is None else (row.value, row.revision)
-            return rows.Conflicted(put.number, *there)
-        case EngineDownError(reason=reason):
-            return rows.Unanswered(put.number, reason)
-        case revision:
-            return rows.Written(put.number, revision)
+    Args:
+        row: The row; None: there is none.
+        put: The write.
+    """
+    return (None, put.expected) if row is None else (row.value, row.revision)
 
 
 @final

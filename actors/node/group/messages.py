@@ -12,10 +12,10 @@ import orjson
 from actors.kit.supervision.actor import Reply
 from actors.node.messages import GroupEvent, LogEvent
 from fsm.group.durable import Kept
-from fsm.group.rows import Answered, Current, Gap, Seen
+from fsm.group.rows import Put
 from fsm.session.node_session_io import OutboundMessage
 from specs.limits.node import CARRIED_BYTES, CARRIED_PAIRS, HEAD_KEPT, HEADS_KEPT
-from transports.engine.contract import Appended
+from transports.engine import contract
 
 
 @final
@@ -54,11 +54,10 @@ class Carry:
 @final
 @attrs.frozen(slots=True, eq=False)
 class LookUp:
-    """Read the row without which an address has no receiver at this node."""
+    """A row that is read, as without it an address has no receiver at this node."""
 
     address: str
     key: str
-    revision: int = 0
 
 
 # ---- to the bus
@@ -103,7 +102,7 @@ class AppendsAnswered(LogEvent):
     """Additions to logs are answered, all of one batch, by its number."""
 
     number: int
-    outcomes: Sequence[Appended]
+    outcomes: Sequence[contract.Appended]
 
 
 @final
@@ -117,14 +116,23 @@ class Serving(GroupEvent):
 @final
 @attrs.frozen(slots=True)
 class RowsCame(GroupEvent):
-    """A watch, or a read, has brought rows.
+    """The watch of a prefix has brought rows; None: it begins."""
+
+    prefix: str
+    news: Sequence[contract.Seen] | None
+
+
+@final
+@attrs.frozen(slots=True)
+class RowRead(GroupEvent):
+    """A row was read; None: the engine did not answer.
 
     Attributes:
-        asked: The read that is answered, without a row if the engine did not answer.
+        lookup: The receiver that is looked up by that; None: none.
     """
 
-    news: Sequence[Gap | Seen | Current]
-    asked: LookUp | None = None
+    row: contract.Row | None
+    lookup: LookUp | None
 
 
 @final
@@ -132,7 +140,7 @@ class RowsCame(GroupEvent):
 class RowsAnswered(GroupEvent):
     """Writes are answered."""
 
-    answers: Sequence[Answered]
+    answers: Sequence[tuple[Put, contract.Written]]
 
 
 @final

@@ -19,8 +19,9 @@ import orjson
 import trio
 from typing_extensions import override
 
+from actors.kit.counters import Counters
 from actors.node.errors import RegistryFileError
-from actors.node.group.link import RowRefusals
+from actors.node.group.link import report_refusal
 from actors.node.login.provider import UsedTokens, UsedTokensError
 from actors.node.registry.record_file import Change, RecordFile
 from actors.node.registry.registry import RecordNews, Take
@@ -68,14 +69,12 @@ class EngineRecords(RecordFile, RecordNews):
     Args:
         engine: The engine.
         tidies: Returns whether this node, and no other, removes what belongs to no node.
-        refusals: Are told of rows that are no records, or too many.
+        counters: Where rows are counted that are no records, or too many.
     """
 
-    def __init__(
-        self, engine: Engine, tidies: Callable[[str], bool], refusals: RowRefusals
-    ) -> None:
+    def __init__(self, engine: Engine, tidies: Callable[[str], bool], counters: Counters) -> None:
         self._engine: Final = engine
-        self._refusals: Final = refusals
+        self._counters: Final = counters
         self._tidies: Final = tidies
         self._known: Final = dict[str, _Known]()
         self._writing: Final = trio.Lock()
@@ -201,7 +200,7 @@ class EngineRecords(RecordFile, RecordNews):
         if row is not None and (is_known or len(self._known) < MAX_DOMAIN_RECORDS):
             return row
         reason = RowRefusal.MALFORMED if row is None else RowRefusal.TOO_MANY
-        self._refusals.note(_PREFIX + about, reason)
+        report_refusal(self._counters, _PREFIX + about, reason)
         return None
 
 

@@ -6,7 +6,7 @@ that asked for it is answered when it is written.
 """
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeAlias, assert_never, final
 
@@ -17,26 +17,27 @@ from actors.kit.counters import Tally
 from actors.kit.log import get_logger
 from actors.node.catalogue.domain import DomainCatalogue
 from actors.node.group.carrier import Carrier
-from actors.node.group.link import GroupStore, HeldLinks, ReadOut, RowRefusals
+from actors.node.group.link import GroupStore, HeldLinks, ReadOut, report_refusal, version_met
 from actors.node.group.trace import GroupTrace
 from actors.node.messages import CatalogueRead, PoliciesReread
 from actors.node.policy.domain import DomainPolicies
 from actors.node.session.exchange import Exchange
 from actors.node.tables import Tables
-from fsm.effects import Refused, RowChanged
+from fsm.effects import CoreHost, Refused, RowChanged, deferred
 from fsm.group import kinds, moves, rows
 from fsm.group.catalogue import CatalogueRow
 from fsm.group.homes import Homes
 from fsm.group.membership import MembershipCore
 from fsm.group.order import SenderOrder
 from fsm.group.policies import PolicyRow
-from fsm.group.rows import Change, Remove, RowsCore
 from fsm.session.runtime_names import NameForgotten
 from specs.trace import Op
+from transports.engine import contract
+from transports.engine.contract import ConflictError, EngineDownError
 
 # Which runtimes of a domain own which addresses: a row each.
 
-_Write: TypeAlias = Callable[[Change | Remove], None]
+_Write: TypeAlias = Callable[[str, kinds.GroupRow | None, int | None], None]
 _Hold: TypeAlias = Callable[[str], int | None]
 
 
@@ -70,10 +71,8 @@ class OwnerRows:
         address, runtime = changed.key, str(changed.val)
         self._found(kinds.owner_key(address))
         link = self._hold(runtime)
-        if changed.op is Op.DEL:
-            self._write(Remove(kinds.owner_key(address), link))
-        else:
-            self._write(Change(self._row(address, runtime), link))
+        row = None if changed.op is Op.DEL else self._row(address, runtime)
+        self._write(kinds.owner_key(address), row, link)
 
     def _row(self, address: str, runtime: str) -> kinds.OwnerRow:
         allocation = self._tables.allocation
@@ -158,14 +157,14 @@ class PathRows:
         row = kinds.PathRow(resource, self._membership.holder)
         self._homes.path_over(row)
         # The engine may not have it yet, though this is not the first subscriber.
-        self._write(Change(row, link))
+        self._write(row.key, row, link)
 
     def over(self, resource: str) -> None:
         """Note one subscriber less."""
         self._subscribers[resource] -= 1
         if not self._subscribers[resource]:
             del self._subscribers[resource]
-            self._write(Remove(kinds.path_key(resource, self._membership.node)))
+            self._write(kinds.path_key(resource, self._membership.node), None, None)
 
     # ---- of any node, as the engine has them
 
@@ -177,21 +176,21 @@ class PathRows:
         else:
             # A write of its own that was given up, and made after all.
             is_so = row.resource in self._subscribers
-            self._write(Change(row) if is_so else Remove(row.key))
+            self._write(row.key, row if is_so else None, None)
 
     def gone(self, row: kinds.PathRow) -> None:
         """Note that there is none any more."""
         self._homes.path_over(row)
         self._tables.remembered.forget()
         if row.holder == self._membership.holder and row.resource in self._subscribers:
-            self._write(Change(row))
+            self._write(row.key, row, None)
 
     def tidy(self) -> None:
         """Remove the rows of nodes that are gone, as far as they are this node's to remove."""
         for row in list(self._homes.unheld_paths()):
             if self._membership.tidies(row.key):
                 self._homes.path_over(row)
-                self._write(Remove(row.key))
+                self._write(row.key, None, None)
 
 
 _log = get_logger("actors.node")
@@ -213,7 +212,9 @@ class Agreed:
     catalogue: DomainCatalogue
 
     def begin(
-        self, write: Callable[[rows.Change], None], objection: Callable[[], Refused | None]
+        self,
+        write: Callable[[PolicyRow | CatalogueRow], None],
+        objection: Callable[[], Refused | None],
     ) -> None:
         """Work with a bus, which knows nothing of the engine yet.
 
@@ -278,8 +279,8 @@ class Agreed:
 
 
 @final
-class DomainRows:
-    """Host of the core of the rows: applies those of all nodes, and writes those of this one.
+class DomainRows(CoreHost):
+    """Host of the cores of rows and of sessions: applies rows of all nodes, writes those of this.
 
     Part of the bus's task.
 
@@ -320,9 +321,9 @@ class DomainRows:
         self._agreed: Final = agreed
         self._tell: Final = tell
         self._heed_node: Final = heed_node
-        self._refusals: Final = RowRefusals(trace.component.counters)
-        self.core: Final = RowsCore()
-        self.moves: Final = moves.MovesCore()
+        self.due = []
+        self.core: Final = rows.RowsCore(self)
+        self.moves: Final = moves.MovesCore(self)
         order = SenderOrder(self.core, self.moves)
         self.homes: Final = Homes(member.is_live, exchange.tables.elsewhere, order)
         self.held: Final = HeldLinks(exchange.ports)
@@ -343,21 +344,43 @@ class DomainRows:
     def begin(self, store: GroupStore) -> None:
         """Work with the actor that writes, which has started, perhaps again."""
         self.store = store
-        self._applied(self.core.feed(rows.AllUnanswered(), self._now))
+        self.core.lose_answers(self._now)
+        self.perform()
 
-    def came(self, news: Sequence[rows.Gap | rows.Seen | rows.Current]) -> None:
-        """Take rows that the engine has."""
-        self._begun.update(one.prefix for one in news if isinstance(one, rows.Gap))
-        for one in news:
-            self._applied(self.core.feed(one, self._now))
-            if isinstance(one, rows.Gap | rows.Current) and one.prefix == _NODES:
-                member, begins = self._membership, isinstance(one, rows.Gap)
-                self._tell(member.begin_watch if begins else member.end_list)
+    def take_rows(self, prefix: str, news: Sequence[contract.Seen] | None) -> None:
+        """Take what the watch of a prefix has brought; None: it begins."""
+        if news is None:
+            self._begun.add(prefix)
+            self.core.begin_watch(prefix)
+            if prefix == _NODES:
+                self._tell(self._membership.begin_watch)
+        for seen in news or ():
+            match seen:
+                case contract.Row(key, value, revision):
+                    self.core.take_row(key, value, revision)
+                    self.perform()
+                case contract.Current():
+                    self.core.end_list(prefix)
+                    self.perform()
+                    if prefix == _NODES:
+                        self._tell(self._membership.end_list)
 
-    def answered(self, answers: Sequence[rows.Answered]) -> None:
+    def take_read(self, row: contract.Row) -> None:
+        """Take a row that was read."""
+        self.core.take_row(row.key, row.value, row.revision, is_read=True)
+        self.perform()
+
+    def take_answers(self, answers: Iterable[tuple[rows.Put, contract.Written]]) -> None:
         """Take the answers of the engine to writes."""
-        for answer in answers:
-            self._applied(self.core.feed(answer, self._now))
+        for put, answer in answers:
+            match answer:
+                case ConflictError(row=row):
+                    self.core.take_conflict(put.number, *version_met(row, put))
+                case EngineDownError():
+                    self.core.take_silence(put.number, self._now)
+                case revision:
+                    self.core.take_written(put.number, revision)
+            self.perform()
 
     def look_current(self) -> bool:
         """Look whether all rows are known; return whether that is new."""
@@ -366,12 +389,17 @@ class DomainRows:
         self.is_current = True
         return True
 
-    def write(self, change: rows.Change | rows.Remove) -> None:
-        """Have a row written; a link that waits for it is answered then."""
+    def write(self, key: str, row: kinds.GroupRow | None, ticket: int | None = None) -> None:
+        """Have a row written, None: removed; a link that waits for it is answered then."""
         if not self.is_current:
-            self.held.release(change.ticket)
+            self.held.release(ticket)
         else:
-            self._applied(self.core.feed(change, self._now))
+            self.core.change(key, row, ticket)
+            self.perform()
+
+    def write_agreed(self, row: PolicyRow | CatalogueRow) -> None:
+        """Have a row of the whole domain written."""
+        self.write(row.key, row, rows.THE_NODE)
 
     def hold(self, runtime: str) -> int | None:
         """Have the link of a runtime wait until a row is written; return its number."""
@@ -382,7 +410,9 @@ class DomainRows:
         """Send what is to be written."""
         puts = self.core.writes(self._now)
         if puts and not store.write_rows(puts):
-            self.answered([rows.Unanswered(one.number) for one in puts])
+            for put in puts:
+                self.core.take_silence(put.number, self._now)
+                self.perform()
 
     # ---- without a lease
 
@@ -390,7 +420,7 @@ class DomainRows:
         """Write nothing any more: the node has lost its lease."""
         self.is_current = False
         self._begun.clear()
-        self.moves.fenced()
+        self.moves.fence()
         self._agreed.fenced()
 
     def forget(self) -> None:
@@ -398,7 +428,8 @@ class DomainRows:
         self.held.clear()
         self.carrier.lose_all()
         self.owners.forget()
-        self._applied(self.core.feed(rows.Forget(), self._now))
+        self.core.forget()
+        self.perform()
         self.release_all()
 
     def release_all(self) -> None:
@@ -408,40 +439,16 @@ class DomainRows:
                 self.homes.session_over(runtime)
                 self._tables.release(runtime, "this node is none of the group any more")
 
-    # ---- what they say
+    # ---- port of the mirror (`RowsPort`)
 
-    def _applied(self, effects: list[rows.Effect]) -> None:
-        for effect in effects:
-            match effect:
-                case rows.Applied(row):
-                    self._row(row, effect)
-                case rows.Withdrawn(row):
-                    self._row_gone(row, effect)
-                case rows.Done(key, tickets, row, revision):
-                    self._trace.home(row, revision, self._membership.holder)
-                    self.carrier.left_behind.written(key, self._now)
-                    self.held.release_all(tickets)
-                    self._agreed.written(key)
-                case rows.Lost():
-                    self._lost(effect)
-                case rows.Read():
-                    if self.store is not None:
-                        self.store.read(effect)
-                case rows.Rejected(key, reason):
-                    self.refuse(key, reason)
-                case _:
-                    assert_never(effect)
-
-    def refuse(self, key: str, reason: kinds.RowRefusal) -> None:
-        """Report a row that is none of ours, or one too many."""
-        self._refusals.note(key, reason)
-
-    def _row(self, row: kinds.GroupRow, said: rows.RowNews) -> None:
+    @deferred
+    def apply(self, row: kinds.GroupRow, revision: int) -> None:
+        """Apply a row that this node has not written."""
         match row:
             case kinds.NodeRow(holder):
-                self._heed_node(holder.node, row, said.revision)
-            case kinds.SessionRow(runtime):
-                self._session(runtime, row, said)
+                self._heed_node(holder.node, row, revision)
+            case kinds.SessionRow():
+                self._take_session(row)
             case kinds.OwnerRow():
                 with self.applying():
                     self.owners.there(row)
@@ -454,14 +461,16 @@ class DomainRows:
             case _:
                 assert_never(row)
 
-    def _row_gone(self, row: kinds.GroupRow, said: rows.RowNews) -> None:
+    @deferred
+    def withdraw(self, row: kinds.GroupRow, revision: int, *, is_lost: bool = False) -> None:
+        """Apply that a row is not there, and this node has not removed it."""
         match row:
             case kinds.NodeRow(holder):
-                self._heed_node(holder.node, None, said.revision)
+                self._heed_node(holder.node, None, revision)
             case kinds.SessionRow(runtime):
-                self._session(runtime, None, said)
+                self._end_session(runtime)
             case kinds.OwnerRow(_, runtime):
-                is_kept = isinstance(said, rows.Withdrawn) and runtime in self._exchange.sessions
+                is_kept = not is_lost and runtime in self._exchange.sessions
                 with self.applying():
                     (self.owners.missing if is_kept else self.owners.gone)(row)
                 if is_kept:
@@ -475,45 +484,73 @@ class DomainRows:
             case _:
                 assert_never(row)
 
-    def _session(self, runtime: str, there: kinds.SessionRow | None, said: rows.RowNews) -> None:
+    @deferred
+    def confirm(
+        self, key: str, row: kinds.GroupRow | None, revision: int, tickets: tuple[int, ...]
+    ) -> None:
+        """Answer the links that wait for a row."""
+        self._trace.home(row, revision, self._membership.holder)
+        self.carrier.left_behind.written(key, self._now)
+        self.held.release_all(tickets)
+        self._agreed.written(key)
+
+    @deferred
+    def lose(self, key: str, tickets: tuple[int, ...]) -> None:
+        """Leave the links that wait for a row: what they were to be told is wrong."""
+        self._trace.component.counters.count(Tally.ROWS_LOST)
+        _log.info("row was changed by another node", key=key)
+        for number in tickets:
+            self.held.forget(number)
+            self._exchange.lost(number, "another node decided otherwise", is_misled=True)
+
+    @deferred
+    def read(self, key: str, revision: int) -> None:
+        """Have a row read."""
+        if self.store is not None:
+            self.store.read(key, revision)
+
+    def refuse(self, key: str, reason: kinds.RowRefusal) -> None:
+        """Report a row that is none of ours, or one too many."""
+        report_refusal(self._trace.component.counters, key, reason)
+
+    # ---- sessions that move, and their port (`MovesPort`)
+
+    def _take_session(self, row: kinds.SessionRow) -> None:
         """Follow the row of a session, which is right whatever this node has decided."""
         here = self._membership.holder
-        if there is not None and there.holder != here:
-            self.homes.session(there, self._now)
+        if row.holder != here:
+            self.homes.session(row, self._now)
             with self.applying():
-                self._tables.came_elsewhere(runtime, there.form)
-        self.follow(self.moves.feed(said, here))
-        if there is None and runtime not in self._exchange.sessions:
+                self._tables.came_elsewhere(row.runtime, row.form)
+        self.moves.take_row(row, here)
+        self.perform()
+
+    def _end_session(self, runtime: str) -> None:
+        """Follow that the row of a session has gone."""
+        self.moves.take_removal(runtime)
+        self.perform()
+        if runtime not in self._exchange.sessions:
             self.homes.session_over(runtime)
             with self.applying():
                 self._tables.release(runtime, "its session at another node is over")
 
-    def follow(self, effects: list[moves.Effect]) -> None:
-        """Write, or give up, sessions that move."""
-        for effect in effects:
-            if not isinstance(effect, moves.GiveUp):
-                self.write(effect)
-            elif not self.reading.waits(effect, self._now):
-                self.give_up(effect)
+    @deferred
+    def put_row(self, key: str, row: kinds.SessionRow | None) -> None:
+        """Have the row of a session written, or removed."""
+        self.write(key, row)
 
-    def give_up(self, gone: moves.GiveUp) -> None:
+    @deferred
+    def give_up(self, session: moves.GiveUp) -> None:
+        """End this node's copy of a session, once its link is read."""
+        if not self.reading.waits(session, self._now):
+            self.hand_over(session)
+
+    def hand_over(self, gone: moves.GiveUp) -> None:
         """End a session here that another node has, and hand over what waits for it."""
         if (session := self._exchange.sessions.get(gone.runtime)) is not None:
             session.move_away(gone.why)
         if gone.to is not None:
             self.carrier.hand_over(gone.runtime)
-
-    def _lost(self, lost: rows.Lost) -> None:
-        """Undo what another node has decided otherwise; the link that waits has to ask anew."""
-        self._trace.component.counters.count(Tally.ROWS_LOST)
-        _log.info("row was changed by another node", key=lost.key)
-        if lost.there is not None:
-            self._row(lost.there, lost)
-        elif lost.row is not None:
-            self._row_gone(lost.row, lost)
-        for number in lost.tickets:
-            self.held.forget(number)
-            self._exchange.lost(number, "another node decided otherwise", is_misled=True)
 
     @contextmanager
     def applying(self) -> Iterator[None]:

@@ -20,7 +20,7 @@ from actors.node.dashboard.colleagues import Colleagues, QuestionInbox
 from actors.node.dashboard.overview import Overview
 from actors.node.group.durable import Durable
 from actors.node.group.group import Group
-from actors.node.group.link import GroupLink, GroupStore, LogKeeper, RowRefusals
+from actors.node.group.link import GroupLink, GroupStore, LogKeeper
 from actors.node.group.messages import Serving
 from actors.node.group.records import EngineRecords, EngineTokens
 from actors.node.group.rows import Agreed
@@ -107,7 +107,7 @@ class Shared:
 
     def records(self) -> EngineRecords:
         """Return the records of the domain, which all its nodes share; all are read anew."""
-        self._records = EngineRecords(self.engine, self._tidies, RowRefusals(self._counters))
+        self._records = EngineRecords(self.engine, self._tidies, self._counters)
         return self._records
 
     def known_records(self) -> list[Row]:

@@ -9,7 +9,6 @@ from typing import Final, final
 from actors.kit.log import get_logger
 from actors.node.trace import ComponentTrace
 from fsm.group.kinds import GroupRow, GroupTable, Holder, SessionRow
-from fsm.group.rows import Answered, Written
 from specs.message import Message
 from specs.reply_code import DropReason
 from specs.trace import Fact, Kind, Op
@@ -55,15 +54,14 @@ class GroupTrace:
         (_log.info if is_expected else _log.warning)("node gone", node=holder.node)
         self._member(Op.DEL, holder)
 
-    def renewed(self, answer: Answered, own: Holder) -> None:
-        """The engine has answered a renewal of this node's lease; recorded if it was made.
+    def renewed(self, revision: int, own: Holder) -> None:
+        """The engine has renewed this node's lease.
 
         Args:
-            answer: The answer.
+            revision: Revision of its row.
             own: This process of the node.
         """
-        if isinstance(answer, Written):
-            self._member(Op.UPD, own, answer.revision)
+        self._member(Op.UPD, own, revision)
 
     def _member(self, op: Op, holder: Holder, revision: int | None = None) -> None:
         self._row(op, GroupTable.MEMBERS, holder.node, f"{self._group}|{holder.boot}", revision)

@@ -2,16 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from enum import IntEnum, StrEnum
-from functools import partial
 from typing import Final, TypeAlias, final
 
 import trio
 
 from actors.kit.log import get_logger
 from actors.policy.store import PolicyStore
-from fsm.effects import Refused
+from fsm.effects import CoreHost, Refused, deferred
 from fsm.group import policies
-from fsm.group.rows import THE_NODE, Change
 from fsm.policy.model import Book
 from specs.reply_code import Code
 
@@ -20,11 +18,11 @@ _log = get_logger("actors.policy")
 Answer: TypeAlias = Callable[[Book | Refused], None]
 """Takes the policies that are in effect after a change, or why it was not made."""
 
-_Write: TypeAlias = Callable[[Change], None]
+_Write: TypeAlias = Callable[[policies.PolicyRow], None]
 
 
 @final
-class DomainPolicies:
+class DomainPolicies(CoreHost):
     """Host of the core that decides by which policies a node judges.
 
     It outlives a bus that crashes; `begin` connects it with the next one.
@@ -38,8 +36,8 @@ class DomainPolicies:
 
     def __init__(self, store: PolicyStore) -> None:
         self._store: Final = store
+        self.due = []
         self._core: Final = policies.PoliciesCore(store.book, self)
-        self._due = list[Callable[[], object]]()
         self._write_row: _Write = _nowhere
         self._objection: Callable[[], Refused | None] = _no_objection
         self._asker: Answer = _to_nobody
@@ -76,7 +74,7 @@ class DomainPolicies:
     def there(self, row: policies.PolicyRow | None) -> None:
         """Note what the engine has; None: no policies."""
         self._core.take_row(row)
-        self._perform()
+        self.perform()
 
     def written(self, key: str) -> None:
         """Note that the engine has what this node wrote.
@@ -86,7 +84,7 @@ class DomainPolicies:
         """
         if key == policies.POLICY_KEY:
             self._core.end_write()
-            self._perform()
+            self.perform()
 
     def known(self) -> bool:
         """Note that the node is a member, and knows what the engine has. Idempotent.
@@ -95,13 +93,13 @@ class DomainPolicies:
             Whether the node knows by which policies it judges: nothing is being written.
         """
         self._core.join()
-        self._perform()
+        self.perform()
         return self._core.is_settled
 
     def fenced(self) -> None:
         """Note that the node is no member any more."""
         self._core.fence()
-        self._perform()
+        self.perform()
 
     # ---- changes
 
@@ -117,36 +115,15 @@ class DomainPolicies:
         if objection is None:
             self._asker = answer
             self._core.propose(book, is_of_files=is_of_files, at=int(self.wall()))
-            self._perform()
+            self.perform()
         else:
             answer(objection)
 
-    # ---- port of the core: what may lead back to it waits until the core is done
+    # ---- port of the core
 
+    @deferred
     def judge(self, book: Book) -> None:
         """Judge by other policies."""
-        self._due.append(partial(self._judge, book))
-
-    def write(self, book: Book) -> None:
-        """Write policies to the engine."""
-        change = Change(policies.PolicyRow(book.version, book), THE_NODE)
-        self._due.append(lambda: self._write_row(change))
-
-    def answer(self, outcome: Book | Refused) -> None:
-        """Answer a proposal."""
-        self._due.append(partial(self._answer, outcome))
-
-    def report_difference(self, version: int) -> None:
-        """Report that the policies of the domain are not those of this node's files."""
-        why = "SIGHUP gives the domain those of this node's files"
-        self._due.append(partial(_log.warning, "policy files differ", version=version, what=why))
-
-    def _perform(self) -> None:
-        due, self._due = self._due, []
-        for perform in due:
-            perform()
-
-    def _judge(self, book: Book) -> None:
         self._store.adopt(book)
         problem = self._core.problem
         if problem is None:
@@ -154,12 +131,25 @@ class DomainPolicies:
         else:
             _log.error("policies unreadable, all is denied", why=problem)
 
-    def _answer(self, outcome: Book | Refused) -> None:
+    @deferred
+    def write(self, book: Book) -> None:
+        """Write policies to the engine."""
+        self._write_row(policies.PolicyRow(book.version, book))
+
+    @deferred
+    def answer(self, outcome: Book | Refused) -> None:
+        """Answer a proposal."""
         asker, self._asker = self._asker, _to_nobody
         asker(outcome)
 
+    @deferred
+    def report_difference(self, version: int) -> None:
+        """Report that the policies of the domain are not those of this node's files."""
+        why = "SIGHUP gives the domain those of this node's files"
+        _log.warning("policy files differ", version=version, what=why)
 
-def _nowhere(_: Change) -> None:
+
+def _nowhere(_: policies.PolicyRow) -> None:
     """Write to no engine: there is no bus yet."""
 
 

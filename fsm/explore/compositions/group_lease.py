@@ -22,7 +22,6 @@ from fsm.explore.composition import Call, Channel, End, Event, UnsafeError
 from fsm.group.kinds import Holder, NodeRow
 from fsm.group.membership import MembershipCore, MembershipPort, PutLease
 from fsm.group.row_form import write_row
-from fsm.group.rows import Answered, Conflicted, Unanswered, Written
 from fsm.machines.group_membership import State
 from specs.limits.group import GROUP_LEASE
 
@@ -58,7 +57,7 @@ class Lease(plan.Host, MembershipPort):
         self.puts = _PUTS
         self._asked: tuple[int, float] | None = None
         # Rows and answers that come, in order; None: the process goes on.
-        self._waiting: list[tuple[NodeRow, int] | Written | Conflicted | None] = []
+        self._waiting: list[tuple[NodeRow, int] | Call | None] = []
 
     @override
     def deadline(self) -> float:
@@ -76,7 +75,7 @@ class Lease(plan.Host, MembershipPort):
         if self.is_stopped:
             return self._check()
         if self._asked is not None and self.now >= self._asked[1] + _ANSWER:
-            self._take_outcome(Unanswered(self._asked[0]))
+            self._take_outcome(Call("take_silence", (self._asked[0],)))
         self.core.tick(self.now)
         return self._check()
 
@@ -98,38 +97,37 @@ class Lease(plan.Host, MembershipPort):
         self.is_stopped = False
         self._take_news(None)
 
-    def take_answer(self, answer: Written | Conflicted) -> None:
+    def take_answer(self, answer: Call) -> None:
         """Answer a renewal."""
         self._take_news(answer)
 
-    def _take_news(self, news: tuple[NodeRow, int] | Written | Conflicted | None) -> None:
+    def _take_news(self, news: tuple[NodeRow, int] | Call | None) -> None:
         self._waiting.append(news)
         while self._waiting and not self.is_stopped:
             match self._waiting.pop(0):
                 case None:
                     self.core.tick(self.now)
-                case (NodeRow() as row, int(revision)):
-                    self.core.take_node(_NODE, row, revision, self.now)
-                case Written() | Conflicted() as answer:
+                case Call() as answer:
                     self._take_outcome(answer)
+                case (row, revision):
+                    self.core.take_node(_NODE, row, revision, self.now)
 
     def write(self, put: PutLease) -> None:
         """Write the row, as the engine."""
-        answer: Written | Conflicted
         if put.expected == (self.revision if self.row is not None else 0):
             self.revision += 1
             self.row, self.ends = put.row, self.now + GROUP_LEASE
-            answer = Written(put.number, self.revision)
+            answer = Call("take_written", (put.number, self.revision))
             self._take_news((put.row, self.revision))
         else:
             value = None if self.row is None else write_row(self.row)
-            answer = Conflicted(put.number, value, self.revision)
+            answer = Call("take_conflict", (put.number, value, self.revision))
         self.send(f"{PLACE} as answer", "take_answer", answer)
 
-    def _take_outcome(self, answer: Answered) -> None:
-        if self._asked is not None and answer.number == self._asked[0]:
+    def _take_outcome(self, answer: Call) -> None:
+        if self._asked is not None and answer.args[0] == self._asked[0]:
             self._asked = None
-        self.core.take_answer(answer, self.now)
+        self.give(self.core, answer)
 
     @override
     def put_lease(self, lease: PutLease) -> None:

@@ -17,30 +17,30 @@ Left out, and why that is no loss:
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Final, final
 
 import attrs
 from typing_extensions import override
 
+from fsm.effects import CoreHost, deferred
 from fsm.explore import composition as plan
 from fsm.explore.composition import Call, End, Event, Never, UnsafeError
-from fsm.group import moves as group_moves
-from fsm.group import rows as group_rows
+from fsm.group import kinds
 from fsm.group.homes import Homes
-from fsm.group.kinds import GroupRow, Holder, NodeRow, SessionRow, node_key, session_key
 from fsm.group.membership import MembershipCore, MembershipPort, PutLease
+from fsm.group.moves import GiveUp, MovesCore, MovesPort
 from fsm.group.order import SenderOrder
 from fsm.group.row_form import read_row, write_row
-from fsm.group.rows import Change, Conflicted, Current, Gap, Put, Remove, Seen, Unanswered, Written
+from fsm.group.rows import Put, RowsCore, RowsPort
 from fsm.machines.group_membership import State
 from fsm.session.node_session_io import PeerForm
 from specs.limits.group import GROUP_PATIENCE, GROUP_RETRY
 
 ENGINE: Final = "engine"
 RUNTIME: Final = "hyperty-runtime://a.ex/ra"
-KEY: Final = session_key(RUNTIME)
+KEY: Final = kinds.session_key(RUNTIME)
 
 _WATCH: Final = " by watch"
 _WATCHED: Final = f"{ENGINE}{_WATCH}"
@@ -49,16 +49,16 @@ _LATE: Final = 1_000.0
 """Seconds after which a lease is over by any clock."""
 
 
-def _session_of(holder: Holder, epoch: int = 0) -> SessionRow:
+def _session_of(holder: kinds.Holder, epoch: int = 0) -> kinds.SessionRow:
     """Return the row of the session; epoch 0: it is not known yet."""
-    return SessionRow(RUNTIME, holder, epoch, PeerForm.OWN, "stub")
+    return kinds.SessionRow(RUNTIME, holder, epoch, PeerForm.OWN, "stub")
 
 
 def _beginning(nodes: Sequence[str], *, is_held: bool) -> dict[str, bytes]:
     """Return the rows when all begins: all nodes are members, the first may have the session."""
-    rows: list[GroupRow] = [NodeRow(Holder(node, 1)) for node in nodes]
+    rows: list[kinds.GroupRow] = [kinds.NodeRow(kinds.Holder(node, 1)) for node in nodes]
     if is_held:
-        rows.append(_session_of(Holder(nodes[0], 1), 1))
+        rows.append(_session_of(kinds.Holder(nodes[0], 1), 1))
     return {row.key: write_row(row) for row in rows}
 
 
@@ -80,13 +80,13 @@ class Engine(plan.Host):
         rows = _beginning(nodes, is_held=is_held)
         self.rows = {key: (rows[key], number) for number, key in enumerate(rows, 1)}
         self.revision = len(rows)
-        self.watchers = {node: Holder(node, 1) for node in nodes}
+        self.watchers = {node: kinds.Holder(node, 1) for node in nodes}
 
-    def row(self, key: str) -> GroupRow | None:
+    def row(self, key: str) -> kinds.GroupRow | None:
         kept = self.rows.get(key)
         return None if kept is None else read_row(key, kept[0])
 
-    def write(self, put: Put, by: Holder, known: int | None) -> None:
+    def write(self, put: Put, by: kinds.Holder, known: int | None) -> None:
         """Take a write.
 
         Args:
@@ -96,15 +96,14 @@ class Engine(plan.Host):
                 its lease was over by its own clock then; None: it is the node's own row.
         """
         value, revision = self.rows.get(put.key, (None, 0))
-        outcome: Written | Conflicted
         if put.expected in {revision, None}:
             if known is not None:
                 self._check_write(put, known)
             self._set(put.key, put.value)
-            outcome = Written(put.number, self.revision)
+            answer = Call("take_written", (put.number, self.revision))
         else:
-            outcome = Conflicted(put.number, value, revision or put.expected)
-        self.send(by.node, "take_lease_answer" if known is None else "take_row_answer", outcome, by)
+            answer = Call("take_conflict", (put.number, value, revision or put.expected))
+        self.send(by.node, "take_lease_answer" if known is None else "take_row_answer", answer, by)
 
     def _check_write(self, put: Put, known: int) -> None:
         if known == _STALE:
@@ -112,25 +111,25 @@ class Engine(plan.Host):
         if known != self.rows.get(KEY, (b"", 0))[1]:
             raise UnsafeError("the engine makes a write over a row that its node did not know")
         before, row = self.row(KEY), None if put.value is None else read_row(KEY, put.value)
-        if not isinstance(row, SessionRow) or not isinstance(before, SessionRow):
+        if not isinstance(row, kinds.SessionRow) or not isinstance(before, kinds.SessionRow):
             return
         if row.holder != before.holder and row.epoch != before.epoch + 1:
             raise UnsafeError("a session changes its node, and its epoch is not the next one")
 
-    def watch(self, by: Holder) -> None:
+    def watch(self, by: kinds.Holder) -> None:
         self.watchers[by.node] = by
         for key, (value, revision) in sorted(self.rows.items(), key=lambda row: row[1][1]):
-            self._notify(by, Seen(key, value, revision))
-        self._notify(by, Current(""))
+            self._notify(by, Call("take_row", (key, value, revision)))
+        self._notify(by, Call("end_list"))
 
-    def read(self, key: str, revision: int, by: Holder) -> None:
+    def read(self, key: str, revision: int, by: kinds.Holder) -> None:
         value, revision = self.rows.get(key, (None, revision))
-        self._notify(by, Seen(key, value, revision, is_read=True))
+        self._notify(by, Call("take_read", (key, value, revision)))
 
-    def end_lease(self, holder: Holder) -> None:
+    def end_lease(self, holder: kinds.Holder) -> None:
         self.watchers = {n: by for n, by in self.watchers.items() if by != holder}
-        row = self.row(node_key(holder.node))
-        if isinstance(row, NodeRow) and row.holder == holder:
+        row = self.row(kinds.node_key(holder.node))
+        if isinstance(row, kinds.NodeRow) and row.holder == holder:
             self._set(row.key, None)
 
     def _set(self, key: str, value: bytes | None) -> None:
@@ -140,14 +139,14 @@ class Engine(plan.Host):
         else:
             self.rows[key] = value, self.revision
         for by in self.watchers.values():
-            self._notify(by, Seen(key, value, self.revision))
+            self._notify(by, Call("take_row", (key, value, self.revision)))
 
-    def _notify(self, to: Holder, seen: Seen | Current) -> None:
-        self.send(f"{to.node}{_WATCH}", "take_news", seen, to, self.revision)
+    def _notify(self, to: kinds.Holder, news: Call) -> None:
+        self.send(f"{to.node}{_WATCH}", "take_news", news, to, self.revision)
 
 
 @final
-class Node(plan.Host, MembershipPort):
+class Node(plan.Host, CoreHost, MembershipPort, RowsPort, MovesPort):
     """A node of the group: its cores, hosted as the bus of a node does.
 
     Attributes:
@@ -164,33 +163,34 @@ class Node(plan.Host, MembershipPort):
         self.heard = self.reads = 0
         self.is_alive = True
         self.is_over = self.is_asked = False
-        self._unanswered: dict[tuple[int, bool], None] = {}
-        self._wanted: dict[int, Put] = {}
-        self._due: list[Callable[[], None]] = []
+        self._unanswered: dict[tuple[Hashable, bool], None] = {}
+        self._wanted: dict[Hashable, Put] = {}
+        self.due = []
         self._begin()
         if node == nodes[0] and is_held:
             self.moves.keep(_session_of(self.here), None)
         self._join()
         for number, (key, value) in enumerate(_beginning(nodes, is_held=is_held).items(), 1):
-            if key == node_key(node):
-                self._member(partial(self.membership.take_answer, Written(1, number)), self.now)
-            self._take_seen(Seen(key, value, number))
+            if key == kinds.node_key(node):
+                self._take_answer(Call("take_written", (1, number)), is_lease=True)
+            self.take_row(key, value, number)
             self.heard = number
-        self._take_seen(Current(""))
+        self.end_list()
         self._unanswered.clear()
         self.out.clear()
 
     def _begin(self) -> None:
         self.membership = MembershipCore(self.place, self)
-        self.rows = group_rows.RowsCore()
-        self.moves = group_moves.MovesCore()
+        self.rows = RowsCore(self)
+        self.moves = MovesCore(self)
         self.homes = Homes(self.membership.is_live, {}, SenderOrder(self.rows, self.moves))
         self.is_current = False
         self._known = 0, 0
 
     def _join(self) -> None:
         self._member(partial(self.membership.join, self.boots), self.now)
-        self._watched(Gap(""))
+        self.rows.begin_watch("")
+        self._member(self.membership.begin_watch, self.now)
         self.send(_WATCHED, "watch", self.here)
 
     def _note_known(self, revision: int, *, is_kept: bool) -> None:
@@ -199,9 +199,9 @@ class Node(plan.Host, MembershipPort):
             self._known = (revision if is_kept else 0), revision
 
     @property
-    def here(self) -> Holder:
+    def here(self) -> kinds.Holder:
         """This process."""
-        return Holder(self.place, self.boots)
+        return kinds.Holder(self.place, self.boots)
 
     @property
     def has_copy(self) -> bool:
@@ -243,13 +243,13 @@ class Node(plan.Host, MembershipPort):
     def time_over(self) -> None:
         if self._unanswered:
             for number, is_lease in tuple(self._unanswered):
-                self._take_outcome(Unanswered(number), is_lease=is_lease)
+                self._take_answer(Call("take_silence", (number,)), is_lease=is_lease)
         elif self._must_join:
             self._member(self.membership.tick, self.membership.deadline())
         else:
             for runtime in self.homes.overdue(self.now + GROUP_PATIENCE):
                 self.homes.session_over(runtime)
-                self._rows(self.rows.feed(Remove(session_key(runtime)), self.now))
+                self._change(kinds.session_key(runtime), None)
         self._flush()
 
     @override
@@ -264,11 +264,12 @@ class Node(plan.Host, MembershipPort):
         self.is_asked = True
         before = self.rows.row(KEY)
         self.homes.session_over(RUNTIME)
-        self._moves([self.moves.keep(_session_of(self.here), before, 1)])
+        self._change(KEY, self.moves.keep(_session_of(self.here), before), 1)
 
     def leave(self) -> None:
         self.is_asked = False
-        self._moves(self.moves.end(RUNTIME))
+        if self.moves.end(RUNTIME):
+            self._change(KEY, None)
 
     def lapse(self) -> None:
         self.is_over = True
@@ -298,48 +299,58 @@ class Node(plan.Host, MembershipPort):
 
     # ---- as the bus of a node does
 
-    def take_lease_answer(self, outcome: Written | Conflicted, _: Holder) -> None:
-        self._take_outcome(outcome, is_lease=True)
+    def take_lease_answer(self, answer: Call, _: kinds.Holder) -> None:
+        self._take_answer(answer, is_lease=True)
 
-    def take_row_answer(self, outcome: Written | Conflicted, _: Holder) -> None:
-        self._take_outcome(outcome, is_lease=False)
+    def take_row_answer(self, answer: Call, _: kinds.Holder) -> None:
+        self._take_answer(answer, is_lease=False)
 
-    def take_news(self, seen: Seen | Current, _: Holder, revision: int) -> None:
+    def _take_answer(self, answer: Call, *, is_lease: bool) -> None:
+        number = answer.args[0]
+        self._unanswered.pop((number, is_lease), None)
+        wanted = None if is_lease else self._wanted.pop(number, None)
+        match answer.args[1:]:
+            case (int(revision),) if wanted is not None:
+                self._note_known(revision, is_kept=wanted.value is not None)
+            case (value, int(revision)) if wanted is not None:
+                self._note_known(revision, is_kept=value is not None)
+            case _:
+                pass
+        self.give(self.membership if is_lease else self.rows, answer)
+        self.perform()
+
+    def take_news(self, news: Call, _: kinds.Holder, revision: int) -> None:
         self.heard = revision
-        self.reads -= isinstance(seen, Seen) and seen.is_read
-        self._take_seen(seen)
+        getattr(self, news.name)(*news.args)
 
-    def _take_outcome(self, outcome: group_rows.Answered, *, is_lease: bool) -> None:
-        self._unanswered.pop((outcome.number, is_lease), None)
-        if is_lease:
-            self._member(partial(self.membership.take_answer, outcome), self.now)
-            return
-        wanted = self._wanted.pop(outcome.number, None)
-        if wanted is not None and not isinstance(outcome, Unanswered):
-            value = wanted.value if isinstance(outcome, Written) else outcome.value
-            self._note_known(outcome.revision, is_kept=value is not None)
-        self._rows(self.rows.feed(outcome, self.now))
-
-    def _take_seen(self, seen: Seen | Current) -> None:
-        if isinstance(seen, Current):
-            self._watched(seen)
-        else:
-            if seen.key == KEY:
-                self._note_known(seen.revision, is_kept=seen.value is not None)
-            self._rows(self.rows.feed(seen, self.now))
+    def take_row(
+        self, key: str, value: bytes | None, revision: int, *, is_read: bool = False
+    ) -> None:
+        if key == KEY:
+            self._note_known(revision, is_kept=value is not None)
+        self.rows.take_row(key, value, revision, is_read=is_read)
+        self.perform()
         self.is_current = self.rows.is_current
 
-    def _watched(self, event: Gap | Current) -> None:
-        self._rows(self.rows.feed(event, self.now))
-        watch = self.membership
-        self._member(watch.begin_watch if isinstance(event, Gap) else watch.end_list, self.now)
+    def take_read(self, key: str, value: bytes | None, revision: int) -> None:
+        self.reads -= 1
+        self.take_row(key, value, revision, is_read=True)
+
+    def end_list(self) -> None:
+        self.rows.end_list("")
+        self.perform()
+        self._member(self.membership.end_list, self.now)
+        self.is_current = self.rows.is_current
 
     def _member(self, call: Callable[[float], None], now: float) -> None:
-        """Call the membership; perform then what would lead back to it."""
         call(now)
-        due, self._due = self._due, []
-        for perform in due:
-            perform()
+        self.perform()
+
+    def _change(self, key: str, row: kinds.SessionRow | None, ticket: int | None = None) -> None:
+        self.rows.change(key, row, ticket)
+        self.perform()
+
+    # ---- port of the membership
 
     @override
     def put_lease(self, lease: PutLease) -> None:
@@ -352,61 +363,83 @@ class Node(plan.Host, MembershipPort):
         self.send(ENGINE, "write", Put(0, key, None, expected), self.here, None)
 
     @override
+    @deferred
     def fence(self, why: str) -> None:
-        self._due.append(self._fence)
-
-    @override
-    def add_node(self, row: NodeRow) -> None:
-        self.remove_node(row.holder)
-
-    @override
-    def remove_node(self, holder: Holder) -> None:
-        self._due.append(lambda: self.homes.node_moved(holder.node, self.now))
-
-    def _fence(self) -> None:
         self._unanswered.clear()
         self._wanted.clear()
         self.is_current, self._known = False, (0, 0)
-        self._moves(self.moves.fenced())
-        self._rows(self.rows.feed(group_rows.Forget(), self.now))
+        self.moves.fence()
+        self.is_asked = False
+        self.rows.forget()
+        self.perform()
 
-    def _rows(self, effects: Iterable[group_rows.Effect]) -> None:
-        for effect in effects:
-            match effect:
-                case group_rows.Applied(NodeRow(holder) as row, revision):
-                    seen = partial(self.membership.take_node, holder.node, row, revision)
-                    self._member(seen, self._clock)
-                case group_rows.Withdrawn(NodeRow(holder), revision):
-                    seen = partial(self.membership.take_node, holder.node, None, revision)
-                    self._member(seen, self._clock)
-                case group_rows.Done():
-                    self.is_asked = False
-                case group_rows.Read(key, revision):
-                    self.reads += 1
-                    self.send(_WATCHED, "read", key, revision, self.here)
-                case group_rows.Applied() | group_rows.Withdrawn() | group_rows.Lost():
-                    self._session(effect)
-                case group_rows.Rejected():
-                    raise UnsafeError("a node refuses a row that a node has written")
+    @override
+    def add_node(self, row: kinds.NodeRow) -> None:
+        self.remove_node(row.holder)
 
-    def _session(self, effect: group_rows.RowNews) -> None:
-        if isinstance(effect, group_rows.Applied) and effect.revision < self._known[1]:
+    @override
+    @deferred
+    def remove_node(self, holder: kinds.Holder) -> None:
+        self.homes.node_moved(holder.node, self.now)
+
+    # ---- port of the mirror, and of the sessions that move
+
+    @override
+    @deferred
+    def apply(self, row: kinds.GroupRow, revision: int) -> None:
+        if isinstance(row, kinds.NodeRow):
+            self._take_node(row.holder, row, revision)
+        elif revision < self._known[1]:
             raise UnsafeError("a node applies an older version of a row than it knows")
-        if isinstance(effect, group_rows.Lost) and effect.tickets:
-            self.is_asked = False
-        self._moves(self.moves.feed(effect, self.here))
-        row = None if isinstance(effect, group_rows.Withdrawn) else self.rows.row(KEY)
-        if isinstance(row, SessionRow) and row.holder != self.here:
-            self.homes.session(row, self.now)
+        elif isinstance(row, kinds.SessionRow):
+            self.moves.take_row(row, self.here)
+            self.perform()
+            known = self.rows.row(KEY)
+            if isinstance(known, kinds.SessionRow) and known.holder != self.here:
+                self.homes.session(known, self.now)
+            else:
+                self.homes.session_over(RUNTIME)
+
+    @override
+    @deferred
+    def withdraw(self, row: kinds.GroupRow, revision: int, *, is_lost: bool = False) -> None:
+        if isinstance(row, kinds.NodeRow):
+            self._take_node(row.holder, None, revision)
         else:
+            self.moves.take_removal(RUNTIME)
+            self.perform()
             self.homes.session_over(RUNTIME)
 
-    def _moves(self, effects: Iterable[group_moves.Effect]) -> None:
-        for effect in effects:
-            if isinstance(effect, Change | Remove):
-                self._rows(self.rows.feed(effect, self.now))
-            else:
-                self.is_asked = False
+    def _take_node(self, holder: kinds.Holder, row: kinds.NodeRow | None, revision: int) -> None:
+        self._member(partial(self.membership.take_node, holder.node, row, revision), self._clock)
+
+    @override
+    def confirm(
+        self, key: str, row: kinds.GroupRow | None, revision: int, tickets: tuple[int, ...]
+    ) -> None:
+        self.is_asked = False
+
+    @override
+    def lose(self, key: str, tickets: tuple[int, ...]) -> None:
+        self.is_asked = self.is_asked and not tickets
+
+    @override
+    def read(self, key: str, revision: int) -> None:
+        self.reads += 1
+        self.send(_WATCHED, "read", key, revision, self.here)
+
+    @override
+    def refuse(self, key: str, reason: kinds.RowRefusal) -> None:
+        raise UnsafeError("a node refuses a row that a node has written")
+
+    @override
+    @deferred
+    def put_row(self, key: str, row: kinds.SessionRow | None) -> None:
+        self._change(key, row)
+
+    @override
+    def give_up(self, session: GiveUp) -> None:
+        self.is_asked = False
 
     def _flush(self) -> None:
         if not self.is_member:
@@ -445,7 +478,9 @@ def _is_at_rest(engine: Engine, *nodes: Node) -> bool:
         return False
     session = engine.row(KEY)
     holders = [node.here for node in alive if node.has_copy]
-    return not alive or holders == ([session.holder] if isinstance(session, SessionRow) else [])
+    return not alive or holders == (
+        [session.holder] if isinstance(session, kinds.SessionRow) else []
+    )
 
 
 _EVENTS: Final[dict[str, tuple[str, Callable[[Node], bool]]]] = {

@@ -10,7 +10,7 @@ from fsm.explore.compositions.catalogue import COMPOSITIONS
 from fsm.explore.explorer import Fault, explore
 from fsm.group.membership import MembershipCore
 from fsm.group.moves import MovesCore
-from fsm.group.rows import Change, Conflicted, RowsCore, Unanswered, Written
+from fsm.group.rows import RowsCore
 from tests.fsm.flawed_tables import flawed, led_to, without_deadline, without_row
 
 pytestmark = pytest.mark.timeout(240)
@@ -47,9 +47,9 @@ def lease_counted_from_the_answer(patch):
 
 
 def epoch_not_raised(patch):
-    def keep(self, row, before, ticket=None):
+    def keep(self, row, before):
         self._own[row.runtime] = attrs.evolve(row, epoch=before.epoch if before else 1)
-        return Change(self._own[row.runtime], ticket)
+        return self._own[row.runtime]
 
     patch.setattr(MovesCore, "keep", keep)
 
@@ -63,53 +63,41 @@ def expected_revision_left_out(patch):
     )
 
 
-def answering(patch, change):
-    """Have the mirror take answers for others."""
-    real = RowsCore._answered
-    patch.setattr(RowsCore, "_answered", lambda self, answer, now: change(real, self, answer, now))
-
-
 def conflict_taken_as_done(patch):
-    def change(real, self, answer, now):
-        if isinstance(answer, Conflicted):
-            answer = Written(answer.number, answer.revision)
-        return real(self, answer, now)
+    def take_conflict(self, number, value, revision):
+        self.take_written(number, revision)
 
-    answering(patch, change)
+    patch.setattr(RowsCore, "take_conflict", take_conflict)
 
 
 def unknown_outcome_taken_as_done(patch):
-    def change(real, self, answer, now):
-        if isinstance(answer, Unanswered):
-            answer = Written(answer.number, self._flights[self._keys[answer.number]].expected + 1)
-        return real(self, answer, now)
+    def take_silence(self, number, now):
+        if number in self._keys:
+            self.take_written(number, self._flights[self._keys[number]].expected + 1)
 
-    answering(patch, change)
+    patch.setattr(RowsCore, "take_silence", take_silence)
 
 
 def unknown_outcome_left_so(patch):
-    def change(real, self, answer, now):
-        return [] if isinstance(answer, Unanswered) else real(self, answer, now)
-
-    answering(patch, change)
+    patch.setattr(RowsCore, "take_silence", lambda self, number, now: None)
 
 
 def stale_row_applied(patch):
-    patch.setattr(RowsCore, "_is_news", lambda self, news, floor: True)
+    patch.setattr(RowsCore, "_is_news", lambda self, key, news: True)
 
 
 def copy_not_given_up(patch):
-    patch.setattr(MovesCore, "_yield", lambda self, runtime, to, why: [])
+    patch.setattr(MovesCore, "_yield", lambda self, runtime, to, why: None)
 
 
 def row_in_its_name_kept(patch):
-    real = MovesCore._there
+    real = MovesCore.take_row
 
-    def there(self, row, here):
-        is_ghost = row.holder == here and row.runtime not in self._own
-        return [] if is_ghost else real(self, row, here)
+    def take_row(self, row, here):
+        if row.holder != here or row.runtime in self._own:
+            real(self, row, here)
 
-    patch.setattr(MovesCore, "_there", there)
+    patch.setattr(MovesCore, "take_row", take_row)
 
 
 def nobody_tidies_up(patch):

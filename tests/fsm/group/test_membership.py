@@ -6,7 +6,6 @@ from fsm.engine import Step
 from fsm.group.kinds import Holder, NodeRow, RowRefusal
 from fsm.group.membership import MembershipCore, MembershipPort, PutLease
 from fsm.group.row_form import write_row
-from fsm.group.rows import Conflicted, Unanswered, Written
 from fsm.machines.group_membership import GROUP_MEMBERSHIP, State
 from specs.limits.group import GROUP_LEASE, GROUP_MARGIN, GROUP_NODES, GROUP_RENEWAL, GROUP_RETRY
 from tests.support.link_calls import Calls, Told, is_asked
@@ -27,7 +26,7 @@ def of(effects, name):
 
 
 def refused(number, row, revision):
-    return tell.take_answer(Conflicted(number, None if row is None else write_row(row), revision))
+    return tell.take_conflict(number, None if row is None else write_row(row), revision)
 
 
 def put_of(effects):
@@ -47,7 +46,7 @@ def asked(core, *others, boot=1, now=0.0):
 
 def written(core, put, revision, now=0.0):
     """Answer the request, and have the watch bring the row; return what is to be done."""
-    effects = core.tell(tell.take_answer(Written(put.number, revision)), now)
+    effects = core.tell(tell.take_written(put.number, revision), now)
     return [*effects, *core.tell(tell.take_node(core.node, put.row, revision), now)]
 
 
@@ -81,7 +80,7 @@ def test_a_lease_is_renewed_with_the_revision_known():
     assert core.tell(tell.tick(), GROUP_RENEWAL - 0.1) == []
     put = put_of(core.tell(tell.tick(), GROUP_RENEWAL))
     assert put.expected == 1
-    core.tell(tell.take_answer(Written(put.number, 4)), GROUP_RENEWAL + 1)
+    core.tell(tell.take_written(put.number, 4), GROUP_RENEWAL + 1)
     assert core.deadline() == 2 * GROUP_RENEWAL
     assert put_of(core.tell(tell.tick(), 2 * GROUP_RENEWAL)).expected == 4
 
@@ -90,7 +89,7 @@ def test_a_lease_is_renewed_with_the_revision_known():
 def test_a_node_is_fenced_before_its_lease_can_have_run_out_however_late_an_answer_was(delay):
     core = joined()
     put = put_of(core.tell(tell.tick(), GROUP_RENEWAL))
-    core.tell(tell.take_answer(Written(put.number, 2)), GROUP_RENEWAL + delay)
+    core.tell(tell.take_written(put.number, 2), GROUP_RENEWAL + delay)
     over = GROUP_RENEWAL + GROUP_LEASE - GROUP_MARGIN
     if core.deadline() < over:
         core.tell(tell.tick(), core.deadline())  # nobody answers the next one
@@ -118,7 +117,7 @@ def test_a_lease_lasts_as_long_as_the_table_says(state, monkeypatch):
     core = joined()
     if state is State.LEAVING:
         put = put_of(core.tell(tell.leave(), 0.0))
-        core.tell(tell.take_answer(Written(put.number, 2)), 0.0)
+        core.tell(tell.take_written(put.number, 2), 0.0)
 
     assert (core.state, core.deadline()) == (state, 1.5)
 
@@ -129,7 +128,7 @@ def test_an_answer_that_comes_late_still_counts_from_its_request():
     put = put_of(core.tell(tell.tick(), GROUP_RENEWAL))
     late = GROUP_LEASE - GROUP_MARGIN + 0.5
 
-    (due,) = core.tell(tell.take_answer(Written(put.number, 2)), late)
+    (due,) = core.tell(tell.take_written(put.number, 2), late)
     assert due.lease.expected == 2
     assert core.state is State.MEMBER
 
@@ -155,7 +154,7 @@ def test_a_refusal_that_is_older_than_the_row_of_the_node_does_not_undo_it():
     core.tell(tell.end_list(), 0.4)
     again = put_of(core.tell(tell.tick(), 0.3 + GROUP_RENEWAL))
     renewal = put_of(core.tell(refused(again.number, own, 5), 3.4))
-    assert asks.admit() in core.tell(tell.take_answer(Written(renewal.number, 6)), 3.5)
+    assert asks.admit() in core.tell(tell.take_written(renewal.number, 6), 3.5)
 
 
 def test_an_admission_whose_row_has_gone_meanwhile_begins_with_another_row():
@@ -166,7 +165,7 @@ def test_an_admission_whose_row_has_gone_meanwhile_begins_with_another_row():
     core.tell(refused(again.number, None, 2), 20.1)
     third = put_of(core.tell(tell.tick(), 20.1 + GROUP_RENEWAL))
     assert third.expected == 0
-    assert not of(core.tell(tell.take_answer(Written(third.number, 3)), 23.2), "admit")
+    assert not of(core.tell(tell.take_written(third.number, 3), 23.2), "admit")
     core.tell(tell.take_node("a", None, 2), 23.2)
     assert of(core.tell(tell.take_node("a", third.row, 3), 23.2), "admit")
 
@@ -175,17 +174,17 @@ def test_a_row_that_no_watch_brings_is_dropped_and_written_anew():
     """It went, and came again with the same content, while the watch was broken."""
     core = member("a")
     first = asked(core)
-    core.tell(tell.take_answer(Written(first.number, 4)), 0.1)
+    core.tell(tell.take_written(first.number, 4), 0.1)
     renewal = put_of(core.tell(tell.tick(), GROUP_RENEWAL))
     assert renewal.expected == 4
 
-    dropped, again = core.tell(tell.take_answer(Written(renewal.number, 5)), 3.1)
+    dropped, again = core.tell(tell.take_written(renewal.number, 5), 3.1)
     assert dropped == asks.drop_lease("node/a", 5)
     again = again.lease
     assert again == PutLease(again.number, first.row, 0)
     assert core.tell(tell.take_node("a", first.row, 5), 3.2) == []  # the one before
     assert core.tell(tell.take_node("a", None, 6), 3.2) == []
-    assert core.tell(tell.take_answer(Written(again.number, 7)), 3.3) == []
+    assert core.tell(tell.take_written(again.number, 7), 3.3) == []
     assert of(core.tell(tell.take_node("a", first.row, 7), 3.4), "admit")
 
 
@@ -193,7 +192,7 @@ def test_a_row_is_written_anew_again_and_again_but_not_each_time():
     core = member("a")
     put, now, dropped = asked(core), 0.0, []
     for revision in range(1, 9):
-        effects = core.tell(tell.take_answer(Written(put.number, revision)), now)
+        effects = core.tell(tell.take_written(put.number, revision), now)
         dropped += [revision for _ in of(effects, "drop_lease")]
         now += 0 if of(effects, "put_lease") else GROUP_RENEWAL
         put = put_of(effects if of(effects, "put_lease") else core.tell(tell.tick(), now))
@@ -203,17 +202,17 @@ def test_a_row_is_written_anew_again_and_again_but_not_each_time():
 def test_a_row_that_comes_before_it_is_renewed_is_not_written_anew():
     core = member("a")
     put = asked(core)
-    core.tell(tell.take_answer(Unanswered(put.number)), 1.0)
+    core.tell(tell.take_silence(put.number), 1.0)
     again = put_of(core.tell(tell.tick(), 1.0 + GROUP_RETRY))
     renewal = put_of(core.tell(refused(again.number, put.row, 2), 2.0))
-    assert core.tell(tell.take_answer(Written(renewal.number, 3)), 2.1) == []
+    assert core.tell(tell.take_written(renewal.number, 3), 2.1) == []
     assert of(core.tell(tell.take_node("a", put.row, 3), 2.2), "admit")
 
 
 def test_a_renewal_of_unknown_outcome_is_made_again_and_recognised():
     core = joined()
     put = put_of(core.tell(tell.tick(), GROUP_RENEWAL))
-    assert core.tell(tell.take_answer(Unanswered(put.number)), 4.0) == []
+    assert core.tell(tell.take_silence(put.number), 4.0) == []
     again = put_of(core.tell(tell.tick(), 4.0 + GROUP_RETRY))
     assert again.expected == 1
 
@@ -227,7 +226,7 @@ def test_a_renewal_of_unknown_outcome_is_made_again_and_recognised():
 def test_a_node_renews_its_lease_at_once_when_the_engine_answers_again(core):
     first = (tell.tick(), GROUP_RENEWAL) if core.state else (tell.join(1), 3.0)
     put = put_of(core.tell(*first))
-    core.tell(tell.take_answer(Unanswered(put.number)), 3.0)
+    core.tell(tell.take_silence(put.number), 3.0)
     assert not of(core.tell(tell.tick(), 3.1), "put_lease")
 
     again = put_of(core.tell(tell.renew(), 3.1))
@@ -245,7 +244,7 @@ def test_a_node_that_has_no_lease_renews_none(last):
 def test_a_join_of_unknown_outcome_is_recognised_too():
     core = member("a")
     put = asked(core)
-    core.tell(tell.take_answer(Unanswered(put.number)), 1.0)
+    core.tell(tell.take_silence(put.number), 1.0)
     again = put_of(core.tell(tell.tick(), 1.0 + GROUP_RETRY))
 
     renewed = put_of(core.tell(refused(again.number, NodeRow(core.holder), 2), 2.0))
@@ -275,7 +274,7 @@ def test_without_news_of_it_the_join_is_tried_again_and_said_once():
 LOSSES = {
     "its lease has run out": lambda put: refused(put.number, None, 9),
     "another process has its id": lambda put: refused(put.number, NodeRow(Holder("a", 99)), 9),
-    "a row that nobody can read": lambda put: tell.take_answer(Conflicted(put.number, b"{", 9)),
+    "a row that nobody can read": lambda put: tell.take_conflict(put.number, b"{", 9),
     "its own row is older": lambda put: refused(put.number, NodeRow(Holder("a", 1)), 1),
     "news: gone": lambda put: tell.take_node("a", None, 2),
     "news: another": lambda put: tell.take_node("a", NodeRow(Holder("a", 99)), 2),
@@ -288,7 +287,7 @@ def test_a_node_that_lost_its_row_is_fenced(loss):
     put = put_of(core.tell(tell.tick(), GROUP_RENEWAL))
 
     assert of(core.tell(loss(put), 4.0), "fence")
-    assert core.tell(tell.take_answer(Written(put.number, 10)), 4.1) == []
+    assert core.tell(tell.take_written(put.number, 10), 4.1) == []
     assert core.state is State.FENCED
     assert core.deadline() == float("inf")
 
@@ -296,7 +295,7 @@ def test_a_node_that_lost_its_row_is_fenced(loss):
 def test_news_of_its_own_earlier_row_fences_no_member():
     core = joined()
     put = put_of(core.tell(tell.tick(), GROUP_RENEWAL))
-    core.tell(tell.take_answer(Written(put.number, 5)), 3.1)
+    core.tell(tell.take_written(put.number, 5), 3.1)
 
     assert core.tell(tell.take_node("a", None, 4), 3.2) == []
     assert core.tell(tell.take_node("a", NodeRow(core.holder), 5), 3.2) == []
@@ -321,7 +320,7 @@ def test_a_node_that_leaves_says_so_and_keeps_its_lease_until_it_is_gone():
     put = put_of(core.tell(tell.leave(), 1.0))
     assert put.row.is_leaving
     assert core.may_write(1.0)
-    core.tell(tell.take_answer(Written(put.number, 2)), 1.1)
+    core.tell(tell.take_written(put.number, 2), 1.1)
     effects = core.tell(tell.go(), 2.0)
     assert of(effects, "drop_lease") == [asks.drop_lease("node/a", 2)]
     assert core.state is State.LEFT
@@ -407,7 +406,7 @@ def test_a_node_that_finds_as_many_others_as_a_group_has_is_no_member_and_says_s
     core = member("a")
     put = asked(core, *FULL)
 
-    assert core.tell(tell.take_answer(Written(put.number, 100)), 0.1) == []
+    assert core.tell(tell.take_written(put.number, 100), 0.1) == []
     turned_away = [asks.drop_lease("node/a", 100), asks.wait_for_room()]
     assert core.tell(tell.take_node("a", put.row, 100), 0.2) == turned_away
     assert core.state is State.JOINING
@@ -442,7 +441,7 @@ def test_of_two_that_ask_for_the_last_place_the_first_that_the_engine_has_writte
             if put.row.holder == core.holder:
                 outcomes.append(effects)
     assert outcomes == [[], [asks.drop_lease("node/b", 101), asks.wait_for_room()]]
-    assert of(cores[0].tell(tell.take_answer(Written(puts[0].number, 100)), 0.1), "admit")
+    assert of(cores[0].tell(tell.take_written(puts[0].number, 100), 0.1), "admit")
 
 
 def test_a_row_that_comes_before_all_others_are_known_is_no_admission_yet():

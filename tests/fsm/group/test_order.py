@@ -3,13 +3,14 @@
 import pytest
 
 from fsm.group.kinds import Holder, SessionRow
-from fsm.group.moves import MovesCore
+from fsm.group.moves import MovesCore, MovesPort
 from fsm.group.order import SenderOrder
 from fsm.group.row_form import write_row
-from fsm.group.rows import RowsCore, Seen
+from fsm.group.rows import RowsCore, RowsPort
 from fsm.session.node_session_io import PeerForm
 from specs.limits.group import GROUP_PAIRS
 from specs.message import Message, MessageType
+from tests.support.link_calls import RecordingPort
 
 R = "hyperty-runtime://a.ex/ra"
 HERE, THERE = Holder("a", 2), Holder("b", 1)
@@ -23,12 +24,15 @@ class Node:
     """A node of which the order of senders is one part."""
 
     def __init__(self):
-        self.rows, self.moves = RowsCore(), MovesCore()
+        self.rows, self.moves = (
+            RowsCore(RecordingPort(RowsPort)),
+            MovesCore(RecordingPort(MovesPort)),
+        )
         self.order = SenderOrder(self.rows, self.moves)
 
     def seen(self, holder, epoch, revision):
         there = row(holder, epoch)
-        self.rows.feed(Seen(there.key, write_row(there), revision), 0.0)
+        self.rows.take_row(there.key, write_row(there), revision)
 
     def has(self, epoch, revision):
         """Have the session of the runtime."""
@@ -81,7 +85,7 @@ def test_the_home_is_the_row_of_the_session():
 def test_a_link_that_is_still_read_is_of_the_home_before():
     node = Node()
     node.has(1, 5)
-    node.moves.fenced()
+    node.moves.fence()
     node.seen(THERE, 2, 9)
     assert 5 <= node.order.home(R) < 9
 
@@ -103,7 +107,7 @@ def test_what_this_node_delivers_itself_is_in_the_order_too():
 def test_a_link_that_is_still_read_is_late_once_the_new_node_has_sent():
     node = Node()
     node.has(2, 9)
-    node.moves.fenced()
+    node.moves.fence()
     node.seen(THERE, 3, 12)
     assert not node.order.is_late(R, said(), 12)
     assert node.order.is_late(R, said(), node.order.home(R))

@@ -6,23 +6,11 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from fsm.group.kinds import OwnerRow, owner_key
 from fsm.group.row_form import write_row
-from fsm.group.rows import (
-    Applied,
-    Change,
-    Current,
-    Done,
-    Gap,
-    Lost,
-    Read,
-    Remove,
-    RowsCore,
-    Seen,
-    Unanswered,
-    Withdrawn,
-)
+from fsm.group.rows import RowsCore, RowsPort
 from specs.limits.group import GROUP_RETRY
 from tests.support.chance import examples
-from tests.support.group_engine import GroupEngine
+from tests.support.group_engine import GroupEngine, tell
+from tests.support.link_calls import Told
 
 ADDRESSES = st.sampled_from(["h1", "h2", "h3"])
 
@@ -32,7 +20,7 @@ class MirrorOfAnEngine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.engine, self.core = GroupEngine(), RowsCore()
+        self.engine, self.core = GroupEngine(), Told(RowsPort, RowsCore)
         self.now = 0.0
         self.table = {}
         self.wanted, self.ended, self.last = {}, set(), {}
@@ -42,25 +30,24 @@ class MirrorOfAnEngine(RuleBasedStateMachine):
 
     # ---- the host
 
-    def feed(self, happened):
-        for effect in self.core.feed(happened, self.now):
-            match effect:
-                case Applied(row):
-                    self.table[row.key] = row
-                case Withdrawn(row):
-                    del self.table[row.key]
-                case Lost(key, tickets, _, there):
-                    self.end(tickets)
-                    self.table.pop(key, None)
-                    if there is not None:
-                        self.table[key] = there
-                case Done(key, tickets):
-                    self.end(tickets)
-                    written = {None} | {one.value for one in self.engine.log if one.key == key}
-                    assert self.wanted[max(tickets)] in written
-                case Read(key, revision):
-                    row = self.engine.rows.get(key, (None, revision))
-                    self.answers.append(Seen(key, *row, is_read=True))
+    def tell(self, call):
+        for effect in self.core.tell(call, self.now):
+            match effect.name:
+                case "apply":
+                    self.table[effect.row.key] = effect.row
+                case "withdraw":
+                    assert effect.is_lost or effect.row.key in self.table
+                    self.table.pop(effect.row.key, None)
+                case "lose":
+                    self.end(effect.tickets)
+                case "confirm":
+                    self.end(effect.tickets)
+                    log = self.engine.log
+                    written = {None} | {news.value for news in log if news.key == effect.key}
+                    assert self.wanted[max(effect.tickets)] in written
+                case "read":
+                    row = self.engine.rows.get(effect.key, (None, effect.revision))
+                    self.answers.append(tell.take_row(effect.key, *row, is_read=True))
 
     def end(self, tickets):
         assert self.ended.isdisjoint(tickets)
@@ -73,7 +60,7 @@ class MirrorOfAnEngine(RuleBasedStateMachine):
         self.table.pop(key, None)
         if row is not None:
             self.table[key] = row
-        self.feed(Remove(key, ticket) if row is None else Change(row, ticket))
+        self.tell(tell.change(key, row, ticket))
 
     @rule(address=ADDRESSES)
     def change(self, address):
@@ -113,7 +100,7 @@ class MirrorOfAnEngine(RuleBasedStateMachine):
             self.engine.make(put)
         elif is_made == "late":
             self.late.append(put)
-        self.answers.append(Unanswered(put.number))
+        self.answers.append(tell.take_silence(put.number))
 
     @precondition(lambda self: self.late)
     @rule()
@@ -124,7 +111,7 @@ class MirrorOfAnEngine(RuleBasedStateMachine):
     @rule(data=st.data())
     def answer(self, data):
         at = data.draw(st.integers(0, len(self.answers) - 1))
-        self.feed(self.answers.pop(at))
+        self.tell(self.answers.pop(at))
 
     # ---- the watch
 
@@ -132,7 +119,7 @@ class MirrorOfAnEngine(RuleBasedStateMachine):
     @rule(count=st.integers(1, 4))
     def watch(self, count):
         for news in self.engine.log[self.told : self.told + count]:
-            self.feed(news)
+            self.tell(news)
             self.told += 1
 
     @precondition(lambda self: self.snapshot is None)
@@ -141,14 +128,14 @@ class MirrorOfAnEngine(RuleBasedStateMachine):
         """Of each row that has changed the last version comes."""
         newest = {news.key: news for news in self.engine.log[self.told :]}
         for news in sorted(newest.values(), key=lambda one: one.revision):
-            self.feed(news)
+            self.tell(news)
         self.told = len(self.engine.log)
-        self.feed(Current(""))
+        self.tell(tell.end_list(""))
 
     @precondition(lambda self: self.snapshot is None)
     @rule()
     def a_watch_begins(self):
-        self.feed(Gap(""))
+        self.tell(tell.begin_watch(""))
         self.snapshot = []
 
     @precondition(lambda self: self.snapshot is not None)
@@ -159,8 +146,8 @@ class MirrorOfAnEngine(RuleBasedStateMachine):
             self.told = len(self.engine.log)
         if not is_read:
             for news in self.snapshot:
-                self.feed(news)
-            self.feed(Current(""))
+                self.tell(news)
+            self.tell(tell.end_list(""))
             self.snapshot = None
 
     # ---- in the end
@@ -173,7 +160,7 @@ class MirrorOfAnEngine(RuleBasedStateMachine):
         for _ in range(20):
             self.watch(len(self.engine.log))
             for one in self.answers:
-                self.feed(one)
+                self.tell(one)
             self.answers.clear()
             self.now += GROUP_RETRY
             self.send()

@@ -10,7 +10,6 @@ import trio.testing
 from actors.kit.counters import Counters, Tally
 from actors.node.errors import RegistryFileError
 from actors.node.group import messages
-from actors.node.group.link import RowRefusals
 from actors.node.group.records import EngineRecords, EngineTokens, _Known
 from actors.node.group.shared import Shared
 from fsm.group.kinds import RowRefusal
@@ -89,7 +88,7 @@ async def test_a_record_of_a_long_address_keeps_nobody_from_registering(autojump
 
 
 def records_of(engine: Engine) -> EngineRecords:
-    return EngineRecords(engine, lambda key: True, RowRefusals(Counters()))
+    return EngineRecords(engine, lambda key: True, Counters())
 
 
 class News:
@@ -149,7 +148,7 @@ async def test_a_node_knows_only_so_many_records_and_counts_the_others(autojump_
     first, second, third = rows_of(3)
     counters, news = Counters(), News()
     async with open_memory_store() as store, store.open() as engine, store.open() as other:
-        mine = EngineRecords(engine, lambda key: True, RowRefusals(counters))
+        mine = EngineRecords(engine, lambda key: True, counters)
         theirs = records_of(other)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(mine.follow, news.take)
