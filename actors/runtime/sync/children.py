@@ -6,7 +6,6 @@ that was acknowledged is kept, and is in every snapshot from then on. The functi
 read bodies about children, and write them.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import final
 
@@ -110,7 +109,6 @@ class ReportedChildren:
         out: What the sync manager sends.
         reported: Core of the object.
         routes: The links by which observers hear of it, and no creator.
-        observes: Says whether a component of this runtime observes an object.
         signs: When the digest of the children of each object is published.
 
     Attributes:
@@ -122,12 +120,11 @@ class ReportedChildren:
         out: SyncOutput,
         reported: ReportedObject,
         routes: ReportRoutes,
-        observes: Callable[[str, str], bool],
         signs: RepeatTimes,
     ) -> None:
         self.reporter: str | None = None
         self._out, self._bus, self._reported = out, out.bus, reported
-        self._routes, self._observes, self._signs = routes, observes, signs
+        self._routes, self._signs = routes, signs
         self._url = reported.snapshot.url
         self._addresses = children_addresses(self._url)
         self._children = ChildSet()
@@ -146,17 +143,12 @@ class ReportedChildren:
             self._bus.unfollow(address, created.reporter)
 
     def close(self, listener: ActorRef[Delivery]) -> None:
-        """Forget the children: they die with their object. Idempotent.
-
-        Children of others are delivered to a former reporter that observes like to all observers.
-        """
+        """Forget the children: they die with their object. Idempotent."""
         self._signs.forget(self._url)
         before, self.reporter = self.reporter, None
         for address in self._addresses:
             if before is not None:
                 self._bus.revoke(address, before)
-                if self._observes(self._url, before):
-                    self._bus.follow(address, before)
             self._bus.close_address(address, listener)
 
     def with_children(self, snapshot: bodies.DataObject) -> bodies.DataObject:

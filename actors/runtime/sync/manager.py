@@ -76,7 +76,7 @@ class SyncManager(Actor[SyncMessage]):
         self._out = out
         self._catalogue = catalogue
         out.spawn = self._begin
-        self._reported = ReportedObjects(out, allocation, registrar, self._progress, self._observes)
+        self._reported = ReportedObjects(out, allocation, registrar, self._progress)
         self._observed = ObservedObjects(out, self._reported.reporter_of)
         # Components that are gone, or None: all of them; each with whom to tell when it is done.
         self._leaving: list[tuple[str | None, Reply[None]]] = []
@@ -132,9 +132,6 @@ class SyncManager(Actor[SyncMessage]):
     async def close(self) -> None:
         """Delete every object that is reported here, leave every one that is observed; likewise."""
         await self.me.ask(lambda done: lambda: self._leaving.append((None, done)))
-
-    def _observes(self, url: str, component: str) -> bool:
-        return self._observed.observes(url, component)
 
     def _begin(self, job: Job) -> None:
         self.spawn(self._run, job)

@@ -555,11 +555,6 @@ class ObservedObjects:
             found |= each.leaving.union(each.observers, (one.from_ for one, _ in each.waiting))
         return found
 
-    def observes(self, url: str, component: str) -> bool:
-        """Return whether a component observes an object, and has been let in."""
-        observed = self.objects.get(url)
-        return observed is not None and observed.admits(component)
-
     def find(self, address: str) -> Observed | None:
         """Return the observed object whose changes go to an address."""
         url = address.removesuffix(f"/{child.CHANGES}")

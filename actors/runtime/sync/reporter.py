@@ -155,9 +155,7 @@ class Report:
         self.routes: Final = ReportRoutes(self, objects.out.runtime)
         self._by_link: Final = set[str]()  # runtimes whose links are watched for its observers
         self._unverified: dict[str, Message] = {}  # subscriptions by links, while they are verified
-        self.children: Final = ReportedChildren(
-            objects.out, self.core, self.routes, objects.observes, objects.signs
-        )
+        self.children: Final = ReportedChildren(objects.out, self.core, self.routes, objects.signs)
         self.renewal: Final = Renewal(self._url, self._claim, objects.permits)
         self._deletion: Message | None = None  # until it is answered
         self._waiting: dict[str, list[Message]] = {}
@@ -610,7 +608,6 @@ class ReportedObjects:
         allocation: Allocates the addresses of data objects.
         registrar: Registers them in the domain registry.
         progress: Called by tasks when something has changed, and they go on.
-        observes: Whether a component of this runtime observes an object.
 
     Attributes:
         reports: The objects, by their addresses.
@@ -630,9 +627,8 @@ class ReportedObjects:
         allocation: AddressAllocation,
         registrar: Registrar,
         progress: Callable[[], None],
-        observes: Callable[[str, str], bool],
     ) -> None:
-        self.out, self.observes, self.registrar = out, observes, registrar
+        self.out, self.registrar = out, registrar
         self.reports: Final[dict[str, Report]] = {}
         self.repeats, self.signs, self.leases = RepeatsCore(), RepeatTimes(), LeasesCore()
         self.invitations: Final = InvitationsCore(self)

@@ -22,7 +22,6 @@ export class SyncManager {
     this.#context = context;
     this.#reported = new ReportedObjects(context);
     this.#observed = new ObservedObjects(context, (url) => this.#reported.reporterOf(url));
-    this.#reported.observes = (url, who) => this.#observed.observes(url, who);
     context.registry.onForgotten(() => {
       this.#observed.renew();
       return this.#reported.renew();

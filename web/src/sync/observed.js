@@ -112,16 +112,6 @@ export class ObservedObjects {
     return [...this.#all.values()].flatMap((one) => [...one.observers.keys()]);
   }
 
-  /**
-   * @param {string} url
-   * @param {string} who
-   */
-  observes(url, who) {
-    const there = this.#all.get(url);
-    const id = there?.observers.get(who);
-    return there !== undefined && id !== undefined && !there.isAsking(who, id);
-  }
-
   /** @param {string} address of changes */
   observed(address) {
     return address.endsWith("/changes") ? this.#all.get(address.slice(0, -"/changes".length)) : undefined;

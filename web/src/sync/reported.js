@@ -105,9 +105,6 @@ export class ReportedObjects {
   #signs = new RepeatTimes();
   #routes = new RuntimeRoutes();
   #alarm;
-  /** Whether a component observes an object that is reported here.
-   * @type {(url: string, who: string) => boolean} */
-  observes = () => false;
 
   /** @param {import("./context.js").SyncContext} context */
   constructor(context) {

@@ -53,6 +53,16 @@ async def test_a_sender_of_bad_changes_blocks_no_mailbox(autojump_clock):
         assert port.said == [MessageType.SUBSCRIBE, MessageType.READ]
 
 
+async def test_a_read_that_a_link_cannot_prove_is_made_again_by_the_node():
+    class Unproven(Port):
+        async def request(self, message):
+            await self.post(message)
+            return reply_to(message, 200 if message.body.get("p2p") is False else 401)
+
+    hyperty = Participant(SandboxRuntime(RUNTIME, IdSource()), Unproven())
+    assert (await hyperty.read(URL)).code == 200
+
+
 async def test_the_own_sync_manager_may_say_that_the_hyperty_is_expelled(autojump_clock):
     """M-45: a reporter's end that was asked once more has said no."""
     hyperty = Participant(SandboxRuntime(RUNTIME, IdSource()), Port())

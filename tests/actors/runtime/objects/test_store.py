@@ -201,6 +201,11 @@ async def test_an_object_of_an_absent_reporter_is_served_to_permitted_observers(
             async with ra.hyperty.report("comm", {}, name="todo", store=True) as again:
                 await again.set("n", 8)
                 await copy.wait_for(lambda value: value["n"] == 8)
+        who = (rc.hyperty.url,)
+        async with ra.hyperty.report("comm", {}, name="todo", store=True, allow=who):
+            pass
+        async with rc.hyperty.observe(url) as copy:
+            assert copy.value["n"] == 8
 
 
 async def test_an_observer_has_what_was_stored_until_the_reporter_is_back(tmp_path, autojump_clock):

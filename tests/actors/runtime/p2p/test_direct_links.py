@@ -4,6 +4,7 @@ import pytest
 import trio
 
 from fsm.effects import is_p2p_part
+from specs.limits import sync
 from specs.message import MessageType
 from specs.reply_code import Code
 from specs.trace import Op
@@ -230,6 +231,17 @@ async def test_changes_for_an_address_outside_the_link_go_by_the_node(autojump_c
         neighbour = two.alice.address
         answer = await two.ask_by_link(MessageType.SUBSCRIBE, neighbour)
         assert answer.code == Code.UNAUTHENTICATED
+
+
+@pytest.mark.parametrize(("most", "code"), [(0, Code.UNAVAILABLE), (1, Code.OK)])
+async def test_so_many_requests_by_links_are_verified_at_once(
+    most, code, monkeypatch, autojump_clock
+):
+    async with pair(p2p=True) as two:
+        monkeypatch.setattr(sync, "MAX_WITNESSED", most)
+        for _ in range(2):
+            answer = await two.ask_by_link(MessageType.SUBSCRIBE, two.bob.address)
+            assert answer.code == code
 
 
 async def test_changes_are_not_taken_from_a_peer_that_was_not_asked(autojump_clock):

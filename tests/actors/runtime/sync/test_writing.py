@@ -175,6 +175,19 @@ async def test_a_write_that_a_policy_refuses_is_reported_and_undone(autojump_clo
             assert dict(copy.value) == dict(todo.value) == {"n": 4}
 
 
+async def test_a_part_that_a_failed_write_has_moved_is_no_part_any_more(autojump_clock):
+    async with world(policy=Careful()) as w:
+        writer = await w.here.deploy(Open)
+        async with writer.report("comm", {"l": [{"k": 1}, {"k": 2}]}) as todo:
+            part = todo.data.l[0]
+            todo.data.n = "secret"
+            todo.data.l.insert(0, {"k": 0})
+            with pytest.raises(actors.ObjectError, match="no secrets"):
+                await todo.flush()
+            with pytest.raises(actors.ObjectError, match="replaced or removed"):
+                part.k = 3
+
+
 async def test_each_task_that_waits_for_all_to_be_published_is_sent_what_was_not(
     autojump_clock,
 ):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fsm.sync.value.value import changed, check_path
+from fsm.sync.value.value import changed, check_path, is_applicable
 from specs.bodies.object import Change
 from specs.errors import BadMessageError
 from specs.limits.protocol import MAX_JSON_DEPTH
@@ -18,3 +18,13 @@ def test_all_parts_of_a_message_can_be_reached(path):
 def test_a_path_that_leads_deeper_is_refused(segments):
     with pytest.raises(BadMessageError, match="more than 32 segments"):
         check_path(".".join("a" * segments))
+
+
+@pytest.mark.parametrize(
+    ("index", "count", "fits"),
+    [(0, 3, True), (1, 2, True), (2, 2, False), (3, 1, False), (2, 0, True), (1, 0, False)],
+)
+def test_elements_are_removed_where_they_are(index, count, fits):
+    """Of upstream's peers a count of 0 removes the last element."""
+    removal = Change(2, "l", count, "array", "remove", index=index)
+    assert is_applicable({"l": [1, 2, 3]}, removal) is fits
