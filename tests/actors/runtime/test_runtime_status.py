@@ -6,10 +6,13 @@ import pytest
 import trio
 
 from actors.embedding import Runtime
+from actors.kit.ids import IdSource
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
+from actors.runtime.bus.messages import Origin
 from actors.runtime.config import RuntimeConfig
+from actors.runtime.registry.status import RuntimeStatus
 from specs.message import MessageType
 from tests.support.node.node_peer import Peer
 from tests.support.runtime.domain import counted_bytes
@@ -99,6 +102,21 @@ async def until(runtime, value):
         async for status in runtime.status.changes():
             if status == value:
                 return
+
+
+async def test_a_stub_without_a_session_is_sent_no_status(world):
+    registry, stub = f"{RA}/registry", f"{RA}/protostub/1"
+    await world.component(registry)
+    got = await world.component(stub, Origin.NODE_STUB)
+    status = RuntimeStatus(RA, world.port(registry), IdSource(), is_published=True)
+    await status.begin()
+    for is_live in (True, False):
+        status.set_connection(stub, is_live=is_live)
+        await status.publish()
+    await world.settle()
+    assert [message.body["value"] for message in world.heard_by(got)] == ["live"]
+    status.set_connection(stub, is_live=False, end="closed by the node")
+    assert (status.value, status.end) == ("failed", "closed by the node")
 
 
 async def test_subscribers_at_the_node_are_notified(autojump_clock):

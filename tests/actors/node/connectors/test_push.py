@@ -218,6 +218,12 @@ def test_all_callers_together_reach_a_device_a_bounded_number_of_times():
     assert table.may_reach(called, "later", 6.0)
 
 
+def test_a_caller_that_is_refused_takes_no_call_from_others():
+    table, called = DeviceTable(), device("r")
+    assert sum(table.may_reach(called, "caller", 0.0) for _ in range(100)) == 5
+    assert table.may_reach(called, "other", 0.0)
+
+
 GOOD = {
     "endpoint": "https://push.example/1",
     "keys": {

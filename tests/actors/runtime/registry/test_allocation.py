@@ -174,6 +174,20 @@ async def test_who_waits_when_the_runtime_closes_gets_an_error_and_who_calls_lat
     assert ends == [ActorStoppedError] * 5
 
 
+async def test_addresses_beside_one_that_is_lost_are_claimed_alone(autojump_clock):
+    async with open_bus() as world, trio.open_nursery() as nursery:
+        allocation = await open_allocation(world)
+        paths = subscription_manager("a.ex")
+        claims = await world.component(paths)
+        for address in (A, B):
+            allocation.parts.keep(address, PURPOSE)
+        nursery.start_soon(allocation.parts.claim_all)
+        for code in (Code.FORBIDDEN, Code.FORBIDDEN, Code.OK):
+            await world.settle()
+            await world.port(paths).post(reply_to(claims[-1].message, code))
+    assert [one.message.body["resources"] for one in claims] == [[A, B], [A], [B]]
+
+
 async def test_an_address_that_is_given_back_meanwhile_is_not_claimed_again(autojump_clock):
     async with open_bus() as world, trio.open_nursery() as nursery:
         allocation = await open_allocation(world)

@@ -200,6 +200,14 @@ async def test_who_leaves_while_it_is_set_up_is_refused_and_it_is_removed(world)
     assert world.asked() == [SUBSCRIBE, UNSUBSCRIBE]
 
 
+async def test_who_gives_up_leaves_the_others_that_wait(world):
+    for by in (A, B):
+        await world.ask(SUBSCRIBE, by)
+    await world.ask(UNSUBSCRIBE, A)
+    await world.answer()
+    assert sorted(world.codes) == [(A, Code.OK), (A, Code.GONE), (B, Code.OK)]
+
+
 async def test_a_node_that_refuses_leaves_nothing_behind(world):
     await world.ask(SUBSCRIBE)
     await world.ask(SUBSCRIBE, B)

@@ -7,7 +7,12 @@ import trio.testing
 from actors.kit.ids import IdSource
 from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.registry.registry import Registry, RegistryChanges, RegistryParts
+from actors.runtime.registry.registry import (
+    LinkQueries,
+    Registry,
+    RegistryChanges,
+    RegistryParts,
+)
 from actors.runtime.registry.status import RuntimeStatus
 from actors.runtime.stubs.catalogue import StubKind
 from fsm.effects import Intent
@@ -15,10 +20,13 @@ from fsm.p2p.dialling import WHENEVER_POSSIBLE
 from fsm.registry.changes import ChangesPort
 from fsm.registry.resolve.link_entry import ResolveConfig
 from fsm.registry.resolve.port import RoutesPort
+from specs.bodies.registry import Record
+from specs.message import Message, MessageType
+from specs.reply_code import Code
 from specs.trace import Op
-from tests.support.runtime.runtime_parts import R, open_bus
+from tests.support.runtime.runtime_parts import UA, R, open_bus
 
-HB = "hyperty://b.ex/hb"
+HB, RB = "hyperty://b.ex/hb", "hyperty-runtime://b.ex/rb"
 
 
 async def nothing_to_renew(domain):
@@ -83,6 +91,24 @@ async def test_a_registry_that_is_stopped_ends_what_it_looks_for(autojump_clock)
         "node|b.ex": ["lookup", "wait", "failed"],
         f"link|{HB}": ["lookup", "query", "failed"],
     }
+
+
+async def test_a_record_that_is_watched_is_read_again_when_its_node_has_lost_its_state():
+    async with open_bus() as world:
+        registry = await started(world, [])
+        watched = {"resources": [f"{HB}/registration"]}
+        registry._core.add_local(UA)
+        registry._watches.request(Message(1, MessageType.SUBSCRIBE, UA, f"{R}/registry", watched))
+        registry._core.record_read(HB, Record(HB, RB), 0.0)
+        assert registry._core._records.is_known(HB, 0.0)
+        registry._renew_paths("b.ex")
+        assert not registry._core._records.is_known(HB, 0.0)
+
+
+def test_rows_are_for_the_parts_of_the_own_runtime():
+    asked = Message(1, MessageType.READ, HB, f"{R}/registry", {"resource": RB})
+    (answer,) = LinkQueries(None, R).take(asked)
+    assert answer.code == Code.FORBIDDEN
 
 
 @pytest.mark.parametrize(("port", "host"), [(RoutesPort, Registry), (ChangesPort, RegistryChanges)])

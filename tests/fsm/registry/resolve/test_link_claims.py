@@ -141,6 +141,21 @@ def test_what_has_moved_is_reached_by_its_new_link_whoever_reports_first():
     assert registry.route(OTHER) == other
 
 
+def test_what_has_moved_is_reached_although_its_former_link_ends():
+    registry, other = with_two_links()
+    for remote in (RB, RB2):
+        registry.feed(call.owner_read(OTHER, Record(OTHER, remote)))
+    registry.status(PQ, "failed")
+    assert registry.route(OTHER, KNOWN) == other
+
+
+@pytest.mark.parametrize(
+    ("part", "may"), [(HB, True), (f"{RB}/sm", True), (OTHER, False), (f"{RB2}/sm", False)]
+)
+def test_an_entity_and_the_parts_of_its_runtime_speak_for_it(part, may):
+    assert linked().core.speaks_for(PQ, part, HB, 0.0) is may
+
+
 def test_what_was_listed_and_is_not_any_more_is_not_looked_for():
     registry, _ = with_two_links()
     registry.feed(call.owner_read(OTHER, Record(OTHER, RB)))

@@ -6,12 +6,13 @@ import pytest
 
 from fsm.machines.resolve_job import RESOLVE_JOB
 from fsm.p2p.dialling import P2pUse
-from fsm.registry.resolve.jobs import ResolveJobs
+from fsm.registry.resolve.jobs import LinkQueue, ResolveJobs, WaitingAsk
 from fsm.registry.resolve.port import NodePlan
 from fsm.table import UndeclaredTransitionError
 from specs.bodies.registry import Record
 from specs.limits.protocol import (
     NEGATIVE_CACHE,
+    P2P_TIMEOUT,
     REGISTRATION_EXPIRES,
     REPLY_TIMEOUT,
     RETRY_COOL_DOWN,
@@ -407,3 +408,10 @@ def test_a_registry_that_stops_leaves_no_search_open():
     assert last["node|c.ex"] == last[LINK] == last[f"link|{HC}"] == "failed"
     assert registry.core.searches == 0
     assert registry.feed(call.stop()) == [call.forget_routes()]
+
+
+def test_each_set_up_of_a_link_is_waited_for_anew():
+    queue, ask = LinkQueue(), WaitingAsk(HB, REACH, HB)
+    assert queue.wait(ask, 0.0)
+    assert queue.done(lambda _: True, 1.0) == [ask]
+    assert queue.wait(ask, P2P_TIMEOUT)

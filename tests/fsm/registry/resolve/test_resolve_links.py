@@ -222,6 +222,20 @@ def test_a_failed_link_is_removed_with_its_records_and_cools_down():
     assert call.set_path(f"{RA}/p2prequester/2") in registry.ask()
 
 
+def test_a_link_that_was_live_is_not_paused_for_the_failures_before_it():
+    registry = requesting()
+    registry.status(PQ, "failed")
+    registry.now, again = RETRY_COOL_DOWN, f"{RA}/p2prequester/2"
+    registry.ask()
+    registry.feed(call.record_read(HB, RECORD), call.path_set(again), call.stub_deployed(again))
+    for status in ("created", "in-progress", "live", "failed"):
+        registry.status(again, status)
+    registry.now += RETRY_COOL_DOWN
+    registry.ask()
+    third = call.set_path(f"{RA}/p2prequester/3")
+    assert third in registry.feed(call.record_read(HB, RECORD))
+
+
 def test_a_path_that_is_set_for_a_link_that_is_gone_is_removed():
     """P2P-06."""
     registry = with_node()
