@@ -36,7 +36,7 @@ async def test_a_late_refusal_of_an_older_request_cuts_no_admitted_one_off():
     second = lone.wanted(2)
     lone.observed.objects[URL].answer(second, reply_to(second, 200, {}))
     lone.observed.objects[URL].refuse_again(BOB, 1)
-    assert lone.observed.observes(URL, BOB)
+    assert lone.observed.objects[URL].admits(BOB)
 
 
 async def test_a_leave_that_is_to_be_repeated_ends_with_a_new_request(autojump_clock):
