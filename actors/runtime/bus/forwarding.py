@@ -236,7 +236,7 @@ class Forwarding:
                 return
             self.answers.open(flight, now)
         if flight.origin is Origin.P2P_STUB and is_of_creator(passed):
-            self._give_child(passed, now)
+            self._deliver_child(passed, now)
         else:
             self._forward(flight, now)
         if self._is_for_others(flight) and self.routing.find(passed.to):
@@ -283,7 +283,7 @@ class Forwarding:
     def _deliver_copy(self, copy: Message, of: InFlight, now: float) -> bool:
         is_crowding = copy.is_request and self.answers.is_crowding(copy)
         is_foreign = not of.is_outgoing
-        if is_crowding or not self._deliveries.give(copy, copy.to, is_foreign=is_foreign):
+        if is_crowding or not self._deliveries.deliver(copy, copy.to, is_foreign=is_foreign):
             is_there = is_crowding or self._deliveries.is_there(copy.to)
             self.hops.dropped(copy, DropReason.OVERFLOW if is_there else DropReason.NO_TARGET)
             return not is_there
@@ -336,7 +336,7 @@ class Forwarding:
             # The answer was lost, or the request came by two routes.
             answer, request = again
             self.hops.submitted(answer, answer.from_)
-            self._give(answer, request, now)
+            self._return_answer(answer, request, now)
         elif message.is_request and refusal.code is not None:
             self.answers.reject(flight, refusal.code, refusal.why)
         elif flight.reply is not None:
@@ -393,15 +393,15 @@ class Forwarding:
         if answer.is_last:
             is_reached = response.code <= LAST_SUCCESS
             self.outbound.settled(answer.transaction.request, now, is_reached=is_reached)
-        self._give(response, answer.transaction.waiter, now)
+        self._return_answer(response, answer.transaction.waiter, now)
         if not answer.is_last and not response.is_final:
             self.answers.restart_timeout(answer.transaction.request)
 
-    def _give(self, response: Message, request: InFlight, now: float) -> None:
+    def _return_answer(self, response: Message, request: InFlight, now: float) -> None:
         if request.is_copy:
             return
         if request.reply is not None or request.is_outgoing:
-            self.answers.give(response, request.reply)
+            self.answers.give_answer(response, request.reply)
         elif request.origin is Origin.NODE_STUB and self.routing.find(request.by):
             # An answer returns over the session that brought the request (MN-18).
             self.outbound.reply_via_session(response, request.by, now)
@@ -480,7 +480,7 @@ class Forwarding:
             # Several answer from there: each says for whom (C-81).
             response = attrs.evolve(response, body={**response.body, "source": self._runtime})
         self.hops.synthesised(response)
-        self._give(response, ended.waiter, now)
+        self._return_answer(response, ended.waiter, now)
 
     def _refuse_full(self, message: Message, now: float) -> None:
         if self._deliveries.is_there(message.to):
@@ -522,19 +522,19 @@ class Forwarding:
         link = self.children.link_of(address)
         return link is not None and self._deliveries.is_there(link)
 
-    def _give_child(self, message: Message, now: float) -> None:
+    def _deliver_child(self, message: Message, now: float) -> None:
         """Give the sync manager what a creator has sent by a link: it knows who observes.
 
         It reports to all others, here and elsewhere, what counts (I-D10).
         """
         if not self.admission.is_granted(message.to):
             self.refuse(message, Code.UNAVAILABLE, "the object is not reported here", now)
-        elif not self._deliveries.give(message, self._sync_manager, is_foreign=True):
+        elif not self._deliveries.deliver(message, self._sync_manager, is_foreign=True):
             self._refuse_full(message, now)
 
     def _forward(self, flight: InFlight, now: float) -> None:
         message = flight.message
-        is_given = self._deliveries.give(message, message.to, is_foreign=not flight.is_outgoing)
+        is_given = self._deliveries.deliver(message, message.to, is_foreign=not flight.is_outgoing)
         if is_given is not None:
             if not is_given:
                 self._refuse_full(message, now)
@@ -544,13 +544,13 @@ class Forwarding:
             # What came from outside goes nowhere else: a runtime is no relay.
             self.refuse(message, Code.NOT_FOUND, "target not found", now)
 
-    def routed(self, to: str, intent: Intent, url: str, until: float, now: float) -> None:
+    def take_route(self, to: str, intent: Intent, url: str, until: float, now: float) -> None:
         """Take a route from the registry: messages that waited for it go."""
         waiting, following = self.outbound.routes.reported(to, intent, url, until)
         for one in waiting:
             if self._is_wanted(one.message, now):
                 if one.route is None:
-                    self.outbound.send_via_node(one.message, url, now)
+                    self.outbound.send_by_route(one.message, url, now)
                 else:
                     self.outbound.send_via(one.message, one.route, now)
         if following is not None:
@@ -597,7 +597,7 @@ class Forwarding:
 
     def deliver(self, message: Message, component: str, now: float) -> None:
         """Give a component what came to another part of this runtime."""
-        if not self._deliveries.give(message, component):
+        if not self._deliveries.deliver(message, component):
             self._end(message, _Refused(Code.UNAVAILABLE, "the receiver takes no more"), now)
 
     def deadline(self) -> float:
@@ -626,7 +626,7 @@ class Forwarding:
             if ended.waiter.is_outgoing or position_of(ended.request) is not None:
                 response = refuse(ended.request, Code.TIMEOUT, "Request Timeout")
                 self.hops.synthesised(response)
-                self._give(response, ended.waiter, now)
+                self._return_answer(response, ended.waiter, now)
         for message in self.children.tick(now):
             self.hops.say(Op.FLUSH, message)
             link = self.children.link_of(message.to)

@@ -122,10 +122,10 @@ class MessageBus(Actor[Never]):
 
     # ---- answers of the registry
 
-    def route(self, to: str, intent: Intent, url: str, until: float) -> None:
+    def take_route(self, to: str, intent: Intent, url: str, until: float) -> None:
         """Take a route, which may be remembered until then; what waited for it goes."""
         with self:
-            self._forwarding.routed(to, intent, url, until, trio.current_time())
+            self._forwarding.take_route(to, intent, url, until, trio.current_time())
 
     def no_route(
         self, to: str, intent: Intent, code: Code, why: str, retry_after: float | None = None

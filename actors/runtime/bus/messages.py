@@ -193,7 +193,7 @@ class Deliveries:
         self.routing: RoutingCore[Listener] = RoutingCore(Router.MESSAGE_BUS)
         self._hops = hops
 
-    def give(
+    def deliver(
         self,
         message: Message,
         route: str,
@@ -202,7 +202,7 @@ class Deliveries:
         behind: Behind | None = None,
         purpose: Purpose = Purpose.SEND,
     ) -> bool | None:
-        """Give a message to all listeners of a route; the rest is for the stub of a link.
+        """Deliver a message to all listeners of a route; the rest is for the stub of a link.
 
         Returns whether one of them had room; then the others' copies are drops. None: nobody
         listens.

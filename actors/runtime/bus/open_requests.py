@@ -182,7 +182,7 @@ class OpenRequests:
         self._hops.synthesised(response)
         if flight.reply is not None:
             flight.reply.send(response)
-        elif not self._deliveries.give(response, flight.by):
+        elif not self._deliveries.deliver(response, flight.by):
             self._hops.dropped(response, DropReason.NO_TARGET)
 
     def reject_late(self, flight: InFlight) -> None:
@@ -194,13 +194,13 @@ class OpenRequests:
             why = "a later message of its sender came first, by another path"
             self.reject(flight, Code.UNAVAILABLE, why)
 
-    def give(self, response: Message, reply: AnswerSink | None) -> None:
+    def give_answer(self, response: Message, reply: AnswerSink | None) -> None:
         """Give an answer to a component here."""
         if reply is not None:
             self._hops.say(Op.CALLBACK, response)
             if response.is_final:
                 reply.send(response)
-        elif not self._deliveries.give(response, response.to):
+        elif not self._deliveries.deliver(response, response.to):
             self._hops.dropped(response, DropReason.NO_TARGET)
 
     def deadline(self) -> float:

@@ -239,7 +239,7 @@ class Outbound:
         """Send a message by the route to its target; it waits until the registry knows one."""
         route = self.routes.find(message.to, intent, now)
         if route is not None:
-            self.send_via_node(message, route, now)
+            self.send_by_route(message, route, now)
             return
         match self.routes.wait(message, intent):
             case Asking.ASK:
@@ -287,7 +287,7 @@ class Outbound:
             case _:
                 pass
 
-    def send_via_node(self, message: Message, route: str, now: float) -> None:
+    def send_by_route(self, message: Message, route: str, now: float) -> None:
         """Send a message by this route, or an answer by the node that brings its pair's requests.
 
         Two nodes are two paths. An answer whose link has ended takes the one that its pair's
@@ -332,12 +332,12 @@ class Outbound:
         """Give a message to the stub of a route."""
         window = self._windows.get(forward.route)
         if window is None:
-            self._give(forward, now)
+            self._deliver(forward, now)
         elif window.room <= 0 or window.held:
             self._hold(window, forward, now)
         else:
             window.room -= 1
-            self._give(forward, now)
+            self._deliver(forward, now)
 
     def _hold(self, window: _Window, forward: Forward, now: float) -> None:
         message = forward.message
@@ -371,7 +371,7 @@ class Outbound:
             self._give_permit_back(held, now)
             self._hops.say(Op.FLUSH, held.forward.message)
             self._ending.restart_timeout(held.forward.message)
-            self._give(held.forward, now)
+            self._deliver(held.forward, now)
 
     def _give_permit_back(self, held: _Held, now: float) -> None:
         if held.sender is not None and held.sender.permit is not None:
@@ -385,12 +385,12 @@ class Outbound:
             self._give_permit_back(held, now)
             self._refuse(held.forward.message, Code.UNAVAILABLE, "the stub is gone", now)
 
-    def _give(self, forward: Forward, now: float) -> None:
+    def _deliver(self, forward: Forward, now: float) -> None:
         message, then = forward.message, forward.then
         if self.anonymous and any(is_below(forward.route, stub) for stub in self.anonymous):
             message = identified(message, None)
         purpose = Purpose.SEND if then is None else Purpose.TURN_BACK
-        if self._deliveries.give(message, forward.route, behind=forward.behind, purpose=purpose):
+        if self._deliveries.deliver(message, forward.route, behind=forward.behind, purpose=purpose):
             return
         if self._deliveries.is_there(forward.route):
             self._ending.overflow(message, _NO_MAILBOX, now)

@@ -592,7 +592,7 @@ class Registry(Actor[RegistryMessage], RoutesPort):
     @override
     def route(self, to: str, intent: Intent, url: str, until: float, why: str) -> None:
         self._trace_done(to, intent, url, why)
-        self._parts.bus.route(to, intent, url, until)
+        self._parts.bus.take_route(to, intent, url, until)
 
     @override
     def no_route(

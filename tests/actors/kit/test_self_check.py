@@ -109,8 +109,8 @@ async def test_a_bus_that_answers_twice_is_found_without_a_trace(
         give(self, response, waiter)
         self._hops.say(Op.CALLBACK, response)
 
-    give = OpenRequests.give
-    monkeypatch.setattr(OpenRequests, "give", give_twice)
+    give = OpenRequests.give_answer
+    monkeypatch.setattr(OpenRequests, "give_answer", give_twice)
 
     assert set(await asked(monitor)) == broken
 

@@ -22,7 +22,7 @@ async def remote_request(world):
     stub = await world.component(S, Origin.NODE_STUB)
     await world.component(A)
     await world.port(S).post(ask(1, from_=C, to=A))
-    world.bus.route(C, Intent.KNOWN, S, math.inf)
+    world.bus.take_route(C, Intent.KNOWN, S, math.inf)
     await world.settle()
     return stub
 

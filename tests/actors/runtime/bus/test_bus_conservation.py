@@ -155,6 +155,6 @@ def test_a_vanished_message_is_noticed(monkeypatch):
         swallowed.append(instance_id(message))
         return True
 
-    monkeypatch.setattr(Deliveries, "give", swallow)
+    monkeypatch.setattr(Deliveries, "deliver", swallow)
     history, world, _ = run(["event"])
     assert [mid for mid, *_ in vanished(history, world)] == swallowed == [MID]

@@ -28,7 +28,7 @@ def route(to=C, url=S, intent=Intent.REACH):
 async def with_route(world):
     """Alice here, a node stub that leads to Carol."""
     alice, stub = await world.component(A), await world.component(S, Origin.NODE_STUB)
-    world.bus.route(*route())
+    world.bus.take_route(*route())
     return alice, stub
 
 
@@ -42,7 +42,7 @@ async def test_messages_that_wait_for_a_route_keep_their_order(world):
         await world.port(A).post(ask(number, to=C))
     await world.settle()
     assert world.asked == [("route", C, Intent.REACH)]
-    world.bus.route(*route())
+    world.bus.take_route(*route())
     await world.settle()
     assert [(d.message.id, d.route) for d in stub] == [(1, S), (2, S), (3, S)]
 
@@ -64,9 +64,9 @@ async def test_requests_and_events_to_one_target_keep_their_order_while_it_is_as
     await world.port(A).post(ask(1, to=f"{C}/changes"))
     await world.port(A).post(event(2, to=f"{C}/changes"))
     await world.settle()
-    world.bus.route(*route(f"{C}/changes"))
+    world.bus.take_route(*route(f"{C}/changes"))
     await world.settle()
-    world.bus.route(*route(f"{C}/changes", intent=Intent.KNOWN))
+    world.bus.take_route(*route(f"{C}/changes", intent=Intent.KNOWN))
     await world.settle()
     assert [d.message.id for d in stub] == [1, 2]
 
@@ -85,7 +85,7 @@ async def test_a_message_that_waited_too_long_for_a_route_is_not_sent(world, aut
     await world.component(A)
     stub = await world.component(S, Origin.NODE_STUB)
     assert (await world.port(A).request(ask(1, to=C))).code == Code.TIMEOUT
-    world.bus.route(*route())
+    world.bus.take_route(*route())
     await world.settle()
     assert stub == []
 
@@ -110,7 +110,7 @@ async def test_a_remote_requester_is_answered_by_its_route(world):
     await world.port(S).post(ask(1, from_=C))
     await world.port(B).post(answer(ask(1, from_=C)))
     await world.settle()
-    world.bus.route(*route(intent=Intent.KNOWN))
+    world.bus.take_route(*route(intent=Intent.KNOWN))
     await world.settle()
     assert world.heard_by(stub) == [answer(ask(1, from_=C))]
 
@@ -270,7 +270,7 @@ async def test_an_answer_is_accepted_only_from_the_runtime_of_the_receiver(world
     other = f"{R}/p2prequester/2"
     await world.component(other, Origin.P2P_STUB)
     world.bus.add_peer(other, f"{RC}2")
-    world.bus.route(*route(url=PQ))
+    world.bus.take_route(*route(url=PQ))
     asked = ask(1, to=C)
     await world.port(A).post(asked)
     await world.port(other).post(stamped(answer(asked, Code.ACCEPTED), other))
@@ -287,7 +287,7 @@ async def test_a_peer_answers_for_its_own_runtime_where_many_are_asked(world):
     core = await world.component(A)
     await with_link(world)
     gone = Message(1, MessageType.DELETE, A, f"{A}/changes")
-    world.bus.route(*route(gone.to, PQ))
+    world.bus.take_route(*route(gone.to, PQ))
     await world.port(A).post(gone)
     await world.settle()
     for source in (f"{RC}2", None, RC):
@@ -301,7 +301,7 @@ async def test_a_peer_answers_for_its_own_runtime_where_many_are_asked(world):
 async def test_a_returned_message_is_routed_again_before_younger_ones(world):
     _, stub = await with_route(world)
     link = await world.component(PQ, Origin.P2P_STUB)
-    world.bus.route(*route(url=PQ))
+    world.bus.take_route(*route(url=PQ))
     for number in (1, 2):
         await world.port(A).post(ask(number, to=C))
     await world.settle()
@@ -309,7 +309,7 @@ async def test_a_returned_message_is_routed_again_before_younger_ones(world):
     await world.port(PQ).hand_back(lost)
     await world.port(A).post(ask(3, to=C))
     await world.settle()
-    world.bus.route(*route())
+    world.bus.take_route(*route())
     await world.settle()
     await world.port(PQ).hand_back(world.heard_by(link)[len(lost) :])
     await world.settle()
@@ -322,8 +322,8 @@ async def handed_back(world):
     stub = await world.component(S, Origin.NODE_STUB)
     link = await world.component(PQ, Origin.P2P_STUB)
     to = f"{C}/changes"
-    world.bus.route(*route(to, PQ))
-    world.bus.route(*route(to, intent=Intent.KNOWN))
+    world.bus.take_route(*route(to, PQ))
+    world.bus.take_route(*route(to, intent=Intent.KNOWN))
     requests = [Message(number, MessageType.READ, A, to) for number in (1, 2)]
     for message in (*requests, event(3, to=to)):
         await world.port(A).post(message)
@@ -339,7 +339,7 @@ async def test_nothing_younger_passes_what_was_handed_back_and_has_no_route_yet(
     stub, to = await handed_back(world)
     await trio.sleep(REPLY_TIMEOUT / 6)
     assert stub == []
-    world.bus.route(*route(to))
+    world.bus.take_route(*route(to))
     await world.settle()
     assert [m.id for m in world.heard_by(stub)] == [1, 2, 3]
 
@@ -348,7 +348,7 @@ async def test_a_returned_message_delays_nothing_after_its_408(world, autojump_c
     stub, to = await handed_back(world)
     await trio.sleep(REPLY_TIMEOUT + 1)
     assert [m.id for m in world.heard_by(stub)] == [3]
-    world.bus.route(*route(to))
+    world.bus.take_route(*route(to))
     await world.settle()
     assert len(stub) == 1
 
@@ -375,7 +375,7 @@ async def test_a_link_only_message_is_refused_without_a_link(world, is_lost):
         await world.settle()
         assert world.asked == [("route", C, Intent.DIRECT)]
         if is_lost:
-            world.bus.route(*route(url=PQ, intent=Intent.DIRECT))
+            world.bus.take_route(*route(url=PQ, intent=Intent.DIRECT))
             await world.settle()
             await world.port(PQ).hand_back(world.heard_by(link))
         else:
@@ -389,7 +389,7 @@ async def test_a_returned_message_after_its_408_delays_no_other_message(world, a
     assert (await world.port(A).request(ask(1, to=C))).code == Code.TIMEOUT
     await world.port(S).hand_back([ask(1, to=C)])
     await world.port(A).post(ask(2, to=C))
-    world.bus.route(*route())
+    world.bus.take_route(*route())
     await world.settle()
     assert [m.id for m in world.heard_by(stub)] == [1, 2]
 
@@ -400,7 +400,7 @@ async def test_a_switch_to_a_link_announces_what_went_by_the_node(world):
     await world.port(A).post(ask(1, to=C))
     await world.settle()
     world.bus.forget_routes()
-    world.bus.route(*route(url=PQ))
+    world.bus.take_route(*route(url=PQ))
     await world.port(A).post(ask(2, to=C))
     await world.settle()
     assert [(one.message.id, one.behind.last) for one in link] == [(2, 1)]
@@ -488,7 +488,7 @@ async def test_answers_to_a_shared_address_may_come_from_many(world):
     core = await world.component(A)
     await world.component(S, Origin.NODE_STUB)
     gone = Message(1, MessageType.DELETE, A, f"{A}/changes")
-    world.bus.route(*route(gone.to))
+    world.bus.take_route(*route(gone.to))
     await world.port(A).post(gone)
     await world.settle()
     await world.port(S).post(answer(gone))

@@ -29,7 +29,7 @@ async def test_a_request_is_sent_so_often_and_then_answered_408(world, autojump_
     """MSG-07: the same message with the same id; the trace of it conforms."""
     await world.component(A)
     stub = await world.component(S, Origin.NODE_STUB)
-    world.bus.route(*TO_CAROL)
+    world.bus.take_route(*TO_CAROL)
     final = await world.port(A).insist(ask(1, to=C), 3)
     assert (final.code, trio.current_time()) == (Code.TIMEOUT, 3 * REPLY_TIMEOUT)
     assert world.heard_by(stub) == [ask(1, to=C)] * 3
@@ -41,7 +41,7 @@ async def test_an_answer_to_the_second_attempt_is_the_answer(world, autojump_clo
     """MSG-07."""
     await world.component(A)
     stub = await world.component(S, Origin.NODE_STUB)
-    world.bus.route(*TO_CAROL)
+    world.bus.take_route(*TO_CAROL)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_answer_the_second, world, stub)
         final = await world.port(A).insist(ask(1, to=C), 3)
@@ -64,7 +64,7 @@ async def test_a_repeated_open_request_is_not_delivered_again(world, autojump_cl
 async def remote_request(world):
     """Carol has asked Bob, and was answered by way of the stub."""
     bob, stub = await world.component(B), await world.component(S, Origin.NODE_STUB)
-    world.bus.route(*TO_CAROL_KNOWN)
+    world.bus.take_route(*TO_CAROL_KNOWN)
     await world.port(S).post(ask(1, from_=C, value=1))
     await world.port(B).post(answer(ask(1, from_=C)))
     await world.settle()
@@ -95,7 +95,7 @@ async def test_another_request_with_the_id_of_one_that_was_answered_is_malformed
 async def test_a_request_repeated_during_its_handling_is_answered_once(world):
     """MSG-07."""
     bob, stub = await world.component(B), await world.component(S, Origin.NODE_STUB)
-    world.bus.route(*TO_CAROL_KNOWN)
+    world.bus.take_route(*TO_CAROL_KNOWN)
     for _ in range(2):
         await world.port(S).post(ask(1, from_=C))
     await world.settle()

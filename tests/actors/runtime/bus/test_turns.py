@@ -132,7 +132,7 @@ async def windowed(world, room):
     """Return the mailbox of a stub that has room for so many messages, and leads to C."""
     stub = await world.component(S)
     await hyperty_port(world, S).room(room, is_first=True)
-    world.bus.route(C, Intent.REACH, S, math.inf)
+    world.bus.take_route(C, Intent.REACH, S, math.inf)
     return stub
 
 

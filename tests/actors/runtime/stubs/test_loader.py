@@ -262,7 +262,7 @@ async def test_an_interworking_stub_learns_nothing_of_the_user(takes, autojump_c
     async with open_loader(catalogue=catalogue, identity=identity) as (world, loader, _):
         loader.load(S, HERE, config)
         await world.settle()
-        world.bus.route(FAR, Intent.REACH, S, float("inf"))
+        world.bus.take_route(FAR, Intent.REACH, S, float("inf"))
         request = Message(1, MessageType.CREATE, f"{R}/ua", FAR, {}, ALICE)
         await world.agent.post(request)
         await world.settle()
@@ -281,7 +281,7 @@ async def test_the_address_of_a_stub_that_has_gone_is_not_remembered(autojump_cl
         await world.settle()
         await loader.remove(S)
         heard = await world.component(S, Origin.NODE_STUB)
-        world.bus.route(FAR, Intent.REACH, S, float("inf"))
+        world.bus.take_route(FAR, Intent.REACH, S, float("inf"))
         await world.agent.post(Message(1, MessageType.CREATE, f"{R}/ua", FAR, {}, ALICE))
         await world.settle()
         assert [delivery.message.identity for delivery in heard] == [ALICE]
