@@ -1,5 +1,7 @@
 """How long a search, an end of a link or a controller may wait is said in its table."""
 
+import math
+
 import attrs
 import pytest
 
@@ -158,6 +160,11 @@ def test_a_state_that_may_last_less_ends_sooner():
 def test_a_controller_that_has_less_time_than_its_link_gives_up_sooner():
     assert controller(ROW) == limits.P2P_TIMEOUT
     assert controller(ROW, OFFER) == limits.DIAL_TIMEOUT
+
+
+@pytest.mark.parametrize("begun", [requester, controller])
+def test_an_end_that_is_done_waits_for_nothing(begun):
+    assert begun(tell.disconnect("done")) == math.inf
 
 
 @pytest.mark.usefixtures("quick_look")

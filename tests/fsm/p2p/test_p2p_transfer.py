@@ -109,6 +109,15 @@ def test_goodbye_waits_until_all_is_acknowledged():
     assert not core.has_output
 
 
+def test_a_message_is_turned_back_when_all_before_it_is_acknowledged():
+    core = sending(1)
+    core.take_output(MANY, 0.0)
+    assert core.turn_back(message(2))
+    assert core.take_turned() == []
+    core.heard(Ack(1), 1.0)
+    assert core.take_turned() == [message(2)]
+
+
 def test_goodbye_can_be_insisted_on():
     core = sending(1)
     core.say_goodbye()

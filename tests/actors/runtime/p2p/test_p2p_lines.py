@@ -40,5 +40,6 @@ def test_an_announcement_is_read(behind):
     ],
 )
 def test_an_announcement_that_lacks_something_is_refused(lacks):
-    with pytest.raises(BadMessageError, match="announcement"):
-        read_control(b'{"p2p":"behind","from":"a","to":"b","last":1,%s}' % lacks)
+    ends = b'{"p2p":"behind","from":"%b","to":"%b","last":1,' % (A.encode(), B.encode())
+    with pytest.raises(BadMessageError, match="lacks its top"):
+        read_control(ends + lacks + b"}")

@@ -18,17 +18,25 @@ from actors.runtime.p2p.handshake import (
     machine_secret,
     open_candidates,
     welcome,
+    write_behind,
 )
 from actors.runtime.p2p.link import LinkUse, P2PLink
 from actors.runtime.p2p.link_work import LinkWork
 from actors.runtime.stubs.stub import LOOPBACK, StubConfig, StubContext
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.link_end import Loss
+from fsm.p2p.transfer import Behind
 from fsm.sync.value.value import changed
 from specs.bodies.object import Candidate, ChangeObject
 from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
-from specs.limits.protocol import MAX_FRAME_BYTES, PING_PERIOD, PONG_TIMEOUT, STUB_QUEUE
+from specs.limits.protocol import (
+    FRAME_MESSAGES,
+    MAX_FRAME_BYTES,
+    PING_PERIOD,
+    PONG_TIMEOUT,
+    STUB_QUEUE,
+)
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
 from specs.trace import Op
@@ -286,6 +294,24 @@ async def test_a_peer_that_writes_nonsense_is_given_up(autojump_clock):
         await pair.network.wires[-1].dialler.send(b'{"p2p":"dance"}')
         await trio.sleep(1)
         assert len(ends) == 2
+
+
+@pytest.mark.parametrize("more", [0, 1])
+async def test_a_frame_has_so_many_lines_and_no_more(more, autojump_clock):
+    async with running_pair() as (pair, _):
+        lines = [encode(message(number + 1)) for number in range(FRAME_MESSAGES + more)]
+        await pair.network.wires[-1].dialler.send(b"\n".join(lines))
+        await trio.sleep(1)
+        assert len(pair.listener.port.posted) == (0 if more else FRAME_MESSAGES)
+
+
+async def test_an_announcement_is_behind_the_messages_before_it_in_a_frame(autojump_clock):
+    async with running_pair() as (pair, _):
+        behind = write_behind(Behind("hyperty://a.ex/1", "hyperty://b.ex/2", 1, 1))
+        lines = encode(message(1)), behind, encode(message(2))
+        await pair.network.wires[-1].dialler.send(b"\n".join(lines))
+        await trio.sleep(1)
+        assert [verb for verb, _, _ in pair.listener.port.said] == ["post", "announce", "post"]
 
 
 async def read_on(pipe):

@@ -1,6 +1,7 @@
 """What P2P stubs answer to whoever writes to them, alone with a bus (STB-06, M-05..12)."""
 
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 import attrs
 import pytest
@@ -13,8 +14,10 @@ from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.runtime.link_guard import Bond, LinkGuard
 from actors.runtime.p2p.handshake import ProvenLink
 from actors.runtime.p2p.link_work import LinkProven
+from actors.runtime.p2p.profile import link_stub
 from actors.runtime.p2p.stub import P2PHandler, P2PRequester
 from actors.runtime.stubs.stub import StubConfig, StubContext
+from actors.runtime.stubs.wire import StubOptionError
 from fsm.p2p.link_end import Opening, negotiation_of
 from specs.bodies.object import Candidate, ConnectionData
 from specs.errors import SpecError
@@ -200,9 +203,40 @@ async def test_a_deleted_peer_object_ends_the_set_up(autojump_clock):
     async with requester() as stub:
         await invite_requester(stub)
         await stub.answer(200, value=value(1, data()))
+        stranger = "connection://b.ex/other/subscription"
+        assert await stub.tell(MessageType.DELETE, stranger, f"{C2}/changes") == []
         posted = await stub.tell(MessageType.DELETE, f"{C2}/subscription", f"{C2}/changes")
         assert posted[0].body["value"] == "failed"
         assert [m.type for m in posted[1:]] == [MessageType.DELETE]
+
+
+async def test_a_set_up_that_has_ended_leaves_nothing_watched(autojump_clock):
+    made = P2PRequester(requester_context())
+    async with running(lambda _: made, made.context) as stub:
+        await invite_requester(stub)
+        await stub.answer(200, value=value(1, data()))
+        assert [*made.watched] == [f"{C2}/changes"]
+        await stub.tell(MessageType.DELETE, f"{C2}/subscription", f"{C2}/changes")
+        assert made.watched == {}
+
+
+class FullLink:
+    async def take(self, _delivery):
+        await trio.lowlevel.checkpoint()
+        return False
+
+
+async def test_a_request_by_a_full_link_is_refused():
+    stub = P2PRequester(requester_context())
+    stub.ends[PQ] = SimpleNamespace(link=FullLink())
+    await stub.handle(Delivery(Message(1, CREATE, "hyperty://a.ex/1", "hyperty://b.ex/1"), PQ))
+    assert codes(stub.context.bus.posted) == [Code.UNAVAILABLE]
+
+
+def test_a_profile_that_leaves_a_stub_no_transport_makes_none():
+    make = link_stub("p2p-requester", {"kinds": ["webrtc"]})
+    with pytest.raises(StubOptionError, match="uses none"):
+        make(requester_context())
 
 
 async def test_an_object_that_comes_too_late_is_deleted(autojump_clock):
@@ -272,13 +306,16 @@ async def test_a_handler_of_the_larger_runtime_accepts(row, code, autojump_clock
         assert codes(await stub.answer(200, value=row)) == [code]
 
 
-async def test_a_handler_of_the_smaller_runtime_insists_on_its_own_request(autojump_clock):
+@pytest.mark.parametrize("status", ["in-progress", "failed"])
+async def test_a_handler_of_the_smaller_runtime_insists_on_its_own_request(status, autojump_clock):
     larger = "hyperty-runtime://c.ex/rc"
     async with handler() as stub:
         asked = invitation(larger, f"{larger}/p2prequester/1")
         await stub.tell(CREATE, f"{C1}/subscription", PH, **asked)
-        row = {"role": "requester", "status": "in-progress"}
-        posted = await stub.answer(200, value=row)
+        posted = await stub.answer(200, value={"role": "requester", "status": status})
+        if status == "failed":
+            assert codes(posted) == [200]
+            return
         assert codes(posted) == [409]
         assert "simultaneous open" in posted[0].body["description"]
 
@@ -423,6 +460,16 @@ async def test_a_link_with_unread_messages_of_a_closed_stub_is_closed():
         await stub.report(LinkProven(PQ, ProvenLink("link", pipe), Opening.DIALLED, 1))
         await stub.stop()
 
+        with pytest.raises(LinkClosedError):
+            await pipe.send(b"{}")
+
+
+async def test_a_link_that_opens_after_its_end_has_gone_is_closed():
+    stub = P2PRequester(requester_context())
+    network = stub.context.network
+    async with network.listen(Kind.TCP, "127.0.0.1:0") as listener:
+        pipe = await network.dial(Kind.TCP, listener.address)
+        await stub.handle(LinkProven(PQ, ProvenLink("link", pipe), Opening.DIALLED, 1))
         with pytest.raises(LinkClosedError):
             await pipe.send(b"{}")
 

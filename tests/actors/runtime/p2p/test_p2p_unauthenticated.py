@@ -16,7 +16,7 @@ import trio
 from actors.keys.certificate import make_certificate
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
-from actors.runtime.p2p.handshake import dial_candidate
+from actors.runtime.p2p.handshake import dial_candidate, greet
 from actors.runtime.p2p.link_work import EndEvent, LinkProven, LinkWork
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.p2p.dialling import DialPolicy
@@ -194,6 +194,16 @@ async def test_silent_connections_do_not_exclude_other_peers(network_of, kind, c
         assert trio.current_time() - began < HANDSHAKE_TIMEOUT
         assert await door.has_let_in(1)
         assert all([await is_hung_up(pipe) for pipe in crowd])
+
+
+async def test_a_crowd_that_comes_after_a_peer_does_not_exclude_it(network_of, kind, clock):
+    async with open_door(network_of, kind) as door:
+        crowd = [await door.knock() for _ in range(PENDING_PROOFS - 1)]
+        pipe = await door.knock()
+        crowd.append(await door.knock())
+        assert await is_hung_up(crowd[0])
+        await greet(pipe, door.candidate.secret, peer_tls(), entropy())
+        assert await door.has_let_in(1)
 
 
 async def test_a_connected_stub_closes_the_listeners_of_its_candidates(network_of, kind, clock):
