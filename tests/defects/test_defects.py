@@ -14,7 +14,9 @@ def test_each_defect_changes_code_that_is_there_and_names_a_test_that_is_there()
     for concern in CONCERNS.values():
         assert max(Counter(one.name for one in concern.defects).values()) == 1
         for one in concern.defects:
-            assert compile(one.planted(), one.file, "exec")
+            assert one.planted()
+            if one.file.endswith(".py"):
+                compile(one.planted(), one.file, "exec")
             assert one.found_by, one.name
             for test in one.found_by:
                 file, _, name = test.partition("::")

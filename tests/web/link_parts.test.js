@@ -4,10 +4,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Channel } from "../../web/src/p2p/channel.js";
-import { CHANNEL_FRAMES, CHANNEL_WINDOW, CONTROL_BURST, CONTROL_BYTES, FRAME_MESSAGES, MAX_MALFORMED, ORDER_HELD, ORDER_SENT, ORDER_WAITS, REPLY_TIMEOUT } from "../../web/src/constants.js";
+import { CHANNEL_FRAMES, CHANNEL_WINDOW, CONTROL_BURST, CONTROL_BYTES, FRAME_MESSAGES, MAX_MALFORMED, ORDER_HELD, ORDER_SENT, ORDER_WAITS, PONG_TIMEOUT, REPLY_TIMEOUT } from "../../web/src/constants.js";
 import { Counters } from "../../web/src/counters.js";
 import { LiveLink } from "../../web/src/p2p/link.js";
 import { PairOrder } from "../../web/src/p2p/order.js";
+import { TransferCore } from "../../web/src/p2p/transfer.js";
 import { Trace } from "../../web/src/trace.js";
 import { FakeClock, PEER, RUNTIME, settle } from "./fake_node.js";
 
@@ -311,4 +312,12 @@ test("who sends over a link is who the signatures of its set-up have proven, wha
     raw.onmessage({ data: JSON.stringify({ id: at + 1, type: "create", from: PEER, to: OWN, body }) });
   }
   assert.deepEqual(arrived.map((one) => one.identity), [sender, sender]);
+});
+
+test("a peer that acknowledges some messages has time for the rest", () => {
+  const transfer = new TransferCore(0);
+  for (const id of [1, 2]) transfer.send({ id, type: "read", from: OWN, to: PEER, body: {} });
+  transfer.takeOutput(0);
+  transfer.heard({ p2p: "ack", seq: 1 }, PONG_TIMEOUT - 1);
+  assert.equal(transfer.deadline, 2 * PONG_TIMEOUT - 1);
 });

@@ -4,9 +4,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ANSWERS_KEPT, DEDUP_BYTES, DEDUP_SECONDS, EVENTS_WAITING, HOP_LIMIT, MAILBOX, OPEN_REQUESTS, REPLY_TIMEOUT } from "../../web/src/constants.js";
+import { ANSWERS_KEPT, DEDUP_ALL_BYTES, DEDUP_BYTES, DEDUP_SECONDS, EVENTS_WAITING, HOP_LIMIT, MAILBOX, OPEN_REQUESTS, REPLY_TIMEOUT } from "../../web/src/constants.js";
 import { openRuntime } from "../../web/src/index.js";
 import "../../web/src/more.js";
+import { DeduplicationWindow } from "../../web/src/transactions.js";
 import { FakeNode, PEER, reply, request, settle } from "./fake_node.js";
 
 const MINE = "comm://a.ex/mine";
@@ -244,4 +245,13 @@ test("who has asked much may ask more, once it is answered; and events leave roo
   assert.deepEqual([going.length, drops("overflow")], [EVENTS_WAITING, MAILBOX + 10 - EVENTS_WAITING]);
   await say(request(hyperty.url, "there", { id: 7, from: "hyperty://a.ex/other" }));
   assert.deepEqual(codes("hyperty://a.ex/other"), [200]);
+});
+
+test("what is forgotten of silent senders leaves room for what others send", () => {
+  const window = new DeduplicationWindow();
+  const length = 100_000;
+  for (let number = 0; number < (2 * DEDUP_ALL_BYTES) / length; number += 1) {
+    const message = { id: 1, type: "create", from: `${number} `.padEnd(length, "x"), to: PEER, body: {} };
+    assert.deepEqual([window.isNew(message, 0), window.isNew(message, 0)], [true, false]);
+  }
 });
