@@ -31,7 +31,7 @@ from bench.node.crowd import (
 from bench.node.routed import ALLOCATION, routed
 from bench.verdict import Verdict
 from fsm.machines.registration import State
-from fsm.registry.records import Keep, Row
+from fsm.registry.records import Row
 from specs.limits.protocol import MAX_ADDRESSES, MAX_ALLOCATION, MAX_DOMAIN_ADDRESSES
 from specs.reply_code import Code
 
@@ -166,7 +166,8 @@ async def _write(path: Path, size: int) -> None:
         file.load()
         for start in range(0, size, 10_000):
             some = range(start, min(start + 10_000, size))
-            await file.commit([Keep(_row(number, now)) for number in some])
+            rows = [_row(number, now) for number in some]
+            await file.commit([(row.url, row) for row in rows])
 
 
 def _row(number: int, now: float) -> Row:

@@ -1,4 +1,4 @@
-"""Records of a domain registry: rows, inputs and effects of the core, checks, and the index.
+"""Records of a domain registry: rows, requests and their answers, checks, and the index.
 
 The checks say whether a runtime may register or change a record; every back end of a registry
 uses them. The index finds records other than by address (M-26..M-28, and ours):
@@ -31,7 +31,6 @@ from typing import Final, Self, TypeAlias, final
 
 import attrs
 
-from fsm.engine import Step
 from fsm.limits.rates import Rate, TokenBuckets
 from fsm.machines.registration import REGISTRATION, State
 from specs.addresses.address import (
@@ -418,52 +417,10 @@ class Find:
     after: str | None = None
 
 
-@final
-@attrs.frozen(slots=True)
-class Leave:
-    """The session of a runtime is over: its entities cannot be reached; lasting records stay.
+Request: TypeAlias = Create | Touch | Read | Find
 
-    Attributes:
-        is_final: Whether its user has released its name, so that it does not come back.
-    """
-
-    runtime: str
-    why: str
-    is_final: bool = False
-
-
-@final
-@attrs.frozen(slots=True)
-class Tick:
-    """The deadline has passed."""
-
-
-Input: TypeAlias = Create | Touch | Read | Find | Leave | Tick
-
-
-@final
-@attrs.frozen(slots=True)
-class Keep:
-    """Make this row durable."""
-
-    row: Row
-
-
-@final
-@attrs.frozen(slots=True)
-class Forget:
-    """Remove the row of this address."""
-
-    url: str
-
-
-@final
-@attrs.frozen(slots=True)
-class StatusChanged:
-    """Report a status to the subscribers of the record (M-30)."""
-
-    url: str
-    status: State
+Change: TypeAlias = tuple[str, Row | None]
+"""Address of a record, and its row from now on; None: it is no more."""
 
 
 @final
@@ -481,9 +438,6 @@ class Answered:
     value: Json = None
     after: str | None = None
     is_attribute: bool = False
-
-
-Effect: TypeAlias = Step | Keep | Forget | StatusChanged | Answered
 
 
 def _wanted_patience(value: JsonObject) -> float:

@@ -1,7 +1,7 @@
 """The records of a domain registry: their changes, their life time, and searches.
 
-The core decides on records in memory; the host makes each `Keep` and `Forget` durable
-before it executes the effects after it (I-G3). Times are seconds since the epoch, because
+The core decides on records in memory; the host makes each change durable before it does what
+the core has asked for after it (I-G3). Times are seconds since the epoch, because
 records outlive the process. Records expire without a keep-alive (I-G4); a change of status
 that others can see is reported (I-G5).
 """
@@ -9,7 +9,7 @@ that others can see is reported (I-G5).
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final, assert_never, final
+from typing import Final, Protocol, final
 
 import attrs
 
@@ -37,17 +37,20 @@ _TOGETHER: Final = Share(MAX_DOMAIN_RECORDS, DOMAIN_RECORD_BYTES)
 _VISIBLE: Final = frozenset({State.LIVE, State.LASTING, State.DISCONNECTED})
 
 
-@final
-@attrs.frozen(slots=True)
-class Mirror:
-    """Another node of the domain has changed a record; it is durable, and reported there.
+class RegistrationPort(Protocol):
+    """What the records of a domain ask of their host; no method calls the core."""
 
-    Attributes:
-        row: None: it is no more.
-    """
+    def step(self, step: Step) -> None:
+        """Trace a step of a record."""
 
-    url: str
-    row: records.Row | None
+    def keep(self, row: records.Row) -> None:
+        """Make a row durable."""
+
+    def forget(self, url: str) -> None:
+        """Remove the row of an address."""
+
+    def report_status(self, url: str, status: State) -> None:
+        """Report a status to the subscribers of a record (M-30)."""
 
 
 @final
@@ -71,14 +74,19 @@ class RegistrationCore:
     if the group could not be written; the state is then as before the group.
 
     Args:
+        port: The host.
         rows: The durable rows of an earlier process.
         is_ours: Returns whether this node, and no other of the domain, lets a record expire;
             None: it does for all.
     """
 
     def __init__(
-        self, rows: Iterable[records.Row] = (), is_ours: Callable[[str], bool] | None = None
+        self,
+        port: RegistrationPort,
+        rows: Iterable[records.Row] = (),
+        is_ours: Callable[[str], bool] | None = None,
     ) -> None:
+        self._port = port
         self._is_ours = is_ours
         self._rows: dict[str, records.Row] = {}
         self._entities: dict[str, Entity] = {}
@@ -104,7 +112,7 @@ class RegistrationCore:
         return self._rows.get(url)
 
     def deadline(self) -> float:
-        """Return when a `Tick` is due."""
+        """Return when `tick` is due."""
         return self._alarms.deadline()
 
     def settle(self) -> None:
@@ -152,30 +160,24 @@ class RegistrationCore:
         elif held is not None:
             self._index.remove(held)
 
-    def feed(self, happened: records.Input | Mirror, now: float) -> list[records.Effect]:
-        """Take an input; return the effects, in order.
+    def answer(self, request: records.Request, now: float) -> records.Answered:
+        """Do what a request asks for, and return its answer.
 
         Args:
-            happened: The input.
+            request: The request.
             now: Seconds since the epoch.
         """
-        match happened:
+        match request:
             case records.Create():
-                return self._create(happened, now)
+                return self._create(request, now)
             case records.Touch():
-                return self._touch(happened, now)
-            case records.Read() | records.Find():
-                return [self._read(happened, now)]
-            case records.Leave():
-                return self._leave(happened, now)
-            case Mirror(url, row):
-                return [*self._mirror(url, row)]
-            case records.Tick():
-                return self._tick(now)
-            case _:
-                assert_never(happened)
+                return self._touch(request, now)
+            case records.Read():
+                return self._read(request, now)
+            case records.Find():
+                return self._search(request, now)
 
-    def _create(self, asked: records.Create, now: float) -> list[records.Effect]:
+    def _create(self, asked: records.Create, now: float) -> records.Answered:
         held = self._rows.get(asked.url)
         live = State.LASTING if asked.is_lasting else State.LIVE
         wanted = State.CREATED if asked.value.get("status") == State.CREATED else live
@@ -184,37 +186,48 @@ class RegistrationCore:
         number = self._last + 1 if held is None else held.number
         refusal = self._create_refusal(asked)
         if refusal is not None:
-            return [refusal]
+            return refusal
         row = records.Row(asked.url, asked.by, wanted, now, _valued(asked.value, wanted), number)
-        removed, refusal = self._make_room(asked, held, row)
+        refusal = self._make_room(asked, held, row)
         if refusal is not None:
-            return [*removed, refusal]
+            return refusal
         if held is not None:
-            return [*removed, *self._change(attrs.evolve(held, runtime=asked.by), row), records.OK]
+            self._change(attrs.evolve(held, runtime=asked.by), row)
+            return records.OK
         self._last = number
         self._put(row)
-        step = self._new_entity(asked.url).step(_WAY[wanted][0], "create")
-        return [*removed, step, records.Keep(row), *_changed(None, row), records.OK]
+        self._port.step(self._new_entity(asked.url).step(_WAY[wanted][0], "create"))
+        self._keep(None, row)
+        return records.OK
+
+    def _keep(self, held: records.Row | None, row: records.Row) -> None:
+        """Have a row kept, and a change of its status reported that others see."""
+        self._port.keep(row)
+        before = None if held is None else records.shown(held.status)
+        after = records.shown(row.status)
+        if row.status in _VISIBLE and before != after:
+            self._port.report_status(row.url, after)
 
     def _make_room(
         self, asked: records.Create, held: records.Row | None, row: records.Row
-    ) -> tuple[list[records.Effect], records.Answered | None]:
+    ) -> records.Answered | None:
         """Remove records of the same user that are away, the oldest first, until there is room.
 
         Nothing is removed if that would not be enough.
 
         Returns:
-            What was removed, and why there is no room; None: there is.
+            The refusal, as there is no room; None: there is.
         """
         away = iter(self._away.get(self._user(asked), {}))
         removed: list[records.Row] = []
         while (refusal := self._share_refusal(asked, held, row, removed)) is not None:
             spare = next((one for one in away if one != asked.url), None)
             if spare is None or refusal.code is not Code.TOO_LARGE:
-                return [], refusal
+                return refusal
             removed.append(self._rows[spare])
-        why = "its user registers others"
-        return [effect for one in removed for effect in self._bury(one, why)], None
+        for row_away in removed:
+            self._bury(row_away, "its user registers others")
+        return None
 
     def _user(self, asked: records.Create | records.Touch) -> str:
         """Return the user that records of a session count for."""
@@ -254,39 +267,37 @@ class RegistrationCore:
             del self._users[runtime]
         return records.Answered(refused.code, refused.why)
 
-    def _touch(self, asked: records.Touch, now: float) -> list[records.Effect]:
+    def _touch(self, asked: records.Touch, now: float) -> records.Answered:
         held = self._rows.get(asked.url)
         if held is None:
-            return [records.UNKNOWN]
+            return records.UNKNOWN
         before = held.value
         value = {**before, **asked.fields}
         refusal = records.touch_refusal(asked, {**before, "runtime": held.runtime})
         if refusal is None and asked.fields:
             refusal = records.size_refusal(value)
         if refusal is not None:
-            return [refusal]
+            return refusal
         wanted = records.wanted_state(held.status, asked.fields)
         if wanted is None:
-            return [records.NO_SUCH_STATUS]
+            return records.NO_SUCH_STATUS
         if wanted in _WAYS_TO_LIVE:
             wanted = State.LASTING if asked.is_lasting else State.LIVE
         row = _changed_row(held, wanted, value, now)
         refusal = self._share_refusal(asked, held, row)
         if refusal is not None and row.cost > held.cost:
-            return [refusal]
-        return [*self._change(held, row), records.OK]
+            return refusal
+        self._change(held, row)
+        return records.OK
 
-    def _change(self, held: records.Row, row: records.Row) -> list[records.Effect]:
+    def _change(self, held: records.Row, row: records.Row) -> None:
         self._put(row)
-        if row.status is held.status:
-            return [records.Keep(row)]
-        trigger = _WAYS_TO_LIVE.get(row.status, Trigger.DISCONNECT)
-        steps = self._step(held, trigger, "update" if row.is_live else "unregister")
-        return [*steps, records.Keep(row), *_changed(held, row)]
+        if row.status is not held.status:
+            trigger = _WAYS_TO_LIVE.get(row.status, Trigger.DISCONNECT)
+            self._step(held, trigger, "update" if row.is_live else "unregister")
+        self._keep(held, row)
 
-    def _read(self, asked: records.Read | records.Find, now: float) -> records.Answered:
-        if isinstance(asked, records.Find):
-            return self._search(asked, now)
+    def _read(self, asked: records.Read, now: float) -> records.Answered:
         held = self._rows.get(asked.url)
         if held is None or held.status not in _VISIBLE:
             return records.UNKNOWN
@@ -335,25 +346,31 @@ class RegistrationCore:
             if search.accepts(row.url, value):
                 yield records.Found(row.number, row.runtime, value)
 
-    def _leave(self, left: records.Leave, now: float) -> list[records.Effect]:
-        effects: list[records.Effect] = []
-        for url in self._index.urls(records.By.RUNTIME, left.runtime):
-            if self._rows[url].status is State.LIVE:
-                effects += self._disconnect(self._rows[url], left.why, now)
-            held = self._rows[url]
-            is_over = left.is_final and held.status is State.DISCONNECTED
-            if is_over or held.status is State.CREATED:
-                effects += self._bury(held, left.why)
-        return effects
+    def leave(self, runtime: str, why: str, now: float, *, is_final: bool) -> None:
+        """End the session of a runtime: its entities cannot be reached; lasting records stay.
 
-    def _disconnect(self, held: records.Row, why: str, now: float) -> list[records.Effect]:
+        Args:
+            runtime: Address of the runtime.
+            why: Half a sentence.
+            now: Seconds since the epoch.
+            is_final: Whether its user has released its name, so that it does not come back.
+        """
+        for url in self._index.urls(records.By.RUNTIME, runtime):
+            if self._rows[url].status is State.LIVE:
+                self._disconnect(self._rows[url], why, now)
+            held = self._rows[url]
+            is_over = is_final and held.status is State.DISCONNECTED
+            if is_over or held.status is State.CREATED:
+                self._bury(held, why)
+
+    def _disconnect(self, held: records.Row, why: str, now: float) -> None:
         row = _changed_row(held, State.DISCONNECTED, held.value, now)
         self._put(row)
-        steps = self._step(held, Trigger.DISCONNECT, why)
-        return [*steps, records.Keep(row), *_changed(held, row)]
+        self._step(held, Trigger.DISCONNECT, why)
+        self._keep(held, row)
 
-    def _tick(self, now: float) -> list[records.Effect]:
-        effects: list[records.Effect] = []
+    def tick(self, now: float) -> None:
+        """End what was not kept alive."""
         for url in self._alarms.due(now):
             held = self._rows.get(url)
             if held is None:
@@ -364,53 +381,58 @@ class RegistrationCore:
                 # Another node does it; should that one be gone meanwhile, it may be ours later.
                 self._alarms.set(url, now + RECORD_RETRY)
             elif held.is_live:
-                effects += self._disconnect(held, "expired", now)
+                self._disconnect(held, "expired", now)
             else:
-                effects += self._bury(held, "its runtime did not return")
-        return effects
+                self._bury(held, "its runtime did not return")
 
-    def _mirror(self, url: str, row: records.Row | None) -> list[Step]:
-        """Have a record as another node has it; only what was reported here is reported on."""
+    def mirror(self, url: str, row: records.Row | None) -> None:
+        """Have a record as another node has it; only what was reported here is reported on.
+
+        Args:
+            url: Address of the record.
+            row: It is durable, and reported there; None: it is no more.
+        """
         held, entity = self._rows.pop(url, None), self._entities.get(url)
         self._count(held, row)
         self._before.pop(url, None)
         if row is None:
             if held is not None:
                 self._index.remove(held)
-            return [] if entity is None else self._buried_elsewhere(url, entity)
+            if entity is not None:
+                self._bury_elsewhere(url, entity)
+            return
         self._rows[url] = row
         self._last = max(self._last, row.number)
         self._index.replace(held, row)
         self._alarms.set(url, row.due)
-        if entity is None or entity.state in {row.status, State.CREATED, State.DEAD}:
-            return []
-        return [entity.step(_WAYS_TO_LIVE.get(row.status, Trigger.DISCONNECT), _ELSEWHERE)]
+        if entity is not None and entity.state not in {row.status, State.CREATED, State.DEAD}:
+            trigger = _WAYS_TO_LIVE.get(row.status, Trigger.DISCONNECT)
+            self._port.step(entity.step(trigger, _ELSEWHERE))
 
-    def _buried_elsewhere(self, url: str, entity: Entity) -> list[Step]:
+    def _bury_elsewhere(self, url: str, entity: Entity) -> None:
         del self._entities[url]
         self._buried += 1
-        is_live = entity.state in {State.LIVE, State.LASTING}
-        left = [entity.step(Trigger.DISCONNECT, _ELSEWHERE)] if is_live else []
-        return [*left, entity.step(Trigger.BURY, _ELSEWHERE)]
+        if entity.state in {State.LIVE, State.LASTING}:
+            self._port.step(entity.step(Trigger.DISCONNECT, _ELSEWHERE))
+        self._port.step(entity.step(Trigger.BURY, _ELSEWHERE))
 
-    def rest(self) -> list[Step]:
+    def rest(self) -> None:
         """Report nothing of any record from now on: other nodes have them."""
-        steps = [
-            entity.step(Trigger.DISCONNECT if entity.state is State.LIVE else Trigger.BURY, _RESTS)
-            for entity in self._entities.values()
-            if entity.state in {State.LIVE, State.CREATED}
-        ]
+        for entity in self._entities.values():
+            if entity.state in {State.LIVE, State.CREATED}:
+                is_live = entity.state is State.LIVE
+                trigger = Trigger.DISCONNECT if is_live else Trigger.BURY
+                self._port.step(entity.step(trigger, _RESTS))
         self._entities.clear()
-        return steps
 
-    def _bury(self, held: records.Row, why: str) -> list[records.Effect]:
+    def _bury(self, held: records.Row, why: str) -> None:
         self._note(held.url)
-        steps = self._step(held, Trigger.BURY, why)
+        self._step(held, Trigger.BURY, why)
         self._index.remove(held)
         self._count(held, None)
         del self._rows[held.url], self._entities[held.url]
         self._buried += 1
-        return [*steps, records.Forget(held.url)]
+        self._port.forget(held.url)
 
     def _note(self, url: str) -> None:
         """Remember the state of an address, for `revert`."""
@@ -433,14 +455,14 @@ class RegistrationCore:
         entity = self._entities[url] = Entity(REGISTRATION, key)
         return entity
 
-    def _step(self, held: records.Row, trigger: Trigger, why: str) -> list[Step]:
+    def _step(self, held: records.Row, trigger: Trigger, why: str) -> None:
         """Step the entity of a record; report first the steps of an earlier process."""
         entity = self._entities.get(held.url)
-        reported: list[Step] = []
         if entity is None:
             entity = self._new_entity(held.url)
-            reported = [entity.step(one, records.KEPT) for one in _WAY[held.status]]
-        return [*reported, entity.step(trigger, why)]
+            for way in _WAY[held.status]:
+                self._port.step(entity.step(way, records.KEPT))
+        self._port.step(entity.step(trigger, why))
 
 
 _WAY: Final = {
@@ -472,16 +494,6 @@ def _valued(value: JsonObject, status: State) -> JsonObject:
 
 def _shown_away(row: records.Row) -> JsonObject:
     return {**row.value, "status": State.DISCONNECTED.value}
-
-
-def _changed(held: records.Row | None, row: records.Row) -> list[records.StatusChanged]:
-    """Return the effects of a visible change."""
-    before, after = None if held is None else records.shown(held.status), records.shown(row.status)
-    return (
-        [records.StatusChanged(row.url, after)]
-        if row.status in _VISIBLE and before != after
-        else []
-    )
 
 
 def _is_live(row: records.Row, now: float) -> bool:

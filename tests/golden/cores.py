@@ -202,7 +202,7 @@ class _Watch:
             finally:
                 self._is_within = False
             name = sound.__name__
-            if name == "feed":
+            if name in {"feed", "answer"}:
                 name, got = _input(got)
             effects = [*known.did, *_effects(plain(result, self._ids))]
             known.did.clear()

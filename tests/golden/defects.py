@@ -22,7 +22,6 @@ from fsm.session.stub_client import StubClientCore
 from fsm.sync.copy import ObserverCore
 from fsm.sync.reporter import ReportedObject
 from fsm.sync.subscriptions import SubscriptionCore
-from tests.golden.form import snake
 from tests.support.shape import assert_same_shape
 
 
@@ -47,22 +46,6 @@ def _patient(_sound):
     return lambda _self: math.inf
 
 
-def _loses(*inputs: str):
-    """Of what inputs lead to, the last thing is not done."""
-
-    def made(sound):
-        def feed(self, happened, *now):
-            effects = sound(self, happened, *now)
-            is_hit = snake(type(happened).__name__) in inputs and isinstance(effects, list)
-            if is_hit and effects:
-                del effects[-1]
-            return effects
-
-        return feed
-
-    return made
-
-
 def _loses_first(sound):
     """Of what a call leads to, the first thing is not done."""
     return lambda self, *args: sound(self, *args)[1:]
@@ -75,7 +58,7 @@ def _nothing(_sound):
 
 DEFECTS: Final[Mapping[str, Defect]] = {
     "bus": Defect(TransactionsCore, "deadline", _patient, "seed-plain-2"),
-    "registry": Defect(RegistrationCore, "feed", _loses("touch"), "seed-plain-4"),
+    "registry": Defect(RegistrationCore, "_change", _nothing, "seed-plain-4"),
     "allocation": Defect(AllocationCore, "free", _loses_first, "seed-plain-4"),
     "routes": Defect(ResolveCore, "entities_listed", _nothing, "seed-plain-4"),
     "p2p": Defect(LinkEnd, "_stop_dialling", _nothing, "seed-plain-4"),

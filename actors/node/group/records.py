@@ -23,12 +23,11 @@ from actors.kit.counters import Counters
 from actors.node.errors import RegistryFileError
 from actors.node.group.link import report_refusal
 from actors.node.login.provider import UsedTokens, UsedTokensError
-from actors.node.registry.record_file import Change, RecordFile
+from actors.node.registry.record_file import RecordFile
 from actors.node.registry.registry import RecordNews, Take
 from fsm.group.kinds import RowRefusal, brief
 from fsm.machines.registration import State
-from fsm.registry.records import Forget, Keep, Row
-from fsm.registry.registration import Mirror
+from fsm.registry.records import Change, Row
 from fsm.session.assertion import SpentTokens, Use
 from specs.limits.engine import LEASE_SHORTEST
 from specs.limits.group import GROUP_BATCH
@@ -97,7 +96,7 @@ class EngineRecords(RecordFile, RecordNews):
         Raises:
             RegistryFileError: The engine does not answer.
         """
-        last = {_about(change): change for change in changes}
+        last = {brief(change[0]): change for change in changes}
         async with self._writing:
             left = [(change, self._revision(about)) for about, change in last.items()]
             made: dict[str, _Known] = {}
@@ -118,7 +117,7 @@ class EngineRecords(RecordFile, RecordNews):
         puts = [_put(*one) for one in wanted]
         again: list[_Wanted] = []
         for (change, _), written in zip(wanted, await self._engine.put_all(puts), strict=True):
-            kept = change.row if isinstance(change, Keep) else None
+            url, kept = change
             match written:
                 case EngineDownError(reason=reason):
                     raise RegistryFileError(_WHERE, reason)
@@ -127,7 +126,7 @@ class EngineRecords(RecordFile, RecordNews):
                 case ConflictError():
                     pass
                 case int(revision):
-                    made[_about(change)] = _Known(_url(change), revision, kept)
+                    made[brief(url)] = _Known(url, revision, kept)
         return again
 
     def _revision(self, about: str) -> int:
@@ -167,7 +166,7 @@ class EngineRecords(RecordFile, RecordNews):
                 await take(news, is_current)
 
     @override
-    async def look_up(self, url: str) -> Sequence[Mirror] | None:
+    async def look_up(self, url: str) -> Sequence[Change] | None:
         try:
             row = await self._engine.get(_PREFIX + brief(url))
         except EngineDownError:
@@ -178,7 +177,7 @@ class EngineRecords(RecordFile, RecordNews):
             is_late = row is not None and row.revision > self._newest
             return tuple(self._news([row])) if row is not None and is_late else ()
 
-    def _news(self, rows: Sequence[contract.Row]) -> Iterator[Mirror]:
+    def _news(self, rows: Sequence[contract.Row]) -> Iterator[Change]:
         for one in rows:
             about = one.key.removeprefix(_PREFIX)
             known = self._known.get(about)
@@ -188,10 +187,10 @@ class EngineRecords(RecordFile, RecordNews):
             elif one.value is None:
                 if known is not None:
                     del self._known[about]
-                    yield Mirror(known.url, None)
+                    yield known.url, None
             elif (row := self._taken(about, one.value)) is not None:
                 self._known[about] = _Known(row.url, one.revision, row)
-                yield Mirror(row.url, row)
+                yield row.url, row
 
     def _taken(self, about: str, value: bytes) -> Row | None:
         """Return the record of a row; None: it is refused."""
@@ -204,21 +203,9 @@ class EngineRecords(RecordFile, RecordNews):
         return None
 
 
-def _url(change: Change) -> str:
-    match change:
-        case Keep(row):
-            return row.url
-        case Forget(url):
-            return url
-
-
-def _about(change: Change) -> str:
-    return brief(_url(change))
-
-
 def _put(change: Change, expected: int) -> Put:
-    value = _written(change.row) if isinstance(change, Keep) else None
-    return Put(_PREFIX + _about(change), value, expected)
+    url, row = change
+    return Put(_PREFIX + brief(url), None if row is None else _written(row), expected)
 
 
 def _written(row: Row) -> bytes:

@@ -22,9 +22,7 @@ from actors.kit.database import DatabaseFile, DatabaseForm
 from actors.kit.supervision.actor import Actor, Reply
 from actors.node.errors import RegistryFileError
 from fsm.machines.registration import State
-from fsm.registry.records import Forget, Keep, Row
-
-Change: TypeAlias = Keep | Forget
+from fsm.registry.records import Change, Row
 
 _VERSION: Final = 1
 
@@ -153,12 +151,11 @@ class SqliteRecords(RecordFile):
             connection = self._file.connection()
             self._file.check_place()
             with connection:
-                for change in changes:
-                    match change:
-                        case Keep(row):
-                            connection.execute(_KEEP, _columns(row))
-                        case Forget(url):
-                            connection.execute(_FORGET, (url,))
+                for url, row in changes:
+                    if row is None:
+                        connection.execute(_FORGET, (url,))
+                    else:
+                        connection.execute(_KEEP, _columns(row))
         except (sqlite3.Error, OSError) as exc:
             raise RegistryFileError(self.path, str(exc)) from exc
 
@@ -183,12 +180,11 @@ def _prepare(connection: sqlite3.Connection) -> None:
 
 def _follow(rows: dict[str, Row], changes: Sequence[Change]) -> None:
     """Note in memory what has become durable."""
-    for change in changes:
-        match change:
-            case Keep(row):
-                rows[row.url] = row
-            case Forget(url):
-                rows.pop(url, None)
+    for url, row in changes:
+        if row is None:
+            rows.pop(url, None)
+        else:
+            rows[url] = row
 
 
 def _columns(row: Row) -> tuple[str, str, str, float, bytes, int]:

@@ -29,23 +29,9 @@ from actors.node.registry import record_file
 from actors.node.trace import ComponentTrace
 from fsm.engine import Step
 from fsm.limits.shares import UserTurns
-from fsm.registry.records import (
-    UNKNOWN,
-    Answered,
-    By,
-    Create,
-    Effect,
-    Find,
-    Forget,
-    Input,
-    Keep,
-    Leave,
-    Read,
-    StatusChanged,
-    Tick,
-    Touch,
-)
-from fsm.registry.registration import Mirror, RegistrationCore
+from fsm.machines.registration import State
+from fsm.registry import records
+from fsm.registry.registration import RegistrationCore
 from fsm.session.restart import RESTARTED
 from specs.errors import BadMessageError
 from specs.limits.group import GROUP_LOOKUPS
@@ -55,7 +41,7 @@ from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 
 
-def answered(request: Message, said: Answered) -> Message:
+def answered(request: Message, said: records.Answered) -> Message:
     """Answer a request.
 
     Args:
@@ -83,7 +69,7 @@ def notification(number: int, registry: str, url: str, status: str) -> Message:
     )
 
 
-Take: TypeAlias = Callable[[Sequence[Mirror], bool], Awaitable[None]]
+Take: TypeAlias = Callable[[Sequence[records.Change], bool], Awaitable[None]]
 
 
 class RecordNews(ABC):
@@ -94,7 +80,7 @@ class RecordNews(ABC):
         """Return whether this node, and no other, lets a record expire."""
 
     @abstractmethod
-    async def look_up(self, url: str) -> Sequence[Mirror] | None:
+    async def look_up(self, url: str) -> Sequence[records.Change] | None:
         """Return a record of which this node may not have heard yet; None: it cannot be known now.
 
         If cancelled, nothing has changed.
@@ -123,7 +109,7 @@ class _Mirrored:
         asked: The request for which they were looked up; None: a watch has brought them.
     """
 
-    records: Sequence[Mirror]
+    changes: Sequence[records.Change]
     asked: Asked | None = None
 
 
@@ -167,7 +153,7 @@ class _Batch:
         asked: The request that is answered if it fails.
     """
 
-    changes: list[record_file.Change] = attrs.field(factory=list)
+    changes: list[records.Change] = attrs.field(factory=list)
     steps: list[Step] = attrs.field(factory=list)
     anyway: list[Emitted] = attrs.field(factory=list)
     emitted: list[Emitted] = attrs.field(factory=list)
@@ -185,10 +171,10 @@ class DomainRegistry(Actor[_Message]):
 
     def __init__(self, parts: RegistryParts) -> None:
         self._parts: Final = parts
-        self._core = RegistrationCore()
+        self._core = RegistrationCore(self)
         self._is_current = trio.Event()
         self._batch = _Batch()
-        self._searches = UserTurns[tuple[Find, Asked]](MAILBOX)
+        self._searches = UserTurns[tuple[records.Find, Asked]](MAILBOX)
         self._owed: dict[str, RuntimeLeft] = {}
         self._retry_at: float | None = None
         self._lookups = 0
@@ -197,21 +183,21 @@ class DomainRegistry(Actor[_Message]):
     async def start(self) -> None:
         news = self._parts.news
         if news is None:
-            self._core = RegistrationCore(self._parts.file.load())
+            self._core = RegistrationCore(self, self._parts.file.load())
         else:
-            self._core = RegistrationCore(is_ours=news.is_ours)
+            self._core = RegistrationCore(self, is_ours=news.is_ours)
             self.spawn(news.follow, self._mirrored)
             await self._is_current.wait()
         self._parts.trace.counters.watch(Gauge.RECORDS, self._core.__len__)
         await attach(self._parts.bus, self._parts.address, self.me)
 
-    async def _mirrored(self, records: Sequence[Mirror], is_current: bool) -> None:  # noqa: FBT001 - see `Take`
+    async def _mirrored(self, changes: Sequence[records.Change], is_current: bool) -> None:  # noqa: FBT001 - see `Take`
         """Take over what other nodes write; before the actor serves, it is nobody's turn."""
         if self._is_current.is_set():
-            await self.me.tell(_Mirrored(records))
+            await self.me.tell(_Mirrored(changes))
             return
-        for one in records:
-            self._feed(one)
+        for url, row in changes:
+            self._core.mirror(url, row)
         if is_current:
             self._is_current.set()
 
@@ -222,21 +208,21 @@ class DomainRegistry(Actor[_Message]):
                 self._answer(message)
             case RuntimeLeft():
                 self._leave(message)
-            case _Mirrored(records, asked):
-                for one in records:
-                    self._feed(one)
+            case _Mirrored(changes, asked):
+                for url, row in changes:
+                    self._core.mirror(url, row)
                 if asked is not None:
                     self._answer(asked, is_looked_up=True)
             case _:
                 assert_never(message)
 
     async def _look_up(self, news: RecordNews, url: str, asked: Asked) -> None:
-        records = await news.look_up(url)
+        changes = await news.look_up(url)
         self._lookups -= 1
-        if records is None:
+        if changes is None:
             await self._parts.bus.tell(_not_now(asked, _NOT_READ))
         else:
-            await self.me.tell(_Mirrored(records, asked))
+            await self.me.tell(_Mirrored(changes, asked))
 
     @override
     async def closing(self) -> None:
@@ -245,8 +231,11 @@ class DomainRegistry(Actor[_Message]):
 
     @override
     async def stop(self) -> None:
-        for step in () if self._parts.news is None else self._core.rest():
-            self._parts.trace.step(step)
+        if self._parts.news is not None:
+            self._batch = _Batch()
+            self._core.rest()
+            for step in self._batch.steps:
+                self._parts.trace.step(step)
         with suppress(ActorStoppedError):
             while self._searches:
                 _, asked = self._searches.take()
@@ -266,13 +255,13 @@ class DomainRegistry(Actor[_Message]):
         if self._retry_at is not None and self._retry_at <= trio.current_time():
             await self._recover()
         if self._retry_at is None:
-            self._feed(Tick())
+            self._core.tick(self._now)
 
     @override
     async def drained(self) -> None:
         """Make durable what came in, then say it."""
         if self._searches:
-            self._feed(*self._searches.take())
+            self._do(*self._searches.take())
         batch, self._batch = self._batch, _Batch()
         if batch.changes:
             changes = tuple(batch.changes)
@@ -290,72 +279,80 @@ class DomainRegistry(Actor[_Message]):
 
     def _answer(self, asked: Asked, *, is_looked_up: bool = False) -> None:
         try:
-            happened = registry_input(asked)
+            request = registry_input(asked)
         except BadMessageError as exc:
             refusal = refuse(asked.message, exc.code, exc.reason)
             self._batch.anyway.append(Emitted(refusal, asked.by))
             return
-        if isinstance(happened, Find) and happened.search.by is By.RUNTIME:
+        if isinstance(request, records.Find) and request.search.by is records.By.RUNTIME:
             # A runtime looks for its own: nobody else is on the way back with them.
             asked = attrs.evolve(asked, is_returning=False)
-        if isinstance(happened, Find):
-            over = self._searches.put((happened, asked), asked.users or asked.by)
+        if isinstance(request, records.Find):
+            over = self._searches.put((request, asked), asked.users or asked.by)
             if over is not None:
                 self._batch.anyway.append(_not_now(over[1], _MANY))
             return
-        news = None if is_looked_up else self._parts.news
-        if news is not None and isinstance(happened, Read) and not self._core.row(happened.url):
+        is_sought = isinstance(request, records.Read) and not is_looked_up
+        news = self._parts.news if is_sought else None
+        if news is not None and self._core.row(request.url) is None:
             if self._lookups < GROUP_LOOKUPS:
                 self._lookups += 1
-                self.spawn(self._look_up, news, happened.url, asked)
+                self.spawn(self._look_up, news, request.url, asked)
             else:
                 self._batch.anyway.append(_not_now(asked, _NOT_READ))
-        elif self._retry_at is not None and isinstance(happened, Create | Touch):
+        elif self._retry_at is not None and isinstance(request, records.Create | records.Touch):
             self._batch.anyway.append(_not_now(asked))
         else:
-            self._feed(happened, asked)
+            self._do(request, asked)
 
     def _leave(self, left: RuntimeLeft) -> None:
         if self._retry_at is None:
             self._batch.left[left.runtime] = left
-            self._feed(Leave(left.runtime, left.why, left.is_released))
+            self._core.leave(left.runtime, left.why, self._now, is_final=left.is_released)
         else:
             self._owed[left.runtime] = left
 
-    def _feed(self, happened: Input | Mirror, asked: Asked | None = None) -> None:
-        emitted: list[Emitted] = []
-        if asked is not None:
-            self._batch.asked.append(asked)
-        now = trio.current_time() + self._parts.clock_offset
-        for effect in self._core.feed(happened, now):
-            self._note(effect, asked, emitted)
-        self._batch.emitted += emitted
+    @property
+    def _now(self) -> float:
+        return trio.current_time() + self._parts.clock_offset
 
-    def _note(self, effect: Effect, asked: Asked | None, emitted: list[Emitted]) -> None:
-        match effect:
-            case Keep() | Forget():
-                self._batch.changes.append(effect)
-            case Step():
-                self._batch.steps.append(effect)
-            case StatusChanged(url, status):
-                address = self._parts.address
-                number = self._parts.ids.next(address)
-                emitted.append(Emitted(notification(number, address, url, status)))
-            case Answered() if asked is not None and self._may_come(asked, effect):
-                refusal = refuse(asked.message, Code.UNAVAILABLE, RESTARTED)
-                emitted.insert(0, Emitted(refusal, asked.by))
-            case Answered() if asked is not None:
-                # The requester is answered before the subscribers (SC-12).
-                said = attrs.evolve(effect, after=None) if asked.is_upstream else effect
-                emitted.insert(0, Emitted(answered(asked.message, said), asked.by))
-            case _:
-                pass
+    def _do(self, request: records.Request, asked: Asked) -> None:
+        batch, place = self._batch, len(self._batch.emitted)
+        batch.asked.append(asked)
+        answer = self._core.answer(request, self._now)
+        if self._may_come(asked, answer):
+            reply = refuse(asked.message, Code.UNAVAILABLE, RESTARTED)
+        else:
+            said = attrs.evolve(answer, after=None) if asked.is_upstream else answer
+            reply = answered(asked.message, said)
+        # The requester is answered before the subscribers (SC-12).
+        batch.emitted.insert(place, Emitted(reply, asked.by))
 
-    def _may_come(self, asked: Asked, answer: Answered) -> bool:
+    # ---- port of the core
+
+    def step(self, step: Step) -> None:
+        """Trace a step once it is durable."""
+        self._batch.steps.append(step)
+
+    def keep(self, row: records.Row) -> None:
+        """Make a row durable with the batch."""
+        self._batch.changes.append((row.url, row))
+
+    def forget(self, url: str) -> None:
+        """Remove a row with the batch."""
+        self._batch.changes.append((url, None))
+
+    def report_status(self, url: str, status: State) -> None:
+        """Notify the subscribers of a record once it is durable."""
+        address = self._parts.address
+        number = self._parts.ids.next(address)
+        self._batch.emitted.append(Emitted(notification(number, address, url, status)))
+
+    def _may_come(self, asked: Asked, answer: records.Answered) -> bool:
         """Return whether what was looked for may be registered again in a moment."""
         is_forgetful = isinstance(self._parts.file, record_file.MemoryRecords)
         is_sought = asked.is_returning and asked.message.type is MessageType.READ
-        return is_forgetful and is_sought and answer == UNKNOWN
+        return is_forgetful and is_sought and answer == records.UNKNOWN
 
     # ---- a file that cannot be written
 

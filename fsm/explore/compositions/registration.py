@@ -13,8 +13,9 @@ from typing_extensions import override
 
 from fsm.explore import composition as plan
 from fsm.explore.composition import Call, End, Event, Never
+from fsm.machines.registration import State
 from fsm.registry import records
-from fsm.registry.registration import RegistrationCore
+from fsm.registry.registration import RegistrationCore, RegistrationPort
 from specs.jsonvalue import JsonObject
 
 REGISTRY: Final = "registry"
@@ -24,7 +25,7 @@ _URL: Final = "hyperty://a.ex/h"
 _R: Final = "hyperty-runtime://a.ex/ra"
 _VALUE: Final[JsonObject] = {"hypertyURL": _URL, "runtime": _R}
 _UNREGISTERED: Final[JsonObject] = {"status": "disconnected"}
-_REQUESTS: Final[Mapping[str, records.Input]] = {
+_REQUESTS: Final[Mapping[str, records.Request]] = {
     "created": records.Create(_URL, _R, _R, {**_VALUE, "status": "created"}),
     "create": records.Create(_URL, _R, _R, _VALUE),
     "create lasting": records.Create(_URL, _R, _R, _VALUE, is_lasting=True),
@@ -42,7 +43,7 @@ class Runtime(plan.Host):
 
 
 @final
-class Registry(plan.Host):
+class Registry(plan.Host, RegistrationPort):
     """The registry, and what it has kept.
 
     Attributes:
@@ -52,7 +53,8 @@ class Registry(plan.Host):
 
     def __init__(self, place: str) -> None:
         super().__init__(place)
-        self.core = RegistrationCore()
+        self.core = RegistrationCore(self)
+        self._writes: list[records.Change] = []
         self.kept: dict[str, records.Row] = {}
         self.is_harmed = False
 
@@ -63,34 +65,48 @@ class Registry(plan.Host):
 
     @override
     def time_over(self) -> None:
-        self._feed(records.Tick())
+        self.core.tick(self.now)
+        self._settle()
 
     def request(self, name: str) -> None:
-        self._feed(_REQUESTS[name])
+        self.core.answer(_REQUESTS[name], self.now)
+        self._settle()
 
     def end_session(self) -> None:
-        self._feed(records.Leave(_R, "its session is over"))
+        self.core.leave(_R, "its session is over", self.now, is_final=False)
+        self._settle()
 
     def harm(self) -> None:
         self.is_harmed = True
 
     def restart(self) -> None:
-        self.core = RegistrationCore(self.kept.values())
+        self.core = RegistrationCore(self, self.kept.values())
 
-    def _feed(self, given: records.Input) -> None:
-        effects = self.core.feed(given, self.now)
-        writes = [one for one in effects if isinstance(one, records.Keep | records.Forget)]
+    @override
+    def keep(self, row: records.Row) -> None:
+        self._writes.append((row.url, row))
+
+    @override
+    def forget(self, url: str) -> None:
+        self._writes.append((url, None))
+
+    @override
+    def report_status(self, url: str, status: State) -> None:
+        """Nobody looks at that."""
+
+    def _settle(self) -> None:
+        writes, self._writes = self._writes, []
         if self.is_harmed and writes:
             self.is_harmed = False
             self.core.revert()
+            self.out.clear()
             return
-        for one in writes:
-            if isinstance(one, records.Keep):
-                self.kept[one.row.url] = one.row
+        for url, row in writes:
+            if row is None:
+                self.kept.pop(url, None)
             else:
-                self.kept.pop(one.url, None)
+                self.kept[url] = row
         self.core.settle()
-        self.steps(effects)
 
 
 _PLACE: Final = (REGISTRY,)

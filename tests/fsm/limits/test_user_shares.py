@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from fsm.limits.shares import Share, UserShares, UserTurns, json_bytes
 from fsm.machines.registration import State
-from fsm.registry.records import Create, Leave, Row, Tick
-from fsm.registry.registration import RegistrationCore
+from fsm.registry.records import Create, Row
 from specs.limits.node import USER_PATHS, USER_RECORD_BYTES
 from specs.limits.protocol import MAX_SUBSCRIPTIONS
 from specs.reply_code import Code
 from tests.support.lone_paths import lone_paths, told
+from tests.support.lone_registry import LoneRegistry, leave, tell
 
 ALICE = "user://a.ex/alice"
 
@@ -82,7 +82,7 @@ def filled(core, runtime, users):
 
 
 def test_records_are_counted_for_the_user_of_the_login():
-    core, alice, bob = RegistrationCore(), frozenset({ALICE}), frozenset({"user://a.ex/bob"})
+    core, alice, bob = LoneRegistry(), frozenset({ALICE}), frozenset({"user://a.ex/bob"})
     answer, number = filled(core, "r1", alice)
     assert answer.why == f"a user has at most {USER_RECORD_BYTES} bytes of records"
     assert 1000 < number < USER_RECORD_BYTES // 15_000
@@ -93,9 +93,9 @@ def test_records_are_counted_for_the_user_of_the_login():
     assert core.feed(refused, 0.0)[-1].code is not Code.TOO_LARGE
     # When a record is over, its share is returned.
     core.settle()
-    core.feed(Leave("r1", "gone"), 0.0)
-    core.feed(Tick(), 1e9)
-    core.feed(Tick(), 2e9)
+    core.feed(leave("r1", "gone"), 0.0)
+    core.feed(tell.tick(), 1e9)
+    core.feed(tell.tick(), 2e9)
     assert filled(core, "r2", alice)[1] > 1000
 
 
@@ -104,7 +104,7 @@ def test_kept_records_count_for_the_user_that_they_name():
         Row(f"hyperty://a.ex/{one}", "r1", State.LIVE, 0.0, {"user": ALICE, "x": "x" * 15_000}, one)
         for one in range(USER_RECORD_BYTES // 15_000 - 500)
     ]
-    core = RegistrationCore(kept)
+    core = LoneRegistry(kept)
     _, number = filled(core, "r2", frozenset({ALICE}))
     assert number < 500
 

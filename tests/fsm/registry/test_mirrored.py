@@ -6,11 +6,12 @@ from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.machines.registration import State
 from fsm.registry.allocation import MIRROR, AllocationCore
-from fsm.registry.records import Create, Forget, Keep, Row, StatusChanged, Tick
-from fsm.registry.registration import Mirror, RegistrationCore
+from fsm.registry.records import Create, Row
 from specs.limits.node import RECORD_RETRY
 from specs.limits.protocol import REGISTRATION_EXPIRES
 from specs.trace import Op
+from tests.support.link_calls import is_asked
+from tests.support.lone_registry import LoneRegistry, tell
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://a.ex/rb"
 URL = "hyperty://a.ex/1"
@@ -43,33 +44,34 @@ def test_an_address_that_goes_to_another_runtime_elsewhere_goes_here_too():
 
 def test_only_one_node_lets_a_record_expire():
     ours = set()
-    core = RegistrationCore((), ours.__contains__)
+    core = LoneRegistry((), ours.__contains__)
     core.feed(Create(URL, RA, RA, {"url": URL, "runtime": RA}), 0.0)
     core.settle()
     late = REGISTRATION_EXPIRES + 1
-    assert core.feed(Tick(), late) == []
+    assert core.feed(tell.tick(), late) == []
     assert core.deadline() == late + RECORD_RETRY
     ours.add(URL)
-    effects = core.feed(Tick(), late + RECORD_RETRY)
-    assert [type(one) for one in effects] == [Step, Keep, StatusChanged]
+    effects = core.feed(tell.tick(), late + RECORD_RETRY)
+    step, keep, report = effects
+    assert (step.new, keep.name, report.name) == ("disconnected", "keep", "report_status")
 
 
 def test_a_mirrored_record_is_found_and_not_reported():
-    core = RegistrationCore()
+    core = LoneRegistry()
     row = Row(URL, RA, State.LIVE, 0.0, {"url": URL, "runtime": RA, "status": "live"}, 7)
-    assert core.feed(Mirror(URL, row), 0.0) == []
+    assert core.feed(tell.mirror(URL, row), 0.0) == []
     assert core.row(URL) == row
-    assert core.feed(Mirror(URL, None), 0.0) == []
+    assert core.feed(tell.mirror(URL, None), 0.0) == []
     assert core.row(URL) is None
 
 
 def test_a_record_of_this_node_that_another_changes_makes_its_steps():
-    core = RegistrationCore()
+    core = LoneRegistry()
     core.feed(Create(URL, RA, RA, {"url": URL, "runtime": RA}), 0.0)
     row = attrs.evolve(core.row(URL), status=State.DISCONNECTED)
-    (step,) = core.feed(Mirror(URL, row), 1.0)
+    (step,) = core.feed(tell.mirror(URL, row), 1.0)
     assert step.new == State.DISCONNECTED
-    (step,) = core.feed(Mirror(URL, None), 2.0)
+    (step,) = core.feed(tell.mirror(URL, None), 2.0)
     assert step.new == State.DEAD
-    assert not [one for one in core.feed(Tick(), 1e9) if isinstance(one, Forget)]
-    assert core.rest() == []
+    assert not [one for one in core.feed(tell.tick(), 1e9) if is_asked(one, "forget")]
+    assert core.feed(tell.rest(), 1e9) == []

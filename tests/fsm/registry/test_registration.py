@@ -7,24 +7,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from fsm.engine import Step
 from fsm.machines.registration import State
-from fsm.registry.records import (
-    Answered,
-    By,
-    Create,
-    Find,
-    Forget,
-    Keep,
-    Leave,
-    Read,
-    Row,
-    Search,
-    StatusChanged,
-    Tick,
-    Touch,
-    search_of,
-)
-from fsm.registry.registration import RegistrationCore
+from fsm.registry.records import Answered, By, Create, Find, Read, Row, Search, Touch, search_of
 from specs.limits.protocol import REGISTRATION_EXPIRES, REGISTRATION_GRAVE
+from tests.support.link_calls import Call, is_asked
+from tests.support.lone_registry import LoneRegistry, leave, tell
 
 URLS = st.sampled_from(["hyperty://a.ex/1", "hyperty://a.ex/2"])
 RUNTIMES = st.sampled_from(["r1", "r2"])
@@ -45,7 +31,7 @@ class Registry(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.core = RegistrationCore()
+        self.core = LoneRegistry()
         self.now = 0.0
         self.model = {}
         self.disk = {}
@@ -55,13 +41,13 @@ class Registry(RuleBasedStateMachine):
         effects = self.core.feed(happened, self.now)
         for effect in effects:
             match effect:
-                case Keep(row):
-                    self.disk[row.url] = row
-                case Forget(url):
-                    del self.disk[url]
-                case StatusChanged(url, status):
-                    assert self.reported.get(url) != status
-                    self.reported[url] = status
+                case Call("keep"):
+                    self.disk[effect.row.url] = effect.row
+                case Call("forget"):
+                    del self.disk[effect.url]
+                case Call("report_status"):
+                    assert self.reported.get(effect.url) != effect.status
+                    self.reported[effect.url] = effect.status
         return effects
 
     def live(self, url, owner, lasts):
@@ -100,7 +86,7 @@ class Registry(RuleBasedStateMachine):
 
     @rule(runtime=RUNTIMES)
     def leave(self, runtime):
-        self.feed(Leave(runtime, "session over"))
+        self.feed(leave(runtime, "session over"))
         for url, (owner, status, _) in list(self.model.items()):
             if owner == runtime and status == "live":
                 self.away(url)
@@ -110,7 +96,7 @@ class Registry(RuleBasedStateMachine):
         until = self.now + seconds
         while self.core.deadline() <= until:
             self.now = max(self.now, self.core.deadline())
-            self.feed(Tick())
+            self.feed(tell.tick())
             for url in [u for u, (_, _, due) in self.model.items() if due <= self.now]:
                 if self.model[url][1] != "disconnected":
                     self.away(url)
@@ -137,7 +123,7 @@ class Registry(RuleBasedStateMachine):
 
     @invariant()
     def a_restart_changes_nothing(self):
-        again = RegistrationCore(self.disk.values())
+        again = LoneRegistry(self.disk.values())
         assert len(again) == len(self.core)
         for url in self.disk:
             assert again.row(url) == self.core.row(url)
@@ -147,7 +133,7 @@ TestRegistry = Registry.TestCase
 
 
 def test_a_record_may_come_before_it_is_live_and_is_unseen_till_then():
-    core = RegistrationCore()
+    core = LoneRegistry()
     created(core, status="created")
     assert code(core.feed(Read(HB), 0.0)) == 404
     assert code(core.feed(Touch(HB, "r1", {"status": "disconnected"}), 0.0)) == 400
@@ -159,31 +145,31 @@ def test_a_record_may_come_before_it_is_live_and_is_unseen_till_then():
 
 
 def test_records_that_never_were_live_die_unreported_with_their_runtime():
-    core = RegistrationCore()
+    core = LoneRegistry()
     urls = [HB, "hyperty://a.ex/other"]
     for url in urls:
         created(core, url, status="created")
 
-    effects = core.feed(Leave("r1", "gone"), 1.0)
+    effects = core.feed(leave("r1", "gone"), 1.0)
 
     assert [one.new for one in effects if isinstance(one, Step)] == ["dead", "dead"]
-    assert [one.url for one in effects if isinstance(one, Forget)] == urls
-    assert not [one for one in effects if isinstance(one, StatusChanged)]
+    assert [one.url for one in effects if is_asked(one, "forget")] == urls
+    assert not [one for one in effects if is_asked(one, "report_status")]
     assert len(core) == 0
 
 
 def test_a_record_that_does_not_become_live_in_time_dies():
-    core = RegistrationCore()
+    core = LoneRegistry()
     created(core, status="created")
     created(core, status="created", now=1.0)
 
-    assert core.feed(Tick(), REGISTRATION_EXPIRES) == []
-    core.feed(Tick(), REGISTRATION_EXPIRES + 1.0)
+    assert core.feed(tell.tick(), REGISTRATION_EXPIRES) == []
+    core.feed(tell.tick(), REGISTRATION_EXPIRES + 1.0)
     assert len(core) == 0
 
 
 def test_url_and_runtime_of_a_record_do_not_change():
-    core = RegistrationCore()
+    core = LoneRegistry()
     created(core)
 
     assert code(core.feed(Touch(HB, "r1", {"runtime": "r2"}), 0.0)) == 400
@@ -192,7 +178,7 @@ def test_url_and_runtime_of_a_record_do_not_change():
 
 def test_a_record_of_another_process_is_reported_from_its_beginning():
     row = Row(HB, "r1", State.DISCONNECTED, 0.0, {"url": HB, "runtime": "r1"})
-    core = RegistrationCore([row])
+    core = LoneRegistry([row])
 
     effects = core.feed(Touch(HB, "r1", {}), 1.0)
 
@@ -201,10 +187,10 @@ def test_a_record_of_another_process_is_reported_from_its_beginning():
 
 
 def test_a_record_made_again_after_its_death_is_another_entity():
-    core = RegistrationCore()
+    core = LoneRegistry()
     created(core)
-    core.feed(Leave("r1", "gone"), 0.0)
-    core.feed(Tick(), REGISTRATION_GRAVE)
+    core.feed(leave("r1", "gone"), 0.0)
+    core.feed(tell.tick(), REGISTRATION_GRAVE)
 
     (step, *_) = created(core, now=REGISTRATION_GRAVE)
 
@@ -212,7 +198,7 @@ def test_a_record_made_again_after_its_death_is_another_entity():
 
 
 def test_a_search_with_live_and_lost_records_reports_the_live_ones():
-    core = RegistrationCore()
+    core = LoneRegistry()
     created(core, user="user://idp.ex/bob")
     created(core, "hyperty://a.ex/other", user="user://idp.ex/bob")
     core.feed(Touch(HB, "r1", {"status": "disconnected"}), 0.0)
@@ -225,7 +211,7 @@ def test_a_search_with_live_and_lost_records_reports_the_live_ones():
 
 def test_a_record_is_newer_than_those_of_an_earlier_process():
     row = Row(HB, "r1", State.LIVE, 0.0, {"url": HB, "runtime": "r1", "name": "n"}, number=5)
-    core = RegistrationCore([row])
+    core = LoneRegistry([row])
     created(core, "hyperty://a.ex/other", name="n")
     assert core.row("hyperty://a.ex/other").number == 6
     created(core, HB, name="n")
@@ -233,13 +219,13 @@ def test_a_record_is_newer_than_those_of_an_earlier_process():
 
 
 def test_addresses_that_are_buried_leave_nothing_in_memory():
-    core = RegistrationCore()
-    empty = {name: len(one) for name, one in vars(core).items() if hasattr(one, "__len__")}
+    core = LoneRegistry()
+    empty = {name: len(one) for name, one in vars(core.core).items() if hasattr(one, "__len__")}
     for number in range(100):
         created(core, f"hyperty://a.ex/h{number}", status="created")
-        core.feed(Leave("r1", "gone"), 0.0)
+        core.feed(leave("r1", "gone"), 0.0)
         core.settle()
-    tables = {name: len(one) for name, one in vars(core).items() if hasattr(one, "__len__")}
+    tables = {name: len(one) for name, one in vars(core.core).items() if hasattr(one, "__len__")}
     assert tables == empty
 
 
@@ -258,15 +244,15 @@ def lasting(core, now=0.0, **more):
 
 
 def reported(effects):
-    return [one.status for one in effects if isinstance(one, StatusChanged)]
+    return [one.status for one in effects if is_asked(one, "report_status")]
 
 
 def test_a_record_in_upstreams_form_outlives_the_session():
     """MN-07: as upstream's registry, which hears of no session."""
-    core = RegistrationCore()
+    core = LoneRegistry()
     effects = lasting(core)
 
-    assert core.feed(Leave("r1", "session over"), 1.0) == []
+    assert core.feed(leave("r1", "session over"), 1.0) == []
     assert [one.new for one in effects if isinstance(one, Step)] == ["lasting"]
     (answer,) = core.feed(Read(HB), 2.0)
     assert (answer.code, answer.value["status"]) == (200, "live")
@@ -274,11 +260,11 @@ def test_a_record_in_upstreams_form_outlives_the_session():
 
 def test_a_lasting_record_expires_and_is_unregistered_like_any():
     """I-G4, M-23."""
-    core = RegistrationCore()
+    core = LoneRegistry()
     lasting(core, expires=60)
-    core.feed(Leave("r1", "session over"), 1.0)
+    core.feed(leave("r1", "session over"), 1.0)
     assert core.deadline() == 60.0
-    assert reported(core.feed(Tick(), 60.0)) == ["disconnected"]
+    assert reported(core.feed(tell.tick(), 60.0)) == ["disconnected"]
 
     assert reported(lasting(core, now=61.0)) == ["live"]
     unregistered = Touch(HB, "r1", {"status": "disconnected"}, is_lasting=True)
@@ -288,16 +274,16 @@ def test_a_lasting_record_expires_and_is_unregistered_like_any():
 
 def test_a_registration_in_our_form_makes_the_record_end_with_the_session():
     """The last registration or update counts; to others nothing has changed (I-G5)."""
-    core = RegistrationCore()
+    core = LoneRegistry()
     lasting(core)
 
     assert reported(core.feed(Touch(HB, "r1", {}), 1.0)) == []
-    assert reported(core.feed(Leave("r1", "session over"), 2.0)) == ["disconnected"]
+    assert reported(core.feed(leave("r1", "session over"), 2.0)) == ["disconnected"]
 
 
 def test_these_are_all_paths_to_a_lasting_record():
     """DESIGN section 5: from each state by the next sign of life in upstream's form."""
-    core = RegistrationCore()
+    core = LoneRegistry()
     created(core, status="created")
     status = {"status": "live"}
     steps = [
@@ -318,7 +304,7 @@ def test_these_are_all_paths_to_a_lasting_record():
 
 def test_a_record_for_which_there_is_no_room_costs_its_user_nothing():
     """What is away gives way only if that is enough."""
-    core, size = RegistrationCore(), 14_000
+    core, size = LoneRegistry(), 14_000
     urls = (f"hyperty://a.ex/{number}" for number in count())
     kept = []
     for by in (f"r{number}" for number in count()):

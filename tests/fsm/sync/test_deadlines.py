@@ -4,8 +4,7 @@ import pytest
 
 from fsm.bus.transactions import TransactionsCore
 from fsm.machine_list import MACHINES
-from fsm.registry.records import Create, Leave
-from fsm.registry.registration import RegistrationCore
+from fsm.registry.records import Create
 from fsm.sync.invitations import InvitationsCore
 from specs.bodies.object import Change, DataObject
 from specs.bodies.word import SessionMethod
@@ -14,6 +13,7 @@ from tests.fsm.session.test_node_session import asked, lone_session
 from tests.fsm.session.test_stub_client import Stub, answered, tell
 from tests.fsm.sync.observers.test_invitations import Port
 from tests.support.lone_copy import lone_copy
+from tests.support.lone_registry import LoneRegistry, leave
 from tests.support.lone_report import lone_report, said, told
 from tests.support.wire.wire import answer, ask
 
@@ -77,20 +77,20 @@ def renewing_stub():
 
 
 def record(status="live"):
-    core = RegistrationCore()
+    core = LoneRegistry()
     core.feed(Create(HB, R, R, {"url": HB, "runtime": R, "status": status}), 2.0)
     return core
 
 
 def lasting_record():
-    core = RegistrationCore()
+    core = LoneRegistry()
     core.feed(Create(HB, R, R, {"url": HB, "runtime": R}, is_lasting=True), 2.0)
     return core.deadline() - 2.0
 
 
 def left_record():
     core = record()
-    core.feed(Leave(R, "left"), 3.0)
+    core.feed(leave(R, "left"), 3.0)
     return core.row(HB).due - 3.0
 
 
@@ -200,7 +200,7 @@ def test_every_deadline_has_its_case():
 def test_a_record_may_want_less_and_gets_no_more():
     rows = {}
     for expires in (60.0, 2 * limits.REGISTRATION_EXPIRES):
-        core = RegistrationCore()
+        core = LoneRegistry()
         core.feed(Create(HB, R, R, {"url": HB, "runtime": R, "expires": expires}), 0.0)
         rows[expires] = core.row(HB).due
     assert list(rows.values()) == [60.0, limits.REGISTRATION_EXPIRES]

@@ -15,8 +15,7 @@ from actors.node.group.shared import Shared
 from fsm.group.kinds import RowRefusal
 from fsm.machines.registration import State
 from fsm.registry.node_rights import Observation
-from fsm.registry.records import Forget, Keep, Row
-from fsm.registry.registration import Mirror
+from fsm.registry.records import Change, Row
 from fsm.session.assertion import Use
 from specs.limits.engine import INBOX_MESSAGES, PUBLISHED_BYTES, ROW_VALUE
 from specs.limits.group import GROUP_ADDRESS, GROUP_BATCH
@@ -95,13 +94,17 @@ class News:
     """What a node hears of the records of others."""
 
     def __init__(self) -> None:
-        self.heard: list[Mirror] = []
+        self.heard: list[Change] = []
 
     async def take(self, mirrors, is_current) -> None:
         self.heard += mirrors
 
 
-async def heard_by(records: EngineRecords) -> list[Mirror]:
+def kept(row: Row) -> Change:
+    return row.url, row
+
+
+async def heard_by(records: EngineRecords) -> list[Change]:
     """What a registry hears that begins to follow now."""
     news = News()
     with trio.move_on_after(1):
@@ -118,11 +121,11 @@ async def test_a_removed_record_is_named_to_other_nodes(autojump_clock, url):
         )  # fmt: skip
         async with trio.open_nursery() as nursery:
             nursery.start_soon(theirs.follow, news.take)
-            for change in (Keep(row), Forget(url)):
+            for change in (kept(row), (url, None)):
                 await mine.commit([change])
                 await trio.testing.wait_all_tasks_blocked()
             nursery.cancel_scope.cancel()
-        assert news.heard == [Mirror(url, row), Mirror(url, None)]
+        assert news.heard == [(url, row), (url, None)]
         assert await heard_by(theirs) == theirs.load() == []
 
 
@@ -131,11 +134,11 @@ async def test_a_removal_that_another_node_was_before_is_mended_by_the_watch(aut
     row = Row(f"{RA}/short", RA, State.LIVE, 1.0, {}, 1)
     async with open_memory_store() as store, store.open() as engine, store.open() as other:
         mine, theirs = records_of(engine), records_of(other)
-        await mine.commit([Keep(row)])
+        await mine.commit([kept(row)])
         newer = attrs.evolve(row, number=2)
-        await theirs.commit([Keep(newer)])
-        await mine.commit([Forget(row.url)])
-        assert await heard_by(mine) == [Mirror(row.url, newer)]
+        await theirs.commit([kept(newer)])
+        await mine.commit([(row.url, None)])
+        assert await heard_by(mine) == [kept(newer)]
 
 
 def rows_of(count: int) -> list[Row]:
@@ -153,17 +156,17 @@ async def test_a_node_knows_only_so_many_records_and_counts_the_others(autojump_
         async with trio.open_nursery() as nursery:
             nursery.start_soon(mine.follow, news.take)
             for change in (
-                Keep(first),
-                Keep(second),
-                Keep(third),
-                Keep(attrs.evolve(first, number=7)),
-                Forget(second.url),
-                Keep(attrs.evolve(third, number=8)),
+                kept(first),
+                kept(second),
+                kept(third),
+                kept(attrs.evolve(first, number=7)),
+                (second.url, None),
+                kept(attrs.evolve(third, number=8)),
             ):
                 await theirs.commit([change])
                 await trio.testing.wait_all_tasks_blocked()
             nursery.cancel_scope.cancel()
-        assert [one.row.number for one in news.heard if one.row] == [0, 1, 7, 8]
+        assert [row.number for _, row in news.heard if row] == [0, 1, 7, 8]
         assert [one.url for one in mine.load()] == [first.url, third.url]
         assert counters.tallies[Tally.ROWS] == {(RowRefusal.TOO_MANY,): 1}
 
@@ -173,11 +176,11 @@ async def test_a_registry_that_starts_again_learns_what_is_there_now(autojump_cl
     gone, own, other_s = rows_of(3)
     async with open_memory_store() as store, store.open() as engine, store.open() as other:
         mine, theirs = records_of(engine), records_of(other)
-        await theirs.commit([Keep(gone), Keep(other_s)])
-        await mine.commit([Keep(own)])
+        await theirs.commit([kept(gone), kept(other_s)])
+        await mine.commit([kept(own)])
         assert len(await heard_by(mine)) == 3
-        await theirs.commit([Forget(gone.url)])
-        assert await heard_by(mine) == [Mirror(one.url, one) for one in (other_s, own)]
+        await theirs.commit([(gone.url, None)])
+        assert await heard_by(mine) == [(one.url, one) for one in (other_s, own)]
         assert mine.load() == [other_s, own]
 
 
@@ -204,7 +207,7 @@ async def test_what_a_commit_has_written_that_failed_is_news(autojump_clock):
 
         async def failing() -> None:
             with pytest.raises(RegistryFileError):
-                await records.commit([Keep(row) for row in rows])
+                await records.commit([kept(row) for row in rows])
             store.start()
 
         async with trio.open_nursery() as nursery:
@@ -216,7 +219,7 @@ async def test_what_a_commit_has_written_that_failed_is_news(autojump_clock):
             store.stop()
             await trio.sleep(1)
             nursery.cancel_scope.cancel()
-        assert news.heard == [Mirror(row.url, row) for row in rows[:GROUP_BATCH]]
+        assert news.heard == [(row.url, row) for row in rows[:GROUP_BATCH]]
 
 
 ODD = (b"", b"{", b"[]", b"{}", b"\xff", b"[" * 5000, b"x" * ROW_VALUE)

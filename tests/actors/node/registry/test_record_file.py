@@ -13,7 +13,7 @@ from actors.node.config import NodeConfig
 from actors.node.errors import RegistryFileError
 from actors.node.registry.record_file import SqliteRecords
 from fsm.machines.registration import State
-from fsm.registry.records import Forget, Keep, Row
+from fsm.registry.records import Row
 from tests.actors.node.registry.test_registry import read, registered, update
 from tests.support.node.node_peer import DOMAIN, RA, RB, open_world
 from transports.memory import MemoryNetwork
@@ -24,7 +24,7 @@ WRITER = """
 import sys, trio
 from pathlib import Path
 from actors.node.registry.record_file import SqliteRecords
-from fsm.registry.records import Keep, Row
+from fsm.registry.records import Row
 from fsm.machines.registration import State
 
 async def write():
@@ -32,7 +32,7 @@ async def write():
     records.load()
     for n in range(10**6):
         url = f"hyperty://a.ex/{n}"
-        await records.commit([Keep(Row(url, "r", State.LIVE, 0.0, {"n": n}))])
+        await records.commit([(url, Row(url, "r", State.LIVE, 0.0, {"n": n}))])
         print(n, flush=True)
 
 trio.run(write)
@@ -47,8 +47,10 @@ def rows_in(path):
 async def test_rows_come_back_as_they_were(tmp_path):
     records = SqliteRecords(tmp_path / "r.sqlite")
     assert records.load() == []
-    await records.commit([Keep(ROW), Keep(Row("x://y/z", RB, State.DISCONNECTED, 1.0, {}))])
-    await records.commit([Forget("x://y/z")])
+    await records.commit(
+        [(ROW.url, ROW), ("x://y/z", Row("x://y/z", RB, State.DISCONNECTED, 1.0, {}))]
+    )
+    await records.commit([("x://y/z", None)])
     records.close()
     records.close()
 
@@ -129,7 +131,7 @@ async def test_a_write_that_fails_says_so(tmp_path):
         other.execute("DROP TABLE record")
 
     with pytest.raises(RegistryFileError):
-        await records.commit([Keep(ROW)])
+        await records.commit([(ROW.url, ROW)])
     records.close()
 
 
