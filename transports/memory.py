@@ -11,22 +11,8 @@ import trio
 from typing_extensions import override
 
 from specs.limits.protocol import DIAL_TIMEOUT, LINK_BACKLOG, READ_BYTES
+from transports import link as links
 from transports.errors import CloseReason, DialError, LinkBrokenError, LinkClosedError, ListenError
-from transports.link import (
-    DEFAULT_PATHS,
-    EVERYBODY,
-    PROTOFLY_V1,
-    ChannelEnd,
-    ChannelTerms,
-    Gate,
-    Kind,
-    Link,
-    Listener,
-    Network,
-    ServedPaths,
-    Turn,
-    Upgrade,
-)
 from transports.tls import PinnedContext
 from transports.urls import join_host_port, read_host_port, read_target, read_websocket_url
 from transports.webrtc.memory import MemoryChannels
@@ -73,7 +59,7 @@ class _State:
 
 
 @final
-class MemoryLink(Link):
+class MemoryLink(links.Link):
     """One end of a `Wire`.
 
     Attributes:
@@ -102,7 +88,7 @@ class MemoryLink(Link):
 
     def __init__(
         self,
-        names: tuple[Kind, str, Upgrade],
+        names: tuple[links.Kind, str, links.Upgrade],
         outward: "trio.MemorySendChannel[_Frame]",
         inward: "trio.MemoryReceiveChannel[_Frame]",
         state: _State,
@@ -115,8 +101,8 @@ class MemoryLink(Link):
         self._due: _Frame | None = None
         self._sent = 0
         self._asleep = trio.CancelScope()
-        self._sending: Final = Turn("sending")
-        self._receiving: Final = Turn("receiving")
+        self._sending: Final = links.Turn("sending")
+        self._receiving: Final = links.Turn("receiving")
         self.pattern: Pattern = undisturbed
         self.sieve: Sieve = whole
         self.close_reason: CloseReason | None = None
@@ -132,7 +118,7 @@ class MemoryLink(Link):
     async def send_many(self, frames: Sequence[bytes]) -> None:
         self._check_sizes(frames)
         with self._sending:
-            for frame in _cut_anew(frames) if self.kind is Kind.STREAM else frames:
+            for frame in _cut_anew(frames) if self.kind is links.Kind.STREAM else frames:
                 await self._put(frame)
 
     async def _put(self, frame: bytes) -> None:
@@ -185,7 +171,7 @@ class MemoryLink(Link):
         if self._state.is_cut:
             return LinkBrokenError(self.name, "the wire was cut")
         close_reason = None if self._peer is None else self._peer.close_reason
-        if close_reason is not None and self.kind is Kind.STREAM:
+        if close_reason is not None and self.kind is links.Kind.STREAM:
             close_reason = CloseReason.DONE
         return LinkBrokenError(self.name, "the other end has left", close_reason)
 
@@ -230,7 +216,7 @@ class Wire:
 
     __slots__ = ("_state", "acceptor", "address", "dialler", "kind")
 
-    def __init__(self, kind: Kind, address: str, number: int, upgrade: Upgrade) -> None:
+    def __init__(self, kind: links.Kind, address: str, number: int, upgrade: links.Upgrade) -> None:
         out, out_end = trio.open_memory_channel[_Frame](FRAMES_IN_FLIGHT)
         back, back_end = trio.open_memory_channel[_Frame](FRAMES_IN_FLIGHT)
         state = _State()
@@ -261,19 +247,19 @@ _FIRST_PORT: Final = 40_000
 
 
 @final
-class _MemoryListener(Listener):
+class _MemoryListener(links.Listener):
     """A bounded queue of links that were dialled."""
 
     __slots__ = ("_arrivals", "arrive", "paths", "tls")
 
-    def __init__(self, address: str, paths: ServedPaths, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, address: str, paths: links.ServedPaths, tls: ssl.SSLContext | None) -> None:
         super().__init__(address)
         self.paths: Final = paths
         self.tls: Final = tls
         self.arrive, self._arrivals = trio.open_memory_channel[MemoryLink](LINK_BACKLOG)
 
     @override
-    async def accept(self) -> Link:
+    async def accept(self) -> links.Link:
         try:
             return await self._arrivals.receive()
         except (trio.ClosedResourceError, trio.EndOfChannel) as exc:
@@ -297,7 +283,7 @@ class _Faults:
 
 
 @final
-class MemoryNetwork(Network):
+class MemoryNetwork(links.Network):
     """Keeps the contract of real sockets without one, and breaks on demand.
 
     Attributes:
@@ -306,7 +292,7 @@ class MemoryNetwork(Network):
 
     def __init__(self) -> None:
         self.wires: Final[list[Wire]] = []
-        self._listeners: Final[dict[tuple[Kind, str], _MemoryListener]] = {}
+        self._listeners: Final[dict[tuple[links.Kind, str], _MemoryListener]] = {}
         self._refused: Final[set[str]] = set()
         self._weather: Final[dict[str, _Faults]] = {}
         self._ports: Final = itertools.count(_FIRST_PORT)
@@ -327,13 +313,13 @@ class MemoryNetwork(Network):
         """Let links dialled to a listener's address from now on lose, double or delay frames."""
         self._weather[address] = _Faults(outward, back)
 
-    def cut(self, link: Link) -> None:
+    def cut(self, link: links.Link) -> None:
         """Break a link abruptly, given either end: see `Wire.cut`."""
         for wire in self.wires:
             if link in {wire.dialler, wire.acceptor}:
                 wire.cut()
 
-    def open_wires(self, kind: Kind) -> list[Wire]:
+    def open_wires(self, kind: links.Kind) -> list[Wire]:
         """Return the links of a kind that are open now, oldest first."""
         return [wire for wire in self.wires if wire.kind is kind and wire.is_open]
 
@@ -342,9 +328,9 @@ class MemoryNetwork(Network):
     @override
     async def dial(
         self,
-        kind: Kind,
+        kind: links.Kind,
         address: str,
-        subprotocol: str | None = PROTOFLY_V1,
+        subprotocol: str | None = links.PROTOFLY_V1,
         tls: ssl.SSLContext | None = None,
     ) -> MemoryLink:
         await trio.lowlevel.checkpoint()
@@ -365,10 +351,10 @@ class MemoryNetwork(Network):
         return wire.dialler
 
     def _find(
-        self, kind: Kind, address: str, subprotocol: str | None
-    ) -> tuple[_MemoryListener, Upgrade]:
-        place, upgrade = address, Upgrade()
-        if kind is Kind.WEBSOCKET:
+        self, kind: links.Kind, address: str, subprotocol: str | None
+    ) -> tuple[_MemoryListener, links.Upgrade]:
+        place, upgrade = address, links.Upgrade()
+        if kind is links.Kind.WEBSOCKET:
             try:
                 url = read_websocket_url(address)
                 place, upgrade = url.server, read_target(url.target, subprotocol)
@@ -377,26 +363,30 @@ class MemoryNetwork(Network):
         listener = self._listeners.get((kind, place))
         if listener is None or place in self._refused:
             raise DialError(address, "connection refused")
-        if kind is Kind.WEBSOCKET:
+        if kind is links.Kind.WEBSOCKET:
             upgrade = _admit(address, upgrade, listener.paths)
         return listener, upgrade
 
     @override
-    def negotiate(self, terms: ChannelTerms) -> AbstractAsyncContextManager[ChannelEnd]:
+    def negotiate(self, terms: links.ChannelTerms) -> AbstractAsyncContextManager[links.ChannelEnd]:
         return self._channels.negotiate(terms)
 
-    def _open_wire(self) -> tuple[Link, Link]:
-        wire = Wire(Kind.WEBRTC, Kind.WEBRTC, next(self._numbers), Upgrade())
+    def _open_wire(self) -> tuple[links.Link, links.Link]:
+        wire = Wire(links.Kind.WEBRTC, links.Kind.WEBRTC, next(self._numbers), links.Upgrade())
         self.wires.append(wire)
         return wire.dialler, wire.acceptor
 
     @override
     @asynccontextmanager
     async def listen(
-        self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
-    ) -> AsyncIterator[Listener]:
-        address = where if kind is Kind.UNIX else self._place(where)
-        if kind is Kind.WEBSOCKET:
+        self,
+        kind: links.Kind,
+        where: str,
+        paths: links.ServedPaths = links.DEFAULT_PATHS,
+        gate: links.Gate = links.EVERYBODY,
+    ) -> AsyncIterator[links.Listener]:
+        address = where if kind is links.Kind.UNIX else self._place(where)
+        if kind is links.Kind.WEBSOCKET:
             address = f"ws://{address}" if gate.tls is None else f"wss://{address}"
         if (kind, address) in self._listeners:
             raise ListenError(where, "it is taken")
@@ -432,7 +422,7 @@ def _shake_hands(wire: Wire, dialler: ssl.SSLContext | None, tls: ssl.SSLContext
     wire.dialler.certificate, wire.acceptor.certificate = theirs.own, ours.own
 
 
-def _admit(address: str, upgrade: Upgrade, paths: ServedPaths) -> Upgrade:
+def _admit(address: str, upgrade: links.Upgrade, paths: links.ServedPaths) -> links.Upgrade:
     if upgrade.path not in paths:
         raise DialError(address, "refused with HTTP 404")
     wanted = paths[upgrade.path]

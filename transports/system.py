@@ -10,22 +10,9 @@ import trio
 from typing_extensions import override
 
 from specs.limits.protocol import DIAL_TIMEOUT
+from transports import link as links
 from transports import sockets
 from transports.errors import DialError, ListenError
-from transports.link import (
-    DEFAULT_PATHS,
-    EVERYBODY,
-    PROTOFLY_V1,
-    ChannelEnd,
-    ChannelTerms,
-    Gate,
-    Kind,
-    Link,
-    Listener,
-    Network,
-    ServedPaths,
-    Upgrade,
-)
 from transports.socket_link import RawLink, StreamLink
 from transports.tls import AcceptedStream, TlsStream, begin_tls, client_context, dial_error
 from transports.urls import WebSocketUrl, read_websocket_url
@@ -35,7 +22,7 @@ from transports.websocket.server import ListenerTerms, open_websocket_listener
 
 
 @final
-class _StreamListener(Listener):
+class _StreamListener(links.Listener):
     """Accepts length-prefixed or raw links, which have no handshake."""
 
     __slots__ = ("_kind", "_listener", "_network", "_tls")
@@ -43,7 +30,7 @@ class _StreamListener(Listener):
     def __init__(
         self,
         address: str,
-        kind: Kind,
+        kind: links.Kind,
         listener: trio.SocketListener,
         network: "SystemNetwork",
         tls: ssl.SSLContext | None = None,
@@ -55,14 +42,14 @@ class _StreamListener(Listener):
         self._tls: Final = tls
 
     @override
-    async def accept(self) -> Link:
+    async def accept(self) -> links.Link:
         stream = await sockets.next_stream(self._listener)
         accepted = stream if self._tls is None else TlsStream(stream, self._tls)
         return self._network.wrap(self._kind, "in", accepted)
 
 
 @final
-class SystemNetwork(Network):
+class SystemNetwork(links.Network):
     """Links over real sockets; made by `open_system_network`."""
 
     is_system = True
@@ -75,36 +62,36 @@ class SystemNetwork(Network):
         self._webrtc: Final = WebRtcProcess(nursery)
 
     @override
-    def negotiate(self, terms: ChannelTerms) -> AbstractAsyncContextManager[ChannelEnd]:
+    def negotiate(self, terms: links.ChannelTerms) -> AbstractAsyncContextManager[links.ChannelEnd]:
         return self._webrtc.negotiate(terms)
 
-    def name(self, kind: Kind, direction: str) -> str:
+    def name(self, kind: links.Kind, direction: str) -> str:
         """Return a unique name of a link; `direction` is `in` (accepted) or `out` (dialled)."""
         return f"{kind}-{next(self._numbers)}-{direction}"
 
     @override
     async def dial(
         self,
-        kind: Kind,
+        kind: links.Kind,
         address: str,
-        subprotocol: str | None = PROTOFLY_V1,
+        subprotocol: str | None = links.PROTOFLY_V1,
         tls: ssl.SSLContext | None = None,
-    ) -> Link:
+    ) -> links.Link:
         with trio.move_on_after(DIAL_TIMEOUT):
             return await self._open(kind, address, subprotocol, tls)
         raise DialError(address, f"no answer within {DIAL_TIMEOUT:g} s")
 
     async def _open(
-        self, kind: Kind, address: str, subprotocol: str | None, tls: ssl.SSLContext | None
-    ) -> Link:
+        self, kind: links.Kind, address: str, subprotocol: str | None, tls: ssl.SSLContext | None
+    ) -> links.Link:
         match kind:
-            case Kind.WEBSOCKET:
+            case links.Kind.WEBSOCKET:
                 return await self._dial_websocket(address, subprotocol, tls)
-            case Kind.TCP | Kind.STREAM:
+            case links.Kind.TCP | links.Kind.STREAM:
                 stream = await sockets.dial_tcp(address)
-            case Kind.UNIX:
+            case links.Kind.UNIX:
                 stream = await sockets.dial_unix(address)
-            case Kind.WEBRTC:
+            case links.Kind.WEBRTC:
                 raise DialError(address, "a data channel is negotiated, not dialled")
             case _:
                 assert_never(kind)
@@ -112,14 +99,14 @@ class SystemNetwork(Network):
             kind, "out", stream if tls is None else await begin_tls(stream, tls, address)
         )
 
-    def wrap(self, kind: Kind, direction: str, stream: AcceptedStream) -> Link:
+    def wrap(self, kind: links.Kind, direction: str, stream: AcceptedStream) -> links.Link:
         """Make a link of a connection that needs no handshake; `direction` as of `name`."""
-        names = (kind, self.name(kind, direction), Upgrade())
-        return RawLink(names, stream) if kind is Kind.STREAM else StreamLink(names, stream)
+        names = (kind, self.name(kind, direction), links.Upgrade())
+        return RawLink(names, stream) if kind is links.Kind.STREAM else StreamLink(names, stream)
 
     async def _dial_websocket(
         self, address: str, subprotocol: str | None, tls: ssl.SSLContext | None
-    ) -> Link:
+    ) -> links.Link:
         try:
             url = read_websocket_url(address)
         except ValueError as exc:
@@ -128,8 +115,8 @@ class SystemNetwork(Network):
         stream: DialledStream = plain
         if tls is not None or url.scheme == "wss":
             stream = await self._encrypted(plain, url, tls)
-        dial = WebSocketDial(url, subprotocol, self.name(Kind.WEBSOCKET, "out"), stream)
-        link: Link = await self._readers.start(shake_hands, dial)
+        dial = WebSocketDial(url, subprotocol, self.name(links.Kind.WEBSOCKET, "out"), stream)
+        link: links.Link = await self._readers.start(shake_hands, dial)
         if subprotocol is not None and link.upgrade.subprotocol != subprotocol:
             await trio.aclose_forcefully(link)
             raise DialError(address, f"the server does not speak {subprotocol}")
@@ -157,24 +144,28 @@ class SystemNetwork(Network):
 
     @override
     def listen(
-        self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
-    ) -> AbstractAsyncContextManager[Listener]:
+        self,
+        kind: links.Kind,
+        where: str,
+        paths: links.ServedPaths = links.DEFAULT_PATHS,
+        gate: links.Gate = links.EVERYBODY,
+    ) -> AbstractAsyncContextManager[links.Listener]:
         match kind:
-            case Kind.WEBSOCKET:
+            case links.Kind.WEBSOCKET:
                 return self._listen_websocket(where, paths, gate)
-            case Kind.TCP | Kind.STREAM:
+            case links.Kind.TCP | links.Kind.STREAM:
                 return self._listen_tcp(kind, where, gate)
-            case Kind.UNIX:
+            case links.Kind.UNIX:
                 return self._listen_unix(where, gate)
-            case Kind.WEBRTC:
+            case links.Kind.WEBRTC:
                 raise ListenError(where, "a data channel is negotiated, not listened for")
             case _:
                 assert_never(kind)
 
     @asynccontextmanager
     async def _listen_websocket(
-        self, where: str, paths: ServedPaths, gate: Gate
-    ) -> AsyncIterator[Listener]:
+        self, where: str, paths: links.ServedPaths, gate: links.Gate
+    ) -> AsyncIterator[links.Listener]:
         if where == self._shared:
             socket, address = sockets.bind_shared(where), where
         else:
@@ -185,22 +176,24 @@ class SystemNetwork(Network):
                 socket,
                 f"ws://{address}" if gate.tls is None else f"wss://{address}",
                 ListenerTerms(paths, gate),
-                lambda: self.name(Kind.WEBSOCKET, "in"),
+                lambda: self.name(links.Kind.WEBSOCKET, "in"),
             ) as listener,
         ):
             yield listener
 
     @asynccontextmanager
-    async def _listen_tcp(self, kind: Kind, where: str, gate: Gate) -> AsyncIterator[Listener]:
+    async def _listen_tcp(
+        self, kind: links.Kind, where: str, gate: links.Gate
+    ) -> AsyncIterator[links.Listener]:
         socket, address = await sockets.bind_tcp(where)
         async with socket:
             yield _StreamListener(address, kind, socket, self, gate.tls)
 
     @asynccontextmanager
-    async def _listen_unix(self, path: str, gate: Gate) -> AsyncIterator[Listener]:
+    async def _listen_unix(self, path: str, gate: links.Gate) -> AsyncIterator[links.Listener]:
         with sockets.bind_unix(path) as socket:
             await trio.lowlevel.checkpoint()
-            yield _StreamListener(path, Kind.UNIX, socket, self, gate.tls)
+            yield _StreamListener(path, links.Kind.UNIX, socket, self, gate.tls)
 
 
 @asynccontextmanager

@@ -9,34 +9,12 @@ from typing import Final, final
 import attrs
 
 from actors.catalogue import errors
+from actors.catalogue import seal as seals
 from actors.catalogue.client import keys_of
-from actors.catalogue.seal import (
-    Sealed,
-    SealType,
-    check_publisher,
-    entry_of,
-    flaw_of,
-    read_descriptor,
-    read_seal,
-    signed_revocations,
-    verified,
-)
 from actors.catalogue.source import Source, package_path
 from actors.catalogue.trust_file import DomainTrust, Trust
 from actors.keys.key_set import Keys
-from fsm.catalogue.descriptor import (
-    Facts,
-    Here,
-    HypertyFacts,
-    Level,
-    Memory,
-    Reason,
-    Refused,
-    judge,
-    judge_entry,
-    judge_hyperty,
-    judge_revocations,
-)
+from fsm.catalogue import descriptor as descriptors
 from specs.addresses.address import REVOKED, Entry
 from specs.descriptor import (
     Described,
@@ -48,8 +26,8 @@ from specs.descriptor import (
 from specs.limits.foreign_code import DESCRIPTOR_BYTES, PACKAGE_BYTES, REVOCATIONS_BYTES
 
 _HOW: Final = {
-    Level.PROFILE: "a stub that ships is pointed at it",
-    Level.PACKAGE: "its code runs in a sandbox",
+    descriptors.Level.PROFILE: "a stub that ships is pointed at it",
+    descriptors.Level.PACKAGE: "its code runs in a sandbox",
 }
 _MISPLACED: Final = "publish it there, or sign it for where it stands"
 
@@ -95,11 +73,11 @@ class Inspection:
 
     checks: tuple[Check, ...]
     descriptor: Described | None
-    refused: Refused | None
+    refused: descriptors.Refused | None
 
 
 async def inspect(
-    source: Source, path: str, believed: Believed, here: Here, now: float
+    source: Source, path: str, believed: Believed, here: descriptors.Here, now: float
 ) -> Inspection:
     """Inspect the descriptor at a path of a catalogue.
 
@@ -118,7 +96,7 @@ async def inspect(
     """
     text = await source.read(path, DESCRIPTOR_BYTES)
     inspector = _Inspector(source, believed, here, now)
-    refused: Refused | None = None
+    refused: descriptors.Refused | None = None
     try:
         await inspector.run(text, path)
     except errors.RefusalError as exc:
@@ -132,7 +110,7 @@ async def inspect(
 class _Inspector:
     source: Source
     believed: Believed
-    here: Here
+    here: descriptors.Here
     now: float
     checks: list[Check] = attrs.field(factory=list)
     descriptor: Described | None = None
@@ -157,19 +135,21 @@ class _Inspector:
         else:
             self._verify(seal, keys)
             revocations = await self._revoked(entry, keys)
-        self._judge(entry, descriptor, seal.digest, Memory(revocations=revocations))
+        self._judge(entry, descriptor, seal.digest, descriptors.Memory(revocations=revocations))
         if said is not None and isinstance(descriptor, StubDescriptor):
-            self._judge_stub(Facts(entry, descriptor, seal.digest), said, revocations)
+            self._judge_stub(descriptors.Facts(entry, descriptor, seal.digest), said, revocations)
         if said is not None and isinstance(descriptor, HypertyDescriptor):
-            self._judge_hyperty(HypertyFacts(entry, descriptor, seal.digest), said, revocations)
+            self._judge_hyperty(
+                descriptors.HypertyFacts(entry, descriptor, seal.digest), said, revocations
+            )
         if descriptor.source_package is not None:
             await self._package(descriptor.source_package)
 
-    def _read(self, text: bytes) -> tuple[Sealed, Described, Entry]:
+    def _read(self, text: bytes) -> tuple[seals.Sealed, Described, Entry]:
         with errors.refusals():
-            seal = read_seal(text, SealType.DESCRIPTOR)
-            self.descriptor = descriptor = read_descriptor(seal.content)
-            entry = entry_of(descriptor)
+            seal = seals.read_seal(text, seals.SealType.DESCRIPTOR)
+            self.descriptor = descriptor = seals.read_descriptor(seal.content)
+            entry = seals.entry_of(descriptor)
         self._say("form", f"a {descriptor.type} for {entry.address}")
         return seal, descriptor, entry
 
@@ -177,7 +157,9 @@ class _Inspector:
         if path.endswith(entry.path) or "/" not in path:
             return
         why = f"it stands at {path} and was signed for {entry.path}"
-        raise errors.RefusalError(Refused(Reason.MISPLACED, why, _MISPLACED))
+        raise errors.RefusalError(
+            descriptors.Refused(descriptors.Reason.MISPLACED, why, _MISPLACED)
+        )
 
     def _trusted(self, entry: Entry) -> DomainTrust | None:
         trust = self.believed.trust
@@ -193,9 +175,9 @@ class _Inspector:
             return self.believed.keys
         return (await keys_of(said.keys, self.source, None)).keys
 
-    def _verify(self, seal: Sealed, keys: Keys) -> None:
+    def _verify(self, seal: seals.Sealed, keys: Keys) -> None:
         with errors.refusals():
-            verified(seal, keys)
+            seals.verified(seal, keys)
         self._say("signature", f"by the key {seal.key_name!r}")
 
     async def _revoked(self, entry: Entry, keys: Keys) -> Revocations | None:
@@ -205,37 +187,43 @@ class _Inspector:
             self._say("revoked", "the catalogue has no list of what is revoked")
             return None
         with errors.refusals():
-            found = signed_revocations(text, keys)
-        errors.refuse_if(judge_revocations(entry.domain, found, None, self.now))
+            found = seals.signed_revocations(text, keys)
+        errors.refuse_if(descriptors.judge_revocations(entry.domain, found, None, self.now))
         self._say("revoked", f"the list has {len(found.revoked)} entries")
         return found
 
-    def _judge(self, entry: Entry, descriptor: Described, digest: str, memory: Memory) -> None:
-        errors.refuse_if(judge_entry(entry, descriptor, memory, digest, self.now))
+    def _judge(
+        self, entry: Entry, descriptor: Described, digest: str, memory: descriptors.Memory
+    ) -> None:
+        errors.refuse_if(descriptors.judge_entry(entry, descriptor, memory, digest, self.now))
         left = (descriptor.expires - self.now) / 86_400
         self._say("time", f"good for {left:.1f} days, counter {descriptor.counter}")
 
-    def _judge_stub(self, facts: Facts, said: DomainTrust, known: Revocations | None) -> None:
-        verdict = judge(facts, said.terms, Memory(revocations=known), self.here, self.now)
-        if isinstance(verdict, Refused):
+    def _judge_stub(
+        self, facts: descriptors.Facts, said: DomainTrust, known: Revocations | None
+    ) -> None:
+        verdict = descriptors.judge(
+            facts, said.terms, descriptors.Memory(revocations=known), self.here, self.now
+        )
+        if isinstance(verdict, descriptors.Refused):
             raise errors.RefusalError(verdict)
         self._say("level", _HOW[verdict.level])
 
     def _judge_hyperty(
-        self, facts: HypertyFacts, said: DomainTrust, known: Revocations | None
+        self, facts: descriptors.HypertyFacts, said: DomainTrust, known: Revocations | None
     ) -> None:
-        memory = Memory(revocations=known)
-        verdict = judge_hyperty(facts, said.terms, memory, self.here, self.now)
-        if isinstance(verdict, Refused):
+        memory = descriptors.Memory(revocations=known)
+        verdict = descriptors.judge_hyperty(facts, said.terms, memory, self.here, self.now)
+        if isinstance(verdict, descriptors.Refused):
             raise errors.RefusalError(verdict)
         self._say("level", _HOW[verdict.level])
 
     async def _package(self, promised: SourcePackage) -> None:
         if self.believed.trust is not None:
             keys = self.believed.trust.publishers.get(promised.publisher, {})
-            check_publisher(promised, keys)
+            seals.check_publisher(promised, keys)
             self._say("publisher", f"signed by {promised.publisher!r}")
         with errors.refusals():
             content = await self.source.read(package_path(promised.sha256), PACKAGE_BYTES)
-        errors.refuse_if(flaw_of(promised, content))
+        errors.refuse_if(seals.flaw_of(promised, content))
         self._say("package", f"{promised.size} bytes, {promised.sha256}")

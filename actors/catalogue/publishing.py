@@ -14,19 +14,9 @@ import attrs
 import orjson
 
 from actors.catalogue import errors
+from actors.catalogue import seal as seals
 from actors.catalogue.archive import check_archive, facts_of
 from actors.catalogue.memory import write_whole
-from actors.catalogue.seal import (
-    SealType,
-    entry_of,
-    flaw_of,
-    published,
-    read_descriptor,
-    read_listing,
-    read_seal,
-    signed_revocations,
-    verified,
-)
 from actors.catalogue.source import LISTING, package_path
 from actors.keys.key_set import EDDSA, BadKeysError, Keys, read_keys
 from actors.keys.signing import SigningKey
@@ -58,7 +48,7 @@ class Publisher:
     key: SigningKey
 
 
-def sealed(content: JsonObject, kind: SealType, key: SigningKey) -> str:
+def sealed(content: JsonObject, kind: seals.SealType, key: SigningKey) -> str:
     """Return signed content; keys are sorted, so that the same content gives the same text.
 
     Args:
@@ -92,13 +82,13 @@ def signed_draft(entry: Entry, draft: JsonObject, key: SigningKey) -> str:
         "objectName": entry.name,
         **draft,
     }
-    made = read_descriptor(content)
-    said = (entry_of(made), made.type, made.object_name)
+    made = seals.read_descriptor(content)
+    said = (seals.entry_of(made), made.type, made.object_name)
     if said != (entry, str(entry.type), entry.name):
         raise errors.BadDescriptorError(
             f"its cguid, type or objectName is not that of {entry.address}"
         )
-    text = sealed(content, SealType.DESCRIPTOR, key)
+    text = sealed(content, seals.SealType.DESCRIPTOR, key)
     if len(text) > foreign_code.DESCRIPTOR_BYTES:
         raise errors.BadDescriptorError(
             f"signed, it is larger than {foreign_code.DESCRIPTOR_BYTES} bytes"
@@ -121,8 +111,8 @@ def packaged(entry: Entry, archive: bytes, entry_point: str, publisher: Publishe
     """
     check_archive(archive, entry_point)
     facts = facts_of(archive, entry_point)
-    promise = published(facts.sha256, facts.size, entry_point)
-    signature = sealed(promise, SealType.PACKAGE, publisher.key)
+    promise = seals.published(facts.sha256, facts.size, entry_point)
+    signature = sealed(promise, seals.SealType.PACKAGE, publisher.key)
     url = f"hyperty-catalogue://catalogue.{entry.domain}/{package_path(facts.sha256)}"
     return {
         "sourcePackageURL": url,
@@ -156,7 +146,7 @@ def revocation_list(
         "expires": expires,
         "revoked": [write_body(one) for one in revoked],
     }
-    return sealed(content, SealType.REVOCATIONS, key)
+    return sealed(content, seals.SealType.REVOCATIONS, key)
 
 
 _TEXT: Final = "the text"
@@ -267,7 +257,7 @@ class CatalogueFolder:
     def _countersigned(text: bytes, keys: Keys) -> Revocations:
         """Read a list as runtimes will: a list that they refuse takes everything away."""
         try:
-            return signed_revocations(text, keys)
+            return seals.signed_revocations(text, keys)
         except errors.BadSealError as exc:
             refused = Refused(exc.reason, exc.why, "sign it with a key that is published there")
             raise errors.RefusedDescriptorError("the list of what is revoked", refused) from exc
@@ -286,7 +276,7 @@ class CatalogueFolder:
         if text is None:
             return None
         try:
-            return signed_revocations(text, keys)
+            return seals.signed_revocations(text, keys)
         except (errors.BadSealError, errors.BadDescriptorError) as exc:
             raise errors.CatalogueFileError(self._directory / REVOKED, str(exc)) from exc
 
@@ -294,9 +284,9 @@ class CatalogueFolder:
     def _checked(text: bytes, keys: Keys) -> tuple[Entry, Described, str]:
         """Verify what is to be published."""
         try:
-            seal = read_seal(text, SealType.DESCRIPTOR)
-            descriptor = read_descriptor(verified(seal, keys))
-            return entry_of(descriptor), descriptor, seal.digest
+            seal = seals.read_seal(text, seals.SealType.DESCRIPTOR)
+            descriptor = seals.read_descriptor(seals.verified(seal, keys))
+            return seals.entry_of(descriptor), descriptor, seal.digest
         except (errors.BadSealError, errors.BadDescriptorError) as exc:
             raise errors.RefusedDescriptorError(_TEXT, errors.from_error(exc)) from exc
 
@@ -310,8 +300,8 @@ class CatalogueFolder:
         if text is None:
             return {}
         try:
-            seal = read_seal(text, SealType.DESCRIPTOR)
-            old = read_descriptor(seal.content)
+            seal = seals.read_seal(text, seals.SealType.DESCRIPTOR)
+            old = seals.read_descriptor(seal.content)
         except (errors.BadSealError, errors.BadDescriptorError) as exc:
             raise errors.CatalogueFileError(self._directory / entry.path, str(exc)) from exc
         if old.cguid != entry.address:
@@ -337,7 +327,7 @@ class CatalogueFolder:
             raise errors.RefusedDescriptorError(
                 entry.described, Refused(Reason.NOT_THERE, why, "name it with --package")
             )
-        refused = flaw_of(promised, content)
+        refused = seals.flaw_of(promised, content)
         if refused is not None:
             raise errors.RefusedDescriptorError(entry.described, refused)
         return {path: content}
@@ -352,7 +342,7 @@ class CatalogueFolder:
     def _listed(self) -> tuple[ListingEntry, ...]:
         text = self._read(LISTING, foreign_code.LISTING_BYTES)
         try:
-            return () if text is None else read_listing(text).entries
+            return () if text is None else seals.read_listing(text).entries
         except errors.BadDescriptorError as exc:
             raise errors.CatalogueFileError(self._directory / LISTING, exc.reason) from exc
 

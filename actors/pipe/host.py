@@ -21,22 +21,8 @@ from actors.kit.counters import Counters
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor
 from actors.kit.trace import More, Tracer
+from actors.pipe import plan as plans
 from actors.pipe.outlet import Outlet, Relays
-from actors.pipe.plan import (
-    PACKAGED,
-    PipeError,
-    PipeMessage,
-    SandboxError,
-    SandboxPlan,
-    Spawn,
-    TokenSource,
-    Word,
-    nothing,
-    parts_of,
-    read_message,
-    write_message,
-    write_plan,
-)
 from actors.pipe.process import ProcessLink
 from fsm.engine import Step
 from fsm.limits.rates import FloodCore, TokenBucket
@@ -60,7 +46,7 @@ _MANY: Final = 10_000
 """More drops than this between two signs of life are no count."""
 
 
-def keep_hop(tracer: Tracer, stub: str, item: PipeMessage) -> None:
+def keep_hop(tracer: Tracer, stub: str, item: plans.PipeMessage) -> None:
     """Record what happened to a message in a sandbox, which may report only its own parts.
 
     Args:
@@ -74,9 +60,9 @@ def keep_hop(tracer: Tracer, stub: str, item: PipeMessage) -> None:
     message = decode_line(item.rest)
     op = item.get("op")
     if item.text not in {f"stub:{stub}", f"minibus:{stub}"} or op not in _OPS:
-        raise PipeError("evidence that is not a sandbox's to give")
+        raise plans.PipeError("evidence that is not a sandbox's to give")
     if item.get("stub") not in {"", stub} or isinstance(message, BadLine):
-        raise PipeError("evidence of a message that is none of its stub's")
+        raise plans.PipeError("evidence of a message that is none of its stub's")
     more: More = {}
     if item.get("stub"):
         more["stub"] = stub
@@ -89,7 +75,7 @@ def keep_hop(tracer: Tracer, stub: str, item: PipeMessage) -> None:
     tracer.message(item.text, Op(op), message, **more)
 
 
-def count_drops(counters: Counters, item: PipeMessage) -> None:
+def count_drops(counters: Counters, item: plans.PipeMessage) -> None:
     """Count what was dropped in a sandbox since it last reported that.
 
     Args:
@@ -102,7 +88,7 @@ def count_drops(counters: Counters, item: PipeMessage) -> None:
     for reason, count in item.fields.items():
         # A boolean is an int to Python, and no count.
         if reason not in set(DropReason) or type(count) is not int or not 0 < count <= _MANY:
-            raise PipeError("a count of unknown kind")
+            raise plans.PipeError("a count of unknown kind")
         counters.dropped_elsewhere(DropReason(reason), count)
 
 
@@ -136,11 +122,11 @@ class HostTools:
             else to do, if it posts more than SANDBOX_EASY_RATE.
     """
 
-    spawn: Spawn
+    spawn: plans.Spawn
     network: Network
     tracer: Tracer
     counters: Counters
-    login: TokenSource = nothing
+    login: plans.TokenSource = plans.nothing
     archive: bytes = attrs.field(default=b"", repr=False)
     rate: float = protocol.SANDBOX_RATE
     burst: int = protocol.SANDBOX_BURST
@@ -157,7 +143,7 @@ class SandboxHost(Actor[M], ABC):
 
     stamp: ClassVar[Stamp] = NOBODY
 
-    def __init__(self, plan: SandboxPlan, tools: HostTools) -> None:
+    def __init__(self, plan: plans.SandboxPlan, tools: HostTools) -> None:
         self.plan = plan
         self.why = "it was ended"
         self._tools = tools
@@ -194,7 +180,7 @@ class SandboxHost(Actor[M], ABC):
         """Take back a message that found no capacity in the sandbox; it may be any message."""
 
     @abstractmethod
-    async def reported(self, item: PipeMessage) -> None:
+    async def reported(self, item: plans.PipeMessage) -> None:
         """Take a message that only some components send.
 
         Raises:
@@ -225,18 +211,18 @@ class SandboxHost(Actor[M], ABC):
             return HandInResult.GONE
         return (
             HandInResult.TAKEN
-            if self._outlet.offer(PipeMessage(Word.HAND, rest=line))
+            if self._outlet.offer(plans.PipeMessage(plans.Word.HAND, rest=line))
             else HandInResult.FULL
         )
 
     @final
-    def say(self, item: PipeMessage) -> None:
+    def say(self, item: plans.PipeMessage) -> None:
         """Send something else, if the pipe is open."""
         if self._outlet is not None:
             self._outlet.put(item)
 
     @final
-    async def tell(self, item: PipeMessage) -> None:
+    async def tell(self, item: plans.PipeMessage) -> None:
         """Send a large item, if the pipe is open; wait while there is no room.
 
         Not a checkpoint while there is. If cancelled, it is not sent.
@@ -255,7 +241,7 @@ class SandboxHost(Actor[M], ABC):
         now = trio.current_time()
         match self._signs.timed_out(now, self._used()):
             case Sign.ASK:
-                self.say(PipeMessage(Word.PING))
+                self.say(plans.PipeMessage(plans.Word.PING))
             case Sign.END:
                 self._leave(f"it gave no sign of life for {self._signs.silence(now):.0f} s")
             case Sign.WAIT:
@@ -275,7 +261,7 @@ class SandboxHost(Actor[M], ABC):
     @override
     async def closing(self) -> None:
         if self._outlet is not None and not self._has_left.is_set():
-            self._outlet.put(PipeMessage(Word.LEAVE))
+            self._outlet.put(plans.PipeMessage(plans.Word.LEAVE))
             with trio.move_on_after(2 * protocol.GOODBYE_TIMEOUT):
                 await self._has_left.wait()
 
@@ -284,7 +270,7 @@ class SandboxHost(Actor[M], ABC):
     async def _live(self) -> None:
         try:
             why = await self._keep()
-        except (SandboxError, PipeError) as exc:
+        except (plans.SandboxError, plans.PipeError) as exc:
             why = exc.reason
         except LinkError:
             why = "its process ended"
@@ -301,10 +287,14 @@ class SandboxHost(Actor[M], ABC):
                 self._used = link.used
             outlet = Outlet(link)
             relays = Relays(self._tools.network, self.plan.endpoints, outlet)
-            await link.send(write_message(PipeMessage(Word.PLAN, fields=write_plan(self.plan))))
+            await link.send(
+                plans.write_message(
+                    plans.PipeMessage(plans.Word.PLAN, fields=plans.write_plan(self.plan))
+                )
+            )
             self.spawn(self._write, outlet)
-            if isinstance(self.plan.contents, PACKAGED):
-                for part in parts_of(0, self._tools.archive, Word.CODE):
+            if isinstance(self.plan.contents, plans.PACKAGED):
+                for part in plans.parts_of(0, self._tools.archive, plans.Word.CODE):
                     await outlet.send(part)
             self._outlet = outlet
             return await self._read(link, relays)
@@ -319,48 +309,48 @@ class SandboxHost(Actor[M], ABC):
             item = await self._next(link)
             await self._paced(self._words)
             match item.word:
-                case Word.DATA | Word.TOOK | Word.HANG:
+                case plans.Word.DATA | plans.Word.TOOK | plans.Word.HANG:
                     relays.heard(item)
-                case Word.DIAL:
+                case plans.Word.DIAL:
                     work = relays.dial(item)
                     if work is not None:
                         self.spawn(work)
-                case Word.HOP:
+                case plans.Word.HOP:
                     if self.plan.hops:
                         keep_hop(self._tools.tracer, self.plan.url, item)
-                case Word.READY if item.text:
+                case plans.Word.READY if item.text:
                     return f"it could not be started: {item.text[: foreign_code.SANDBOX_REASON]}"
                 case _:
                     await self._heard(item)
         return self.why
 
-    async def _next(self, link: Link) -> PipeMessage:
+    async def _next(self, link: Link) -> plans.PipeMessage:
         """Return the next message of the pipe; note how long it was awaited."""
         begun = trio.current_time()
         frame = await link.receive()
         self._waited += trio.current_time() - begun
-        return read_message(frame)
+        return plans.read_message(frame)
 
     async def _paced(self, flood: FloodCore) -> None:
         pause = flood.spend(trio.current_time(), self._waited)
         if pause == math.inf:
-            raise PipeError("it says too much for too long")
+            raise plans.PipeError("it says too much for too long")
         # However much comes at once, others have their turn after each word.
         await trio.sleep(pause)
 
-    async def _heard(self, item: PipeMessage) -> None:
+    async def _heard(self, item: plans.PipeMessage) -> None:
         match item.word:
-            case Word.READY:
+            case plans.Word.READY:
                 self._alive()
                 await self.ready()
-            case Word.PONG if self._signs.is_owed:
+            case plans.Word.PONG if self._signs.is_owed:
                 self._alive()
                 self._count(item)
-            case Word.LEFT:
+            case plans.Word.LEFT:
                 self._count(item)
                 self._has_left.set()
                 self.finish()
-            case Word.POST | Word.ASK | Word.LOST | Word.FAULT:
+            case plans.Word.POST | plans.Word.ASK | plans.Word.LOST | plans.Word.FAULT:
                 await self._paced(self._posts)
                 await self._yielded()
                 await self._taken(item)
@@ -373,25 +363,25 @@ class SandboxHost(Actor[M], ABC):
             with trio.move_on_after(self._tools.patience):
                 await self._at_rest()
 
-    async def _taken(self, item: PipeMessage) -> None:
+    async def _taken(self, item: plans.PipeMessage) -> None:
         match item.word:
-            case Word.POST:
+            case plans.Word.POST:
                 await self.posted(_message(item, self.stamp))
-            case Word.ASK:
+            case plans.Word.ASK:
                 await self.asked(_message(item, self.stamp))
-            case Word.LOST:
+            case plans.Word.LOST:
                 await self.lost(_message(item, self.stamp))
             case _:
                 await self.reported(item)
 
-    def _count(self, item: PipeMessage) -> None:
+    def _count(self, item: plans.PipeMessage) -> None:
         count_drops(self._tools.counters, item)
 
 
-def _message(item: PipeMessage, stamp: Stamp) -> Message:
+def _message(item: plans.PipeMessage, stamp: Stamp) -> Message:
     message = decode_line(item.rest, stamp)
     if isinstance(message, BadLine):
-        raise PipeError(f"a message that is none: {message.error.reason}")
+        raise plans.PipeError(f"a message that is none: {message.error.reason}")
     return message
 
 
@@ -400,7 +390,7 @@ class StubHost(SandboxHost[M], ABC):
 
     stamp = READ
 
-    def __init__(self, plan: SandboxPlan, tools: HostTools) -> None:
+    def __init__(self, plan: plans.SandboxPlan, tools: HostTools) -> None:
         super().__init__(plan, tools)
         self._tracer = tools.tracer
         self._login = tools.login
@@ -426,18 +416,18 @@ class StubHost(SandboxHost[M], ABC):
         """
 
     @override
-    async def reported(self, item: PipeMessage) -> None:
+    async def reported(self, item: plans.PipeMessage) -> None:
         match item.word:
-            case Word.STEP:
+            case plans.Word.STEP:
                 await self._stepped(item)
-            case Word.KEEP:
+            case plans.Word.KEEP:
                 await self.kept(item.text, is_anew=bool(item.number))
-            case Word.LOGIN:
+            case plans.Word.LOGIN:
                 self._ask_login(item.number)
             case _:
-                raise PipeError(f"{item.word} is nothing a sandbox says")
+                raise plans.PipeError(f"{item.word} is nothing a sandbox says")
 
-    async def _stepped(self, item: PipeMessage) -> None:
+    async def _stepped(self, item: plans.PipeMessage) -> None:
         why = item.get("why")[: foreign_code.SANDBOX_REASON]
         try:
             machine, cause, new = item.get("machine"), item.get("cause"), item.get("new")
@@ -467,7 +457,7 @@ class StubHost(SandboxHost[M], ABC):
     def _ask_login(self, number: int) -> None:
         if self._is_logging_in:
             # It did not wait for the last one, which hangs: that one may still come.
-            self.say(PipeMessage(Word.LOGIN, number))
+            self.say(plans.PipeMessage(plans.Word.LOGIN, number))
         else:
             self._is_logging_in = True
             self.spawn(self._log_in, number)
@@ -475,4 +465,4 @@ class StubHost(SandboxHost[M], ABC):
     async def _log_in(self, number: int) -> None:
         token = await self._login()
         self._is_logging_in = False
-        self.say(PipeMessage(Word.LOGIN, number, token or ""))
+        self.say(plans.PipeMessage(plans.Word.LOGIN, number, token or ""))

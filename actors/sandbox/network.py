@@ -13,26 +13,14 @@ from actors.pipe.outlet import FrameParts, Outlet, Window
 from actors.pipe.plan import PipeMessage, Word, parts_of
 from specs.limits.protocol import DIAL_TIMEOUT, SANDBOX_WINDOW
 from transports import errors
-from transports.link import (
-    DEFAULT_PATHS,
-    EVERYBODY,
-    PROTOFLY_V1,
-    Gate,
-    Kind,
-    Link,
-    Listener,
-    Network,
-    ServedPaths,
-    Turn,
-    Upgrade,
-)
+from transports import link as links
 
 _PATIENCE: Final = DIAL_TIMEOUT + 1.0
 """Seconds a dial may take: the host's own patience ends first."""
 
 
 @final
-class PipeLink(Link):
+class PipeLink(links.Link):
     """A link that the host of the sandbox holds."""
 
     __slots__ = (
@@ -40,15 +28,15 @@ class PipeLink(Link):
         "_sending", "_window",
     )  # fmt: skip
 
-    def __init__(self, number: int, kind: Kind, opened: PipeMessage, outlet: Outlet) -> None:
-        upgrade = Upgrade(subprotocol=opened.get("subprotocol") or None)
+    def __init__(self, number: int, kind: links.Kind, opened: PipeMessage, outlet: Outlet) -> None:
+        upgrade = links.Upgrade(subprotocol=opened.get("subprotocol") or None)
         super().__init__(kind, opened.text or f"link {number}", upgrade)
         self._number: Final = number
         self._outlet: Final = outlet
         self._parts: Final = FrameParts()
         self._window: Final = Window()
-        self._sending: Final = Turn("sending")
-        self._receiving: Final = Turn("receiving")
+        self._sending: Final = links.Turn("sending")
+        self._receiving: Final = links.Turn("receiving")
         self._arrive, self._frames = trio.open_memory_channel[bytes](SANDBOX_WINDOW)
         self._end: errors.LinkBrokenError | None = None
         self._is_closed = False
@@ -116,7 +104,7 @@ class PipeLink(Link):
 class _Dial:
     """A link that was asked for."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: links.Kind) -> None:
         self.kind = kind
         self.link: PipeLink | None = None
         self.why = "no answer in time"
@@ -124,7 +112,7 @@ class _Dial:
 
 
 @final
-class PipeNetwork(Network):
+class PipeNetwork(links.Network):
     """Dials through the pipe; the host decides whether it may."""
 
     def __init__(self, outlet: Outlet) -> None:
@@ -136,11 +124,11 @@ class PipeNetwork(Network):
     @override
     async def dial(
         self,
-        kind: Kind,
+        kind: links.Kind,
         address: str,
-        subprotocol: str | None = PROTOFLY_V1,
+        subprotocol: str | None = links.PROTOFLY_V1,
         tls: ssl.SSLContext | None = None,
-    ) -> Link:
+    ) -> links.Link:
         if tls is not None:
             raise errors.DialError(address, "a sandbox dials by the TLS of its runtime only")
         number = next(self._numbers)
@@ -160,8 +148,12 @@ class PipeNetwork(Network):
 
     @override
     def listen(
-        self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
-    ) -> AbstractAsyncContextManager[Listener]:
+        self,
+        kind: links.Kind,
+        where: str,
+        paths: links.ServedPaths = links.DEFAULT_PATHS,
+        gate: links.Gate = links.EVERYBODY,
+    ) -> AbstractAsyncContextManager[links.Listener]:
         raise errors.ListenError(where, "a sandbox cannot listen")
 
     def heard(self, item: PipeMessage) -> None:

@@ -27,20 +27,8 @@ from actors.kit.supervision.supervisor import (
     open_supervisor,
 )
 from actors.kit.trace import More, Tracer
+from actors.pipe import plan as plans
 from actors.pipe.outlet import FrameParts, Outlet
-from actors.pipe.plan import (
-    PACKAGED,
-    HypertyContents,
-    HypertyPackageContents,
-    PackageContents,
-    PipeError,
-    PipeMessage,
-    SandboxError,
-    SandboxPlan,
-    Word,
-    read_message,
-    read_plan,
-)
 from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.stubs.credentials import Credentials
@@ -94,13 +82,13 @@ class PipePort(MiniBusPort):
         if message.is_response and message.to == self.agent:
             self._obeyed.set()
             return
-        await self._outlet.send(PipeMessage(Word.POST, rest=encode(message)))
+        await self._outlet.send(plans.PipeMessage(plans.Word.POST, rest=encode(message)))
 
     @override
     async def request(self, message: Message) -> Message:
         awaited = self._awaited[message.id] = _Awaited()
         try:
-            await self._outlet.send(PipeMessage(Word.ASK, rest=encode(message)))
+            await self._outlet.send(plans.PipeMessage(plans.Word.ASK, rest=encode(message)))
             while awaited.answer is None:
                 await awaited.came.wait()
             return awaited.answer
@@ -123,7 +111,7 @@ class PipePort(MiniBusPort):
     @override
     async def hand_back(self, messages: Sequence[Message], by: str | None = None) -> None:
         for message in messages:
-            await self._outlet.send(PipeMessage(Word.LOST, rest=encode(message)))
+            await self._outlet.send(plans.PipeMessage(plans.Word.LOST, rest=encode(message)))
 
     @override
     async def announce(self, behind: Behind, by: str) -> None:
@@ -154,11 +142,11 @@ class PipeTracer(Tracer):
     @override
     def step(self, actor: str, step: Step) -> None:
         fields = {"cause": step.cause, "new": step.new, "machine": step.machine, "key": step.key}
-        self._outlet.put(PipeMessage(Word.STEP, 0, actor, {**fields, "why": step.why}))
+        self._outlet.put(plans.PipeMessage(plans.Word.STEP, 0, actor, {**fields, "why": step.why}))
 
     @override
     def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
-        item = PipeMessage(Word.HOP, 0, actor, {"op": op.value}, encode(message))
+        item = plans.PipeMessage(plans.Word.HOP, 0, actor, {"op": op.value}, encode(message))
         for name in ("listener", "stub", "link", "reason"):
             value = more.get(name)
             if isinstance(value, str):
@@ -174,7 +162,9 @@ def _record_error(outlet: Outlet, error: Exception, handler: str) -> str:
     correlation = secrets.token_hex(_ID_BYTES)
     lines = "".join(format_exception(error)).encode(errors="replace")
     fields = {"handler": handler[:SANDBOX_REASON]}
-    outlet.put(PipeMessage(Word.FAULT, 0, correlation, {**fields}, lines[-SANDBOX_FAULT:]))
+    outlet.put(
+        plans.PipeMessage(plans.Word.FAULT, 0, correlation, {**fields}, lines[-SANDBOX_FAULT:])
+    )
     return correlation
 
 
@@ -193,11 +183,11 @@ class PipeCredentials(Credentials):
     async def token(self, audience: str) -> str:
         self._number, self._token, self._answered = next(self._numbers), "", trio.Event()
         with trio.move_on_after(OPEN_TIMEOUT):
-            await self._outlet.send(PipeMessage(Word.LOGIN, self._number))
+            await self._outlet.send(plans.PipeMessage(plans.Word.LOGIN, self._number))
             await self._answered.wait()
         return self._token
 
-    def heard(self, item: PipeMessage) -> None:
+    def heard(self, item: plans.PipeMessage) -> None:
         """Take the host's answer; ignore one that is no longer awaited."""
         if item.number == self._number:
             self._token = item.text
@@ -228,11 +218,11 @@ async def run_sandbox(link: Link, lacking: Iterable[str] = ()) -> None:
             RestartLimitError when the component crashed.
     """
     try:
-        first = read_message(await link.receive())
-        if first.word is not Word.PLAN:
-            raise PipeError("the first word is no plan")
-        plan = read_plan(first.fields)
-        archive = await _archive(link) if isinstance(plan.contents, PACKAGED) else b""
+        first = plans.read_message(await link.receive())
+        if first.word is not plans.Word.PLAN:
+            raise plans.PipeError("the first word is no plan")
+        plan = plans.read_plan(first.fields)
+        archive = await _archive(link) if isinstance(plan.contents, plans.PACKAGED) else b""
         await _live(_Tools(plan, link, Outlet(link), Counters(), frozenset(lacking)), archive)
     except* LinkError:
         # The host is gone: no requester is left.
@@ -243,9 +233,9 @@ async def _archive(link: Link) -> bytes:
     """Take the code of a package, which follows its plan."""
     parts, archive = FrameParts(PACKAGE_BYTES), None
     while archive is None:
-        item = read_message(await link.receive())
-        if item.word is not Word.CODE:
-            raise PipeError("something else than the code that the plan speaks of")
+        item = plans.read_message(await link.receive())
+        if item.word is not plans.Word.CODE:
+            raise plans.PipeError("something else than the code that the plan speaks of")
         archive = parts.add(item)
     return archive
 
@@ -278,12 +268,12 @@ async def _inhabit(tools: "_Tools", archive: bytes) -> None:
             make = stack.enter_context(contents)
             await sandbox.host(make)
         if crash.error is None:
-            outlet.put(PipeMessage(Word.READY))
+            outlet.put(plans.PipeMessage(plans.Word.READY))
             await sandbox.shall_leave.wait()
             await sandbox.leave()
         else:
             why = f"{type(crash.error).__name__}: {crash.error}"
-            outlet.put(PipeMessage(Word.READY, text=why[:SANDBOX_REASON]))
+            outlet.put(plans.PipeMessage(plans.Word.READY, text=why[:SANDBOX_REASON]))
 
 
 @final
@@ -291,7 +281,7 @@ async def _inhabit(tools: "_Tools", archive: bytes) -> None:
 class _Tools:
     """The objects that the parts of a sandbox use."""
 
-    plan: SandboxPlan
+    plan: plans.SandboxPlan
     link: Link
     outlet: Outlet
     counters: Counters
@@ -305,8 +295,8 @@ class _Tools:
         """
         root = _NO_ROOT if self.lacking.issuperset(_NO_ROOT) else ()
         lacking = [*(one for one in _ESSENTIAL if one in self.lacking), *root]
-        if isinstance(self.plan.contents, PACKAGED) and lacking:
-            raise SandboxError(
+        if isinstance(self.plan.contents, plans.PACKAGED) and lacking:
+            raise plans.SandboxError(
                 f"this machine cannot keep code in: {', '.join(lacking)} not confined"
             )
 
@@ -357,7 +347,7 @@ class _Sandbox:
             endpoints=plan.endpoints,
             credentials=self._credentials,
             session=plan.session,
-            options=contents.options if isinstance(contents, PackageContents) else {},
+            options=contents.options if isinstance(contents, plans.PackageContents) else {},
         )
         return StubContext(
             url=plan.url,
@@ -369,7 +359,7 @@ class _Sandbox:
             entropy=secrets.token_bytes,
             counters=tools.counters,
             keep=lambda token, is_anew: tools.outlet.put(
-                PipeMessage(Word.KEEP, number=int(is_anew), text=token)
+                plans.PipeMessage(plans.Word.KEEP, number=int(is_anew), text=token)
             ),
         )
 
@@ -378,23 +368,25 @@ class _Sandbox:
     async def serve(self) -> None:
         """Obey the host until it orders to leave."""
         while not self.shall_leave.is_set():
-            item = read_message(await self._tools.link.receive())
+            item = plans.read_message(await self._tools.link.receive())
             match item.word:
-                case Word.HAND:
+                case plans.Word.HAND:
                     await self._handed(item)
-                case Word.PING:
-                    self._tools.outlet.put(PipeMessage(Word.PONG, fields={**self._drops()}))
-                case Word.LOGIN:
+                case plans.Word.PING:
+                    self._tools.outlet.put(
+                        plans.PipeMessage(plans.Word.PONG, fields={**self._drops()})
+                    )
+                case plans.Word.LOGIN:
                     self._credentials.heard(item)
-                case Word.LEAVE:
+                case plans.Word.LEAVE:
                     self.shall_leave.set()
                 case _:
                     self._network.heard(item)
 
-    async def _handed(self, item: PipeMessage) -> None:
+    async def _handed(self, item: plans.PipeMessage) -> None:
         message = decode_line(item.rest, READ)
         if isinstance(message, BadLine):
-            raise PipeError("a handed message that is none")
+            raise plans.PipeError("a handed message that is none")
         if not self._port.answered(message):
             await self._deliver(message)
 
@@ -406,7 +398,7 @@ class _Sandbox:
             await self._port.hand_back((message,))
         else:
             # Without waiting: answers and the words of the host come behind this message.
-            outlet.put(PipeMessage(Word.LOST, rest=encode(message)))
+            outlet.put(plans.PipeMessage(plans.Word.LOST, rest=encode(message)))
 
     def _drops(self) -> dict[str, int]:
         """Return what was dropped since this was asked last."""
@@ -421,12 +413,12 @@ class _Sandbox:
         """Stop the component; then report that nothing more will come."""
         with trio.move_on_after(GOODBYE_TIMEOUT / 2):
             contents = self._tools.plan.contents
-            if isinstance(contents, HypertyContents | HypertyPackageContents):
+            if isinstance(contents, plans.HypertyContents | plans.HypertyPackageContents):
                 await self._supervisor.stop_child(self._port.url)
             else:
                 await self._close_session()
         outlet = self._tools.outlet
-        outlet.put(PipeMessage(Word.LEFT, fields={**self._drops()}))
+        outlet.put(plans.PipeMessage(plans.Word.LEFT, fields={**self._drops()}))
         with trio.move_on_after(GOODBYE_TIMEOUT / 2):
             await outlet.flushed()
 

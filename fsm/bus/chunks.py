@@ -22,21 +22,7 @@ import attrs
 from fsm.limits.shares import peer_of
 from specs.bodies.chunk import Chunk, ChunkedBody, ChunkWanted, TransferBegun
 from specs.errors import BadMessageError
-from specs.limits.transfer import (
-    ALL_BODIES,
-    ARRIVING,
-    ARRIVING_TURN,
-    ARRIVING_TURNS,
-    CHUNK_BYTES,
-    CHUNK_SECONDS,
-    CHUNK_TEXT,
-    HELD_SILENCE,
-    PEER_ARRIVING,
-    PEER_BODIES,
-    PEER_TRANSFERS,
-    TRANSFER_SILENCE,
-    TRANSFER_TIMEOUT,
-)
+from specs.limits import transfer as limits
 from specs.message import Message
 from specs.reply_code import Code
 
@@ -45,7 +31,7 @@ from specs.reply_code import Code
 
 def chunk_count(size: int) -> int:
     """Return how many chunks a body of so many bytes has."""
-    return -(-size // CHUNK_BYTES)
+    return -(-size // limits.CHUNK_BYTES)
 
 
 def chunk_size(size: int, index: int) -> int:
@@ -55,7 +41,7 @@ def chunk_size(size: int, index: int) -> int:
         size: Bytes of the body.
         index: Place of the chunk.
     """
-    return min(CHUNK_BYTES, size - index * CHUNK_BYTES)
+    return min(limits.CHUNK_BYTES, size - index * limits.CHUNK_BYTES)
 
 
 def chunk_of(body: bytes | bytearray, transfer: int, index: int) -> Chunk:
@@ -66,10 +52,11 @@ def chunk_of(body: bytes | bytearray, transfer: int, index: int) -> Chunk:
         transfer: Number of the transfer.
         index: Place of the chunk.
     """
-    begin = index * CHUNK_BYTES
-    piece = body[begin : begin + CHUNK_BYTES]
+    begin = index * limits.CHUNK_BYTES
+    piece = body[begin : begin + limits.CHUNK_BYTES]
     texts = tuple(
-        b64encode(piece[at : at + CHUNK_TEXT]).decode() for at in range(0, len(piece), CHUNK_TEXT)
+        b64encode(piece[at : at + limits.CHUNK_TEXT]).decode()
+        for at in range(0, len(piece), limits.CHUNK_TEXT)
     )
     return Chunk(transfer, index, len(body), texts)
 
@@ -128,7 +115,7 @@ def too_large(limit: int) -> BadMessageError:
     return BadMessageError(why, Code.TOO_LARGE)
 
 
-def latest(begun: float, chunks: int, silence: float = TRANSFER_SILENCE) -> float:
+def latest(begun: float, chunks: int, silence: float = limits.TRANSFER_SILENCE) -> float:
     """Return the time until which a transfer may take for its next chunk.
 
     Args:
@@ -136,7 +123,7 @@ def latest(begun: float, chunks: int, silence: float = TRANSFER_SILENCE) -> floa
         chunks: How many chunks it has had.
         silence: Seconds for which its peer may be silent.
     """
-    return begun + min(TRANSFER_TIMEOUT, silence + chunks * CHUNK_SECONDS)
+    return begun + min(limits.TRANSFER_TIMEOUT, silence + chunks * limits.CHUNK_SECONDS)
 
 
 # ---- memory
@@ -186,15 +173,15 @@ class TransferBudget:
         Raises:
             BadMessageError: 503: as many are coming as may.
         """
-        if self._arriving[peer] >= PEER_ARRIVING:
+        if self._arriving[peer] >= limits.PEER_ARRIVING:
             raise BadMessageError(_LATER, _FULL)
         self._turns = {one: until for one, until in self._turns.items() if until > now}
         ahead = len(self._turns)
         if peer in self._turns:
             ahead = list(self._turns).index(peer)
-        if self._arriving.total() + ahead >= ARRIVING:
-            if peer in self._turns or len(self._turns) < ARRIVING_TURNS:
-                self._turns[peer] = now + ARRIVING_TURN
+        if self._arriving.total() + ahead >= limits.ARRIVING:
+            if peer in self._turns or len(self._turns) < limits.ARRIVING_TURNS:
+                self._turns[peer] = now + limits.ARRIVING_TURN
             raise BadMessageError(_LATER, _FULL)
         self._turns.pop(peer, None)
         self._arriving[peer] += 1
@@ -222,8 +209,11 @@ class TransferBudget:
         if size > self.limit:
             raise too_large(self.limit)
         share = self._shares.get(peer) or _Share()
-        is_full = share.count >= PEER_TRANSFERS or share.size + size > PEER_BODIES * self.limit
-        if is_full or self.used + size > ALL_BODIES * self.limit:
+        is_full = (
+            share.count >= limits.PEER_TRANSFERS
+            or share.size + size > limits.PEER_BODIES * self.limit
+        )
+        if is_full or self.used + size > limits.ALL_BODIES * self.limit:
             whose = "your runtime" if is_full else "all runtimes"
             why = f"the large bodies of {whose} take all room there is for them; try again later"
             raise BadMessageError(why, _FULL)
@@ -343,7 +333,7 @@ class WholeBody:
 class AssembliesCore(_Transfers):
     """Bodies of requests that arrive at one hyperty."""
 
-    _patience = TRANSFER_SILENCE
+    _patience = limits.TRANSFER_SILENCE
 
     def begin(self, message: Message, begun: TransferBegun, now: float) -> None:
         """Begin a transfer; one with the same number fails.
@@ -398,7 +388,7 @@ class AssembliesCore(_Transfers):
     def _next(self, key: _Key, chunk: Chunk) -> _Transfer:
         """Return the transfer whose next chunk this is."""
         transfer = self._open.get(key)
-        is_next = transfer is not None and chunk.index * CHUNK_BYTES == len(transfer.body)
+        is_next = transfer is not None and chunk.index * limits.CHUNK_BYTES == len(transfer.body)
         if transfer is None or not is_next or chunk.size != transfer.size:
             why = f"chunk {chunk.index} is not the next one of transfer {chunk.transfer}"
             raise BadMessageError(why, Code.CONFLICT)
@@ -434,7 +424,7 @@ class AssembliesCore(_Transfers):
 class HeldBodiesCore(_Transfers):
     """Bodies of answers of one hyperty, held until their requesters have read them."""
 
-    _patience = HELD_SILENCE
+    _patience = limits.HELD_SILENCE
 
     def hold(self, request: Message, body: bytes, now: float) -> ChunkedBody:
         """Hold the body of an answer until it was read; return the entry that replaces it.

@@ -12,14 +12,7 @@ from typing import Final, Protocol, TypeAlias, final
 
 import attrs
 
-from specs.addresses.address import (
-    GLOBAL_REGISTRY,
-    canonical,
-    domain_of,
-    host_of,
-    is_backend,
-    scheme_of,
-)
+from specs.addresses import address as addresses
 from specs.addresses.address import address_allocation as allocation_of
 from specs.addresses.address import session_manager as sessions_of
 from specs.bodies.word import SessionMethod
@@ -82,10 +75,10 @@ def _moment(second: int, zone: tzinfo) -> Moment:
 _REMEMBERED: Final = 4096
 """Addresses and users whose parts are kept; the same ones come again and again."""
 
-domain: Final = lru_cache(_REMEMBERED)(domain_of)
+domain: Final = lru_cache(_REMEMBERED)(addresses.domain_of)
 """Return the domain that serves an address."""
 
-_host_of: Final = lru_cache(_REMEMBERED)(host_of)
+_host_of: Final = lru_cache(_REMEMBERED)(addresses.host_of)
 
 _LISTS: Final = ("resources", "childrenResources")
 
@@ -201,7 +194,7 @@ def _named(message: Message) -> list[Json]:
         if listed is not None:
             named += listed if isinstance(listed, list) else [listed]
     value = body.get("value")
-    if isinstance(value, dict) and "url" in value and is_backend(message.to):
+    if isinstance(value, dict) and "url" in value and addresses.is_backend(message.to):
         named.append(value["url"])
     return named
 
@@ -211,7 +204,7 @@ def _text(named: Json) -> str | None:
     if not isinstance(named, str):
         return None
     try:
-        return canonical(named)
+        return addresses.canonical(named)
     except BadUrlError:
         return named
 
@@ -291,7 +284,7 @@ def _username(request: Request) -> Value | None:
 @lru_cache(_REMEMBERED)
 def _short(user: str) -> str:
     name = user.partition("://")[2].partition("/")[2]
-    return name if "@" in name else f"{name}@{host_of(user)}"
+    return name if "@" in name else f"{name}@{addresses.host_of(user)}"
 
 
 def _idp_domain(request: Request) -> Value | None:
@@ -403,7 +396,7 @@ def _resource_scheme(request: Request) -> Value | None:
     resource = _resource(request)
     if not isinstance(resource, str) or "://" not in resource:
         return None
-    return scheme_of(resource)
+    return addresses.scheme_of(resource)
 
 
 def _auth(request: Request) -> Value | None:
@@ -435,7 +428,7 @@ def _is_allocation(end: str) -> bool:
 
 
 def _is_global(end: str) -> bool:
-    return end == GLOBAL_REGISTRY or end.startswith("global://")
+    return end == addresses.GLOBAL_REGISTRY or end.startswith("global://")
 
 
 def _is_link(end: str) -> bool:
@@ -488,11 +481,11 @@ _ROWS: Final = (
     Attribute("hyperties",      Form.LIST,    _hyperties,       "names of the hyperties of the judging runtime that the message is from or for, themselves or as reporters of an object", _IN_RUNTIME),
     Attribute("users",          Form.LIST,    _users,           "users of sender and receiver as far as the judging runtime knows them, each as address and as name such as alice@idp.example", _IN_RUNTIME),
     Attribute("srcSPDomain",    Form.DOMAIN,  lambda r: domain(r.message.from_), "domain that serves the sender's address"),
-    Attribute("srcScheme",      Form.SCHEME,  lambda r: scheme_of(r.message.from_), "scheme of the sender's address"),
+    Attribute("srcScheme",      Form.SCHEME,  lambda r: addresses.scheme_of(r.message.from_), "scheme of the sender's address"),
     Attribute("msgFrom",        Form.ADDRESS, lambda r: r.message.from_, "address of the sender"),
     Attribute("msgTo",          Form.ADDRESS, lambda r: r.message.to, "address of the receiver"),
     Attribute("dstSPDomain",    Form.DOMAIN,  lambda r: domain(r.message.to), "domain that serves the receiver's address"),
-    Attribute("dstScheme",      Form.SCHEME,  lambda r: scheme_of(r.message.to), "scheme of the receiver's address"),
+    Attribute("dstScheme",      Form.SCHEME,  lambda r: addresses.scheme_of(r.message.to), "scheme of the receiver's address"),
     Attribute("actionType",     Form.WORD,    _action,          "the verb; at session control the method, such as open",    "", _ACTIONS),
     Attribute("resource",       Form.ADDRESS, _resource,        "subject of the message: each address that it names; if none, the receiver", _ODD),
     Attribute("resourceScheme", Form.SCHEME,  _resource_scheme, "scheme of that address; of an allocation, the requested scheme", "resource is no address"),

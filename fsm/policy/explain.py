@@ -12,18 +12,9 @@ from typing import Final, TypeAlias, final
 import attrs
 
 from fsm.policy import model
+from fsm.policy import pdp as decisions
 from fsm.policy.attributes import ATTRIBUTES, Request, Value, subjects
 from fsm.policy.operators import exact_values
-from fsm.policy.pdp import (
-    Judge,
-    Pdp,
-    Verdict,
-    about,
-    judge_of_policy,
-    judge_of_rule,
-    judge_of_set,
-    path_of,
-)
 from fsm.policy.terms import Algorithm, Direction, Operator, Result
 
 # ---- explanations
@@ -77,7 +68,7 @@ class Explanation:
         missing: Attributes that could not be had, and why.
     """
 
-    verdict: Verdict
+    verdict: decisions.Verdict
     effective: Result
     findings: tuple[Finding, ...]
     missing: dict[str, str]
@@ -92,16 +83,16 @@ def explain(book: model.Book, request: Request) -> Explanation:
         book: The policies.
         request: The attributes of the message.
     """
-    pdp = Pdp(book)
+    pdp = decisions.Pdp(book)
     verdict = pdp.decide(request)
-    alone = [about(request, one) for one in subjects(request)]
+    alone = [decisions.about(request, one) for one in subjects(request)]
     if len(alone) > 1:
         request = next(one for one in alone if pdp.decide(one).result is verdict.result)
     findings: list[Finding] = []
     for one in model.in_order(book.sets):
-        findings.append(_finding(request, judge_of_set(one), one.scope))
+        findings.append(_finding(request, decisions.judge_of_set(one), one.scope))
         for policy in model.in_order(one.policies):
-            judge = judge_of_policy(policy, one)
+            judge = decisions.judge_of_policy(policy, one)
             findings.append(_finding(request, judge, one.scope, policy.scope))
             findings += [
                 _of_rule(request, rule, policy, one) for rule in model.in_order(policy.rules)
@@ -110,7 +101,7 @@ def explain(book: model.Book, request: Request) -> Explanation:
     return Explanation(verdict, happens, tuple(findings), missing(request))
 
 
-def effective(verdict: Verdict, default: Result) -> Result:
+def effective(verdict: decisions.Verdict, default: Result) -> Result:
     """Return what happens to the message: an undecided message is denied (POL-14, POL-15).
 
     Args:
@@ -132,18 +123,18 @@ def missing(request: Request) -> dict[str, str]:
 def _of_rule(
     request: Request, rule: model.Rule, policy: model.Policy, of: model.PolicySet
 ) -> Finding:
-    judge = judge_of_rule(rule, policy, of)
+    judge = decisions.judge_of_rule(rule, policy, of)
     finding = _finding(request, judge, of.scope, policy.scope, rule.scope)
     return attrs.evolve(finding, condition=_seen_if_any(rule.condition, request))
 
 
-def _finding(request: Request, judge: Judge, *scopes: model.Scope) -> Finding:
+def _finding(request: Request, judge: decisions.Judge, *scopes: model.Scope) -> Finding:
     scope = scopes[-1]
     is_addressed = scope.direction is Direction.BOTH or (
         (scope.direction is Direction.OUT) is request.is_outgoing
     )
     target = _seen_if_any(scope.target, request)
-    return Finding(path_of(*scopes), judge(request).result, is_addressed, target)
+    return Finding(decisions.path_of(*scopes), judge(request).result, is_addressed, target)
 
 
 def _seen_if_any(condition: model.Condition, request: Request) -> Seen | None:
@@ -204,7 +195,7 @@ class Remark:
 
 def review(one: model.PolicySet) -> list[Remark]:
     """Look for what its author cannot have meant."""
-    remarks = list(_duties(one.scope, path_of(one.scope), tuple(Result)))
+    remarks = list(_duties(one.scope, decisions.path_of(one.scope), tuple(Result)))
     if not one.policies:
         remarks.append(Remark(one.id, "has no policies, so nothing of it ever applies"))
     for policy in one.policies:
@@ -213,7 +204,7 @@ def review(one: model.PolicySet) -> list[Remark]:
 
 
 def _of_policy(policy: model.Policy, of: model.PolicySet) -> Iterator[Remark]:
-    path = path_of(of.scope, policy.scope)
+    path = decisions.path_of(of.scope, policy.scope)
     yield from _duties(policy.scope, path, tuple(Result))
     if not policy.rules:
         yield Remark(path, "has no rules, so nothing of it ever applies")
@@ -221,7 +212,7 @@ def _of_policy(policy: model.Policy, of: model.PolicySet) -> Iterator[Remark]:
     scopes = (of.scope.direction, policy.scope.direction)
     rules = model.in_order(policy.rules)
     for place, rule in enumerate(rules):
-        path = path_of(of.scope, policy.scope, rule.scope)
+        path = decisions.path_of(of.scope, policy.scope, rule.scope)
         yield from _duties(rule.scope, path, (rule.effect,))
         never = _never(rule, above, scopes)
         if never:

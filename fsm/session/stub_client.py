@@ -29,32 +29,12 @@ import attrs
 
 from fsm.engine import Entity, Step
 from fsm.limits.rates import Rate, TokenBucket
-from fsm.machines.stub_connection import (
-    NODE_LINK,
-    STUB_CONNECTION,
-    LinkState,
-    LinkTrigger,
-    State,
-    Trigger,
-)
+from fsm.machines import stub_connection as machines
 from specs.addresses.address import domain_of, is_backend, is_below
 from specs.bodies.word import SessionMethod
 from specs.identity import SenderIdentity
+from specs.limits import protocol as limits
 from specs.limits.node import STATEMENT_RETRY
-from specs.limits.protocol import (
-    LATE,
-    LOGIN_PATIENCE,
-    OUTBOX_MESSAGES,
-    PACE_SHARE,
-    PACE_SLICE,
-    PONG_TIMEOUT,
-    RECONNECT_BASE,
-    RECONNECT_TRIES,
-    RENEW_TIMEOUT,
-    RETRY_AFTER,
-    RETRY_COOL_DOWN,
-    STUB_QUEUE,
-)
 from specs.message import Message, MessageType
 from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, TURNED_AWAY, Code, DropReason
 
@@ -178,7 +158,7 @@ class _StubOutbox:
 
     def has_room(self) -> bool:
         """True if one more message may wait for the session."""
-        return len(self) < STUB_QUEUE
+        return len(self) < limits.STUB_QUEUE
 
     def wait(self, message: Message) -> None:
         """Let a message wait for the session."""
@@ -196,7 +176,7 @@ class _StubOutbox:
             self.held_back.append(message)
             self._port.queued(message)
         else:
-            self.overflow(message, STUB_QUEUE)
+            self.overflow(message, limits.STUB_QUEUE)
 
     def end_hold(self) -> None:
         """Let what was held back wait for its turn."""
@@ -208,7 +188,7 @@ class _StubOutbox:
         held, self.held_back = self.held_back, deque()
         for message in held:
             self._port.released(message)
-            self.refuse(message, Code.UNAVAILABLE, _NOT_RENEWED, RETRY_AFTER)
+            self.refuse(message, Code.UNAVAILABLE, _NOT_RENEWED, limits.RETRY_AFTER)
 
     def keep_to(self, rate: Rate | None) -> None:
         """Send no more messages than a node accepts; the bucket outlives a re-open.
@@ -224,33 +204,33 @@ class _StubOutbox:
         if rate is None:
             self._bucket = None
         else:
-            burst = max(1, int(rate.burst * PACE_SHARE))
-            self._bucket = TokenBucket(rate.per_second * PACE_SHARE, burst)
+            burst = max(1, int(rate.burst * limits.PACE_SHARE))
+            self._bucket = TokenBucket(rate.per_second * limits.PACE_SHARE, burst)
 
     def write(self, message: Message, now: float) -> None:
         """Give a message to the link when its turn has come, unless too many wait already."""
-        if len(self.unwritten) >= OUTBOX_MESSAGES:
-            self.overflow(message, OUTBOX_MESSAGES)
+        if len(self.unwritten) >= limits.OUTBOX_MESSAGES:
+            self.overflow(message, limits.OUTBOX_MESSAGES)
         elif not self.waiting and self._may_send(now):
             self.unwritten.append(message)
             self._port.write(message)
         elif self.has_room():
             self.wait(message)
         else:
-            self.overflow(message, STUB_QUEUE, self.delay())
+            self.overflow(message, limits.STUB_QUEUE, self.delay())
 
     def _may_send(self, now: float) -> bool:
         return self._bucket is None or self._bucket.try_spend(now)
 
     def delay(self) -> float:
         """Return about how many seconds those that wait take to leave."""
-        return RETRY_AFTER if self.rate is None else len(self.waiting) / self.rate.per_second
+        return limits.RETRY_AFTER if self.rate is None else len(self.waiting) / self.rate.per_second
 
     def pause(self, now: float) -> float:
         """Return the seconds until a slice of those that wait may leave; infinity: none wait."""
         if not self.waiting or self._bucket is None:
             return math.inf
-        return max(self._bucket.pause(now), PACE_SLICE)
+        return max(self._bucket.pause(now), limits.PACE_SLICE)
 
     def written(self, count: int) -> None:
         """Forget the oldest messages given to the link: it has sent them."""
@@ -297,7 +277,7 @@ class _StubOutbox:
         else:
             self._port.drop(message, DropReason.SESSION_GONE)
 
-    def overflow(self, message: Message, limit: int, delay: float = RETRY_AFTER) -> None:
+    def overflow(self, message: Message, limit: int, delay: float = limits.RETRY_AFTER) -> None:
         """Give a message up that a full queue has no space for."""
         if message.is_request:
             why = f"{limit} messages wait for the message node already"
@@ -321,11 +301,11 @@ class _Backoff:
     @property
     def is_over(self) -> bool:
         """True if all attempts that were worth waiting for have been made."""
-        return self.tries >= RECONNECT_TRIES
+        return self.tries >= limits.RECONNECT_TRIES
 
     def attempt(self) -> None:
         """Count an attempt."""
-        self.tries = min(self.tries + 1, RECONNECT_TRIES)
+        self.tries = min(self.tries + 1, limits.RECONNECT_TRIES)
 
     def succeed(self) -> None:
         """Begin anew."""
@@ -337,11 +317,11 @@ class _Backoff:
         A link that never lasts longer than a first pause is no success, and without this it
         would be tried again and again at once.
         """
-        if lasted >= RECONNECT_BASE:
+        if lasted >= limits.RECONNECT_BASE:
             self._relapses = 0
             return
         self.tries = self._relapses
-        self._relapses = min(self._relapses + 1, RECONNECT_TRIES)
+        self._relapses = min(self._relapses + 1, limits.RECONNECT_TRIES)
 
     def pause(self, jitter: float) -> float:
         """Return the seconds before the next attempt: half of the pause, to all of it by `jitter`.
@@ -350,16 +330,18 @@ class _Backoff:
         """
         if self.tries == 0:
             return 0.0
-        doublings = min(self.tries, RECONNECT_TRIES) - 1
-        return RECONNECT_BASE * 2.0**doublings * (0.5 + jitter / 2)
+        doublings = min(self.tries, limits.RECONNECT_TRIES) - 1
+        return limits.RECONNECT_BASE * 2.0**doublings * (0.5 + jitter / 2)
 
 
-_TALKING: Final = frozenset({LinkState.RENEWING, LinkState.OPEN, LinkState.PINGING})
+_TALKING: Final = frozenset(
+    {machines.LinkState.RENEWING, machines.LinkState.OPEN, machines.LinkState.PINGING}
+)
 """While the session is open."""
 
-_LEAVING: Final = frozenset({LinkState.CLOSING, LinkState.ENDED})
+_LEAVING: Final = frozenset({machines.LinkState.CLOSING, machines.LinkState.ENDED})
 
-_ASKING: Final = frozenset({LinkState.OPENING, LinkState.PROVING})
+_ASKING: Final = frozenset({machines.LinkState.OPENING, machines.LinkState.PROVING})
 """While the session is asked for."""
 
 _RENEWALS: Final = frozenset({MessageType.SUBSCRIBE, MessageType.CREATE, MessageType.UPDATE})
@@ -382,7 +364,7 @@ class StubClientCore:
     """
 
     # Read several times for each message: without a call of Python.
-    link: Final = cast("LinkState | None", property(attrgetter("_link_life.state")))
+    link: Final = cast("machines.LinkState | None", property(attrgetter("_link_life.state")))
 
     def __init__(
         self,
@@ -416,9 +398,9 @@ class StubClientCore:
         self._is_again = is_again
         self._refused_logins: dict[str, float] = {}
         self._end_code: Code | None = None
-        self._entity = Entity(STUB_CONNECTION, url)
+        self._entity = Entity(machines.STUB_CONNECTION, url)
         self._jitter = jitter
-        self._link_life = Entity(NODE_LINK, url)
+        self._link_life = Entity(machines.NODE_LINK, url)
         self._outbox = _StubOutbox(port)
         self._token = token
         self._backoff = _Backoff()
@@ -431,10 +413,10 @@ class StubClientCore:
         self._slice_at = math.inf
 
     @property
-    def state(self) -> State | None:
+    def state(self) -> machines.State | None:
         """The connection's state."""
         state = self._entity.state
-        return None if state is None else State(state)
+        return None if state is None else machines.State(state)
 
     @property
     def has_session(self) -> bool:
@@ -459,7 +441,7 @@ class StubClientCore:
 
     def begin(self) -> None:
         """Take the constructor's step."""
-        self._step(Trigger.CONSTRUCTED)
+        self._step(machines.Trigger.CONSTRUCTED)
 
     def deadline(self) -> float:
         """Return when `time_over` is due."""
@@ -470,25 +452,25 @@ class StubClientCore:
 
     def send(self, message: Message, now: float) -> None:
         """Send a message to the node, as soon as that is possible; or refuse it."""
-        if self.link is LinkState.RENEWING and not self._is_renewal(message):
+        if self.link is machines.LinkState.RENEWING and not self._is_renewal(message):
             if now >= self._hold_until:
-                self._outbox.refuse(message, Code.UNAVAILABLE, _NOT_RENEWED, RETRY_AFTER)
+                self._outbox.refuse(message, Code.UNAVAILABLE, _NOT_RENEWED, limits.RETRY_AFTER)
             else:
                 self._outbox.hold_back(message)
         elif self.link in _TALKING:
             self._outbox.write(message, now)
-        elif self.link in _LEAVING or self.state is State.FAILED:
+        elif self.link in _LEAVING or self.state is machines.State.FAILED:
             if self._end_code is None:
                 why = "the stub is closed"
-                self._outbox.refuse(message, Code.UNAVAILABLE, why, RETRY_COOL_DOWN)
+                self._outbox.refuse(message, Code.UNAVAILABLE, why, limits.RETRY_COOL_DOWN)
             else:
                 self._outbox.refuse(message, self._end_code, self._last_loss)
-        elif self.link is LinkState.PAUSED and self._is_hopeless(now):
-            pause = self._tried + RECONNECT_BASE - now
+        elif self.link is machines.LinkState.PAUSED and self._is_hopeless(now):
+            pause = self._tried + limits.RECONNECT_BASE - now
             why = "the message node cannot be reached"
             self._outbox.refuse(message, Code.UNAVAILABLE, why, pause)
         elif not self._outbox.has_room():
-            self._outbox.overflow(message, STUB_QUEUE)
+            self._outbox.overflow(message, limits.STUB_QUEUE)
         else:
             self._outbox.wait(message)
             self.connect(now)
@@ -510,8 +492,8 @@ class StubClientCore:
             now: Seconds on the host's clock.
         """
         self._renewed = max(self._renewed, session)
-        if self.link is LinkState.RENEWING and self._renewed >= self.sessions:
-            self._step_link(LinkTrigger.RENEWED)
+        if self.link is machines.LinkState.RENEWING and self._renewed >= self.sessions:
+            self._step_link(machines.LinkTrigger.RENEWED)
             self._until = now + self._link_life.patience
             self._outbox.end_hold()
             self._outbox.flush(now)
@@ -529,7 +511,7 @@ class StubClientCore:
         )
 
     def _is_hopeless(self, now: float) -> bool:
-        return self._backoff.is_over and now < self._tried + RECONNECT_BASE
+        return self._backoff.is_over and now < self._tried + limits.RECONNECT_BASE
 
     def _set_slice(self, now: float) -> None:
         """Set when the next slice of those that wait for the rate of the node leaves."""
@@ -543,26 +525,26 @@ class StubClientCore:
     def connect(self, now: float) -> None:
         """Connect without waiting for a first message (C-66)."""
         if self.link is None:
-            self._step(Trigger.CONNECT)
+            self._step(machines.Trigger.CONNECT)
             self._last_loss = ""
             self._give_up = now + self._entity.patience
             self._dial(now)
-        elif self.link is LinkState.PAUSED and self._backoff.is_over:
+        elif self.link is machines.LinkState.PAUSED and self._backoff.is_over:
             self._dial(now)
 
     def _dial(self, now: float) -> None:
         self._until = math.inf
         self._tried = now
         self._backoff.attempt()
-        self._step_link(LinkTrigger.DIAL)
+        self._step_link(machines.LinkTrigger.DIAL)
         self._port.dial()
 
     def dialled(self, now: float) -> None:
         """Ask for the session: the link is open."""
-        if self.link is not LinkState.DIALLING:
+        if self.link is not machines.LinkState.DIALLING:
             self._port.hang_up()
             return
-        self._step_link(LinkTrigger.DIALLED)
+        self._step_link(machines.LinkTrigger.DIALLED)
         self._until = now + self._link_life.patience
         self._ask_session()
 
@@ -582,7 +564,7 @@ class StubClientCore:
             case SessionMethod.OPEN if self.link in _TALKING and answer.code > LAST_SUCCESS:
                 # In a form where each link is a session, the node closes refused links.
                 self._hang_up(answer.reason, now)
-            case SessionMethod.CLOSE if self.link is LinkState.CLOSING:
+            case SessionMethod.CLOSE if self.link is machines.LinkState.CLOSING:
                 self._end("closed")
             case _:
                 self.note_life(now)
@@ -592,14 +574,14 @@ class StubClientCore:
         if answer.code <= LAST_SUCCESS:
             self._begin_session(answer, now)
             return
-        if answer.challenge is not None and self.link is LinkState.OPENING:
-            self._step_link(LinkTrigger.CHALLENGED)
+        if answer.challenge is not None and self.link is machines.LinkState.OPENING:
+            self._step_link(machines.LinkTrigger.CHALLENGED)
             self._until = now + self._link_life.patience
             self._port.ask(answer.method, self._token, answer.challenge)
             return
         is_reopen, why = answer.method is SessionMethod.REOPEN, answer.reason
         is_displaced = is_reopen and answer.code == Code.CONFLICT
-        is_first = self.state is State.IN_PROGRESS
+        is_first = self.state is machines.State.IN_PROGRESS
         is_lasting = answer.is_lasting or answer.code in TURNED_AWAY
         # An application that has started its runtime again asks for a new login.
         if (is_displaced and is_first) or (is_reopen and answer.code in _FORGOTTEN):
@@ -620,8 +602,8 @@ class StubClientCore:
         if answer.code == Code.UNAUTHENTICATED and answer.login:
             self._refused_logins.setdefault(answer.login, now)
         is_hopeless = (
-            len(self._refused_logins) >= RECONNECT_TRIES
-            and now - min(self._refused_logins.values()) >= LOGIN_PATIENCE
+            len(self._refused_logins) >= limits.RECONNECT_TRIES
+            and now - min(self._refused_logins.values()) >= limits.LOGIN_PATIENCE
         )
         return answer.is_lasting or answer.code == Code.FORBIDDEN or is_hopeless
 
@@ -629,29 +611,33 @@ class StubClientCore:
         """End for good: all messages are refused with the reason, and nothing is tried again."""
         self._stop_timers()
         self._end_code, self._last_loss, self._token = code, why, None
-        self._step_link(LinkTrigger.END, why)
-        self._step(Trigger.ENDED, why)
+        self._step_link(machines.LinkTrigger.END, why)
+        self._step(machines.Trigger.ENDED, why)
         self._outbox.refuse_all(why, code)
 
     def _ask_anew(self, answer: SessionAnswered, now: float) -> None:
         """Ask for another session: the node has no such one any more."""
         self._token = None
-        if self.link is LinkState.PROVING:
-            self._step_link(LinkTrigger.ASKED_ANEW, answer.reason)
+        if self.link is machines.LinkState.PROVING:
+            self._step_link(machines.LinkTrigger.ASKED_ANEW, answer.reason)
         self._until = now + self._link_life.patience
         self._ask_session()
 
     def _begin_session(self, answer: SessionAnswered, now: float) -> None:
-        first = self.state is State.IN_PROGRESS
+        first = self.state is machines.State.IN_PROGRESS
         if answer.is_anew:
             self.sessions += 1
         if (first and not self._is_again) or self._owner is None:
             self._renewed = self.sessions
         is_renewed = self._renewed == self.sessions
-        self._step_link(LinkTrigger.SESSION_OPENED if is_renewed else LinkTrigger.SESSION_EMPTIED)
+        self._step_link(
+            machines.LinkTrigger.SESSION_OPENED
+            if is_renewed
+            else machines.LinkTrigger.SESSION_EMPTIED
+        )
         self._since = now
         self._until = now + self._link_life.patience
-        self._hold_until = now + RENEW_TIMEOUT
+        self._hold_until = now + limits.RENEW_TIMEOUT
         self._give_up = math.inf
         self._backoff.succeed()
         self._refused_logins.clear()
@@ -659,7 +645,7 @@ class StubClientCore:
         self._outbox.keep_to(answer.pace)
         if not is_renewed:
             self._outbox.hold(self._is_renewal)
-        self._step(Trigger.ESTABLISHED if first else Trigger.REESTABLISHED)
+        self._step(machines.Trigger.ESTABLISHED if first else machines.Trigger.REESTABLISHED)
         self._outbox.flush(now)
 
     def note_statement(self, life: float, now: float) -> None:
@@ -673,17 +659,17 @@ class StubClientCore:
 
     def note_life(self, now: float) -> None:
         """Note that something came over the link: the node is alive."""
-        if self.link is LinkState.PINGING:
-            self._step_link(LinkTrigger.HEARD)
-        if self.link in {LinkState.OPEN, LinkState.RENEWING}:
+        if self.link is machines.LinkState.PINGING:
+            self._step_link(machines.LinkTrigger.HEARD)
+        if self.link in {machines.LinkState.OPEN, machines.LinkState.RENEWING}:
             self._until = now + self._link_life.patience
 
     def lose_link(self, why: str, now: float) -> None:
         """Dial again after a pause, if the link is still wanted: it is gone, or did not open."""
         match self.link:
-            case LinkState.CLOSING:
+            case machines.LinkState.CLOSING:
                 self._end(why)
-            case None | LinkState.PAUSED | LinkState.ENDED:
+            case None | machines.LinkState.PAUSED | machines.LinkState.ENDED:
                 pass
             case _:
                 self._pause(why, now)
@@ -694,25 +680,25 @@ class StubClientCore:
         self.lose_link(why, now)
 
     def _pause(self, why: str, now: float) -> None:
-        self._step_link(LinkTrigger.LOST, why)
+        self._step_link(machines.LinkTrigger.LOST, why)
         self._last_loss = why
         self._renew_at = math.inf
-        if self.state is State.LIVE:
-            self._step(Trigger.CLOSED, why)
+        if self.state is machines.State.LIVE:
+            self._step(machines.Trigger.CLOSED, why)
             self._outbox.keep()
             self._backoff.lost(now - self._since)
         self._until = now + self._backoff.pause(self._jitter())
-        if self.state is State.IN_PROGRESS and self._until >= self._give_up:
+        if self.state is machines.State.IN_PROGRESS and self._until >= self._give_up:
             self._fail(why)
         elif self._backoff.is_over:
-            self._outbox.refuse_all(why, retry_after=RECONNECT_BASE)
+            self._outbox.refuse_all(why, retry_after=limits.RECONNECT_BASE)
 
     def _fail(self, why: str, code: Code = Code.UNAVAILABLE) -> None:
         self._stop_timers()
-        self._step_link(LinkTrigger.END, why)
-        self._step(Trigger.ESTABLISH_FAILED, why)
+        self._step_link(machines.LinkTrigger.END, why)
+        self._step(machines.Trigger.ESTABLISH_FAILED, why)
         # The runtime deploys another stub after that.
-        later = RETRY_COOL_DOWN if code is Code.UNAVAILABLE else None
+        later = limits.RETRY_COOL_DOWN if code is Code.UNAVAILABLE else None
         self._outbox.refuse_all(why, code, later)
 
     # ---- time and the end
@@ -738,19 +724,25 @@ class StubClientCore:
 
     def _end_wait(self, now: float) -> None:
         match self.link:
-            case LinkState.PAUSED:
+            case machines.LinkState.PAUSED:
                 self._dial(now)
-            case LinkState.OPEN:
-                self._step_link(LinkTrigger.PING)
+            case machines.LinkState.OPEN:
+                self._step_link(machines.LinkTrigger.PING)
                 self._until = now + self._link_life.patience
                 self._port.ask(SessionMethod.PING)
-            case LinkState.PINGING | LinkState.RENEWING if now > self._until + LATE:
+            case machines.LinkState.PINGING | machines.LinkState.RENEWING if (
+                now > self._until + limits.LATE
+            ):
                 # Late itself: what the node has answered may not be read yet.
-                self._until = now + min(now - self._until, PONG_TIMEOUT)
-            case LinkState.PINGING | LinkState.RENEWING as link:
-                asked = "a ping" if link is LinkState.PINGING else "what the node has forgotten"
+                self._until = now + min(now - self._until, limits.PONG_TIMEOUT)
+            case machines.LinkState.PINGING | machines.LinkState.RENEWING as link:
+                asked = (
+                    "a ping"
+                    if link is machines.LinkState.PINGING
+                    else "what the node has forgotten"
+                )
                 self._hang_up(f"{asked} was not answered", now)
-            case LinkState.OPENING | LinkState.PROVING:
+            case machines.LinkState.OPENING | machines.LinkState.PROVING:
                 self._hang_up("no session in time", now)
             case _:
                 self._end("no answer to the close")
@@ -758,26 +750,26 @@ class StubClientCore:
     def disconnect(self, now: float) -> None:
         """Close the session, for good (STB-04)."""
         if self.link in _TALKING:
-            self._step_link(LinkTrigger.CLOSE)
+            self._step_link(machines.LinkTrigger.CLOSE)
             self._until = now + self._link_life.patience
             self._port.ask(SessionMethod.CLOSE)
-        elif self.link is not LinkState.CLOSING:
+        elif self.link is not machines.LinkState.CLOSING:
             self._end("disconnect")
         self._set_slice(now)
 
     def _end(self, why: str) -> None:
         self._stop_timers()
         self._port.hang_up()
-        if self.link is not LinkState.ENDED:
-            self._step_link(LinkTrigger.END, why)
+        if self.link is not machines.LinkState.ENDED:
+            self._step_link(machines.LinkTrigger.END, why)
         match self.state:
-            case State.LIVE:
-                self._step(Trigger.CLOSED, why)
+            case machines.State.LIVE:
+                self._step(machines.Trigger.CLOSED, why)
                 self._outbox.keep()
-            case State.IN_PROGRESS:
-                self._step(Trigger.ESTABLISH_FAILED, why)
-            case State.CREATED:
-                self._step(Trigger.CONNECT_IMPOSSIBLE, why)
+            case machines.State.IN_PROGRESS:
+                self._step(machines.Trigger.ESTABLISH_FAILED, why)
+            case machines.State.CREATED:
+                self._step(machines.Trigger.CONNECT_IMPOSSIBLE, why)
             case _:
                 pass
         self._outbox.refuse_all("the stub is closed")
@@ -786,8 +778,8 @@ class StubClientCore:
     def _stop_timers(self) -> None:
         self._until = self._give_up = self._renew_at = math.inf
 
-    def _step(self, trigger: Trigger, why: str = "") -> None:
+    def _step(self, trigger: machines.Trigger, why: str = "") -> None:
         self._port.step(self._entity.step(trigger, why))
 
-    def _step_link(self, trigger: LinkTrigger, why: str = "") -> None:
+    def _step_link(self, trigger: machines.LinkTrigger, why: str = "") -> None:
         self._port.step(self._link_life.step(trigger, why))

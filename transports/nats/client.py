@@ -14,23 +14,11 @@ import trio
 from specs.limits import engine
 from specs.limits.protocol import MAX_FRAME_BYTES
 from transports.errors import LinkError
+from transports.nats import wire as wires
 from transports.nats.connection import NatsConnection, Terms, cut, dial_server
-from transports.nats.wire import (
-    PING,
-    PONG,
-    Delivery,
-    NatsError,
-    Pinged,
-    Ponged,
-    Received,
-    Refusal,
-    publication,
-    subscription,
-    unsubscription,
-)
 from transports.socket_link import RawLink
 
-Take: TypeAlias = Callable[[Delivery | None], None]
+Take: TypeAlias = Callable[[wires.Delivery | None], None]
 """Takes a message of a subscription, without waiting; None: the connection was lost."""
 
 
@@ -69,11 +57,11 @@ class _Batch:
     __slots__ = ("answers", "is_over", "missing")
 
     def __init__(self, count: int) -> None:
-        self.answers: Final[list[Delivery | None]] = [None] * count
+        self.answers: Final[list[wires.Delivery | None]] = [None] * count
         self.missing = count
         self.is_over: Final = trio.Event()
 
-    def take(self, index: int, answer: Delivery) -> None:
+    def take(self, index: int, answer: wires.Delivery) -> None:
         """Take the answer to one of them."""
         if index < len(self.answers) and self.answers[index] is None:
             self.answers[index] = answer
@@ -140,7 +128,7 @@ class NatsClient:
         for server in itertools.cycle(self._terms.servers):
             try:
                 connection = await dial_server(self._terms, server)
-            except NatsError as exc:
+            except wires.NatsError as exc:
                 self._lost(str(exc))
             else:
                 pause = engine.NATS_RETRY
@@ -152,9 +140,9 @@ class NatsClient:
     async def _serve(self, connection: NatsConnection) -> None:
         self._connection = connection
         self.problem = ""
-        self._write_first([subscription(_ANSWERS, self._answers + b"*")])
+        self._write_first([wires.subscription(_ANSWERS, self._answers + b"*")])
         for number, (subject, _) in self._subscriptions.items():
-            self._write([subscription(number, subject)])
+            self._write([wires.subscription(number, subject)])
         self._moved()
         try:
             async with trio.open_nursery() as nursery:
@@ -175,7 +163,7 @@ class NatsClient:
             self._take_all(wire.receive(b""))
             while True:
                 self._take_all(wire.receive(await link.receive()))
-        except NatsError as exc:
+        except wires.NatsError as exc:
             self.problem = str(exc)
         except LinkError:
             pass
@@ -238,19 +226,19 @@ class NatsClient:
 
     # --- in -------------------------------------------------------------------------------------
 
-    def _take_all(self, received: Iterator[Received]) -> None:
+    def _take_all(self, received: Iterator[wires.Received]) -> None:
         for one in received:
             match one:
-                case Delivery(subscription=number):
+                case wires.Delivery(subscription=number):
                     if number == _ANSWERS:
                         self._take_answer(one)
                     elif number in self._subscriptions:
                         self._subscriptions[number][1](one)
-                case Pinged():
-                    self._write([PONG])
-                case Ponged():
+                case wires.Pinged():
+                    self._write([wires.PONG])
+                case wires.Ponged():
                     self._take_pong()
-                case Refusal(text):
+                case wires.Refusal(text):
                     self.problem = f"the server says: {text.lower()}"
                     self.refused += 1
                     self._moved()
@@ -262,7 +250,7 @@ class NatsClient:
             ponged, self._confirmed = self._pings.popleft()
             ponged.set()
 
-    def _take_answer(self, answer: Delivery) -> None:
+    def _take_answer(self, answer: wires.Delivery) -> None:
         number, _, index = answer.subject.removeprefix(self._answers).partition(b"-")
         with suppress(ValueError):
             batch = self._batches.get(int(number))
@@ -292,7 +280,7 @@ class NatsClient:
         """Ask for a sign of life, and return what it sets."""
         ponged = trio.Event()
         self._pings.append((ponged, self._published))
-        self._write([PING])
+        self._write([wires.PING])
         return ponged
 
     async def _has_space(self) -> bool:
@@ -319,13 +307,13 @@ class NatsClient:
         """Let what comes to a subject be taken, from each connection; return the number for it."""
         number = next(self._numbers)
         self._subscriptions[number] = subject, take
-        self._write([subscription(number, subject)])
+        self._write([wires.subscription(number, subject)])
         return number
 
     def unsubscribe(self, number: int) -> None:
         """End a subscription."""
         del self._subscriptions[number]
-        self._write([unsubscription(number)])
+        self._write([wires.unsubscription(number)])
 
     async def publish(self, subject: bytes, payloads: Sequence[bytes]) -> None:
         """Publish messages.
@@ -337,9 +325,9 @@ class NatsClient:
         """
         await trio.lowlevel.checkpoint()
         if not await self._has_space():
-            raise NatsError(self.problem or "it takes nothing")
+            raise wires.NatsError(self.problem or "it takes nothing")
         self._published += len(payloads)
-        self._write(publication(subject, one) for one in payloads)
+        self._write(wires.publication(subject, one) for one in payloads)
 
     def tell(self, subject: bytes, payload: bytes = b"", reply: bytes = b"") -> None:
         """Publish a small message without waiting; without a connection it is lost.
@@ -349,15 +337,15 @@ class NatsClient:
             payload: What.
             reply: Where answers go to; empty: none are wanted.
         """
-        self._write([publication(subject, payload, reply)])
+        self._write([wires.publication(subject, payload, reply)])
 
-    async def ask_all(self, requests: Sequence[Request]) -> Sequence[Delivery | Missing]:
+    async def ask_all(self, requests: Sequence[Request]) -> Sequence[wires.Delivery | Missing]:
         """Ask all requests at once, as far as the bounds permit, and return the answers in order.
 
         If cancelled, each may have arrived or not.
         """
         await trio.lowlevel.checkpoint()
-        answers: list[Delivery | Missing] = []
+        answers: list[wires.Delivery | Missing] = []
         connection = self._connection
         while len(answers) < len(requests):
             part = _part(requests, len(answers))
@@ -368,7 +356,7 @@ class NatsClient:
                 answers += [Missing.UNSENT] * len(part)
         return answers
 
-    async def ask_first(self, requests: Sequence[Request]) -> Sequence[Delivery | Missing]:
+    async def ask_first(self, requests: Sequence[Request]) -> Sequence[wires.Delivery | Missing]:
         """Ask a few small requests before all that waits to be written, however much that is.
 
         If cancelled, each may have arrived or not.
@@ -378,7 +366,7 @@ class NatsClient:
             return [Missing.UNSENT] * len(requests)
         return await self._ask(requests, self._write_first)
 
-    async def ask(self, request: Request) -> Delivery:
+    async def ask(self, request: Request) -> wires.Delivery:
         """Ask one request.
 
         If cancelled, it may have arrived or not.
@@ -388,18 +376,18 @@ class NatsClient:
         """
         (answer,) = await self.ask_all((request,))
         if isinstance(answer, Missing):
-            raise NatsError(self.problem or "no answer came in time")
+            raise wires.NatsError(self.problem or "no answer came in time")
         return answer
 
     async def _ask(
         self, requests: Sequence[Request], write: Callable[[Iterable[bytes]], None]
-    ) -> list[Delivery | Missing]:
+    ) -> list[wires.Delivery | Missing]:
         number, batch = next(self._numbers), _Batch(len(requests))
         self._batches[number] = batch
         reply = b"%b%d-" % (self._answers, number)
         try:
             write(
-                publication(one.subject, one.payload, b"%b%d" % (reply, index), one.head)
+                wires.publication(one.subject, one.payload, b"%b%d" % (reply, index), one.head)
                 for index, one in enumerate(requests)
             )
             with trio.move_on_after(engine.ENGINE_TIMEOUT):

@@ -17,18 +17,7 @@ from specs.limits.engine import ENGINE_TIMEOUT, NATS_LINE, NATS_PAYLOAD, NATS_PO
 from specs.limits.protocol import MAX_FRAME_BYTES
 from transports.errors import DialError, LinkError
 from transports.link import Kind, Upgrade
-from transports.nats.wire import (
-    PING,
-    PONG,
-    Credentials,
-    Greeting,
-    NatsError,
-    Pinged,
-    Ponged,
-    Received,
-    Refusal,
-    Wire,
-)
+from transports.nats import wire as wires
 from transports.socket_link import RawLink
 from transports.sockets import dial_tcp
 from transports.tls import AcceptedStream, begin_tls, client_context
@@ -92,7 +81,7 @@ class Terms:
 
     servers: tuple[ServerUrl, ...]
     name: str = "protofly"
-    credentials: Credentials | None = None
+    credentials: wires.Credentials | None = None
     tls: ssl.SSLContext | None = None
 
 
@@ -106,7 +95,7 @@ class NatsConnection:
         server_id: Id of the process of the server.
     """
 
-    def __init__(self, link: RawLink, wire: Wire, server_id: str) -> None:
+    def __init__(self, link: RawLink, wire: wires.Wire, server_id: str) -> None:
         self.link: Final = link
         self.wire: Final = wire
         self.server_id: Final = server_id
@@ -134,11 +123,11 @@ async def dial_server(terms: Terms, server: ServerUrl) -> NatsConnection:
         with trio.fail_after(ENGINE_TIMEOUT):
             return await _dial(terms, server)
     except trio.TooSlowError as exc:
-        raise NatsError(f"{server.address} does not answer") from exc
+        raise wires.NatsError(f"{server.address} does not answer") from exc
     except DialError as exc:
-        raise NatsError(f"{server.address} cannot be reached: {exc.reason}") from exc
+        raise wires.NatsError(f"{server.address} cannot be reached: {exc.reason}") from exc
     except (LinkError, OSError, trio.BrokenResourceError) as exc:
-        raise NatsError(f"{server.address} has hung up") from exc
+        raise wires.NatsError(f"{server.address} has hung up") from exc
 
 
 async def _dial(terms: Terms, server: ServerUrl) -> NatsConnection:
@@ -149,12 +138,12 @@ async def _dial(terms: Terms, server: ServerUrl) -> NatsConnection:
         stream: AcceptedStream = plain
         if server.is_encrypted or greeting.get("tls_required") is True:
             if not (greeting.get("tls_required") or greeting.get("tls_available")):
-                raise NatsError(f"{server.address} offers no TLS")  # noqa: TRY301 - closes below
+                raise wires.NatsError(f"{server.address} offers no TLS")  # noqa: TRY301 - closes below
             tls = terms.tls or _trusting_the_system()
             stream = await begin_tls(plain, tls, server.address, server.host)
         link = RawLink((Kind.STREAM, server.address, Upgrade()), stream)
-        wire = Wire()
-        await link.send_many(cut(_introduction(terms, greeting) + PING))
+        wire = wires.Wire()
+        await link.send_many(cut(_introduction(terms, greeting) + wires.PING))
         await _admitted(link, wire, server)
         return NatsConnection(link, wire, str(greeting.get("server_id", "")))
     except BaseException:
@@ -169,20 +158,20 @@ async def _greeting(stream: trio.SocketStream) -> Mapping[str, object]:
         more = await stream.receive_some(NATS_LINE)
         data += more
         if not more or len(data) > NATS_LINE:
-            raise NatsError("it is no NATS server")
-    with suppress(NatsError, orjson.JSONDecodeError):
-        first = next(Wire().receive(data), None)
-        found = orjson.loads(first.text) if isinstance(first, Greeting) else None
+            raise wires.NatsError("it is no NATS server")
+    with suppress(wires.NatsError, orjson.JSONDecodeError):
+        first = next(wires.Wire().receive(data), None)
+        found = orjson.loads(first.text) if isinstance(first, wires.Greeting) else None
         if isinstance(found, dict):
             return found
-    raise NatsError("it is no NATS server")
+    raise wires.NatsError("it is no NATS server")
 
 
 def _check_room(server: ServerUrl, greeting: Mapping[str, object]) -> None:
     most = greeting.get("max_payload")
     if isinstance(most, int) and most < NATS_PAYLOAD:
         # It would cut the connection at the first message that is larger.
-        raise NatsError(
+        raise wires.NatsError(
             f"{server.address} takes messages of {most} bytes only, not of {NATS_PAYLOAD}"
         )
 
@@ -204,7 +193,7 @@ def _introduction(terms: Terms, greeting: Mapping[str, object]) -> bytes:
     return b"CONNECT %b\r\n" % orjson.dumps(fields)
 
 
-async def _admitted(link: RawLink, wire: Wire, server: ServerUrl) -> None:
+async def _admitted(link: RawLink, wire: wires.Wire, server: ServerUrl) -> None:
     """Wait for the answer to the first ping; what comes with it is read, too."""
     while True:
         for one in wire.receive(await link.receive()):
@@ -212,14 +201,14 @@ async def _admitted(link: RawLink, wire: Wire, server: ServerUrl) -> None:
                 return
 
 
-async def _is_admission(link: RawLink, one: Received, server: ServerUrl) -> bool:
+async def _is_admission(link: RawLink, one: wires.Received, server: ServerUrl) -> bool:
     match one:
-        case Ponged():
+        case wires.Ponged():
             return True
-        case Pinged():
-            await link.send(PONG)
-        case Refusal(text):
-            raise NatsError(f"{server.address} refuses: {text.lower()}")
+        case wires.Pinged():
+            await link.send(wires.PONG)
+        case wires.Refusal(text):
+            raise wires.NatsError(f"{server.address} refuses: {text.lower()}")
         case _:
             pass
     return False

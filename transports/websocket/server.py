@@ -21,30 +21,10 @@ from websockets.protocol import Event, State
 from websockets.server import ServerProtocol
 from websockets.typing import Origin, Subprotocol
 
-from specs.limits.protocol import (
-    ACCEPT_BATCH,
-    ACCEPT_REST,
-    FRAME_TIMEOUT,
-    GOODBYE_TIMEOUT,
-    LINK_BACKLOG,
-    MAX_FRAME_BYTES,
-    PENDING_HANDSHAKES,
-    READ_BYTES,
-    SOCKET_BYTES,
-)
+from specs.limits import protocol as limits
 from specs.reply_code import TurnedAway
+from transports import link as links
 from transports.errors import CloseReason, LinkClosedError
-from transports.link import (
-    EVERYBODY,
-    Everybody,
-    Gate,
-    Guest,
-    Kind,
-    Link,
-    Listener,
-    ServedPaths,
-    Upgrade,
-)
 from transports.socket_link import SocketLink
 from transports.sockets import next_streams, open_background
 from transports.tls import AcceptedStream, TlsStream
@@ -71,7 +51,7 @@ class WebSocketProtocol(ServerProtocol):
 
     def __init__(self, origins: frozenset[str] | None = None) -> None:
         allowed = None if origins is None else [None, *map(Origin, sorted(origins))]
-        super().__init__(max_size=MAX_FRAME_BYTES, origins=allowed)
+        super().__init__(max_size=limits.MAX_FRAME_BYTES, origins=allowed)
         self.is_over_limit = False
 
     @override
@@ -98,9 +78,9 @@ class WebSocketServerLink(SocketLink):
     __slots__ = ("_begun_at", "_parts", "_protocol", "_reader")
 
     def __init__(
-        self, name: str, upgrade: Upgrade, stream: AcceptedStream, protocol: WebSocketProtocol
+        self, name: str, upgrade: links.Upgrade, stream: AcceptedStream, protocol: WebSocketProtocol
     ) -> None:
-        super().__init__((Kind.WEBSOCKET, name, upgrade), stream)
+        super().__init__((links.Kind.WEBSOCKET, name, upgrade), stream)
         self._protocol: Final = protocol
         self._parts: Final[list[Frame]] = []
         self._reader: codecs.IncrementalDecoder | None = None
@@ -130,7 +110,7 @@ class WebSocketServerLink(SocketLink):
 
     @override
     def _frame_due(self) -> float | None:
-        return None if self._begun_at is None else self._begun_at + FRAME_TIMEOUT
+        return None if self._begun_at is None else self._begun_at + limits.FRAME_TIMEOUT
 
     @override
     def _ping(self) -> bytes:
@@ -216,7 +196,7 @@ def _ends_message(event: Event) -> bool:
     return isinstance(event, Frame) and event.fin and event.opcode not in _CONTROL
 
 
-_SERVED: Final = PENDING_HANDSHAKES + 256
+_SERVED: Final = limits.PENDING_HANDSHAKES + 256
 """Connections that are served at once: some more than have a handshake, to refuse others."""
 
 _COME_LATER: Final = b"Too many connections from your host; come back later.\n"
@@ -229,20 +209,20 @@ _TOO_FAST: Final = (
 
 
 @final
-class _WebSocketListener(Listener):
+class _WebSocketListener(links.Listener):
     """A bounded queue of links with a finished handshake."""
 
     __slots__ = ("_places", "_ready")
 
     def __init__(
-        self, address: str, ready: "trio.MemoryReceiveChannel[Link]", places: trio.Semaphore
+        self, address: str, ready: "trio.MemoryReceiveChannel[links.Link]", places: trio.Semaphore
     ) -> None:
         super().__init__(address)
         self._ready: Final = ready
         self._places: Final = places
 
     @override
-    async def accept(self) -> Link:
+    async def accept(self) -> links.Link:
         try:
             link = await self._ready.receive()
         except (trio.ClosedResourceError, trio.EndOfChannel) as exc:
@@ -256,8 +236,8 @@ class _WebSocketListener(Listener):
 class ListenerTerms:
     """The served paths, and the gate that admits connections."""
 
-    paths: ServedPaths
-    gate: Gate = EVERYBODY
+    paths: links.ServedPaths
+    gate: links.Gate = links.EVERYBODY
 
 
 @attrs.frozen
@@ -266,7 +246,7 @@ class _HandshakeServer:
 
     terms: ListenerTerms
     name: Callable[[], str]
-    ready: "trio.MemorySendChannel[Link]"
+    ready: "trio.MemorySendChannel[links.Link]"
     places: trio.Semaphore
 
     async def serve(
@@ -288,17 +268,17 @@ class _HandshakeServer:
                 pass
             # Nor are more than can be served at once: the oldest has some time for its handshake.
             while not (room := self._room(len(nursery.child_tasks))):  # noqa: ASYNC110
-                await trio.sleep(ACCEPT_REST)
+                await trio.sleep(limits.ACCEPT_REST)
             for stream in await next_streams(listener, room):
                 self._meet(stream, nursery)
 
     def _room(self, served: int) -> int:
-        return min(ACCEPT_BATCH, max(0, _SERVED - served), self.terms.gate.room())
+        return min(limits.ACCEPT_BATCH, max(0, _SERVED - served), self.terms.gate.room())
 
     def _meet(self, stream: trio.SocketStream, nursery: trio.Nursery) -> None:
         tls = self.terms.gate.tls
         guest = self.terms.gate.knock(_host(stream))
-        if guest is None and tls is None and len(nursery.child_tasks) < PENDING_HANDSHAKES:
+        if guest is None and tls is None and len(nursery.child_tasks) < limits.PENDING_HANDSHAKES:
             nursery.start_soon(_turn_away, stream)
         elif guest is None:
             # A handshake of TLS would cost more than the answer is worth.
@@ -317,7 +297,7 @@ class _HandshakeServer:
         return gate.origins | {own_origin(host, port, is_encrypted=gate.tls is not None)}
 
     async def _greet(
-        self, stream: AcceptedStream, guest: Guest, origins: frozenset[str] | None
+        self, stream: AcceptedStream, guest: links.Guest, origins: frozenset[str] | None
     ) -> None:
         """Make a link of one connection, or close it."""
         is_handed_over = False
@@ -341,7 +321,7 @@ class _HandshakeServer:
 
     async def _handshake(
         self, stream: AcceptedStream, origins: frozenset[str] | None
-    ) -> Link | None:
+    ) -> links.Link | None:
         protocol = WebSocketProtocol(origins)
         request = await _read_request(stream, protocol)
         if request is None:
@@ -366,7 +346,7 @@ class _HandshakeServer:
 
     def _judge(
         self, protocol: WebSocketProtocol, request: Request
-    ) -> tuple[Upgrade | None, Response]:
+    ) -> tuple[links.Upgrade | None, Response]:
         """Return what a peer asks for, if it is admitted, and the answer."""
         if len(request.headers.get_all("Host")) != 1:
             return None, protocol.reject(HTTPStatus.BAD_REQUEST, "There must be one Host.\n")
@@ -399,7 +379,7 @@ def _hides_origin(request: Request) -> bool:
 async def _turn_away(stream: trio.SocketStream) -> None:
     """Notify a peer that its host connects too often."""
     try:
-        with trio.move_on_after(GOODBYE_TIMEOUT), suppress(trio.BrokenResourceError):
+        with trio.move_on_after(limits.GOODBYE_TIMEOUT), suppress(trio.BrokenResourceError):
             await _hang_up(stream, _TOO_FAST)
     finally:
         await trio.aclose_forcefully(stream)
@@ -408,7 +388,7 @@ async def _turn_away(stream: trio.SocketStream) -> None:
 async def _read_request(stream: AcceptedStream, protocol: WebSocketProtocol) -> Request | None:
     """Read until the request is complete; what follows it stays in the protocol."""
     while not protocol.events:
-        data = await stream.receive_some(READ_BYTES)
+        data = await stream.receive_some(limits.READ_BYTES)
         if not data:
             return None
         protocol.receive_data(bytes(data))
@@ -422,14 +402,14 @@ async def _hang_up(stream: AcceptedStream, last_words: bytes) -> None:
     """Write an answer and wait until the peer has read it and leaves."""
     await stream.send_all(last_words)
     await stream.send_eof()
-    while await stream.receive_some(READ_BYTES):
+    while await stream.receive_some(limits.READ_BYTES):
         pass
 
 
 @asynccontextmanager
 async def open_websocket_listener(
     listener: trio.SocketListener, address: str, terms: ListenerTerms, name: Callable[[], str]
-) -> AsyncIterator[Listener]:
+) -> AsyncIterator[links.Listener]:
     """Accept WebSockets on a listening socket while the context is open.
 
     When the context is left, also if cancelled, unfinished handshakes and links that nobody has
@@ -441,11 +421,11 @@ async def open_websocket_listener(
         terms: Paths, subprotocols and gate.
         name: Makes a name for each link.
     """
-    if not isinstance(terms.gate, Everybody):
+    if not isinstance(terms.gate, links.Everybody):
         # Accepted sockets inherit it: of a peer that has to wait, no more is kept than this.
-        listener.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BYTES)
-    send, receive = trio.open_memory_channel[Link](LINK_BACKLOG)
-    places = trio.Semaphore(LINK_BACKLOG)
+        listener.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, limits.SOCKET_BYTES)
+    send, receive = trio.open_memory_channel[links.Link](limits.LINK_BACKLOG)
+    places = trio.Semaphore(limits.LINK_BACKLOG)
     porter = _HandshakeServer(terms, name, send, places)
     try:
         async with open_background() as nursery:

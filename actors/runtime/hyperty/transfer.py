@@ -15,29 +15,8 @@ import trio
 
 from actors.runtime.objects.participant import Participant
 from actors.runtime.sync.output import code_in_use
-from fsm.bus.chunks import (
-    AssembliesCore,
-    HeldBodiesCore,
-    WholeBody,
-    chunk_count,
-    chunk_of,
-    chunked,
-    data_in,
-    joined,
-    latest,
-    too_large,
-)
-from specs.bodies.chunk import (
-    CHUNK,
-    CHUNKS,
-    STEP,
-    Chunk,
-    ChunkedBody,
-    ChunkStep,
-    ChunkWanted,
-    TransferBegun,
-    TransferEnded,
-)
+from fsm.bus import chunks as chunking
+from specs.bodies import chunk as bodies
 from specs.errors import BadMessageError, ProtoflyError
 from specs.identity import IDENTITY
 from specs.jsonvalue import JsonObject
@@ -91,14 +70,16 @@ def _entries_beside(message: Message) -> JsonObject:
     return beside
 
 
-_Said: TypeAlias = TransferBegun | Chunk | ChunkWanted | TransferEnded
+_Said: TypeAlias = bodies.TransferBegun | bodies.Chunk | bodies.ChunkWanted | bodies.TransferEnded
 
 
-def _write_step(step: ChunkStep, said: _Said) -> JsonObject:
-    return {CHUNK: {STEP: step.value, **write_body(said)}}
+def _write_step(step: bodies.ChunkStep, said: _Said) -> JsonObject:
+    return {bodies.CHUNK: {bodies.STEP: step.value, **write_body(said)}}
 
 
-def _about(participant: Participant, message: Message, step: ChunkStep, said: _Said) -> Message:
+def _about(
+    participant: Participant, message: Message, step: bodies.ChunkStep, said: _Said
+) -> Message:
     """Return a request about a transfer, with ends and type of the message that it belongs to."""
     body = {**_entries_beside(message), **_write_step(step, said)}
     return Message(
@@ -133,7 +114,10 @@ async def send_ahead(
     async with participant.runtime.transfers.sending.of(message.to), upload.until_over():
         await upload.send()
     async with upload.until_over():
-        yield {**_entries_beside(message), CHUNKS: write_body(chunked(body, upload.transfer))}
+        yield {
+            **_entries_beside(message),
+            bodies.CHUNKS: write_body(chunking.chunked(body, upload.transfer)),
+        }
 
 
 @final
@@ -155,7 +139,7 @@ class _Upload:
         late = trio.current_time() + TRANSFER_PATIENCE
         # Ids rise, and this one is as good as a number of the transfer.
         self.transfer = self._participant.ids.next(self._participant.url)
-        begun = TransferBegun(self.transfer, len(self._body))
+        begun = bodies.TransferBegun(self.transfer, len(self._body))
         answer = await self._begin(begun)
         while _may_be_repeated(answer) and trio.current_time() < late:
             await trio.sleep(TRANSFER_RETRY)
@@ -164,17 +148,19 @@ class _Upload:
             self.transfer = 0
         _check(answer)
         places = partial(self._participant.window, self._message.to)
-        await _in_window(range(chunk_count(len(self._body))), places, self._give)
+        await _in_window(range(chunking.chunk_count(len(self._body))), places, self._give)
 
-    async def _begin(self, begun: TransferBegun) -> Message:
+    async def _begin(self, begun: bodies.TransferBegun) -> Message:
         async with self._participant.window(self._message.to):
-            return await self._ask(ChunkStep.BEGIN, begun)
+            return await self._ask(bodies.ChunkStep.BEGIN, begun)
 
     async def _give(self, index: int) -> None:
-        chunk = chunk_of(self._body, self.transfer, index)
-        _check(await self._ask(ChunkStep.GIVE, chunk))
+        chunk = chunking.chunk_of(self._body, self.transfer, index)
+        _check(await self._ask(bodies.ChunkStep.GIVE, chunk))
 
-    async def _ask(self, step: ChunkStep, said: TransferBegun | Chunk) -> Message:
+    async def _ask(
+        self, step: bodies.ChunkStep, said: bodies.TransferBegun | bodies.Chunk
+    ) -> Message:
         return await self._participant.port.request(
             _about(self._participant, self._message, step, said)
         )
@@ -206,15 +192,17 @@ async def fetch_answer(participant: Participant, request: Message, answer: Messa
         ActorStoppedError: The runtime has closed.
     """
     try:
-        said = _read_entry(answer.body, CHUNKS, ChunkedBody)
+        said = _read_entry(answer.body, bodies.CHUNKS, bodies.ChunkedBody)
         body = await _fetch_body(participant, request, said)
         return _with_body(answer, read_large(body))
     except BadMessageError as exc:
         return refuse(request, exc.code, f"the answer has not come whole: {exc.reason}")
 
 
-async def _fetch_body(participant: Participant, request: Message, said: ChunkedBody) -> bytes:
-    count, is_over = chunk_count(said.size), False
+async def _fetch_body(
+    participant: Participant, request: Message, said: bodies.ChunkedBody
+) -> bytes:
+    count, is_over = chunking.chunk_count(said.size), False
     chunks = [b""] * (count if said.size <= participant.runtime.transfers.limit else 0)
     spent, come = 0.0, 0
 
@@ -228,29 +216,29 @@ async def _fetch_body(participant: Participant, request: Message, said: ChunkedB
 
     async def read(index: int) -> None:
         nonlocal spent, come
-        wanted, asked = ChunkWanted(said.transfer, index), trio.current_time()
+        wanted, asked = bodies.ChunkWanted(said.transfer, index), trio.current_time()
         brought = await participant.port.request(
-            _about(participant, request, ChunkStep.READ, wanted)
+            _about(participant, request, bodies.ChunkStep.READ, wanted)
         )
         _check(brought)
         spent, come = spent + trio.current_time() - asked, come + 1
-        if spent > latest(0.0, come):
+        if spent > chunking.latest(0.0, come):
             raise BadMessageError("it comes too slowly", Code.TIMEOUT)
-        chunk = _read_entry(brought.body, CHUNK, Chunk)
+        chunk = _read_entry(brought.body, bodies.CHUNK, bodies.Chunk)
         if (chunk.transfer, chunk.index, chunk.size) != (said.transfer, index, said.size):
             raise BadMessageError(f"another chunk came than {index}")
-        chunks[index] = data_in(chunk)
+        chunks[index] = chunking.data_in(chunk)
 
     try:
         if not chunks:
-            raise too_large(participant.runtime.transfers.limit)
+            raise chunking.too_large(participant.runtime.transfers.limit)
         await _in_window(range(count), places, read)
         is_over = True
     finally:
         if not is_over:
             with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
                 await _end(participant, request, said.transfer)
-    return joined(chunks, said)
+    return chunking.joined(chunks, said)
 
 
 async def _in_window(
@@ -296,14 +284,14 @@ def _check(answer: Message) -> None:
     """Raise for a refusal, and for the answer of a receiver that does not support chunks."""
     if answer.code > LAST_SUCCESS:
         raise BadMessageError(reason_in(answer), code_in_use(answer.code))
-    if CHUNK not in answer.body:
+    if bodies.CHUNK not in answer.body:
         raise BadMessageError("the receiver takes no bodies in chunks", Code.TOO_LARGE)
 
 
 async def _end(participant: Participant, message: Message, transfer: int) -> None:
     """Ask the other end to forget a body; its answer is not awaited."""
     await participant.port.post(
-        _about(participant, message, ChunkStep.END, TransferEnded(transfer))
+        _about(participant, message, bodies.ChunkStep.END, bodies.TransferEnded(transfer))
     )
 
 
@@ -312,7 +300,7 @@ def _with_body(message: Message, body: JsonObject) -> Message:
 
     What routers and policies read is not hidden in its chunks.
     """
-    added = {key: value for key, value in message.body.items() if key != CHUNKS}
+    added = {key: value for key, value in message.body.items() if key != bodies.CHUNKS}
     for key in (IDENTITY, "via", *_BESIDE):
         body.pop(key, None)
     return attrs.evolve(message, body={**body, **added})
@@ -326,8 +314,8 @@ class KeptBodies:
     """Arriving bodies, and bodies of answers, of one hyperty until it ends or restarts."""
 
     def __init__(self, participant: Participant) -> None:
-        self._arriving = AssembliesCore(participant.runtime.transfers.arriving)
-        self._held = HeldBodiesCore(participant.runtime.transfers.held)
+        self._arriving = chunking.AssembliesCore(participant.runtime.transfers.arriving)
+        self._held = chunking.HeldBodiesCore(participant.runtime.transfers.held)
 
     def answer(self, request: Message) -> Message:
         """Take a request about a chunk; return its answer.
@@ -342,29 +330,31 @@ class KeptBodies:
             return refuse(request, exc.code, exc.reason, later)
 
     def _done(self, request: Message) -> JsonObject:
-        content, now = request.body[CHUNK], trio.current_time()
-        step = content.get(STEP) if isinstance(content, dict) else None
+        content, now = request.body[bodies.CHUNK], trio.current_time()
+        step = content.get(bodies.STEP) if isinstance(content, dict) else None
         match step:
-            case ChunkStep.BEGIN:
-                begun = _read_entry(request.body, CHUNK, TransferBegun)
+            case bodies.ChunkStep.BEGIN:
+                begun = _read_entry(request.body, bodies.CHUNK, bodies.TransferBegun)
                 self._arriving.begin(request, begun, now)
-                return _write_step(ChunkStep.BEGIN, begun)
-            case ChunkStep.GIVE:
-                chunk = _read_entry(request.body, CHUNK, Chunk)
+                return _write_step(bodies.ChunkStep.BEGIN, begun)
+            case bodies.ChunkStep.GIVE:
+                chunk = _read_entry(request.body, bodies.CHUNK, bodies.Chunk)
                 self._arriving.take(request, chunk, now)
-                return _write_step(ChunkStep.GIVE, ChunkWanted(chunk.transfer, chunk.index))
-            case ChunkStep.READ:
-                wanted = _read_entry(request.body, CHUNK, ChunkWanted)
-                return _write_step(ChunkStep.READ, self._held.read(request, wanted, now))
-            case ChunkStep.END:
-                ended = _read_entry(request.body, CHUNK, TransferEnded)
+                return _write_step(
+                    bodies.ChunkStep.GIVE, bodies.ChunkWanted(chunk.transfer, chunk.index)
+                )
+            case bodies.ChunkStep.READ:
+                wanted = _read_entry(request.body, bodies.CHUNK, bodies.ChunkWanted)
+                return _write_step(bodies.ChunkStep.READ, self._held.read(request, wanted, now))
+            case bodies.ChunkStep.END:
+                ended = _read_entry(request.body, bodies.CHUNK, bodies.TransferEnded)
                 self._arriving.end(request.from_, ended.transfer)
                 self._held.end(request.from_, ended.transfer)
-                return _write_step(ChunkStep.END, ended)
+                return _write_step(bodies.ChunkStep.END, ended)
             case _:
                 raise BadMessageError("a chunk without one of its steps")
 
-    def whole(self, message: Message) -> tuple[Message, WholeBody]:
+    def whole(self, message: Message) -> tuple[Message, chunking.WholeBody]:
         """Return a message with its body, which has arrived before; call `release` afterwards.
 
         Args:
@@ -373,14 +363,16 @@ class KeptBodies:
         Raises:
             BadMessageError: The body has not come, is not as it was sent, or is no JSON object.
         """
-        whole = self._arriving.whole(message, _read_entry(message.body, CHUNKS, ChunkedBody))
+        whole = self._arriving.whole(
+            message, _read_entry(message.body, bodies.CHUNKS, bodies.ChunkedBody)
+        )
         try:
             return _with_body(message, read_large(whole.body)), whole
         except BadMessageError:
             self.release(whole)
             raise
 
-    def release(self, whole: WholeBody) -> None:
+    def release(self, whole: chunking.WholeBody) -> None:
         """Free the memory of a body whose message was handled."""
         self._arriving.release(whole)
 
@@ -396,7 +388,7 @@ class KeptBodies:
             BadMessageError: 413: it is too large; 503: there is no room for it now.
         """
         said = self._held.hold(request, body, trio.current_time())
-        return attrs.evolve(answer, body={"code": answer.code, CHUNKS: write_body(said)})
+        return attrs.evolve(answer, body={"code": answer.code, bodies.CHUNKS: write_body(said)})
 
     def deadline(self) -> float:
         """Return when `tick` is due."""

@@ -18,20 +18,9 @@ from actors.kit.guarded_network import NO_NETWORK
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Delivery
 from actors.kit.trace import NULL_TRACER
+from actors.pipe import plan as plans
 from actors.pipe.code import code_of, hyperty_code
 from actors.pipe.host import HandInResult, HostTools, SandboxHost
-from actors.pipe.plan import (
-    HypertyContents,
-    HypertyPackageContents,
-    PipeError,
-    PipeMessage,
-    SandboxCode,
-    SandboxEndedError,
-    SandboxError,
-    SandboxPlan,
-    Spawn,
-    Word,
-)
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.hyperty.hyperty import Hyperty, Lifecycle
 from fsm.bus.transactions import OutstandingCore
@@ -148,7 +137,7 @@ class SandboxMail:
             await self._port.post(refuse(request, Code.UNAVAILABLE, why))
 
 
-def _handed_in(request: Message, answer: Message) -> PipeMessage:
+def _handed_in(request: Message, answer: Message) -> plans.PipeMessage:
     """Return how an answer is delivered, or that it cannot be; never raise for an answer."""
     try:
         return _hand(answer)
@@ -156,7 +145,7 @@ def _handed_in(request: Message, answer: Message) -> PipeMessage:
         return _hand(refuse(request, exc.code, exc.reason))
 
 
-def _hand(answer: Message) -> PipeMessage:
+def _hand(answer: Message) -> plans.PipeMessage:
     """Return how an answer is handed in.
 
     Raises:
@@ -165,7 +154,7 @@ def _hand(answer: Message) -> PipeMessage:
     line = encode(answer)
     if len(line) > most_bytes(answer):
         raise BadMessageError(_TOO_LARGE, Code.TOO_LARGE)
-    return PipeMessage(Word.HAND, rest=line)
+    return plans.PipeMessage(plans.Word.HAND, rest=line)
 
 
 _FORM: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -212,16 +201,16 @@ class HypertyCode:
         return self.where.partition(":")[0]
 
     @property
-    def contents(self) -> HypertyContents:
+    def contents(self) -> plans.HypertyContents:
         """The contents of its sandbox."""
-        return HypertyContents(self.where)
+        return plans.HypertyContents(self.where)
 
     @property
     def archive(self) -> bytes:
         """Nothing: its sources come with what it imports."""
         return b""
 
-    def find(self) -> SandboxCode:
+    def find(self) -> plans.SandboxCode:
         """Find what it can read and import; blocks.
 
         Raises:
@@ -250,9 +239,9 @@ class HypertyPackage:
     """
 
     archive: bytes = attrs.field(repr=False)
-    contents: HypertyPackageContents
+    contents: plans.HypertyPackageContents
 
-    def find(self) -> SandboxCode:
+    def find(self) -> plans.SandboxCode:
         """Find what it can read and import besides its own code; blocks."""
         return hyperty_code()
 
@@ -287,7 +276,7 @@ class SandboxProcesses:
     def __init__(
         self,
         code: SandboxedCode,
-        spawn: Spawn,
+        spawn: plans.Spawn,
         runtime: str,
         ids: IdSource,
         counters: Counters,
@@ -303,7 +292,7 @@ class SandboxProcesses:
         self._largest_body = largest_body
         self.last_id = 0
 
-    def record_error(self, item: PipeMessage) -> None:
+    def record_error(self, item: plans.PipeMessage) -> None:
         """Record an exception of a handler; its text is untrusted."""
         trace = item.rest[-foreign_code.SANDBOX_FAULT :].decode(errors="replace")
         lines = visible(trace).split("\n")
@@ -317,7 +306,7 @@ class SandboxProcesses:
     def begin(self, port: MiniBusPort) -> "SandboxedHyperty":
         """Make the host of one process."""
         self.last_id = max(self.last_id, self._ids.next(port.url))
-        plan = SandboxPlan(
+        plan = plans.SandboxPlan(
             url=port.url,
             runtime=self._runtime,
             domain=domain_of(port.url),
@@ -343,7 +332,11 @@ class SandboxedHyperty(SandboxHost[Delivery]):
     """The hyperty, as the rest of the runtime sees it."""
 
     def __init__(
-        self, plan: SandboxPlan, tools: HostTools, port: MiniBusPort, processes: SandboxProcesses
+        self,
+        plan: plans.SandboxPlan,
+        tools: HostTools,
+        port: MiniBusPort,
+        processes: SandboxProcesses,
     ) -> None:
         super().__init__(plan, tools)
         self._port = port
@@ -357,7 +350,7 @@ class SandboxedHyperty(SandboxHost[Delivery]):
         with trio.move_on_after(DEPLOY_TIMEOUT):
             await self._is_ready.wait()
             return
-        raise SandboxError("it was not ready in time")
+        raise plans.SandboxError("it was not ready in time")
 
     @override
     async def handle(self, message: Delivery) -> None:
@@ -387,15 +380,15 @@ class SandboxedHyperty(SandboxHost[Delivery]):
         await self._mail.lost(message)
 
     @override
-    async def reported(self, item: PipeMessage) -> None:
-        if item.word is Word.FAULT:
+    async def reported(self, item: plans.PipeMessage) -> None:
+        if item.word is plans.Word.FAULT:
             self._processes.record_error(item)
             return
-        raise PipeError(f"{item.word} is nothing a hyperty says")
+        raise plans.PipeError(f"{item.word} is nothing a hyperty says")
 
     @override
     def ended(self, why: str) -> None:
-        raise SandboxEndedError(why) if self._is_ready.is_set() else SandboxError(why)
+        raise plans.SandboxEndedError(why) if self._is_ready.is_set() else plans.SandboxError(why)
 
     @override
     async def stop(self) -> None:

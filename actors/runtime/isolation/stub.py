@@ -13,15 +13,8 @@ import trio
 from typing_extensions import override
 
 from actors.kit.supervision.actor import Actor, Delivery
+from actors.pipe import plan as plans
 from actors.pipe.host import HostTools, StubHost
-from actors.pipe.plan import (
-    PackageContents,
-    PipeError,
-    SandboxEndedError,
-    SandboxError,
-    SandboxPlan,
-    Spawn,
-)
 from actors.runtime.isolation.hyperty import SandboxMail
 from actors.runtime.stubs.credentials import shown
 from actors.runtime.stubs.stub import StubContext, StubFactory, status_event
@@ -51,7 +44,7 @@ class StubCode:
     entry_point: str
 
 
-def sandboxed_stub(code: StubCode, endpoints: tuple[str, ...], spawn: Spawn) -> StubFactory:
+def sandboxed_stub(code: StubCode, endpoints: tuple[str, ...], spawn: plans.Spawn) -> StubFactory:
     """Return what keeps such a stub in a sandbox, for each of its deployments.
 
     Its actor starts when the stub runs; if that cannot be it raises why. When the sandbox
@@ -67,14 +60,14 @@ def sandboxed_stub(code: StubCode, endpoints: tuple[str, ...], spawn: Spawn) -> 
 
 
 def _keep(
-    code: StubCode, endpoints: tuple[str, ...], spawn: Spawn, context: StubContext
+    code: StubCode, endpoints: tuple[str, ...], spawn: plans.Spawn, context: StubContext
 ) -> Actor[Delivery]:
     config = context.config
-    plan = SandboxPlan(
+    plan = plans.SandboxPlan(
         url=context.url,
         runtime=config.runtime,
         domain=config.domain,
-        contents=PackageContents(code.entry_point, config.options),
+        contents=plans.PackageContents(code.entry_point, config.options),
         endpoints=endpoints,
         session=config.session,
         ids=context.ids.next(context.url) + _OWN_IDS,
@@ -98,7 +91,7 @@ def _keep(
 class SandboxedStub(StubHost[Delivery]):
     """The stub, as the rest of the runtime knows it."""
 
-    def __init__(self, plan: SandboxPlan, tools: HostTools, context: StubContext) -> None:
+    def __init__(self, plan: plans.SandboxPlan, tools: HostTools, context: StubContext) -> None:
         super().__init__(plan, tools)
         self._context = context
         self._mail = SandboxMail(context.bus, context.counters, self)
@@ -150,7 +143,7 @@ class SandboxedStub(StubHost[Delivery]):
         if not is_below(message.to, status_of(self.plan.url)):
             await self._context.bus.post(self._by_itself(message))
         elif message.body.get("value") != self.state:
-            raise PipeError("it reported a status that is not so")
+            raise plans.PipeError("it reported a status that is not so")
 
     def _by_itself(self, message: Message) -> Message:
         """Return a message of the stub itself with its sender: this runtime, and no user."""
@@ -172,7 +165,7 @@ class SandboxedStub(StubHost[Delivery]):
         """Refuse what the stub had no right to say; one that goes on so is ended."""
         self._offences += 1
         if self._offences >= PEER_OFFENCES:
-            raise PipeError("it sent too many messages that it may not send")
+            raise plans.PipeError("it sent too many messages that it may not send")
         self._drop(message, DropReason.UNKNOWN_SOURCE)
         if message.is_request:
             why = f"{message.from_} is not of {self.plan.domain}"
@@ -202,7 +195,7 @@ class SandboxedStub(StubHost[Delivery]):
 
     @override
     def ended(self, why: str) -> None:
-        raise SandboxEndedError(why) if self._is_ready.is_set() else SandboxError(why)
+        raise plans.SandboxEndedError(why) if self._is_ready.is_set() else plans.SandboxError(why)
 
     @override
     async def stop(self) -> None:

@@ -33,22 +33,8 @@ from fsm.p2p.peer_identity import UNSIGNED, Believed
 from fsm.sync.copy import CopyPort, ObserverCore
 from fsm.sync.value.value import check_path
 from specs.addresses.address import domain_of, is_below, status_of
+from specs.bodies import object as bodies
 from specs.bodies.link import LinkStatus
-from specs.bodies.object import (
-    Candidate,
-    Change,
-    ChangeObject,
-    ConnectionData,
-    ConnectionDescription,
-    CreateObject,
-    IceCandidate,
-    InviteObservers,
-    LinkRow,
-    NewObject,
-    ObjectName,
-    Observe,
-    Snapshot,
-)
 from specs.bodies.word import DescriptionType
 from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
@@ -145,7 +131,7 @@ class EndHost(PortHost, LinkPort):
         self.command: Message | None = None
         self.own_object: str | None = None
         self.peer_object: str | None = None
-        self.seen: ConnectionData | None = None
+        self.seen: bodies.ConnectionData | None = None
         self.queue = deque()
         self._stub = stub
         self._context = context
@@ -206,14 +192,14 @@ class EndHost(PortHost, LinkPort):
     def _to_manager(self, kind: MessageType, body: attrs.AttrsInstance) -> Message:
         return self._message(kind, f"{self.core.terms.own}/sm", body)
 
-    async def _write(self, *changes: ChangeObject) -> None:
+    async def _write(self, *changes: bodies.ChangeObject) -> None:
         """Change the own object (M-40)."""
         for change in changes:
             await self._context.bus.post(self._to_manager(MessageType.UPDATE, change))
 
     def _value(self, status: str) -> JsonObject:
-        described = ConnectionDescription(self._description.value)
-        return write_body(ConnectionData(self._context.url, status, described))
+        described = bodies.ConnectionDescription(self._description.value)
+        return write_body(bodies.ConnectionData(self._context.url, status, described))
 
     @override
     def step(self, step: Step) -> None:
@@ -240,13 +226,13 @@ class EndHost(PortHost, LinkPort):
     @deferred
     async def ask_row(self) -> None:
         registry = f"{self.core.terms.own}/registry"
-        request = self._message(MessageType.READ, registry, ObjectName(self.remote))
+        request = self._message(MessageType.READ, registry, bodies.ObjectName(self.remote))
         await self._stub.ask(self, request, self._row_read)
 
     def _row_read(self, answer: Message) -> None:
         """Take the answer to `ask_row`: no row, or none that is readable, is none."""
         try:
-            row = read_body(attrs.evolve(answer, body=_value_of(answer)), LinkRow)
+            row = read_body(attrs.evolve(answer, body=_value_of(answer)), bodies.LinkRow)
         except BadMessageError:
             self.core.row_reported(has_own_request=False)
             return
@@ -257,8 +243,8 @@ class EndHost(PortHost, LinkPort):
     @deferred
     async def create_object(self) -> None:
         url, runtime = self._context.url, self.core.terms.own
-        value = NewObject(url, self._value(""), runtime, name=_NAME, resources=("data",))
-        body = CreateObject(value, self._schema, p2p=False)
+        value = bodies.NewObject(url, self._value(""), runtime, name=_NAME, resources=("data",))
+        body = bodies.CreateObject(value, self._schema, p2p=False)
         await self._stub.ask(self, self._to_manager(MessageType.CREATE, body), self._created)
 
     def _created(self, answer: Message) -> None:
@@ -276,7 +262,7 @@ class EndHost(PortHost, LinkPort):
             runtime, url = self.core.terms.own, self._context.url
             entry: JsonObject = {"runtime": runtime, "reporter": url}
             peer = self.core.terms.peer
-            body = InviteObservers(self.own_object, self._schema, (peer,), entry)
+            body = bodies.InviteObservers(self.own_object, self._schema, (peer,), entry)
             await self._stub.ask(self, self._to_manager(MessageType.CREATE, body), self._invited)
 
     def _invited(self, answer: Message) -> None:
@@ -295,37 +281,37 @@ class EndHost(PortHost, LinkPort):
 
     @override
     @deferred
-    async def offer(self, candidates: tuple[Candidate, ...], sdp: str | None = None) -> None:
+    async def offer(self, candidates: tuple[bodies.Candidate, ...], sdp: str | None = None) -> None:
         url = self.own_object
         if url is None:
             return
-        described = ConnectionDescription(self._description.value, sdp)
-        data = ConnectionData(self._context.url, "", described, candidates)
+        described = bodies.ConnectionDescription(self._description.value, sdp)
+        data = bodies.ConnectionData(self._context.url, "", described, candidates)
         signed = self._guard.signed(data, self._own_bond(url))
         self._own_sdp = sdp
-        changes = list[ChangeObject]()
+        changes = list[bodies.ChangeObject]()
         if sdp is not None:
-            changes.append(ChangeObject(url, "connectionDescription", write_body(described)))
+            changes.append(bodies.ChangeObject(url, "connectionDescription", write_body(described)))
         if candidates:
             listed: list[Json] = [write_body(candidate) for candidate in candidates]
-            changes.append(ChangeObject(url, "candidates", listed, _ARRAY, "add"))
-        await self._write(*changes, ChangeObject(url, "security", write_body(signed)))
+            changes.append(bodies.ChangeObject(url, "candidates", listed, _ARRAY, "add"))
+        await self._write(*changes, bodies.ChangeObject(url, "security", write_body(signed)))
 
     @override
     @deferred
     async def trickle(self, candidate: str, host: str | None = None) -> None:
         url = self.own_object
         if url is not None and self._own_sdp is not None:
-            bare = IceCandidate(candidate, "-", _MID, 0, host)
+            bare = bodies.IceCandidate(candidate, "-", _MID, 0, host)
             signed = self._guard.signed_ice(bare, self._own_sdp, self._own_bond(url))
             added: list[Json] = [write_body(signed)]
-            await self._write(ChangeObject(url, "iceCandidates", added, _ARRAY, "add"))
+            await self._write(bodies.ChangeObject(url, "iceCandidates", added, _ARRAY, "add"))
 
     @override
     @deferred
     async def request_dial(self, status: str) -> None:
         if self.own_object is not None:
-            await self._write(ChangeObject(self.own_object, "status", status))
+            await self._write(bodies.ChangeObject(self.own_object, "status", status))
 
     @override
     @deferred
@@ -335,7 +321,7 @@ class EndHost(PortHost, LinkPort):
         self._stub.spawn(self._work.run)
         if self.own_object is not None:
             # It is one change: no peer ever sees an old candidate under the new status.
-            await self._write(ChangeObject(self.own_object, value=self._value(status)))
+            await self._write(bodies.ChangeObject(self.own_object, value=self._value(status)))
 
     def _own_bond(self, url: str) -> Bond:
         is_answer = self._description is DescriptionType.ANSWER
@@ -355,10 +341,10 @@ class EndHost(PortHost, LinkPort):
         if peer is not None:
             self._leave_copy()
             self._forget(peer)
-            request = self._to_manager(MessageType.UNSUBSCRIBE, ObjectName(peer))
+            request = self._to_manager(MessageType.UNSUBSCRIBE, bodies.ObjectName(peer))
             await self._stub.ask_withdrawal(self, request)
         if own is not None:
-            request = self._to_manager(MessageType.DELETE, ObjectName(own))
+            request = self._to_manager(MessageType.DELETE, bodies.ObjectName(own))
             await self._stub.ask_withdrawal(self, request)
 
     @override
@@ -379,7 +365,7 @@ class EndHost(PortHost, LinkPort):
         self._copy = ObserverCore(url, stub, port, quiet=math.inf)
         self._stub.watched[f"{url}/{_CHANGES}"] = self
         self._copy.begin(trio.current_time())
-        request = self._to_manager(MessageType.SUBSCRIBE, Observe(url, self._schema))
+        request = self._to_manager(MessageType.SUBSCRIBE, bodies.Observe(url, self._schema))
         await self._stub.ask(self, request, self._observed)
 
     @deferred
@@ -423,7 +409,7 @@ class EndHost(PortHost, LinkPort):
             self.core.peer_object_deleted()
         else:
             try:
-                change = read_body(event, Change)
+                change = read_body(event, bodies.Change)
                 check_path(change.attribute)
             except BadMessageError:
                 return
@@ -438,13 +424,13 @@ class EndHost(PortHost, LinkPort):
         act(copy, trio.current_time())
         if copy.version > before:
             try:
-                self.seen = read_body(attrs.evolve(source, body=copy.data), ConnectionData)
+                self.seen = read_body(attrs.evolve(source, body=copy.data), bodies.ConnectionData)
             except BadMessageError as exc:
                 self.core.observe_refused(exc.reason)
                 return
             self._see_verified(self.seen)
 
-    def _see_verified(self, data: ConnectionData) -> None:
+    def _see_verified(self, data: bodies.ConnectionData) -> None:
         """Tell the core of an offer or answer: it is unsigned until its keys are fetched.
 
         What is believed is not verified again when only the status changes. What is not may be
@@ -484,7 +470,7 @@ class EndHost(PortHost, LinkPort):
         else:
             see(data, found)
 
-    async def _fetch_keys(self, data: ConnectionData) -> None:
+    async def _fetch_keys(self, data: bodies.ConnectionData) -> None:
         await self._guard.fetch_keys(data)
         with suppress(ActorStoppedError):
             await self._stub.report(EndEvent(self.name, self.see_again))
@@ -524,7 +510,7 @@ class EndHost(PortHost, LinkPort):
 
     @override
     @deferred
-    def dial(self, candidate: Candidate | ChannelAnswer, attempt: int) -> None:
+    def dial(self, candidate: bodies.Candidate | ChannelAnswer, attempt: int) -> None:
         self._work.dial(candidate, attempt)
 
     @override
@@ -599,7 +585,7 @@ class _CopyPort(CopyPort):
         self._tracer.step(self._stub, step)
 
     @override
-    def show(self, version: int, data: JsonObject, change: Change | None) -> None:
+    def show(self, version: int, data: JsonObject, change: bodies.Change | None) -> None:
         url, name = self._end.peer_object, self._end.name
         fact = Fact(k=Kind.OBJ, op=Op.APPLY, key=url, version=version, by=self._stub)
         self._tracer.record(name, fact)
@@ -623,11 +609,11 @@ def _value_of(answer: Message) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
-def _read_snapshot(answer: Message) -> Snapshot | str:
+def _read_snapshot(answer: Message) -> bodies.Snapshot | str:
     """Return the object that an answer brings; or why it brings none."""
     if answer.code > LAST_SUCCESS:
         return _why(answer)
     try:
-        return read_body(attrs.evolve(answer, body=_value_of(answer)), Snapshot)
+        return read_body(attrs.evolve(answer, body=_value_of(answer)), bodies.Snapshot)
     except BadMessageError as exc:
         return exc.reason
