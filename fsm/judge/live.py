@@ -7,7 +7,8 @@ end of a process is judged when its end is recorded.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Final, TypeVar, final
+from itertools import chain
+from typing import Final, TypeAlias, TypeVar, final
 
 import attrs
 
@@ -104,23 +105,19 @@ class LiveJudge:
         """Judge the records so far, and return what is new."""
         changed = [self._watched[at] for at in sorted(self._changed)]
         judged = [watched.judged() for watched in changed]
+        violations, findings, evidence = zip(*judged, strict=True) if judged else ((), (), ())
         bad, self._bad = tuple(self._bad), []
         self._changed.clear()
         return Round(
-            violations=tuple(broken for new in judged for broken in new.violations),
-            findings=tuple(found for new in judged for found in new.findings),
-            evidence=tuple(item for new in judged for item in new.evidence),
+            violations=tuple(chain(*violations)),
+            findings=tuple(chain(*findings)),
+            evidence=tuple(chain(*evidence)),
             processes=tuple(watched.process for watched in changed),
             bad=bad,
         )
 
 
-@final
-@attrs.frozen
-class _New:
-    violations: list[Violation]
-    findings: list[Finding]
-    evidence: list[Evidence]
+_News: TypeAlias = tuple[list[Violation], list[Finding], list[Evidence]]
 
 
 @final
@@ -132,7 +129,7 @@ class _Watched:
         self._judge: ProcessJudge | None = ProcessJudge(run, node)
         self._kept: bytes | None = None
         self._end: ProcessJudgement | None = None
-        self._told: Counter[Violation | Finding] = Counter()
+        self._reported: Counter[Violation | Finding] = Counter()
 
     def take(self, record: TraceLine) -> None:
         """Take the next record."""
@@ -158,7 +155,7 @@ class _Watched:
         self._judge = None
         self.process = attrs.evolve(self.process, unjudged=reason)
 
-    def judged(self) -> _New:
+    def judged(self) -> _News:
         """Judge the records so far, and return what is new."""
         ended, self._end = self._end, None
         if ended is not None:
@@ -169,17 +166,17 @@ class _Watched:
             # The end of a copy is the end of a trace that is cut off here.
             so_far = thawed(self._kept, ProcessJudge).end()
         else:
-            return _New([], [], [])
-        broken = (one for entity in so_far.entities for one in entity.violations)
+            return [], [], []
+        broken = (violation for entity in so_far.entities for violation in entity.violations)
         violations, findings = list(self._new(broken)), list(self._new(so_far.findings))
-        self._told.update(violations)
-        self._told.update(findings)
-        return _New(violations, findings, evidence)
+        self._reported.update(violations)
+        self._reported.update(findings)
+        return violations, findings, evidence
 
     def _new(self, broken: Iterable[_B]) -> Iterator[_B]:
         """Yield those that were not returned before; equal ones are counted."""
         times: Counter[_B] = Counter()
-        for one in broken:
-            times[one] += 1
-            if times[one] > self._told[one]:
-                yield one
+        for violation in broken:
+            times[violation] += 1
+            if times[violation] > self._reported[violation]:
+                yield violation

@@ -88,14 +88,14 @@ class ProcessJudgement:
 
     node: NodeJudgement
     summary: ProcessSummary
-    findings: tuple[Finding, ...]
-    evidence: tuple[Evidence, ...]
     entities: tuple[EntityJudgement, ...]
     missing: tuple[Missing, ...]
-    unanswered: tuple[Missing, ...]
     entity_counts: Mapping[str, int]
     used: Mapping[tuple[str, str, str, str], int]
     stays: Mapping[tuple[str, str, int], int]
+    findings: tuple[Finding, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    unanswered: tuple[Missing, ...] = ()
 
 
 def home_of(record: TraceLine) -> str | None:
@@ -127,12 +127,12 @@ class _Folds:
         """
         self._name = name
         self.folds = tuple(fold for fold in PROCESS_CLAIMS if fold.place is not wrong)
-        methods = [(at, *one) for at, fold in enumerate(self.folds) for one in fold.methods]
+        methods = [(at, *method) for at, fold in enumerate(self.folds) for method in fold.methods]
         routes = [route for *_, several in methods for route in several]
         keys: set[tuple[Kind, str | None]] = {(kind, None) for kind in Kind}
         keys.update((route.kind, name) for route in routes for name in route.names)
         self._methods: dict[tuple[str, str | None], tuple[_Method, ...]] = {
-            key: tuple(one for one in methods if any(route.may_take(*key) for route in one[2]))
+            key: tuple(row for row in methods if any(route.may_take(*key) for route in row[2]))
             for key in keys
         }
 
@@ -144,8 +144,8 @@ class _Folds:
         """Yield which methods take a record: the places of their folds, and their names."""
         kind = record.k
         key = kind, name_of(record)
-        found = self._methods.get(key) or self._methods.get((kind, None), ())
-        for at, name, routes in found:
+        methods = self._methods.get(key) or self._methods.get((kind, None), ())
+        for at, name, routes in methods:
             if any(route.takes(record) for route in routes):
                 yield at, name
 
@@ -234,7 +234,7 @@ class ProcessJudge:
         self._sort = _OF_NODE if home is None else _OF_RUNTIME
         self._folds = [fold(process) for fold in self._sort.folds]
         kept = (value for part in (process, *self._folds) for value in vars(part).values())
-        self._recent = [one for one in kept if isinstance(one, Recent)]
+        self._recent = [table for table in kept if isinstance(table, Recent)]
         for record in held:
             self._visit(record)
 
@@ -280,7 +280,7 @@ class ProcessJudge:
         for fold in self._folds:
             fold.end()
         unanswered = (fold for fold in self._folds if isinstance(fold, Unanswered))
-        asked = (one for fold in unanswered for one in fold.answers_missing())
+        asked = (request for fold in unanswered for request in fold.answers_missing())
         home = process.home
         return ProcessJudgement(
             node=node,
@@ -375,7 +375,7 @@ class OnlineJudge:
         wrong = Place.RUNTIME if home is None else Place.NODE
         folds = [fold for fold in MONITORED if fold.place is not wrong]
         routes = [route for fold in folds for _, routes in fold.methods for route in routes]
-        names = [one.names for one in routes if one.kind is Kind.STATE]
+        names = [route.names for route in routes if route.kind is Kind.STATE]
         self.machines = frozenset(name for several in names for name in several)
         self.forgotten = 0
         self._process = Process("", node, home)
@@ -395,7 +395,7 @@ class OnlineJudge:
             )
         process = self._process
         if record.k == Kind.TABLE:
-            process.take(record)
+            process.take_row(record)
         for watch, name in handlers:
             getattr(watch.judge, name)(record)
             watch.taken += 1
@@ -404,5 +404,5 @@ class OnlineJudge:
                 self.forgotten += 1
         if not process.findings:
             return ()
-        found, process.findings = process.findings, []
-        return found
+        findings, process.findings = process.findings, []
+        return findings

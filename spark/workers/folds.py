@@ -25,13 +25,13 @@ from fsm.judge.claims.fold import Datum, Evidence, Finding
 from fsm.judge.process import ProcessJudgement, judge_across
 from fsm.judge.replay import Violation
 from fsm.judge.trace_files import BadLine, Part, ProcessSummary, TraceFileError
-from fsm.judge.trace_line import BadTraceLineError, Flaw, TraceLine, read_line
+from fsm.judge.trace_line import BadTraceLineError, TraceLine, read_line
 from fsm.judge.verdict import FolderJudgement, judge_folder
 from spark.files import NotesPart, part_of
 from spark.findings import Scope
 from spark.schemas import DECODED, SAID, What
 from spark.workers.columns import UndecidedError
-from spark.workers.screen import Screened, screened
+from spark.workers.screen import screened
 from specs.trace import writer_of
 
 _JUDGED: Final = tuple(field.name for field in attrs.fields(TraceLine))
@@ -188,23 +188,12 @@ class _Folders:
     def _is_screened(self, parts: Sequence[Part]) -> bool:
         """Judge the machines of a folder by columns, if these decide it."""
         try:
-            screen = screened(parts)
+            judged = screened(parts)
         except UndecidedError:
             return False
-        told = _told_by(screen)
-        self.said += _of_process(told, self._at or "", [part.name for part in parts], 0)
-        self._machines.add(told)
+        self.said += _of_process(judged, self._at or "", [part.name for part in parts], 0)
+        self._machines.add(judged)
         return True
-
-
-def _told_by(screen: Screened) -> ProcessJudgement:
-    node = screen.node
-    is_whole = not node.flaws - {Flaw.NO_START}
-    return ProcessJudgement(
-        node=node, summary=ProcessSummary(node.run, node.node, is_whole=is_whole),
-        findings=(), evidence=(), entities=screen.suspects, missing=screen.missing, unanswered=(),
-        used=screen.used, stays=screen.stays, entity_counts=screen.entities,
-    )  # fmt: skip
 
 
 def _machines_of(judged: ProcessJudgement) -> ProcessJudgement:

@@ -20,8 +20,9 @@ import numpy.typing as npt
 import pyarrow as pa  # type: ignore[import-untyped] # ships no types
 
 from fsm.judge import replay
-from fsm.judge.trace_files import Gaps, Missing, Part
-from fsm.judge.trace_line import TraceLine
+from fsm.judge.process import ProcessJudgement
+from fsm.judge.trace_files import Gaps, Part, ProcessSummary
+from fsm.judge.trace_line import Flaw, TraceLine
 from fsm.machine_list import MACHINES
 from spark.workers.columns import ROWS, Batch, UndecidedError, batches_of, records_about
 from specs.trace import ABSENT, Kind, Op
@@ -43,28 +44,7 @@ _NOWHERE: Final = -1
 """The state of an entity without a recorded step."""
 
 
-@final
-@attrs.frozen
-class Screened:
-    """What is judged of the machines of one process.
-
-    Attributes:
-        missing: What its records lack.
-        suspects: The judgements of the entities that were replayed.
-        entities: How many each machine has.
-        used: As `Machines.used`.
-        stays: As `Machines.stays`.
-    """
-
-    node: replay.NodeJudgement
-    missing: tuple[Missing, ...]
-    suspects: tuple[replay.EntityJudgement, ...]
-    entities: Mapping[str, int]
-    used: Mapping[tuple[str, str, str, str], int]
-    stays: Mapping[tuple[str, str, int], int]
-
-
-def screened(parts: Sequence[Part]) -> Screened:
+def screened(parts: Sequence[Part]) -> ProcessJudgement:
     """Judge the machines of a process.
 
     Args:
@@ -336,7 +316,7 @@ class _Screen:
             entities = self._machines[machine] = _Entities(name, self._words)
         return entities
 
-    def end(self, parts: Sequence[Part]) -> Screened:
+    def end(self, parts: Sequence[Part]) -> ProcessJudgement:
         """Judge the process; there are no more records.
 
         Args:
@@ -354,11 +334,14 @@ class _Screen:
         if kind == Kind.END:
             for one in machines.values():
                 one.end()
-        return Screened(
+        suspects = {name: one.suspects for name, one in machines.items()}
+        is_whole = not node.flaws - {Flaw.NO_START}
+        return ProcessJudgement(
             node=node,
+            summary=ProcessSummary(node.run, node.node, is_whole=is_whole),
             missing=tuple(self._gaps.missing()),
-            suspects=_replayed(node, parts, {name: one.suspects for name, one in machines.items()}),
-            entities={name: len(one) for name, one in machines.items()},
+            entities=_replayed(node, parts, suspects),
+            entity_counts={name: len(one) for name, one in machines.items()},
             used=self._used,
             stays={
                 (name, state, stay): count

@@ -34,12 +34,12 @@ class AuthoriseFirst(ProcessClaim, claims=("I-B8",)):
     _permitted: records.Lasting[str | None, None]
 
     @on(others(Kind.AUTHZ))
-    def decided(self, record: TraceLine) -> None:
+    def take_decision(self, record: TraceLine) -> None:
         if record.decision == _PERMIT:
             self._permitted[record.mid or ""] = None
 
     @on(any_msg(Op.ADMIT))
-    def admitted(self, record: TraceLine) -> None:
+    def take_admission(self, record: TraceLine) -> None:
         if record.mid not in self._permitted and not self._is_exempt(record):
             self.broken(record, "permission before it is let in")
 
@@ -62,18 +62,18 @@ class LetInFirst(ProcessClaim, claims=("I-B8",), place=Place.RUNTIME):
     _targets: records.Lasting[str | None, None]
 
     @on(others(Kind.RESOLVE, Op.BEGIN))
-    def resolving(self, record: TraceLine) -> None:
+    def take_search(self, record: TraceLine) -> None:
         if record.to not in self._targets:
             self.broken(record, "a message that may go there, before")
 
     @on(any_msg(Op.ADMIT, Op.SYNTH))
-    def admitted(self, record: TraceLine) -> None:
+    def take_admission(self, record: TraceLine) -> None:
         if record.actor == records.BUS:
             self._let_in[record.mid or ""] = None
             self._targets[record.to or ""] = None
 
     @on(any_msg(Op.DELIVER))
-    def delivered(self, record: TraceLine) -> None:
+    def take_delivery(self, record: TraceLine) -> None:
         if record.actor == records.BUS and record.mid not in self._let_in:
             self.broken(record, "to be let in before it is delivered")
 
@@ -84,15 +84,15 @@ class PassedFirst(ProcessClaim, claims=("I-B8",), place=Place.NODE):
     _came: records.Recent[str | None, None]
 
     @on(at_bus(Op.RCV))
-    def came(self, record: TraceLine) -> None:
+    def take_arrival(self, record: TraceLine) -> None:
         self._came[record.mid] = None
 
     @on(at_bus(Op.ADMIT))
-    def admitted(self, record: TraceLine) -> None:
+    def take_admission(self, record: TraceLine) -> None:
         self._came.pop(record.mid, None)
 
     @on(at_bus(Op.DELIVER, Op.PUBLISH, Op.XMIT))
-    def went_on(self, record: TraceLine) -> None:
+    def take_passage(self, record: TraceLine) -> None:
         if record.mid in self._came:
             self.broken(record, "to be let in before it goes on")
 
@@ -104,24 +104,24 @@ class DeniedIsDead(ProcessClaim, claims=("I-B9",)):
     _unanswered: dict[str | None, TraceLine]
 
     @on(msg(Op.DENY))
-    def denied(self, record: TraceLine) -> None:
+    def take_denial(self, record: TraceLine) -> None:
         self._denied[record.actor, record.mid] = record.digest
         if record.code and records.expects_answer(record):
             self._unanswered[record.mid] = record
 
     @on(msg(Op.ADMIT))
-    def admitted(self, record: TraceLine) -> None:
+    def take_admission(self, record: TraceLine) -> None:
         if self._denied:
             self._denied.pop((record.actor, record.mid), None)
 
     @on(msg(Op.DELIVER, Op.XMIT, Op.PUBLISH))
-    def went_out(self, record: TraceLine) -> None:
+    def take_departure(self, record: TraceLine) -> None:
         at = (record.actor, record.mid)
         if at in self._denied and self._denied[at] == record.digest:
             self.broken(record, "a denied message to go nowhere")
 
     @on(msg())
-    def answered(self, record: TraceLine) -> None:
+    def take_answer(self, record: TraceLine) -> None:
         if self._unanswered and records.is_answer(record):
             self._unanswered.pop(record.ref, None)
 
@@ -147,7 +147,7 @@ class SourceAuthenticity(ProcessClaim, claims=("I-B10",), place=Place.RUNTIME):
     _links: set[str]
 
     @on(rows("components"))
-    def granted(self, record: TraceLine) -> None:
+    def take_grant(self, record: TraceLine) -> None:
         if record.actor != records.BUS:
             return
         owner, address = record.val or "", record.key or ""
@@ -163,7 +163,7 @@ class SourceAuthenticity(ProcessClaim, claims=("I-B10",), place=Place.RUNTIME):
             granted.add(address)
 
     @on(any_msg(Op.ADMIT))
-    def admitted(self, record: TraceLine) -> None:
+    def take_admission(self, record: TraceLine) -> None:
         if record.actor == records.BUS and not self._may(record):
             self.broken(record, f"a sender that is {record.by}'s")
 
@@ -172,14 +172,14 @@ class SourceAuthenticity(ProcessClaim, claims=("I-B10",), place=Place.RUNTIME):
         owner = self._owner(by)
         if owner is None:
             # What the bus itself repeats is said to be submitted by its sender.
-            granted = [one for several in self._granted.values() for one in several]
+            granted = [address for several in self._granted.values() for address in several]
             if records.is_answer(record):
                 granted += self._removed
-            return not granted or (by == from_ and any(is_below(by, one) for one in granted))
+            return not granted or (by == from_ and any(is_below(by, own) for own in granted))
         if owner in self._links:
             return self._may_by_link(record, self._granted[owner])
         if from_ in self._granted[owner] or any(
-            is_below(from_, one) for one in self._granted[owner]
+            is_below(from_, own) for own in self._granted[owner]
         ):
             return True
         return owner in self._stubs and (
@@ -212,7 +212,7 @@ class SandboxIsolation(ProcessClaim, claims=("I-B11",), place=Place.RUNTIME):
     _sent: records.Lasting[tuple[str, str], None]
 
     @on(msg(Op.DELIVER))
-    def delivered(self, record: TraceLine) -> None:
+    def take_delivery(self, record: TraceLine) -> None:
         mid = record.mid or ""
         if record.actor == records.BUS:
             self._sent[record.listener or "", mid] = None
@@ -227,26 +227,25 @@ class UndeliverableAnswered(ProcessClaim, claims=("I-B12",), place=Place.RUNTIME
     _lost: records.Recent[str | None, int]
 
     @on(at_bus(Op.ADMIT))
-    def admitted(self, record: TraceLine) -> None:
+    def take_admission(self, record: TraceLine) -> None:
         self._waiting[record.mid or ""] = record
 
     @on(at_bus(Op.DELIVER, Op.XMIT, Op.PUBLISH, Op.SYNTH, Op.DROP, Op.CALLBACK))
-    def went_on(self, record: TraceLine) -> None:
+    def take_passage(self, record: TraceLine) -> None:
         waiting = self._waiting
         if waiting:
             waiting.pop(record.mid or "", None)
             waiting.pop(record.ref or "", None)
 
     @on(others(Kind.RESOLVE, Op.DONE))
-    def resolved(self, record: TraceLine) -> None:
+    def take_resolution(self, record: TraceLine) -> None:
         if record.result is None:
             self._lost[record.to] = record.ln
 
     @override
     def end(self) -> None:
-        for left in self._waiting.values():
-            is_over = self.process.is_over_since(left.t + records.SLACK)
-            if is_over and self._lost.get(left.to, 0) > left.ln:
+        for left in self.process.overdue(self._waiting.values(), records.SLACK):
+            if self._lost.get(left.to, 0) > left.ln:
                 self.broken(left, "a refusal, or a drop that is counted")
 
 
@@ -267,20 +266,20 @@ class ViaRules(ProcessClaim, claims=("I-L1", "I-L2", "I-L3", "I-L4")):
     _sent: records.Recent[tuple[str | None, ...], int]
 
     @on(msg(Op.RCV, Op.SUBMIT, Op.SYNTH))
-    def came(self, record: TraceLine) -> None:
+    def take_arrival(self, record: TraceLine) -> None:
         self._vias.setdefault(record.mid or "", set()).add(_via(record))
         if record.op != Op.SYNTH:
             self._came[record.mid] = self._came.get(record.mid, 0) + 1
 
     @on(msg(Op.ADMIT))
-    def admitted(self, record: TraceLine) -> None:
+    def take_admission(self, record: TraceLine) -> None:
         via = _via(record)
         if len(set(via)) != len(via):
             self.broken(record, "each stub once in via", claim="I-L1")
         self._limit(record, via)
 
     @on(msg(Op.XMIT))
-    def sent(self, record: TraceLine) -> None:
+    def take_sending(self, record: TraceLine) -> None:
         via, stub, known = _via(record), record.stub, self._vias.get(record.mid or "")
         if stub in via[:-1]:
             self.broken(record, f"{stub} not to have carried it before", claim="I-L2")
@@ -305,11 +304,11 @@ class NoEcho(ProcessClaim, claims=("I-L5",)):
     _came: records.Recent[tuple[str, str], None]
 
     @on(msg(Op.RCV))
-    def came(self, record: TraceLine) -> None:
+    def take_arrival(self, record: TraceLine) -> None:
         self._came[record.link or "", record.mid or ""] = None
 
     @on(msg(Op.XMIT))
-    def sent(self, record: TraceLine) -> None:
+    def take_sending(self, record: TraceLine) -> None:
         at = (record.link or "", record.mid or "")
         if at in self._came and "/children/" not in (record.to or ""):
             self.broken(record, "it not to go back by the link it came from")

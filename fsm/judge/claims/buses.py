@@ -47,7 +47,7 @@ class FullFanOut(fold.ProcessClaim, claims=("I-B2",), place=fold.Place.RUNTIME):
     _known: records.Recent[str, None]
 
     @fold.on(fold.rows(records.LISTENERS))
-    def unregistered(self, row: TraceLine) -> None:
+    def take_removal(self, row: TraceLine) -> None:
         if row.op != Op.DEL or row.actor != records.BUS:
             return
         listener = row.val or ""
@@ -57,7 +57,7 @@ class FullFanOut(fold.ProcessClaim, claims=("I-B2",), place=fold.Place.RUNTIME):
             self._remove(mid, listener)
 
     @fold.on(fold.any_msg(Op.ADMIT))
-    def admitted(self, record: TraceLine) -> None:
+    def take_admission(self, record: TraceLine) -> None:
         if record.actor == records.BUS and not records.is_answer(record):
             wanted = records.heard_by(
                 record, self.process.listeners.of(records.BUS, record.to or "")
@@ -68,7 +68,7 @@ class FullFanOut(fold.ProcessClaim, claims=("I-B2",), place=fold.Place.RUNTIME):
                 self._targets[record.to or ""][mid] = None
 
     @fold.on(fold.any_msg(Op.DELIVER))
-    def delivered(self, record: TraceLine) -> None:
+    def take_delivery(self, record: TraceLine) -> None:
         listener = record.listener or ""
         if record.actor != records.BUS or record.mid not in self._left:
             return
@@ -78,7 +78,7 @@ class FullFanOut(fold.ProcessClaim, claims=("I-B2",), place=fold.Place.RUNTIME):
         self._remove(record.mid, listener)
 
     @fold.on(fold.any_msg(Op.SYNTH, Op.DROP))
-    def ended(self, record: TraceLine) -> None:
+    def take_end(self, record: TraceLine) -> None:
         mid = record.ref or record.mid or ""
         if record.actor == records.BUS and mid in self._left:
             self._forget(mid)
@@ -92,7 +92,7 @@ class FullFanOut(fold.ProcessClaim, claims=("I-B2",), place=fold.Place.RUNTIME):
 
     def _forget(self, mid: str) -> None:
         admitted, left = self._left.pop(mid)
-        self._overtaken.difference_update((mid, one) for one in left)
+        self._overtaken.difference_update((mid, listener) for listener in left)
         row = self._targets[admitted.to or ""]
         del row[mid]
         if not row:
@@ -113,10 +113,10 @@ class OrderOfListeners(fold.ProcessClaim, claims=("I-B3",)):
     _last: dict[str, tuple[str, int]]
 
     @fold.on(fold.any_msg(Op.DELIVER))
-    def delivered(self, record: TraceLine) -> None:
+    def take_delivery(self, record: TraceLine) -> None:
         listeners = self.process.listeners
         known = listeners.of(record.actor, record.to or "")
-        if len(known) < len(("one", "another")) or record.listener not in known:
+        if len(known) < len(("first", "second")) or record.listener not in known:
             return
         if not listeners.is_in_order(record.actor, record.to or ""):
             return
@@ -130,7 +130,7 @@ class OrderOfListeners(fold.ProcessClaim, claims=("I-B3",)):
 
 def _place(known: Sequence[str], listener: str, after: int) -> int:
     """Return where a listener stands: the next time, if it is there more than once."""
-    places = [place for place, one in enumerate(known) if one == listener]
+    places = [place for place, other in enumerate(known) if other == listener]
     return next((place for place in places if place > after), places[0])
 
 
@@ -140,7 +140,7 @@ class CallbackExclusive(fold.ProcessClaim, claims=("I-B4",), place=fold.Place.RU
     _operations: records.Recent[str, str]
 
     @fold.on(fold.at_bus(Op.CALLBACK, Op.DELIVER))
-    def given(self, record: TraceLine) -> None:
+    def take_delivery(self, record: TraceLine) -> None:
         if records.is_answer(record):
             operation = self._operations.setdefault(record.mid or "", record.op or "")
             if operation != record.op:
@@ -163,7 +163,7 @@ class ResolveOnlyIfNeeded(fold.ProcessClaim, claims=("I-B6",), place=fold.Place.
     _listened: records.Recent[str, bool]
 
     @fold.on(fold.any_msg(Op.ADMIT))
-    def admitted(self, record: TraceLine) -> None:
+    def take_admission(self, record: TraceLine) -> None:
         if record.actor == records.BUS:
             to = record.to or ""
             self._listened[to] = bool(
@@ -171,7 +171,7 @@ class ResolveOnlyIfNeeded(fold.ProcessClaim, claims=("I-B6",), place=fold.Place.
             ) and not records.is_shared(to)
 
     @fold.on(fold.others(Kind.RESOLVE, Op.BEGIN))
-    def begun(self, record: TraceLine) -> None:
+    def take_begin(self, record: TraceLine) -> None:
         to = record.to or ""
         if is_below(to, self.process.home or ""):
             self.broken(record, "a route is searched without need: it is this runtime's")
@@ -244,12 +244,12 @@ class Fifo(fold.ProcessClaim, claims=("I-B7",), across=(judge_overtaking,)):
     _given: records.Recent[tuple[str, str], None]
 
     @fold.on(fold.msg(Op.XMIT, Op.RCV))
-    def carried(self, record: TraceLine) -> None:
+    def take_crossing(self, record: TraceLine) -> None:
         if records.is_answer(record) and not records.is_p2p_end(record.stub or ""):
             self._cross(record)
 
     @fold.on(fold.msg(Op.XMIT))
-    def sent(self, record: TraceLine) -> None:
+    def take_sending(self, record: TraceLine) -> None:
         mid = record.mid or ""
         self._sent[mid] = None
         self._alone.pop(mid, None)
@@ -259,7 +259,7 @@ class Fifo(fold.ProcessClaim, claims=("I-B7",), across=(judge_overtaking,)):
             admitted.clear()
 
     @fold.on(fold.at_bus(Op.ADMIT))
-    def admitted(self, record: TraceLine) -> None:
+    def take_admission(self, record: TraceLine) -> None:
         if self.process.home is None:
             return
         mid = record.mid or ""
@@ -277,7 +277,7 @@ class Fifo(fold.ProcessClaim, claims=("I-B7",), across=(judge_overtaking,)):
             self._alone.setdefault(mid, record)
 
     @fold.on(fold.at_bus(Op.CALLBACK))
-    def called_back(self, record: TraceLine) -> None:
+    def take_callback(self, record: TraceLine) -> None:
         if self.process.home is None:
             return
         self._given_here(record)
@@ -288,15 +288,15 @@ class Fifo(fold.ProcessClaim, claims=("I-B7",), across=(judge_overtaking,)):
             )
 
     @fold.on(fold.at_bus(Op.DELIVER))
-    def delivered(self, record: TraceLine) -> None:
+    def take_delivery(self, record: TraceLine) -> None:
         if self.process.home is None:
             return
-        mid, one = record.mid or "", record.listener or ""
+        mid, listener = record.mid or "", record.listener or ""
         self._given_here(record)
-        if mid not in self._places or (mid, one) in self._given:
+        if mid not in self._places or (mid, listener) in self._given:
             return
-        self._given[mid, one] = None
-        path = (record.from_ or "", record.to or "", one, record.kind or "")
+        self._given[mid, listener] = None
+        path = (record.from_ or "", record.to or "", listener, record.kind or "")
         place, reached = self._places[mid], self._reached.get(path, 0)
         if place < reached:
             self.broken(record, "what was sent later to come later")

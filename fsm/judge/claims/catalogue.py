@@ -93,7 +93,7 @@ CLAIMS_JUDGED: Final[Mapping[str, tuple[Claim, ...]]] = MappingProxyType(
     {
         claim: judges
         for claim in CLAIMS
-        if (judges := tuple(one for one in PROCESS_CLAIMS if claim in one.claims))
+        if (judges := tuple(judge for judge in PROCESS_CLAIMS if claim in judge.claims))
     }
 )
 """What judges each claim that can be judged, by the claim's id, in the catalogue's order."""

@@ -239,7 +239,7 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
     _ended: records.Recent[str, None]
 
     @fold.on(fold.others(Kind.LINK, Op.CLOSE))
-    def link_ended(self, record: TraceLine) -> None:
+    def take_link_end(self, record: TraceLine) -> None:
         self._ended[record.link or ""] = None
 
     def _known(self, mid: str | None) -> _Passage | None:
@@ -256,12 +256,12 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
         return passage
 
     @fold.on(fold.rows(records.LISTENERS))
-    def listed(self, record: TraceLine) -> None:
+    def take_row(self, record: TraceLine) -> None:
         # Who reports its listeners records what it takes in.
         self._recorded.add(record.actor)
 
     @fold.on(fold.at_bus(Op.SUBMIT))
-    def submitted(self, record: TraceLine) -> None:
+    def take_submission(self, record: TraceLine) -> None:
         passage, stub = self._passage(record), record.by or ""
         passage.offered += 1
         if stub in passage.arrived:
@@ -270,7 +270,7 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
                 self._twice(record)
 
     @fold.on(fold.msg(Op.RCV))
-    def came(self, record: TraceLine) -> None:
+    def take_arrival(self, record: TraceLine) -> None:
         passage = self._passage(record)
         if record.stub is not None:
             _count(passage.arrived, record.stub)
@@ -281,19 +281,19 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
             return
         passage.offered += 1
         # Of which stub of a node it is, its link does not say.
-        stub = next((one for one, times in passage.arrived.items() if times > 0), None)
+        stub = next((stub for stub, times in passage.arrived.items() if times > 0), None)
         if stub is not None:
             passage.arrived[stub] -= 1
 
     @fold.on(fold.msg(Op.ADMIT))
-    def admitted(self, record: TraceLine) -> None:
+    def take_admission(self, record: TraceLine) -> None:
         passage = self._passage(record)
         passage.admitted += 1
         if passage.admitted > passage.offered > 0:
             self._twice(record)
 
     @fold.on(fold.at_bus(Op.DELIVER))
-    def given(self, record: TraceLine) -> None:
+    def take_delivery(self, record: TraceLine) -> None:
         passage, listener = self._passage(record), record.listener or ""
         if _count(passage.given, listener) == 1:
             return
@@ -311,7 +311,7 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
             self._twice(record)
 
     @fold.on(fold.msg(Op.DELIVER))
-    def taken(self, record: TraceLine) -> None:
+    def take_acceptance(self, record: TraceLine) -> None:
         if record.actor == records.BUS:
             return
         passage, at = self._passage(record), (record.actor, record.listener or "")
@@ -321,7 +321,7 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
             self._twice(record)
 
     @fold.on(fold.msg(Op.CALLBACK))
-    def called(self, record: TraceLine) -> None:
+    def take_call(self, record: TraceLine) -> None:
         passage = self._passage(record)
         passage.called += 1
         # A second final answer is another matter (`OneFinal`).
@@ -329,7 +329,7 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
             self._twice(record)
 
     @fold.on(fold.msg(Op.XMIT))
-    def sent(self, record: TraceLine) -> None:
+    def take_sending(self, record: TraceLine) -> None:
         passage, stub, link = self._passage(record), record.stub, record.link or ""
         if stub is not None:
             times = _count(passage.sent, stub)
@@ -351,11 +351,11 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
             self._twice(record)
 
     @fold.on(fold.msg(Op.PUBLISH))
-    def published(self, record: TraceLine) -> None:
+    def take_publication(self, record: TraceLine) -> None:
         self._passage(record).targets += record.targets or 0
 
     @fold.on(fold.msg(Op.QUEUE))
-    def queued(self, record: TraceLine) -> None:
+    def take_queueing(self, record: TraceLine) -> None:
         passage, stub = self._passage(record), record.actor.removeprefix(_STUB)
         if record.actor == records.BUS:
             passage.waits_again()
@@ -369,11 +369,11 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
         passage.waiting[stub] += 1
 
     @fold.on(fold.msg(Op.FLUSH))
-    def released(self, record: TraceLine) -> None:
+    def take_release(self, record: TraceLine) -> None:
         self._passage(record).waiting[record.actor.removeprefix(_STUB)] -= 1
 
     @fold.on(fold.msg(Op.DROP, Op.DENY))
-    def ended(self, record: TraceLine) -> None:
+    def take_end(self, record: TraceLine) -> None:
         passage, stub = self._passage(record), record.actor.removeprefix(_STUB)
         # What a stub has sent itself is dropped before it is recorded as read; what it has read
         # and was given to send is dropped in place of sending it.
@@ -384,7 +384,7 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
         passage.ended += not is_echo
 
     @fold.on(fold.msg(Op.SYNTH, Op.RELAY))
-    def answered(self, record: TraceLine) -> None:
+    def take_answer(self, record: TraceLine) -> None:
         request = self._known(record.ref)
         # The refusal of what was not admitted is the result of the submission: no listener has it.
         is_given = request is None or request.admitted > 0
@@ -426,12 +426,12 @@ class GivenOnce(fold.ProcessClaim, claims=("I-T11",), place=fold.Place.RUNTIME, 
     _again: records.Recent[str, None]
 
     @fold.on(fold.at_bus(Op.ADMIT))
-    def admitted(self, record: TraceLine) -> None:
+    def take_admission(self, record: TraceLine) -> None:
         if not self._known.add(record.mid or "", None):
             self._again[record.mid or ""] = None
 
     @fold.on(fold.at_bus(Op.DELIVER))
-    def given(self, record: TraceLine) -> None:
+    def take_delivery(self, record: TraceLine) -> None:
         if records.expects_answer(record):
             return
         listener, mid = record.listener or "", record.mid or ""
@@ -506,13 +506,13 @@ class Crossed(fold.ProcessClaim, claims=("I-L6",), across=(judge_arrivals,)):
     _nodes: dict[str, str]
 
     @fold.on(fold.rows(_STUBS))
-    def deployed(self, record: TraceLine) -> None:
+    def take_deployment(self, record: TraceLine) -> None:
         stub = (record.val or "").split(" ")[0]
         if stub and not records.is_p2p_end(stub):
             self._nodes[stub] = message_node(record.key or "")
 
     @fold.on(fold.msg(Op.XMIT, Op.RCV))
-    def crossed(self, record: TraceLine) -> None:
+    def take_crossing(self, record: TraceLine) -> None:
         other = self._other(record)
         # Session control ends at the node's end of the link, which does not record it.
         is_control = any(
@@ -524,7 +524,7 @@ class Crossed(fold.ProcessClaim, claims=("I-L6",), across=(judge_arrivals,)):
         self._hand_over(record, *ends)
 
     @fold.on(fold.msg(Op.DROP, Op.QUEUE))
-    def kept(self, record: TraceLine) -> None:
+    def take_drop(self, record: TraceLine) -> None:
         stub = record.actor.removeprefix(_STUB)
         other = self._nodes.get(stub) or (record.listener if record.actor == records.BUS else None)
         if other is not None and record.op == Op.DROP:

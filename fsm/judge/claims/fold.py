@@ -10,7 +10,7 @@ an object, a pair of addresses): a `RunClaim` judges the evidence of all process
 """
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from enum import StrEnum, unique
 from functools import partial
@@ -305,19 +305,19 @@ class Process:
         """Return what takes records like this one before any fold sees them; None: nothing does."""
         match record.k:
             case Kind.TABLE:
-                return self.take
+                return self.take_row
             case Kind.START:
-                return self.began
+                return self.take_start
             case Kind.SESSION:
-                return self.opened
+                return self.take_session
             case Kind.LINK if record.op == Op.CLOSE:
-                return self.closed
+                return self.take_link_end
             case Kind.STATE if record.op == Op.STEP and record.machine in _KNOWN:
-                return self.stepped
+                return self.take_step
         is_whole = record.from_ is not None and record.to is not None
-        return self.arrived if record.op == Op.RCV and is_whole else None
+        return self.take_arrival if record.op == Op.RCV and is_whole else None
 
-    def take(self, record: TraceLine) -> None:
+    def take_row(self, record: TraceLine) -> None:
         """Take a change of a table, before any fold does."""
         table = record.table
         if table == LISTENERS:
@@ -337,20 +337,20 @@ class Process:
         elif table == "components" and self._domain is None and record.key is not None:
             self._domain = domain_of(record.key)
 
-    def began(self, record: TraceLine) -> None:
+    def take_start(self, record: TraceLine) -> None:
         """Take the first record, before any fold does."""
         self.has_bodies = record.kind == BODIES
 
-    def arrived(self, record: TraceLine) -> None:
+    def take_arrival(self, record: TraceLine) -> None:
         """Note a message that came over a link, before any fold sees it."""
         if record.mid is not None:
             self._arrived.setdefault(record.mid, record.ln)
 
-    def opened(self, record: TraceLine) -> None:
+    def take_session(self, record: TraceLine) -> None:
         """Note that a link has the session of a runtime, before any fold sees it."""
         self.sessions[record.link] = record.b or ""
 
-    def stepped(self, record: TraceLine) -> None:
+    def take_step(self, record: TraceLine) -> None:
         """Note the state of an entity, before any fold sees the step."""
         is_session = record.machine == SESSION
         key = runtime_of_session(record) if is_session else split(record.key)[-1]
@@ -365,7 +365,7 @@ class Process:
         """
         return self._states.get((machine, key))
 
-    def closed(self, record: TraceLine) -> None:
+    def take_link_end(self, record: TraceLine) -> None:
         """Note that a link has closed, before any fold sees it."""
         closed = self._closed
         while closed and closed[0][0] < record.t - SLACK:
@@ -376,6 +376,10 @@ class Process:
     def is_local(self, record: TraceLine) -> bool:
         """Return whether a message came from here: not over a link, up to this record."""
         return self._arrived.get(record.mid or "", record.ln) >= record.ln
+
+    def overdue(self, waiting: Iterable[TraceLine], seconds: float) -> Iterator[TraceLine]:
+        """Yield the records so many seconds after which the process had not ended."""
+        return (record for record in waiting if self.is_over_since(record.t + seconds))
 
     def is_over_since(self, time: float) -> bool:
         """Return whether the process lasted beyond a time, and ended orderly."""

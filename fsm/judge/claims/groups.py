@@ -55,22 +55,22 @@ class MembersServe(fold.ProcessClaim, claims=("I-M15",)):
     _late: float | None = None
 
     @fold.on(fold.steps(_MEMBERSHIP))
-    def membership(self, record: TraceLine) -> None:
+    def take_membership(self, record: TraceLine) -> None:
         self._is_out = record.new not in _SERVES
         self._renewed = self._late = None
 
     @fold.on(fold.rows(GroupTable.MEMBERS))
-    def renewed(self, record: TraceLine) -> None:
+    def take_renewal(self, record: TraceLine) -> None:
         if record.version is not None:
             self._renewed, self._late = record.t, None
 
     @fold.on(fold.steps(records.SESSION))
-    def stepped(self, record: TraceLine) -> None:
+    def take_step(self, record: TraceLine) -> None:
         if self._is_out and record.new == "open":
             self.broken(record, "a membership")
 
     @fold.on(fold.any_msg(Op.ADMIT, Op.XMIT))
-    def served(self, record: TraceLine) -> None:
+    def take_service(self, record: TraceLine) -> None:
         if self._renewed is None or record.t - self._renewed <= GROUP_TERM + records.SLACK:
             return
         if self._late is None:
@@ -140,7 +140,7 @@ class HomeServed(
     _known: int = _LEAST
 
     @fold.on(fold.rows(GroupTable.MEMBERS))
-    def renewed(self, record: TraceLine) -> None:
+    def take_renewal(self, record: TraceLine) -> None:
         if record.version is not None:
             self._look_known(record.t)
             self._written.append((record.t, record.version))
@@ -151,7 +151,7 @@ class HomeServed(
             self._known = self._written.popleft()[1]
 
     @fold.on(fold.rows(GroupTable.HOMES))
-    def taken_up(self, record: TraceLine) -> None:
+    def take_home(self, record: TraceLine) -> None:
         runtime, holder = record.key or "", record.val or ""
         stay = self._stays.get(runtime)
         if stay is None or stay.holder != holder:
@@ -159,17 +159,17 @@ class HomeServed(
             self._stays[runtime] = _Stay(holder, record.version or 0, record)
 
     @fold.on(fold.steps(records.SESSION))
-    def stepped(self, record: TraceLine) -> None:
+    def take_step(self, record: TraceLine) -> None:
         if record.new not in records.LASTING:
             self._over(records.runtime_of_session(record))
 
     @fold.on(fold.any_msg(Op.XMIT))
-    def sent(self, record: TraceLine) -> None:
+    def take_sending(self, record: TraceLine) -> None:
         if self._stays and (runtime := self.process.sessions.get(record.link)) is not None:
             self._served(runtime, record)
 
     @fold.on(fold.any_msg(Op.ADMIT, Op.QUEUE))
-    def heeded(self, record: TraceLine) -> None:
+    def take_admission(self, record: TraceLine) -> None:
         runtime = record.by if record.op == Op.ADMIT else record.listener
         if self._stays and runtime is not None:
             self._served(runtime, record)
@@ -222,29 +222,29 @@ class SubscribedHere(
     _addressed: records.Lasting[tuple[str | None, str | None], None]
 
     @fold.on(fold.rows(GroupTable.HOMES))
-    def taken_up(self, record: TraceLine) -> None:
+    def take_home(self, record: TraceLine) -> None:
         self._homes.setdefault(record.key or "", record.version or 0)
 
     @fold.on(fold.steps(records.SESSION))
-    def stepped(self, record: TraceLine) -> None:
+    def take_step(self, record: TraceLine) -> None:
         runtime = records.runtime_of_session(record)
         if record.new not in records.LASTING and self._homes.pop(runtime, None) is not None:
-            self._subscribed = {one for one in self._subscribed if one[1] != runtime}
+            self._subscribed = {row for row in self._subscribed if row[1] != runtime}
 
     @fold.on(fold.steps(_SUBSCRIPTION))
-    def subscribed(self, record: TraceLine) -> None:
+    def take_subscription(self, record: TraceLine) -> None:
         resource, _, runtime = (record.key or "").rpartition("|")
         if record.new == _ACTIVE and runtime in self._homes:
             self._subscribed.add((resource, runtime))
             self._hand_over(runtime, record, resource)
 
     @fold.on(fold.any_msg(Op.RCV))
-    def came(self, record: TraceLine) -> None:
+    def take_arrival(self, record: TraceLine) -> None:
         if record.actor == MIRROR and record.listener is not None:
             self._addressed[record.mid, record.listener] = None
 
     @fold.on(fold.msg(Op.XMIT))
-    def sent(self, record: TraceLine) -> None:
+    def take_sending(self, record: TraceLine) -> None:
         runtime, to = self.process.sessions.get(record.link), record.to or ""
         if runtime not in self._homes or records.is_answer(record):
             return
@@ -309,11 +309,11 @@ class CopiesGiven(
     _given: records.Lasting[tuple[str | None, str], None]
 
     @fold.on(fold.msg(Op.RCV))
-    def came(self, record: TraceLine) -> None:
+    def take_arrival(self, record: TraceLine) -> None:
         self._hand_over(record, record.listener)
 
     @fold.on(fold.msg(Op.XMIT))
-    def sent(self, record: TraceLine) -> None:
+    def take_sending(self, record: TraceLine) -> None:
         runtime = self.process.sessions.get(record.link)
         if _is_between(record):
             self._hand_over(record, record.listener)
@@ -322,7 +322,7 @@ class CopiesGiven(
             self._hand_over(record, runtime)
 
     @fold.on(fold.msg(Op.QUEUE))
-    def taken_back(self, record: TraceLine) -> None:
+    def take_return(self, record: TraceLine) -> None:
         at = record.mid, record.listener or ""
         if at in self._given:
             del self._given[at]
@@ -418,7 +418,7 @@ class SentBetween(
     _outage: TraceLine | None = None
 
     @fold.on(fold.msg(Op.XMIT, Op.RCV))
-    def crossed(self, record: TraceLine) -> None:
+    def take_crossing(self, record: TraceLine) -> None:
         if not _is_between(record):
             return
         link = record.link or ""
@@ -430,12 +430,12 @@ class SentBetween(
         self._hand_over((link,), record, record.mid)
 
     @fold.on(fold.rows(GroupTable.ENGINE))
-    def lost(self, record: TraceLine) -> None:
+    def take_outage(self, record: TraceLine) -> None:
         self._outage = record
         self._hand_over(self._links, record, None)
 
     @fold.on(fold.any_msg(Op.SYNTH, Op.DROP))
-    def answered(self, record: TraceLine) -> None:
+    def take_answer(self, record: TraceLine) -> None:
         if _is_between(record):
             self._hand_over((record.link or "",), record, record.mid)
         elif self._sent:

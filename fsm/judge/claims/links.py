@@ -88,13 +88,13 @@ class LinkOrder(fold.ProcessClaim, claims=("I-P15", "I-P16"), across=(judge_link
     _own: dict[str | None, str | None]
 
     @fold.on(fold.others(Kind.LINK))
-    def link(self, record: TraceLine) -> None:
+    def take_link(self, record: TraceLine) -> None:
         if records.is_p2p_link(record):
             self._remote[record.link] = record.b
             self._own[record.link] = record.a
 
     @fold.on(fold.msg())
-    def numbered(self, record: TraceLine) -> None:
+    def take_number(self, record: TraceLine) -> None:
         if record.seq is not None and records.is_p2p_end(record.stub or ""):
             at = (record.link, record.op)
             if record.seq != self._last[at] + 1:
@@ -103,14 +103,14 @@ class LinkOrder(fold.ProcessClaim, claims=("I-P15", "I-P16"), across=(judge_link
             self._last[at] = record.seq
 
     @fold.on(fold.msg(Op.XMIT, Op.RCV))
-    def crossed(self, record: TraceLine) -> None:
+    def take_crossing(self, record: TraceLine) -> None:
         if record.link in self._remote:
             self._over_a_link(record)
         else:
             self._by_a_session(record)
 
     @fold.on(fold.msg(Op.SYNTH))
-    def made(self, record: TraceLine) -> None:
+    def take_synthesis(self, record: TraceLine) -> None:
         self._by_a_session(record)
 
     def _over_a_link(self, record: TraceLine) -> None:
@@ -132,11 +132,11 @@ class SilentAfterClose(fold.ProcessClaim, claims=("I-P21",)):
     _closed: set[str | None]
 
     @fold.on(fold.others(Kind.LINK))
-    def link(self, record: TraceLine) -> None:
+    def take_link(self, record: TraceLine) -> None:
         (self._closed.discard if record.op == Op.OPEN else self._closed.add)(record.link)
 
     @fold.on(fold.any_msg(Op.RCV))
-    def came(self, record: TraceLine) -> None:
+    def take_arrival(self, record: TraceLine) -> None:
         if record.link in self._closed:
             self.broken(record, "nothing after the link was closed")
 
@@ -150,7 +150,7 @@ class ExactlyOnce(fold.ProcessClaim, claims=("I-P22",)):
     _given: records.Recent[tuple[str, str], None]
 
     @fold.on(fold.any_msg(Op.DELIVER))
-    def delivered(self, record: TraceLine) -> None:
+    def take_delivery(self, record: TraceLine) -> None:
         if record.actor != records.BUS or not records.expects_answer(record):
             return
         at = (record.mid or "", record.listener or "")
@@ -173,12 +173,12 @@ class RegistrationOrder(fold.ProcessClaim, claims=("I-P17",)):
     _lived: set[str]
 
     @fold.on(fold.steps(records.LINK_MACHINE))
-    def stepped(self, record: TraceLine) -> None:
+    def take_step(self, record: TraceLine) -> None:
         if record.new == records.LIVE:
             self._lived.add(records.split(record.key)[-1])
 
     @fold.on(fold.rows(records.LISTENERS))
-    def registered(self, record: TraceLine) -> None:
+    def take_registration(self, record: TraceLine) -> None:
         end = record.key or ""
         if record.op != Op.ADD or not records.is_connection(end):
             return
@@ -205,7 +205,7 @@ class Unbind(fold.ProcessClaim, claims=("I-P19",)):
     _gone: dict[str, TraceLine]
 
     @fold.on(fold.rows("p2p"))
-    def changed(self, record: TraceLine) -> None:
+    def take_change(self, record: TraceLine) -> None:
         words = self.process.links.before
         if record.op == Op.DEL and len(words) > 1 and records.is_connection(words[1]):
             self._gone[words[1]] = record
@@ -240,7 +240,7 @@ class Agreement(fold.ProcessClaim, claims=("I-P4",), across=(judge_openings,)):
     _opened: dict[str | None, tuple[TraceLine, float | None]]
 
     @fold.on(fold.others(Kind.LINK))
-    def link(self, record: TraceLine) -> None:
+    def take_link(self, record: TraceLine) -> None:
         if records.is_p2p_link(record) and record.op == Op.OPEN:
             self._opened[record.link] = (record, None)
         elif records.is_p2p_link(record) and record.link in self._opened:
@@ -281,7 +281,7 @@ class UniquePair(fold.ProcessClaim, claims=("I-P6",), is_forgetful=True):
     _opened: dict[str | None, str | None]
 
     @fold.on(fold.others(Kind.LINK))
-    def link(self, record: TraceLine) -> None:
+    def take_link(self, record: TraceLine) -> None:
         if not records.is_p2p_link(record):
             return
         opened = self._opened
@@ -307,7 +307,7 @@ class OneAtATime(fold.ProcessClaim, claims=("I-P7", "I-P8"), is_forgetful=True):
     _busy: _Busy
 
     @fold.on(fold.steps(records.LINK_MACHINE))
-    def stepped(self, record: TraceLine) -> None:
+    def take_step(self, record: TraceLine) -> None:
         _, remote, role, *end = [*records.split(record.key), "", "", ""]
         claim = _CLAIM_OF.get(role)
         if claim is None:
@@ -331,7 +331,7 @@ class SimultaneousOpen(fold.ProcessClaim, claims=("I-P20",), is_forgetful=True):
     _losers: dict[str, str]
 
     @fold.on(fold.steps(records.LINK_MACHINE))
-    def stepped(self, record: TraceLine) -> None:
+    def take_step(self, record: TraceLine) -> None:
         own, remote, role, end, *_ = [*records.split(record.key), "", "", ""]
         at_it = self._at_it
         if record.old == ABSENT:
@@ -354,7 +354,7 @@ class Writers(fold.ProcessClaim, claims=("I-P11", "I-P12")):
     _objects: dict[str, str]
 
     @fold.on(fold.others(Kind.OBJ, Op.WRITE))
-    def written(self, record: TraceLine) -> None:
+    def take_write(self, record: TraceLine) -> None:
         by, key = record.by, record.key or ""
         if by is None or not records.is_p2p_end(by):
             return

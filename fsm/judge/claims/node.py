@@ -38,18 +38,18 @@ class FanOutExact(fold.ProcessClaim, claims=("I-M5",)):
     _sender: records.Recent[str | None, str]
 
     @fold.on(fold.steps(_MACHINE))
-    def stepped(self, record: TraceLine) -> None:
+    def take_step(self, record: TraceLine) -> None:
         resource, _, runtime = (record.key or "").rpartition("|")
         row = self._subscribers[resource]
         (row.add if record.new == _ACTIVE else row.discard)(runtime)
 
     @fold.on(fold.any_msg(Op.ADMIT))
-    def admitted(self, record: TraceLine) -> None:
+    def take_admission(self, record: TraceLine) -> None:
         if record.by is not None:
             self._sender[record.mid] = record.by
 
     @fold.on(fold.any_msg(Op.PUBLISH))
-    def published(self, record: TraceLine) -> None:
+    def take_publication(self, record: TraceLine) -> None:
         by, to = self._sender.get(record.mid, ""), record.to or ""
         is_echoed = _CHILDREN in to and not is_node(by)
         subscribers = self._subscribers.get(to, set[str]())
@@ -70,18 +70,18 @@ class NoneAfterUnsubscribe(fold.ProcessClaim, claims=("I-M7",)):
     _left: records.Recent[tuple[str, str], int]
 
     @fold.on(fold.others(Kind.SESSION))
-    def session(self, record: TraceLine) -> None:
+    def take_session(self, record: TraceLine) -> None:
         self._peers[record.link] = record.b
 
     @fold.on(fold.steps(records.SESSION))
-    def session_over(self, record: TraceLine) -> None:
+    def take_session_end(self, record: TraceLine) -> None:
         if record.new not in records.LASTING:
             runtime = records.runtime_of_session(record)
             for resource in self._active.pop(runtime, ()):
                 self._left[resource, runtime] = record.ln
 
     @fold.on(fold.steps(_MACHINE))
-    def stepped(self, record: TraceLine) -> None:
+    def take_step(self, record: TraceLine) -> None:
         resource, _, runtime = (record.key or "").rpartition("|")
         self._left.pop((resource, runtime), None)
         if record.new == _ACTIVE:
@@ -91,13 +91,13 @@ class NoneAfterUnsubscribe(fold.ProcessClaim, claims=("I-M7",)):
             self._left[resource, runtime] = record.ln
 
     @fold.on(fold.any_msg(Op.ADMIT, Op.RCV))
-    def admitted(self, record: TraceLine) -> None:
+    def take_admission(self, record: TraceLine) -> None:
         # What another node has sent to the subscribers here was admitted there.
         if record.op == Op.ADMIT or (record.actor == MIRROR and record.listener is None):
             self._came[record.mid] = record.ln
 
     @fold.on(fold.any_msg(Op.XMIT))
-    def sent(self, record: TraceLine) -> None:
+    def take_sending(self, record: TraceLine) -> None:
         if not self._left or records.is_answer(record):
             return
         if self._came.get(record.mid, 0) > self._left_since(record):
@@ -117,7 +117,7 @@ class RelayFidelity(fold.ProcessClaim, claims=("I-M11",)):
     _asked: set[records.Key]
 
     @fold.on(fold.msg(Op.RELAY))
-    def relayed(self, record: TraceLine) -> None:
+    def take_relay(self, record: TraceLine) -> None:
         key = records.key_of(record)
         if record.direction == "out":
             self._asked.add(key)
@@ -134,16 +134,16 @@ class WhoAnswers(fold.ProcessClaim, claims=("I-M13",), place=fold.Place.NODE):
     _asked: records.Recent[str | None, str | None]
 
     @fold.on(fold.rows("components"))
-    def component(self, record: TraceLine) -> None:
+    def take_component(self, record: TraceLine) -> None:
         self._parts.add(record.key)
 
     @fold.on(fold.msg(Op.DELIVER))
-    def delivered(self, record: TraceLine) -> None:
+    def take_delivery(self, record: TraceLine) -> None:
         if record.listener in self._parts:
             self._asked[record.mid] = record.listener
 
     @fold.on(fold.msg(Op.XMIT))
-    def sent(self, record: TraceLine) -> None:
+    def take_sending(self, record: TraceLine) -> None:
         if records.is_answer(record):
             listener = self._asked.get(record.ref)
             if listener is not None and record.from_ != listener:
@@ -160,13 +160,13 @@ class OrderPerObject(fold.ProcessClaim, claims=("I-M14",), place=fold.Place.NODE
     _last: Counter[tuple[str | None, ...]]
 
     @fold.on(fold.msg(Op.ADMIT, Op.RCV))
-    def admitted(self, record: TraceLine) -> None:
+    def take_admission(self, record: TraceLine) -> None:
         # What another node has sent was admitted there.
         if record.op == Op.ADMIT or record.actor == MIRROR:
             self._came[record.mid] = record.ln
 
     @fold.on(fold.msg(Op.XMIT))
-    def sent(self, record: TraceLine) -> None:
+    def take_sending(self, record: TraceLine) -> None:
         if record.mid not in self._came or not (record.to or "").endswith("/changes"):
             return
         at = (record.link, record.listener, record.from_, record.to)
@@ -182,12 +182,12 @@ class OrderPerObject(fold.ProcessClaim, claims=("I-M14",), place=fold.Place.NODE
 _ALLOCATION: Final = "/address-allocation"
 _REGISTRY: Final = "domain://registry."
 _STATUS: Final = "/registration"
-_SHOWN: Final = {State.LIVE.value: "live", State.LASTING.value: "live"}
+_REPORTED: Final = {State.LIVE.value: "live", State.LASTING.value: "live"}
 """Name under which a status is reported, where that is not its own name."""
 
 
 @final
-class _Asked:
+class _OpenRequests:
     """Requests that a message node took, until they are answered."""
 
     def __init__(self) -> None:
@@ -207,7 +207,7 @@ class _Asked:
 class AddressRequests(fold.ProcessClaim, claims=("I-A4", "I-A5", "I-A6"), place=fold.Place.NODE):
     """Addresses are given as many as asked (I-A4), freed by block (I-A5), by their owner (I-A6)."""
 
-    _asked: _Asked
+    _asked: _OpenRequests
     _owners: dict[str, str | None]
     _live: set[str]
     _blocks: defaultdict[tuple[str | None, str], set[str]]
@@ -215,12 +215,12 @@ class AddressRequests(fold.ProcessClaim, claims=("I-A4", "I-A5", "I-A6"), place=
     _freeing: TraceLine | None = None
 
     @fold.on(fold.rows("alloc"))
-    def allocated(self, record: TraceLine) -> None:
+    def take_allocation(self, record: TraceLine) -> None:
         if record.op == Op.ADD:
             self._owners[record.key or ""] = record.val
 
     @fold.on(fold.steps("address"))
-    def stepped(self, record: TraceLine) -> None:
+    def take_step(self, record: TraceLine) -> None:
         address = records.split(record.key)[0]
         if record.new == "allocated":
             self._live.add(address)
@@ -235,7 +235,7 @@ class AddressRequests(fold.ProcessClaim, claims=("I-A4", "I-A5", "I-A6"), place=
             self.broken(record, expected, claim="I-A6")
 
     @fold.on(fold.with_body(Op.DELIVER))
-    def asked(self, record: TraceLine) -> None:
+    def take_request(self, record: TraceLine) -> None:
         if (record.to or "").endswith(_ALLOCATION):
             self._asked.add(record)
             if record.type == MessageType.DELETE:
@@ -243,7 +243,7 @@ class AddressRequests(fold.ProcessClaim, claims=("I-A4", "I-A5", "I-A6"), place=
                 self._freed[record.mid or ""] = set()
 
     @fold.on(fold.with_body(Op.XMIT))
-    def answered(self, record: TraceLine) -> None:
+    def take_answer(self, record: TraceLine) -> None:
         asked = self._asked.granted(record)
         freed = self._freed.pop(record.ref or "", set())
         if asked is None:
@@ -261,7 +261,7 @@ class AddressRequests(fold.ProcessClaim, claims=("I-A4", "I-A5", "I-A6"), place=
         wanted, given = _inner(body), records.addresses_in(_inner(body_of(record)).get("allocated"))
         number, scheme = wanted.get("number", 1), body.get("scheme")
         domain = domain_of(asked.to or "").removeprefix("msg-node.")
-        is_right = all(scheme_of(one) == scheme and domain_of(one) == domain for one in given)
+        is_right = all(scheme_of(url) == scheme and domain_of(url) == domain for url in given)
         if not is_right or len(set(given)) != number or len(given) != number:
             self.broken(record, f"{number} distinct {scheme} addresses of {domain}", claim="I-A4")
         key = wanted.get("allocationKey")
@@ -280,7 +280,7 @@ class RecordRequests(
     were confirmed by that process.
     """
 
-    _asked: _Asked
+    _asked: _OpenRequests
     _owners: dict[str, str | None]
     _statuses: dict[str, str]
     _reported: dict[str, str]
@@ -291,12 +291,12 @@ class RecordRequests(
     _has_registry: bool = False
 
     @fold.on(fold.any_msg(Op.RCV))
-    def came(self, record: TraceLine) -> None:
+    def take_arrival(self, record: TraceLine) -> None:
         if record.actor == MIRROR:
             self._carried[record.mid] = None
 
     @fold.on(fold.steps("session"))
-    def moved(self, record: TraceLine) -> None:
+    def take_move(self, record: TraceLine) -> None:
         if record.new == "moved":
             runtime = records.split(record.key)[1]
             for url, asked in tuple(self._fresh.items()):
@@ -304,21 +304,21 @@ class RecordRequests(
                     del self._fresh[url]
 
     @fold.on(fold.rows("alloc"))
-    def allocated(self, record: TraceLine) -> None:
+    def take_allocation(self, record: TraceLine) -> None:
         if record.op == Op.ADD and record.writer != MIRROR:
             self._owners[record.key or ""] = record.val
 
     @fold.on(fold.rows("components"))
-    def started(self, record: TraceLine) -> None:
+    def take_start(self, record: TraceLine) -> None:
         is_first = not self._has_registry
         if is_first and record.op == Op.ADD and (record.key or "").startswith(_REGISTRY):
             self._has_registry = True
             self._known.update(self._owners)
 
     @fold.on(fold.steps("registration"))
-    def stepped(self, record: TraceLine) -> None:
+    def take_step(self, record: TraceLine) -> None:
         url, status = records.split(record.key)[0], record.new or ""
-        if _SHOWN.get(status, status) != _SHOWN.get(self._statuses.get(url, ""), ""):
+        if _REPORTED.get(status, status) != _REPORTED.get(self._statuses.get(url, ""), ""):
             self._reported.pop(url, None)
         if status == State.DISCONNECTED.value:
             self._overdue(url, record.t)
@@ -326,28 +326,25 @@ class RecordRequests(
         self._statuses[url] = status
 
     @fold.on(fold.with_body(Op.DELIVER))
-    def asked(self, record: TraceLine) -> None:
+    def take_request(self, record: TraceLine) -> None:
         if (record.to or "").startswith(_REGISTRY):
             self._asked.add(record)
 
     @fold.on(fold.with_body(Op.XMIT))
-    def answered(self, record: TraceLine) -> None:
+    def take_answer(self, record: TraceLine) -> None:
         asked = self._asked.granted(record)
         if asked is None:
             return
         body = body_of(asked)
         if asked.type == MessageType.READ:
-            for found in _records(body_of(record)):
-                self._found(record, found)
+            for url in _records(body_of(record)):
+                if url not in self._known and self._owners.get(url) is not None:
+                    self.broken(record, "a registration that was confirmed", url, claim="I-G3")
             return
         written = _inner(body)
-        url = written.get("url", body.get("resource"))
-        if isinstance(url, str):
-            self._written(asked, url, written)
-
-    def _found(self, record: TraceLine, url: str) -> None:
-        if url not in self._known and self._owners.get(url) is not None:
-            self.broken(record, "a registration that was confirmed", url, claim="I-G3")
+        resource = written.get("url", body.get("resource"))
+        if isinstance(resource, str):
+            self._written(asked, resource, written)
 
     def _written(self, asked: TraceLine, url: str, written: Body) -> None:
         runtime = runtime_of(asked.from_ or "")
@@ -369,21 +366,21 @@ class RecordRequests(
         """Note a record that was live for longer than it was good."""
         fresh, status = self._fresh.get(url), self._statuses.get(url, "")
         expires = self._expires.get(url, REGISTRATION_EXPIRES)
-        if fresh is not None and status in _SHOWN and now - fresh.t > expires + records.SLACK:
+        if fresh is not None and status in _REPORTED and now - fresh.t > expires + records.SLACK:
             expected = f"it to be disconnected after {expires:g} s"
             self.broken(fresh, expected, url, claim="I-G4")
 
     @fold.on(fold.with_body(Op.PUBLISH))
-    def published(self, record: TraceLine) -> None:
+    def take_publication(self, record: TraceLine) -> None:
         url = (record.to or "").removesuffix(_STATUS)
         if record.mid in self._carried:
             return
         if url == record.to or not (record.from_ or "").startswith(_REGISTRY):
             return
-        shown, status = body_of(record).get("value"), self._statuses.get(url, "")
-        if shown != _SHOWN.get(status, status) or self._reported.get(url) == shown:
-            self.broken(record, f"a change to {_SHOWN.get(status, status)}", url, claim="I-G5")
-        self._reported[url] = str(shown)
+        reported, status = body_of(record).get("value"), self._statuses.get(url, "")
+        if reported != _REPORTED.get(status, status) or self._reported.get(url) == reported:
+            self.broken(record, f"a change to {_REPORTED.get(status, status)}", url, claim="I-G5")
+        self._reported[url] = str(reported)
 
     @override
     def end(self) -> None:
@@ -400,7 +397,7 @@ def _inner(body: Body) -> Body:
 def _records(body: Body) -> Iterator[str]:
     """Yield the addresses of the records in an answer."""
     value = body.get("value")
-    for one in value if isinstance(value, list) else [value]:
-        url = one.get("url") if isinstance(one, Mapping) else None
+    for row in value if isinstance(value, list) else [value]:
+        url = row.get("url") if isinstance(row, Mapping) else None
         if isinstance(url, str):
             yield url

@@ -54,25 +54,25 @@ class NoLostWindow(fold.ProcessClaim, claims=("I-D6",), place=fold.Place.RUNTIME
     _rows: set[_Row]
 
     @fold.on(fold.rows("observers"))
-    def observer(self, record: TraceLine) -> None:
+    def take_observer(self, record: TraceLine) -> None:
         _take_row(self._observers, record)
 
     @fold.on(fold.rows(records.LISTENERS))
-    def listener(self, record: TraceLine) -> None:
+    def take_listener(self, record: TraceLine) -> None:
         row = record.key, record.val
         if (row in self._rows) == (record.op == Op.DEL):
             self._listeners[record.key] += -1 if record.op == Op.DEL else 1
             _take_row(self._rows, record)
 
     @fold.on(fold.steps(_MACHINE))
-    def stepped(self, record: TraceLine) -> None:
+    def take_step(self, record: TraceLine) -> None:
         if _is_accepted(record):
             address, observer = records.split(record.key)
             if (address, observer) not in self._observers:
                 self.broken(record, "the observer to be added first")
 
     @fold.on(fold.any_msg(Op.SUBMIT))
-    def submitted(self, record: TraceLine) -> None:
+    def take_submission(self, record: TraceLine) -> None:
         if record.type != MessageType.SUBSCRIBE or record.from_ != self.process.part(
             records.MANAGER
         ):
@@ -99,12 +99,12 @@ class Guests(fold.ProcessClaim, claims=("I-D9", "I-D11"), place=fold.Place.RUNTI
     _yes: Counter[str | None]
 
     @fold.on(_WRITTEN)
-    def written(self, record: TraceLine) -> None:
+    def take_write(self, record: TraceLine) -> None:
         if record.version == _FIRST:
             self._reporters[record.key] = record.by
 
     @fold.on(fold.rows("guests"))
-    def guest(self, record: TraceLine) -> None:
+    def take_guest(self, record: TraceLine) -> None:
         _take_row(self._rows, record)
         if record.op != Op.DEL:
             reporter = self._reporters.get(record.key)
@@ -112,7 +112,7 @@ class Guests(fold.ProcessClaim, claims=("I-D9", "I-D11"), place=fold.Place.RUNTI
                 self._rows.discard((record.key, record.val))
 
     @fold.on(fold.any_msg())
-    def message(self, record: TraceLine) -> None:
+    def take_message(self, record: TraceLine) -> None:
         if record.type == MessageType.FORWARD and record.op == Op.SUBMIT:
             self._asked[record.mid] = record.from_
         elif self._asked and record.code == Code.OK and record.ref in self._asked:
@@ -122,7 +122,7 @@ class Guests(fold.ProcessClaim, claims=("I-D9", "I-D11"), place=fold.Place.RUNTI
                 self._yes[self._asked[record.ref]] += 1
 
     @fold.on(fold.any_msg(Op.SUBMIT))
-    def submitted(self, record: TraceLine) -> None:
+    def take_submission(self, record: TraceLine) -> None:
         if record.type != MessageType.CREATE or not (record.from_ or "").endswith(_SUBSCRIPTION):
             return
         url = (record.from_ or "").removesuffix(_SUBSCRIPTION)
@@ -130,7 +130,7 @@ class Guests(fold.ProcessClaim, claims=("I-D9", "I-D11"), place=fold.Place.RUNTI
             self.broken(record, "its reporter to have asked for it", claim="I-D11")
 
     @fold.on(fold.steps(_MACHINE))
-    def stepped(self, record: TraceLine) -> None:
+    def take_step(self, record: TraceLine) -> None:
         if _is_accepted(record):
             url, observer = records.split(record.key)
             if url in self._reporters and not self._let_in(url, observer, record.why):
@@ -186,21 +186,21 @@ class NothingAfterDelete(fold.ProcessClaim, claims=("I-D8",)):
     _gone: dict[str | None, float]
 
     @fold.on(fold.others(Kind.OBJ, Op.DEL))
-    def deleted(self, record: TraceLine) -> None:
+    def take_deletion(self, record: TraceLine) -> None:
         self._gone.setdefault(record.key, record.t)
 
     @fold.on(_WRITTEN)
-    def written(self, record: TraceLine) -> None:
+    def take_write(self, record: TraceLine) -> None:
         self._touched(record.key or "", record)
 
     @fold.on(fold.any_msg(Op.SUBMIT))
-    def published(self, record: TraceLine) -> None:
+    def take_publication(self, record: TraceLine) -> None:
         is_update = bool(self._gone) and record.type == MessageType.UPDATE
         if is_update and record.to == f"{record.from_}/changes":
             self._touched(record.from_ or "", record, records.SLACK)
 
     @fold.on(fold.steps(_MACHINE))
-    def observed(self, record: TraceLine) -> None:
+    def take_observation(self, record: TraceLine) -> None:
         if record.actor == records.MANAGER and record.new == _ACTIVE:
             self._touched(records.split(record.key)[0], record)
 
@@ -222,7 +222,7 @@ class ChildOwner(fold.ProcessClaim, claims=("I-D10",)):
     _otherwise: records.Recent[str | None, None]
 
     @fold.on(fold.at_bus(Op.ADMIT))
-    def brought(self, record: TraceLine) -> None:
+    def take_admission(self, record: TraceLine) -> None:
         if not records.of_creator(record):
             return
         if not records.is_p2p_end(record.by or ""):
@@ -231,12 +231,12 @@ class ChildOwner(fold.ProcessClaim, claims=("I-D10",)):
             self._by_link[record.mid] = None
 
     @fold.on(fold.at_bus(Op.DELIVER))
-    def given(self, record: TraceLine) -> None:
+    def take_delivery(self, record: TraceLine) -> None:
         if record.mid in self._by_link and record.listener != records.SYNC_MANAGER:
             self.broken(record, "the sync manager, which knows the observers, to get it alone")
 
     @fold.on(fold.others(Kind.OBJ))
-    def touched(self, record: TraceLine) -> None:
+    def take_object(self, record: TraceLine) -> None:
         parts = records.split(record.key)
         if len(parts) != len(("object", "child")) or "#" not in parts[1]:
             return
@@ -260,7 +260,7 @@ class ObjectWrites(fold.ProcessClaim, claims=("I-D1", "I-D2")):
     _last: dict[str | None, int]
 
     @fold.on(_WRITTEN)
-    def written(self, record: TraceLine) -> None:
+    def take_write(self, record: TraceLine) -> None:
         writer = self._writers.setdefault(record.key, record.by)
         if writer != record.by and not records.is_p2p_end(record.by or ""):
             expected = f"{writer or 'no local hyperty'} to write it"
@@ -282,14 +282,14 @@ class Applied(fold.ProcessClaim, claims=("I-D3", "I-D12", "I-D5", "I-D7")):
     _states: dict[str | None, str | None]
 
     @fold.on(fold.steps(_COPY))
-    def stepped(self, record: TraceLine) -> None:
+    def take_step(self, record: TraceLine) -> None:
         self._states[record.key] = record.new
         if record.cause == _SNAPSHOT or record.old == ABSENT:
             address, _, observer = (record.key or "").partition("|")
             self._last.pop((address, observer), None)
 
     @fold.on(fold.others(Kind.OBJ, Op.APPLY))
-    def applied(self, record: TraceLine) -> None:
+    def take_version(self, record: TraceLine) -> None:
         at, version = (record.key, record.by), record.version or 0
         last = self._last.get(at)
         self._last[at] = version

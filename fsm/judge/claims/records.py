@@ -250,7 +250,7 @@ def heard_by(record: TraceLine, listeners: Collection[str]) -> set[str]:
         return set(listeners)
     if is_p2p_end(record.by or ""):
         return {SYNC_MANAGER}.intersection(listeners)
-    return {one for one in listeners if not is_p2p_end(one.removeprefix(MINI_BUS))}
+    return {name for name in listeners if not is_p2p_end(name.removeprefix(MINI_BUS))}
 
 
 @lru_cache(maxsize=4096)
@@ -284,4 +284,4 @@ def _expects_answer(kind: str, to: str) -> bool:
 
 def addresses_in(value: Json) -> list[str]:
     """Return the addresses in a list of a body; nothing else is in one."""
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

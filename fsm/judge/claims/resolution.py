@@ -47,12 +47,12 @@ class Window(ProcessClaim, claims=("I-C1",), place=Place.RUNTIME):
     _followed: set[str | None]
 
     @on(at_bus(Op.SUBMIT))
-    def submitted(self, record: TraceLine) -> None:
+    def take_submission(self, record: TraceLine) -> None:
         if record.from_ == self.process.part(_REGISTRY):
             self._asked[records.key_of(record)] = record.type
 
     @on(at_bus(Op.CALLBACK))
-    def called_back(self, record: TraceLine) -> None:
+    def take_callback(self, record: TraceLine) -> None:
         if not records.is_final(record) or (record.code or 0) > LAST_SUCCESS:
             return
         verb = self._asked.get(records.key_of(record))
@@ -62,7 +62,7 @@ class Window(ProcessClaim, claims=("I-C1",), place=Place.RUNTIME):
             self._followed.discard(record.from_)
 
     @on(at_bus(Op.DELIVER))
-    def delivered(self, record: TraceLine) -> None:
+    def take_delivery(self, record: TraceLine) -> None:
         from_ = record.from_ or ""
         if record.to != f"{from_}/changes" or from_ == self.process.part(_REGISTRY):
             return
@@ -77,11 +77,11 @@ class TornDown(ProcessClaim, claims=("I-C5",)):
     _alone_since: float | None = None
 
     @on(rows("p2p"))
-    def link(self, record: TraceLine) -> None:
+    def take_link(self, record: TraceLine) -> None:
         self._alone_since = None if self.process.links.all() else record.t
 
     @on(rows(records.LISTENERS))
-    def listener(self, record: TraceLine) -> None:
+    def take_listener(self, record: TraceLine) -> None:
         if record.actor != records.BUS or not (record.key or "").endswith(_CHANGES):
             return
         at = (record.key, record.val)
@@ -152,12 +152,12 @@ class RightNodeStub(ProcessClaim, claims=("I-R5",), place=Place.RUNTIME, is_forg
     _domains: dict[str, str]
 
     @on(rows("stubs"))
-    def stub(self, record: TraceLine) -> None:
+    def take_stub(self, record: TraceLine) -> None:
         if record.op != Op.DEL:
             self._domains[(record.val or "").partition(" ")[0]] = record.key or ""
 
     @on(_DONE)
-    def resolved(self, record: TraceLine) -> None:
+    def take_resolution(self, record: TraceLine) -> None:
         domain, own = self._domains.get(record.result or ""), domain_of(self.process.home or "")
         if domain is not None and domain not in {domain_of(record.to or ""), own}:
             self.broken(record, f"a stub for {domain_of(record.to or '')}")
@@ -169,11 +169,11 @@ class SingleFlight(ProcessClaim, claims=("I-R6",), is_forgetful=True):
     _flying: dict[str, str]
 
     @on(steps("stub_deployment"))
-    def stepped(self, record: TraceLine) -> None:
+    def take_step(self, record: TraceLine) -> None:
         self._flying[record.key or ""] = record.new or ""
 
     @on(rows("stubs"))
-    def stub(self, record: TraceLine) -> None:
+    def take_stub(self, record: TraceLine) -> None:
         before, after = self.process.stubs.before, self.process.stubs.words(record.key or "")
         is_other = bool(before and after) and before[0] != after[0]
         if is_other and self._flying.get(before[0]) == _DEPLOYING:
@@ -186,18 +186,17 @@ class Termination(ProcessClaim, claims=("I-R7",)):
     _looking: dict[str, TraceLine]
 
     @on(others(Kind.RESOLVE, Op.BEGIN))
-    def begun(self, record: TraceLine) -> None:
+    def take_begin(self, record: TraceLine) -> None:
         self._looking.setdefault(record.to or "", record)
 
     @on(_DONE)
-    def resolved(self, record: TraceLine) -> None:
+    def take_resolution(self, record: TraceLine) -> None:
         self._looking.pop(record.to or "", None)
 
     @override
     def end(self) -> None:
-        for begun in self._looking.values():
-            if self.process.is_over_since(begun.t + REPLY_TIMEOUT + records.SLACK):
-                self.broken(begun, f"an end within {REPLY_TIMEOUT:g} s")
+        for begun in self.process.overdue(self._looking.values(), REPLY_TIMEOUT + records.SLACK):
+            self.broken(begun, f"an end within {REPLY_TIMEOUT:g} s")
 
 
 class FallbackKeeps(ProcessClaim, claims=("I-R9",)):
@@ -218,7 +217,7 @@ class FallbackKeeps(ProcessClaim, claims=("I-R9",)):
     _branches: records.Lasting[str | None, set[str]]
 
     @on(msg(Op.SUBMIT))
-    def submitted(self, record: TraceLine) -> None:
+    def take_submission(self, record: TraceLine) -> None:
         self._sent.pop(record.mid, None)
         self._branches.pop(record.mid, None)
         waiting = self._queued.get(record.mid, 0) + self._unread.get(record.mid, 0)
@@ -226,15 +225,15 @@ class FallbackKeeps(ProcessClaim, claims=("I-R9",)):
             self._copies[record.mid] = 1 + waiting
 
     @on(msg(Op.DELIVER))
-    def delivered(self, record: TraceLine) -> None:
-        one = (record.listener or "").removeprefix(records.MINI_BUS)
-        if records.is_p2p_end(one) and records.is_shared(record.to or ""):
-            self._branches.setdefault(record.mid, set()).add(one)
-        if record.actor == records.BUS and _PROTOSTUB in one:
+    def take_delivery(self, record: TraceLine) -> None:
+        stub = (record.listener or "").removeprefix(records.MINI_BUS)
+        if records.is_p2p_end(stub) and records.is_shared(record.to or ""):
+            self._branches.setdefault(record.mid, set()).add(stub)
+        if record.actor == records.BUS and _PROTOSTUB in stub:
             self._add_unread(record.mid, 1)
 
     @on(msg(Op.QUEUE))
-    def queued(self, record: TraceLine) -> None:
+    def take_queueing(self, record: TraceLine) -> None:
         at = record.actor, record.mid
         if record.actor.startswith(_STUB):
             self._add_unread(record.mid, -1)
@@ -249,7 +248,7 @@ class FallbackKeeps(ProcessClaim, claims=("I-R9",)):
             self._unread[mid] = unread
 
     @on(msg(Op.FLUSH, Op.DROP))
-    def left(self, record: TraceLine) -> None:
+    def take_departure(self, record: TraceLine) -> None:
         at = record.actor, record.mid
         if record.actor.startswith(_STUB):
             self._add_unread(record.mid, 1 if record.op == Op.FLUSH else -1)
@@ -263,7 +262,7 @@ class FallbackKeeps(ProcessClaim, claims=("I-R9",)):
             del self._waiting[at]
 
     @on(msg(Op.XMIT))
-    def sent(self, record: TraceLine) -> None:
+    def take_sending(self, record: TraceLine) -> None:
         # A stub sends what is no answer; a request that is repeated is answered again.
         if record.seq is None or records.is_answer(record) or records.is_p2p_end(record.stub or ""):
             return

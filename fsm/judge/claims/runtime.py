@@ -52,18 +52,18 @@ class EventForChange(fold.ProcessClaim, claims=("I-S4",)):
     _events: Counter[str | None]
 
     @fold.on(fold.steps(_CONNECTION))
-    def connection(self, record: TraceLine) -> None:
+    def take_connection(self, record: TraceLine) -> None:
         if record.key is not None:
             self._steps.setdefault(record.key, []).append(record)
 
     @fold.on(fold.steps(records.LINK_MACHINE))
-    def link(self, record: TraceLine) -> None:
+    def take_link(self, record: TraceLine) -> None:
         # A handler announces all its links under its own address.
         end = records.split(record.key)[-1].partition("/conn/")[0]
         self._steps.setdefault(end, []).append(record)
 
     @fold.on(fold.any_msg(Op.SUBMIT))
-    def submitted(self, record: TraceLine) -> None:
+    def take_submission(self, record: TraceLine) -> None:
         from_ = record.from_ or ""
         if from_ not in self._steps or record.actor != records.BUS or record.to != status_of(from_):
             return
@@ -86,11 +86,11 @@ class TableAgrees(fold.ProcessClaim, claims=("I-S5",)):
     _reached: Counter[str]
 
     @fold.on(fold.steps(_CONNECTION))
-    def stepped(self, record: TraceLine) -> None:
+    def take_step(self, record: TraceLine) -> None:
         self._states[record.key or ""].append(record.new or "")
 
     @fold.on(fold.rows("stubs"))
-    def stub(self, record: TraceLine) -> None:
+    def take_stub(self, record: TraceLine) -> None:
         stub, _, status = (record.val or "").partition(" ")
         if record.op == Op.DEL or stub not in self._states or status in _NOT_OF_A_CONNECTION:
             return
@@ -107,7 +107,7 @@ class Unique(fold.ProcessClaim, claims=("I-S6",), is_forgetful=True):
     _known: set[str]
 
     @fold.on(fold.steps(_DEPLOYMENT))
-    def stepped(self, record: TraceLine) -> None:
+    def take_step(self, record: TraceLine) -> None:
         if record.old == ABSENT:
             if record.key in self._known:
                 self.broken(record, "another address for another stub")
@@ -120,12 +120,12 @@ class DeployBeforeRun(fold.ProcessClaim, claims=("I-S7",), place=fold.Place.RUNT
     _heard: set[str]
 
     @fold.on(fold.rows(records.LISTENERS))
-    def listener(self, record: TraceLine) -> None:
+    def take_listener(self, record: TraceLine) -> None:
         if record.actor == records.BUS:
             self._heard.add(record.key or "")
 
     @fold.on(fold.steps(_CONNECTION))
-    def connected(self, record: TraceLine) -> None:
+    def take_connection(self, record: TraceLine) -> None:
         stub = record.key or ""
         if record.old != ABSENT:
             return
@@ -153,7 +153,7 @@ class QueueOrder(fold.ProcessClaim, claims=("I-S9",)):
     _renewing: set[str]
 
     @fold.on(fold.steps(_LINK))
-    def stepped(self, record: TraceLine) -> None:
+    def take_step(self, record: TraceLine) -> None:
         if record.new == LinkState.RENEWING:
             self._renewing.add(record.actor)
             self._renewals_first(record.actor)
@@ -165,7 +165,7 @@ class QueueOrder(fold.ProcessClaim, claims=("I-S9",)):
         self._waiting[stub] = dict(sorted(queue.items(), key=lambda entry: not entry[1]))
 
     @fold.on(fold.msg(Op.QUEUE))
-    def queued(self, record: TraceLine) -> None:
+    def take_queueing(self, record: TraceLine) -> None:
         if record.actor.startswith("stub:"):
             queue = self._waiting[record.actor]
             queue[record.mid or ""] = self._may_renew(record)
@@ -180,19 +180,19 @@ class QueueOrder(fold.ProcessClaim, claims=("I-S9",)):
         return is_own and record.type in _RENEWALS and is_backend(record.to or "")
 
     @fold.on(fold.msg(Op.FLUSH))
-    def flushed(self, record: TraceLine) -> None:
+    def take_release(self, record: TraceLine) -> None:
         queue, mid = self._waiting.get(record.actor), record.mid or ""
         if queue and mid in queue:
             is_renewing = record.actor in self._renewing
             # What waits too long for renewals is let go of, and refused, before these are over.
-            alike = (one for one in queue if not is_renewing or queue[one] == queue[mid])
+            alike = (name for name in queue if not is_renewing or queue[name] == queue[mid])
             first = next(alike)
             if first != mid:
                 self.broken(record, f"{first} to leave first")
             del queue[mid]
 
     @fold.on(fold.msg(Op.SYNTH, Op.DROP))
-    def ended(self, record: TraceLine) -> None:
+    def take_end(self, record: TraceLine) -> None:
         queue = self._waiting.get(record.actor)
         if queue:
             queue.pop(record.mid or "", None)
@@ -217,7 +217,7 @@ class Published(fold.ProcessClaim, claims=("I-C2", "I-C4"), place=fold.Place.RUN
     _asked: records.Recent[str, str]
 
     @fold.on(fold.rows("components"))
-    def component(self, record: TraceLine) -> None:
+    def take_component(self, record: TraceLine) -> None:
         key = record.key or ""
         if record.writer != "local":
             return
@@ -230,12 +230,12 @@ class Published(fold.ProcessClaim, claims=("I-C2", "I-C4"), place=fold.Place.RUN
         change(key)
 
     @fold.on(fold.bodies_at_bus(Op.DELIVER))
-    def asked(self, record: TraceLine) -> None:
+    def take_request(self, record: TraceLine) -> None:
         if record.type == MessageType.SUBSCRIBE and record.to == self.process.part("registry"):
             self._asked[record.mid or ""] = ""
 
     @fold.on(fold.bodies_at_bus(Op.SUBMIT))
-    def reported(self, record: TraceLine) -> None:
+    def take_report(self, record: TraceLine) -> None:
         if record.from_ != self.process.part("registry"):
             return
         body = body_of(record)
@@ -250,19 +250,19 @@ class Published(fold.ProcessClaim, claims=("I-C2", "I-C4"), place=fold.Place.RUN
             self._asked[asked] = record.digest or ""
 
     def _change(self, record: TraceLine, addresses: Iterable[str], operation: str) -> None:
-        for one in addresses:
-            if one not in self._ever:
-                self.broken(record, "addresses of this runtime only", one, claim="I-C4")
+        for url in addresses:
+            if url not in self._ever:
+                self.broken(record, "addresses of this runtime only", url, claim="I-C4")
             change = self._published.add if operation == "add" else self._published.discard
-            change(one)
+            change(url)
 
     def _snapshot(self, record: TraceLine, addresses: list[str]) -> None:
-        for one in addresses:
-            if one not in self._own:
-                self.broken(record, "addresses of this runtime only", one, claim="I-C4")
+        for url in addresses:
+            if url not in self._own:
+                self.broken(record, "addresses of this runtime only", url, claim="I-C4")
         # Addresses that left without followers was not announced as gone.
-        for one in (self._published & self._own) - set(addresses):
-            self._missing.setdefault(one, record)
+        for url in (self._published & self._own) - set(addresses):
+            self._missing.setdefault(url, record)
         self._published.update(addresses)
 
     def _incomplete(self, snapshot: TraceLine, address: str) -> None:
@@ -284,21 +284,21 @@ class Announced(fold.ProcessClaim, claims=("I-C6",), place=fold.Place.RUNTIME):
     _live: dict[str, set[str]]
 
     @fold.on(fold.bodies_at_bus(Op.SUBMIT))
-    def asked(self, record: TraceLine) -> None:
+    def take_request(self, record: TraceLine) -> None:
         if record.from_ == self.process.part("registry"):
             to = record.to or ""
             if record.type == MessageType.SUBSCRIBE and to.endswith(_REGISTRY):
                 self._asked[record.mid or ""] = to, {}
 
     @fold.on(fold.bodies_at_bus(Op.CALLBACK))
-    def shown(self, record: TraceLine) -> None:
+    def take_list(self, record: TraceLine) -> None:
         registry, since = self._asked.pop(record.ref or "", ("", {}))
         if registry and record.code == Code.OK:
             listed = set(records.addresses_in(body_of(record).get("value"))) - since.keys()
-            self._live[registry] = listed | {one for one, is_live in since.items() if is_live}
+            self._live[registry] = listed | {url for url, is_live in since.items() if is_live}
 
     @fold.on(fold.bodies_at_bus(Op.DELIVER))
-    def changed(self, record: TraceLine) -> None:
+    def take_change(self, record: TraceLine) -> None:
         if not (record.to or "").endswith(_CHANGES):
             return
         body, live = body_of(record), self._live.get(record.from_ or "")
@@ -309,11 +309,11 @@ class Announced(fold.ProcessClaim, claims=("I-C6",), place=fold.Place.RUNTIME):
                 since.update(dict.fromkeys(changed, is_add))
         if live is None:
             return
-        for one in changed:
-            if (one in live) is is_add:
-                self.broken(record, "add and remove in turn", one)
+        for url in changed:
+            if (url in live) is is_add:
+                self.broken(record, "add and remove in turn", url)
             change = live.add if is_add else live.discard
-            change(one)
+            change(url)
 
 
 class PathsFirst(fold.ProcessClaim, claims=("I-P9", "I-P10"), place=fold.Place.RUNTIME):
@@ -323,7 +323,7 @@ class PathsFirst(fold.ProcessClaim, claims=("I-P9", "I-P10"), place=fold.Place.R
     _paths: set[str]
 
     @fold.on(fold.bodies_at_bus(Op.SUBMIT))
-    def asked(self, record: TraceLine) -> None:
+    def take_request(self, record: TraceLine) -> None:
         body = body_of(record)
         if record.type == MessageType.SUBSCRIBE and (record.to or "").endswith("/sm"):
             self._asked[record.mid or ""] = records.addresses_in(body.get("resources"))
@@ -338,13 +338,13 @@ class PathsFirst(fold.ProcessClaim, claims=("I-P9", "I-P10"), place=fold.Place.R
         return is_deployed and handler in self._paths
 
     @fold.on(fold.bodies_at_bus(Op.CALLBACK))
-    def answered(self, record: TraceLine) -> None:
+    def take_answer(self, record: TraceLine) -> None:
         resources = self._asked.pop(record.ref or "", [])
         if record.code == Code.OK:
             self._paths.update(resources)
 
     @fold.on(fold.with_body(Op.XMIT))
-    def sent(self, record: TraceLine) -> None:
+    def take_sending(self, record: TraceLine) -> None:
         if record.type != MessageType.CREATE or last_segment(record.from_ or "") != "subscription":
             return
         source = body_of(record).get("source")
@@ -359,29 +359,29 @@ class Bound(fold.ProcessClaim, claims=("I-R8",), place=fold.Place.RUNTIME):
     _known: defaultdict[str, set[str]]
 
     @fold.on(fold.with_body(Op.RCV))
-    def said(self, record: TraceLine) -> None:
+    def take_record(self, record: TraceLine) -> None:
         value = body_of(record).get("value")
-        for found in value if isinstance(value, list) else [value]:
-            if isinstance(found, dict):
-                self._known[str(found.get("runtime"))].add(str(found.get("url")))
+        for row in value if isinstance(value, list) else [value]:
+            if isinstance(row, dict):
+                self._known[str(row.get("runtime"))].add(str(row.get("url")))
         runtime = runtime_of(record.from_ or "")
         if runtime is not None:
             self._known[runtime].update(records.addresses_in(value))
 
     @fold.on(fold.any_msg(Op.RCV))
-    def came(self, record: TraceLine) -> None:
+    def take_arrival(self, record: TraceLine) -> None:
         if records.is_p2p_end(record.stub or ""):
             self._known[record.stub or ""].add(record.from_ or "")
 
     @fold.on(fold.rows("p2p"))
-    def bound(self, record: TraceLine) -> None:
+    def take_binding(self, record: TraceLine) -> None:
         if not self.process.has_bodies or record.op == Op.DEL:
             return
         _, end, *addresses = [*(record.val or "").split(), "", ""]
         known = self._known[record.key or ""] | self._known[end]
-        for one in addresses:
-            if one and one not in known:
-                self.broken(record, f"{one} to be said to be there", one)
+        for url in addresses:
+            if url and url not in known:
+                self.broken(record, f"{url} to be said to be there", url)
 
 
 @fold.check("I-S11", on=fold.bodies_at_bus(Op.SUBMIT), place=fold.Place.RUNTIME)

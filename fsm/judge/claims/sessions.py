@@ -45,23 +45,23 @@ class SessionFirst(ProcessClaim, claims=("I-M1",)):
     _came: records.Recent[str | None, str | None]
 
     @on(others(Kind.SESSION))
-    def session(self, record: TraceLine) -> None:
+    def take_session(self, record: TraceLine) -> None:
         if record.link is not None:
             self._sessions.add(record.link)
             self._pending.discard(record.link)
 
     @on(others(Kind.LINK, Op.OPEN))
-    def opened(self, record: TraceLine) -> None:
+    def take_opening(self, record: TraceLine) -> None:
         if record.link not in self._sessions:
             self._pending.add(record.link)
 
     @on(any_msg(Op.RCV))
-    def came(self, record: TraceLine) -> None:
+    def take_arrival(self, record: TraceLine) -> None:
         if record.stub is None:
             self._came[record.mid] = record.link
 
     @on(any_msg(Op.ADMIT))
-    def admitted(self, record: TraceLine) -> None:
+    def take_admission(self, record: TraceLine) -> None:
         if self._came.get(record.mid) in self._pending:
             self.broken(record, "an open session on its link")
 
@@ -74,11 +74,11 @@ class OnePerRuntime(ProcessClaim, claims=("I-M2",), is_forgetful=True):
     _left: dict[str | None, TraceLine]
 
     @on(steps(records.SESSION))
-    def stepped(self, record: TraceLine) -> None:
+    def take_step(self, record: TraceLine) -> None:
         self._states[records.runtime_of_session(record)] = record.new
 
     @on(others(Kind.SESSION))
-    def session(self, record: TraceLine) -> None:
+    def take_session(self, record: TraceLine) -> None:
         if record.link is None:
             return
         if self._states.get(record.b, "open") != "open":
@@ -89,9 +89,9 @@ class OnePerRuntime(ProcessClaim, claims=("I-M2",), is_forgetful=True):
             self._left[older] = record
 
     @on(others(Kind.LINK, Op.CLOSE))
-    def closed(self, record: TraceLine) -> None:
+    def take_closing(self, record: TraceLine) -> None:
         link = record.link
-        for runtime in [one for one, its in self._links.items() if its == link]:
+        for runtime in [owner for owner, its in self._links.items() if its == link]:
             del self._links[runtime]
         if link in self._left:
             self._replaced(link, self._left.pop(link), record.t)
@@ -120,12 +120,12 @@ class NothingAfterClose(ProcessClaim, claims=("I-M4",)):
     _runtimes: dict[str, str | None]
 
     @on(others(Kind.SESSION))
-    def session(self, record: TraceLine) -> None:
+    def take_session(self, record: TraceLine) -> None:
         if record.link is not None:
             self._runtimes[record.link] = record.b
 
     @on(any_msg(Op.XMIT))
-    def sent(self, record: TraceLine) -> None:
+    def take_sending(self, record: TraceLine) -> None:
         runtime = self._runtimes.get(record.link or "")
         if runtime is not None and self.process.state(records.SESSION, runtime) in _OVER:
             self.broken(record, "nothing to go to a session that is over")
@@ -140,11 +140,11 @@ class PolicyOnce(ProcessClaim, claims=("I-M8",), place=Place.NODE):
     _decisions: records.Recent[str | None, int]
 
     @on(any_msg(Op.RCV))
-    def came(self, record: TraceLine) -> None:
+    def take_arrival(self, record: TraceLine) -> None:
         self._decisions[record.mid] = 0
 
     @on(others(Kind.AUTHZ))
-    def decided(self, record: TraceLine) -> None:
+    def take_decision(self, record: TraceLine) -> None:
         if record.mid in self._decisions:
             self._decisions[record.mid] += 1
             if self._decisions[record.mid] > 1:
@@ -157,7 +157,7 @@ class ExpiryTiming(ProcessClaim, claims=("I-M12",)):
     _left: dict[str | None, TraceLine]
 
     @on(steps(records.SESSION))
-    def stepped(self, record: TraceLine) -> None:
+    def take_step(self, record: TraceLine) -> None:
         away = self._left.pop(record.key, record)
         if record.new == "detached":
             self._left[record.key] = record
@@ -168,9 +168,8 @@ class ExpiryTiming(ProcessClaim, claims=("I-M12",)):
 
     @override
     def end(self) -> None:
-        for away in self._left.values():
-            if self.process.is_over_since(away.t + SESSION_IDLE + records.SLACK):
-                self.broken(away, f"an end after {SESSION_IDLE:g} s away")
+        for away in self.process.overdue(self._left.values(), SESSION_IDLE + records.SLACK):
+            self.broken(away, f"an end after {SESSION_IDLE:g} s away")
 
 
 class FailClosed(ProcessClaim, claims=("I-K4",)):
@@ -179,11 +178,11 @@ class FailClosed(ProcessClaim, claims=("I-K4",)):
     _decisions: records.Recent[str | None, str | None]
 
     @on(others(Kind.AUTHZ))
-    def decided(self, record: TraceLine) -> None:
+    def take_decision(self, record: TraceLine) -> None:
         self._decisions[record.mid] = record.decision
 
     @on(any_msg(Op.ADMIT))
-    def admitted(self, record: TraceLine) -> None:
+    def take_admission(self, record: TraceLine) -> None:
         if self._decisions.get(record.mid, _PERMIT) != _PERMIT:
             self.broken(record, "permission")
 
@@ -194,7 +193,7 @@ class Fresh(ProcessClaim, claims=("I-A1",), is_forgetful=True):
     _given: set[str | None]
 
     @on(steps("address"))
-    def stepped(self, record: TraceLine) -> None:
+    def take_step(self, record: TraceLine) -> None:
         if record.old == ABSENT and record.key in self._given:
             self.broken(record, "an address that was never given")
         self._given.add(record.key)
@@ -223,14 +222,14 @@ class LateReleases(ProcessClaim, claims=("I-A7",)):
     _ended: dict[str | None, float]
 
     @on(steps(records.SESSION))
-    def stepped(self, record: TraceLine) -> None:
+    def take_step(self, record: TraceLine) -> None:
         runtime = records.runtime_of_session(record)
         self._ended.pop(runtime, None)
         if record.new in _OVER:
             self._ended[runtime] = record.t
 
     @on(rows(_ALLOC))
-    def allocated(self, record: TraceLine) -> None:
+    def take_allocation(self, record: TraceLine) -> None:
         if record.op != Op.DEL:
             # It has come back, perhaps at another node of the domain.
             self._ended.pop(record.val, None)
@@ -249,17 +248,17 @@ class FalseLasting(ProcessClaim, claims=("I-A7",)):
     _owners: defaultdict[str | None, set[str | None]]
 
     @on(others(Kind.SESSION))
-    def session(self, record: TraceLine) -> None:
+    def take_session(self, record: TraceLine) -> None:
         if record.kind == PeerForm.UPSTREAM.value:
             self._upstream.add(record.b)
 
     @on(rows(_ALLOC))
-    def allocated(self, record: TraceLine) -> None:
+    def take_allocation(self, record: TraceLine) -> None:
         if record.op != Op.DEL:
             self._owners[record.key].add(record.val)
 
     @on(steps(REGISTRATION.name))
-    def registered(self, record: TraceLine) -> None:
+    def take_registration(self, record: TraceLine) -> None:
         if record.new != State.LASTING or record.why == KEPT:
             return
         url, *_ = records.split(record.key)
@@ -277,7 +276,7 @@ class CleanAtRest(ProcessClaim, claims=("I-X2",), place=Place.NODE):
     _rows: dict[tuple[str | None, ...], TraceLine]
 
     @on(rows(_ALLOC, "subs"))
-    def changed(self, record: TraceLine) -> None:
+    def take_change(self, record: TraceLine) -> None:
         at = (record.table, record.key, record.val)
         if record.op == Op.DEL:
             self._rows.pop(at, None)

@@ -6,6 +6,7 @@ has ended; the step of its transaction out of nothing says so.
 
 from collections import Counter, defaultdict
 from functools import lru_cache
+from itertools import chain
 from typing import Final
 
 from typing_extensions import override
@@ -40,12 +41,12 @@ class Match(ProcessClaim, claims=("I-T1",), place=Place.RUNTIME):
     _asked: records.Lasting[records.Key, None]
 
     @on(at_bus(Op.SUBMIT))
-    def submitted(self, record: TraceLine) -> None:
+    def take_submission(self, record: TraceLine) -> None:
         if not records.is_answer(record):
             self._asked[records.key_of(record)] = None
 
     @on(at_bus(Op.CALLBACK, Op.DELIVER))
-    def given(self, record: TraceLine) -> None:
+    def take_delivery(self, record: TraceLine) -> None:
         if records.is_answer(record) and records.key_of(record) not in self._asked:
             self.broken(record, "an earlier request with this id and these ends")
 
@@ -64,12 +65,12 @@ class Unanswered(ProcessClaim, claims=("I-T3",), place=Place.RUNTIME):
     _repeats: Counter[records.Key]
 
     @on(at_bus(Op.SUBMIT))
-    def submitted(self, record: TraceLine) -> None:
+    def take_submission(self, record: TraceLine) -> None:
         if records.expects_answer(record) and self.process.is_local(record):
             self._waiting.setdefault(records.key_of(record), (record, record.t))
 
     @on(at_bus(Op.CALLBACK, Op.DELIVER, Op.SYNTH, Op.DROP))
-    def answered(self, record: TraceLine) -> None:
+    def take_answer(self, record: TraceLine) -> None:
         if not records.is_answer(record):
             if record.op == Op.DROP:
                 self._waiting.pop(records.key_of(record), None)
@@ -87,7 +88,7 @@ class Unanswered(ProcessClaim, claims=("I-T3",), place=Place.RUNTIME):
             self._waiting[key] = (self._waiting[key][0], record.t)
 
     @on(steps("transaction"))
-    def stepped(self, record: TraceLine) -> None:
+    def take_step(self, record: TraceLine) -> None:
         key = _key_of_step(record)
         if record.cause == "refused":
             self.refused.add(key)
@@ -119,12 +120,12 @@ class GivenAnswers(ProcessClaim, claims=("I-T2", "I-T4"), place=Place.RUNTIME, i
     _given: records.Recent[records.Key, set[str]]
 
     @on(_BEGINS)
-    def begun(self, record: TraceLine) -> None:
+    def take_begin(self, record: TraceLine) -> None:
         if _begins(record):
             self._given.pop(_key_of_step(record), None)
 
     @on(at_bus(Op.CALLBACK))
-    def called_back(self, record: TraceLine) -> None:
+    def take_callback(self, record: TraceLine) -> None:
         key, mid = records.key_of(record), record.mid or ""
         if not records.is_final(record):
             if key in self._given:
@@ -149,13 +150,13 @@ class Timeouts(ProcessClaim, claims=("I-T5", "I-T6"), place=Place.RUNTIME):
     _signs: records.Lasting[records.Key, float]
 
     @on(_BEGINS)
-    def begun(self, record: TraceLine) -> None:
+    def take_begin(self, record: TraceLine) -> None:
         if _begins(record):
             self._over.pop(_key_of_step(record), None)
             self._signs[_key_of_step(record)] = record.t
 
     @on(at_bus(Op.CALLBACK, Op.DELIVER))
-    def given(self, record: TraceLine) -> None:
+    def take_delivery(self, record: TraceLine) -> None:
         if not records.is_answer(record):
             return
         key = records.key_of(record)
@@ -170,7 +171,7 @@ class Timeouts(ProcessClaim, claims=("I-T5", "I-T6"), place=Place.RUNTIME):
             self._signs[key] = record.t
 
     @on(at_bus(Op.SYNTH))
-    def refused(self, record: TraceLine) -> None:
+    def take_refusal(self, record: TraceLine) -> None:
         if record.code != Code.TIMEOUT:
             return
         key = records.key_of(record)
@@ -188,7 +189,7 @@ class IdMonotone(ProcessClaim, claims=("I-T7",), place=Place.RUNTIME):
     _seen: records.Lasting[str, None]
 
     @on(at_bus(Op.SUBMIT))
-    def submitted(self, record: TraceLine) -> None:
+    def take_submission(self, record: TraceLine) -> None:
         if records.is_answer(record) or not self.process.is_local(record):
             return
         sender, number, mid = record.from_ or "", record.id or 0, record.mid or ""
@@ -205,7 +206,7 @@ class RetryIdentity(ProcessClaim, claims=("I-T8",)):
     _known: records.Recent[records.Key, str]
 
     @on(msg(Op.SUBMIT))
-    def submitted(self, record: TraceLine) -> None:
+    def take_submission(self, record: TraceLine) -> None:
         if record.digest is None or records.is_answer(record):
             return
         same = self._known.setdefault(records.key_of(record), record.digest) == record.digest
@@ -226,22 +227,22 @@ class Conservation(ProcessClaim, claims=("I-T9",)):
     _settled: records.Lasting[str | None, None]
 
     @on(msg(Op.ADMIT))
-    def admitted(self, record: TraceLine) -> None:
+    def take_admission(self, record: TraceLine) -> None:
         self._admitted.setdefault(record.mid or "", record)
 
     @on(msg(Op.DELIVER, Op.CALLBACK, Op.XMIT, Op.RELAY, Op.QUEUE, Op.SYNTH, Op.DROP, Op.PUBLISH))
-    def went_on(self, record: TraceLine) -> None:
+    def take_passage(self, record: TraceLine) -> None:
         admitted = self._admitted
         if admitted:
             admitted.pop(record.mid or "", None)
             admitted.pop(record.ref or "", None)
 
     @on(msg(Op.QUEUE))
-    def queued(self, record: TraceLine) -> None:
+    def take_queueing(self, record: TraceLine) -> None:
         self._queued[record.mid, record.actor].append(record)
 
     @on(msg(Op.FLUSH, Op.SYNTH, Op.DROP))
-    def left(self, record: TraceLine) -> None:
+    def take_departure(self, record: TraceLine) -> None:
         at = record.mid, record.actor
         waiting = self._queued.get(at)
         if waiting and record.op != Op.SYNTH:
@@ -255,13 +256,12 @@ class Conservation(ProcessClaim, claims=("I-T9",)):
 
     @override
     def end(self) -> None:
-        for one in self._admitted.values():
-            if self.process.is_over_since(one.t + REPLY_TIMEOUT + records.SLACK):
-                self.broken(one, "a delivery, an answer, or a drop with a reason")
-        for one in (one for several in self._queued.values() for one in several):
-            is_late = self.process.is_over_since(one.t + REPLY_TIMEOUT + records.SLACK)
-            if is_late and one.mid not in self._settled:
-                self.broken(one, "what waits to be released, answered or dropped")
+        wait = REPLY_TIMEOUT + records.SLACK
+        for record in self.process.overdue(self._admitted.values(), wait):
+            self.broken(record, "a delivery, an answer, or a drop with a reason")
+        for record in self.process.overdue(chain.from_iterable(self._queued.values()), wait):
+            if record.mid not in self._settled:
+                self.broken(record, "what waits to be released, answered or dropped")
 
 
 @check("I-T10", on=msg(Op.ADMIT, Op.XMIT))
