@@ -142,8 +142,10 @@ def run_tests(copy: Path, *options: str, seconds: float = 300) -> Outcome:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             return Outcome("timed out")
-    if process.returncode > _TESTS_FAILED:
-        return Outcome("NO TESTS RAN", output=output)
     failed = _FAILED.search(output)
+    # The status of pytest-xdist that stops at a failure is that of tests that cannot be read.
+    is_broken = failed is None or failed.group().startswith("ERROR")
+    if process.returncode > _TESTS_FAILED and is_broken:
+        return Outcome("NO TESTS RAN", output=output)
     verdict = "SURVIVED" if process.returncode == 0 else "found"
     return Outcome(verdict, failed.group(1) if failed else "", output)

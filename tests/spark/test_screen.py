@@ -45,7 +45,7 @@ def test_the_same_violations_are_found(pairs):
         expected = [one for entity in exact.entities for one in entity.violations]
         broken.update(one.claim for one in expected)
         if screen is not None:
-            assert [one for entity in screen.suspects for one in entity.violations] == expected
+            assert [one for entity in screen.entities for one in entity.violations] == expected
     assert set(broken) == set(Claim)
 
 
@@ -55,7 +55,7 @@ def test_the_same_figures_are_counted(pairs):
             assert (screen.node, screen.missing) == (exact.node, exact.missing)
             assert screen.used == exact.used
             assert screen.stays == exact.stays
-            assert screen.entities == Counter(one.entity.machine for one in exact.entities)
+            assert screen.entity_counts == Counter(one.entity.machine for one in exact.entities)
 
 
 STORY = [json.dumps(one) for one in records(whole(session("open", "closed")))]
