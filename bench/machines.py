@@ -187,7 +187,7 @@ def by_columns(place: Path) -> Verdict:
     """Judge in this process, by the columns that Spark's workers judge by."""
     files = [str(file) for end in ("parquet", "jsonl") for file in place.rglob(f"part-*.{end}")]
     for folder in folders_of(map(part_of, files)):
-        if screened(folder).suspects:
+        if screened(folder).entities:
             return Verdict.VIOLATIONS
     return Verdict.CONFORMANT
 

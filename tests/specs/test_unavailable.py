@@ -32,7 +32,7 @@ ANSWERS = {
     "actors/node/policy/domain.py::DomainPolicies.objection": "there are policies it can read",
     "actors/node/policy/engine.py::PolicyService._reload": "the actor has room, or is started",
     "actors/node/bus.py::NodeBus.route": "runtimes come back to the node",
-    "actors/node/registry/registry.py::DomainRegistry._note": "runtimes register again",
+    "actors/node/registry/registry.py::DomainRegistry._do": "runtimes register again",
     "actors/node/registry/registry.py::_not_now": "the registry can be written, or read, again",
     "actors/node/session/exchange.py::Overload._shed": "memory is free again",
     "actors/node/session/exchange.py::Exchange._send_foreign": "the stub sends what waits",
