@@ -16,7 +16,9 @@ from typing import Final
 import attrs
 
 ROOT: Final = Path(__file__).parents[2]
-_IGNORED: Final = shutil.ignore_patterns(".*", "node_modules")
+# A compiled module has such a name while another process writes it.
+_HALF_WRITTEN: Final = "*.pyc.*"
+_IGNORED: Final = shutil.ignore_patterns(".*", "node_modules", _HALF_WRITTEN)
 _FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 _TESTS_FAILED: Final = 1
 """The status of pytest; greater ones mean that it did not run the tests."""
@@ -82,25 +84,15 @@ def replaced(file: Path, old: str, new: str) -> str:
 
 @contextmanager
 def source_copy() -> Iterator[Path]:
-    """Copy the code and its tests, by hard links where the file system has them."""
+    """Copy the code and its tests; a test may write into any file of the copy."""
     with TemporaryDirectory(prefix="defects-") as place:
-        copy = Path(place) / "code"
-        shutil.copytree(ROOT, copy, ignore=_IGNORED, copy_function=_link)
-        yield copy
-
-
-def _link(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except FileNotFoundError:
-        pass  # a compiled module, which another process has just put in place
-    except OSError:
-        shutil.copy2(source, target)
+        yield Path(shutil.copytree(ROOT, Path(place) / "code", ignore=_IGNORED))
 
 
 @contextmanager
 def changed(file: Path, text: str) -> Iterator[None]:
-    """Have another text in a file of a copy; the linked original is not touched."""
+    """Have another text in a file of a copy."""
+    # The original comes back with its time, so that its compiled module is valid again.
     original = file.with_suffix(".original")
     file.rename(original)
     try:

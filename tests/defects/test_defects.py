@@ -31,3 +31,11 @@ def test_a_planted_defect_is_found_and_sound_code_survives():
     assert (shown.exit_code, shown.output.count("::")) == (0, 1)
     assert f"{one.name}  " in shown.output
     assert " found " in shown.output
+
+
+def test_a_write_in_the_copy_does_not_reach_the_tree(tmp_path, monkeypatch):
+    monkeypatch.setattr(planting, "ROOT", tmp_path)
+    (tmp_path / "code.py").write_text("as it was")
+    with planting.source_copy() as copy, (copy / "code.py").open("r+") as file:
+        file.write("changed")
+    assert (tmp_path / "code.py").read_text() == "as it was"
