@@ -1,6 +1,7 @@
 """Effects that several cores share, and their order."""
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Awaitable, Callable
 from enum import Enum, unique
 from functools import lru_cache, partial, update_wrapper
 from typing import Concatenate, Final, ParamSpec, TypeVar, final
@@ -151,31 +152,37 @@ class RowChanged:
     writer: str
 
 
-class CoreHost:
-    """A host that does what a core has asked of its port in order, once the core has returned.
+class PortQueue:
+    """What a core has asked of its port, in order: it is done once the core has returned.
 
     Attributes:
         due: What was asked for and is not done yet.
     """
 
-    due: list[Callable[[], None]]
+    due: deque[partial[Awaitable[None] | None] | partial[None]]
+
+
+class CoreHost(PortQueue):
+    """A host whose acts do not wait."""
 
     def perform(self) -> None:
         """Do what the core has asked for; what that leads to comes before the rest of it."""
-        due, self.due = self.due, []
+        due, self.due = self.due, deque()
         for act in due:
             act()
 
 
-_Host = TypeVar("_Host", bound=CoreHost)
+_Host = TypeVar("_Host", bound=PortQueue)
 _P = ParamSpec("_P")
 
 
-def deferred(act: Callable[Concatenate[_Host, _P], None]) -> Callable[Concatenate[_Host, _P], None]:
+def deferred(
+    act: Callable[Concatenate[_Host, _P], Awaitable[None] | None],
+) -> Callable[Concatenate[_Host, _P], None]:
     """Have the calls of a method of a port wait until `perform`."""
 
-    def wait(self: _Host, /, *args: _P.args, **named: _P.kwargs) -> None:
+    def put(self: _Host, /, *args: _P.args, **named: _P.kwargs) -> None:
         self.due.append(partial(act, self, *args, **named))
 
-    update_wrapper(wait, act)
-    return wait
+    update_wrapper(put, act)
+    return put

@@ -252,7 +252,7 @@ class Table:
     def patience(self, state: str) -> float:
         """Seconds an entity may stay in `state`; infinity: without end."""
         deadline = self._deadline_of.get(state)
-        seconds = None if deadline is None or deadline.limit is None else _limit(deadline.limit)
+        seconds = None if deadline is None else deadline.seconds
         return math.inf if seconds is None else seconds
 
     def drawn_edges(self) -> list[tuple[str, str]]:

@@ -126,8 +126,8 @@ class _Inspector:
         """
         seal, descriptor, entry = self._read(text)
         self._stands(entry, path)
-        said = self._trusted(entry)
-        keys = await self._keys(said)
+        trusted = self._trusted(entry)
+        keys = await self._keys(trusted)
         revocations: Revocations | None = None
         if keys is None:
             finding = "not verified: no trusted keys were given"
@@ -136,11 +136,13 @@ class _Inspector:
             self._verify(seal, keys)
             revocations = await self._revoked(entry, keys)
         self._judge(entry, descriptor, seal.digest, descriptors.Memory(revocations=revocations))
-        if said is not None and isinstance(descriptor, StubDescriptor):
-            self._judge_stub(descriptors.Facts(entry, descriptor, seal.digest), said, revocations)
-        if said is not None and isinstance(descriptor, HypertyDescriptor):
+        if trusted is not None and isinstance(descriptor, StubDescriptor):
+            self._judge_stub(
+                descriptors.Facts(entry, descriptor, seal.digest), trusted, revocations
+            )
+        if trusted is not None and isinstance(descriptor, HypertyDescriptor):
             self._judge_hyperty(
-                descriptors.HypertyFacts(entry, descriptor, seal.digest), said, revocations
+                descriptors.HypertyFacts(entry, descriptor, seal.digest), trusted, revocations
             )
         if descriptor.source_package is not None:
             await self._package(descriptor.source_package)
@@ -165,15 +167,15 @@ class _Inspector:
         trust = self.believed.trust
         if trust is None:
             return None
-        said = trust.of(entry.domain)
-        if said is None:
+        trusted = trust.of(entry.domain)
+        if trusted is None:
             raise errors.RefusalError(errors.no_trust(entry.domain))
-        return said
+        return trusted
 
-    async def _keys(self, said: DomainTrust | None) -> Keys | None:
-        if self.believed.keys is not None or said is None:
+    async def _keys(self, trusted: DomainTrust | None) -> Keys | None:
+        if self.believed.keys is not None or trusted is None:
             return self.believed.keys
-        return (await keys_of(said.keys, self.source, None)).keys
+        return (await keys_of(trusted.keys, self.source, None)).keys
 
     def _verify(self, seal: seals.Sealed, keys: Keys) -> None:
         with errors.refusals():
@@ -187,10 +189,10 @@ class _Inspector:
             self._say("revoked", "the catalogue has no list of what is revoked")
             return None
         with errors.refusals():
-            found = seals.signed_revocations(text, keys)
-        errors.refuse_if(descriptors.judge_revocations(entry.domain, found, None, self.now))
-        self._say("revoked", f"the list has {len(found.revoked)} entries")
-        return found
+            revocations = seals.signed_revocations(text, keys)
+        errors.refuse_if(descriptors.judge_revocations(entry.domain, revocations, None, self.now))
+        self._say("revoked", f"the list has {len(revocations.revoked)} entries")
+        return revocations
 
     def _judge(
         self, entry: Entry, descriptor: Described, digest: str, memory: descriptors.Memory
@@ -200,20 +202,20 @@ class _Inspector:
         self._say("time", f"good for {left:.1f} days, counter {descriptor.counter}")
 
     def _judge_stub(
-        self, facts: descriptors.Facts, said: DomainTrust, known: Revocations | None
+        self, facts: descriptors.Facts, trusted: DomainTrust, known: Revocations | None
     ) -> None:
         verdict = descriptors.judge(
-            facts, said.terms, descriptors.Memory(revocations=known), self.here, self.now
+            facts, trusted.terms, descriptors.Memory(revocations=known), self.here, self.now
         )
         if isinstance(verdict, descriptors.Refused):
             raise errors.RefusalError(verdict)
         self._say("level", _HOW[verdict.level])
 
     def _judge_hyperty(
-        self, facts: descriptors.HypertyFacts, said: DomainTrust, known: Revocations | None
+        self, facts: descriptors.HypertyFacts, trusted: DomainTrust, known: Revocations | None
     ) -> None:
         memory = descriptors.Memory(revocations=known)
-        verdict = descriptors.judge_hyperty(facts, said.terms, memory, self.here, self.now)
+        verdict = descriptors.judge_hyperty(facts, trusted.terms, memory, self.here, self.now)
         if isinstance(verdict, descriptors.Refused):
             raise errors.RefusalError(verdict)
         self._say("level", _HOW[verdict.level])

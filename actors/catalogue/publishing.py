@@ -83,8 +83,8 @@ def signed_draft(entry: Entry, draft: JsonObject, key: SigningKey) -> str:
         **draft,
     }
     made = seals.read_descriptor(content)
-    said = (seals.entry_of(made), made.type, made.object_name)
-    if said != (entry, str(entry.type), entry.name):
+    identity = (seals.entry_of(made), made.type, made.object_name)
+    if identity != (entry, str(entry.type), entry.name):
         raise errors.BadDescriptorError(
             f"its cguid, type or objectName is not that of {entry.address}"
         )

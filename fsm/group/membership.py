@@ -59,7 +59,7 @@ class MembershipPort:
         """Trace a step of the membership."""
 
     def put_lease(self, lease: PutLease) -> None:
-        """Write the node's row; `take_written` or another such method takes the outcome."""
+        """Write the node's row: `take_written`, `take_conflict` or `take_silence` follows."""
 
     def drop_lease(self, key: str, expected: int) -> None:
         """Delete the node's row; without it the row goes by itself."""

@@ -39,7 +39,7 @@ class MovesPort(Protocol):
     """What the sessions of a node ask of their host; no method calls them back."""
 
     def put_row(self, key: str, row: SessionRow | None) -> None:
-        """Have a row written; None: have it removed."""
+        """Write the row of a session; None: remove it."""
 
     def give_up(self, session: GiveUp) -> None:
         """End this node's copy of a session."""

@@ -79,7 +79,7 @@ class RowsPort(Protocol):
         """
 
     def read(self, key: str, revision: int) -> None:
-        """Have a row read, and `take_row` called: whether it is there is not known otherwise.
+        """Read a row, and call `take_row`: whether it is there is not known otherwise.
 
         Args:
             key: Key of the row.

@@ -201,7 +201,7 @@ class RegistrationCore:
         return records.OK
 
     def _keep(self, held: records.Row | None, row: records.Row) -> None:
-        """Have a row kept, and a change of its status reported that others see."""
+        """Keep a row, and report a change of its status that others see."""
         self._port.keep(row)
         before = None if held is None else records.shown(held.status)
         after = records.shown(row.status)
@@ -386,7 +386,7 @@ class RegistrationCore:
                 self._bury(held, "its runtime did not return")
 
     def mirror(self, url: str, row: records.Row | None) -> None:
-        """Have a record as another node has it; only what was reported here is reported on.
+        """Take a record as another node has it; only what was reported here is reported on.
 
         Args:
             url: Address of the record.

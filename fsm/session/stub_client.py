@@ -22,8 +22,7 @@ newest first, with the seconds after which there is space.
 import math
 from collections import deque
 from collections.abc import Callable
-from operator import attrgetter
-from typing import Final, Protocol, cast, final
+from typing import Final, Protocol, final
 
 import attrs
 
@@ -363,9 +362,6 @@ class StubClientCore:
         link: The state of the link; None: nothing has begun.
     """
 
-    # Read several times for each message: without a call of Python.
-    link: Final = cast("machines.LinkState | None", property(attrgetter("_link_life.state")))
-
     def __init__(
         self,
         url: str,
@@ -390,6 +386,7 @@ class StubClientCore:
             is_again: Whether an earlier stub had a session, with what the runtime had at the node.
         """
         self.sessions = 0
+        self.link: machines.LinkState | None = None
         self._port = port
         self._owner = owner
         self._renewed = 0
@@ -782,4 +779,6 @@ class StubClientCore:
         self._port.step(self._entity.step(trigger, why))
 
     def _step_link(self, trigger: machines.LinkTrigger, why: str = "") -> None:
-        self._port.step(self._link_life.step(trigger, why))
+        step = self._link_life.step(trigger, why)
+        self.link = machines.LinkState(step.new)
+        self._port.step(step)

@@ -136,6 +136,7 @@ def append_requests(bucket: str, append: Append) -> list[Request]:
 
 
 _NO_MESSAGE: Final = 10037
+"""Number of the error of JetStream that no message has the subject (JSNoMessageFoundErr)."""
 
 
 @final
@@ -169,12 +170,12 @@ def stored_message(found: Json) -> StoredMessage | None:
     if error is not None and error[0] == _NO_MESSAGE:
         return None
     if error is not None:
-        raise NatsError(f"JetStream says: {error[1]}")
+        raise NatsError(error[1])
     message = part_of(found, "message")
     try:
         head, payload = (base64.b64decode(str(message.get(key, ""))) for key in ("hdrs", "data"))
     except ValueError as exc:
-        raise NatsError(f"JetStream gives no message: {exc}") from exc
+        raise NatsError(f"a field is no base64: {exc}") from exc
     subject = str(message.get("subject")).encode()
     return StoredMessage(subject, number_in(message, "seq"), head, payload)
 

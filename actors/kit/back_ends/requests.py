@@ -17,6 +17,7 @@ from fsm.registry.records import (
     Create,
     Find,
     Read,
+    Request,
     Touch,
     address_of,
     create_refusal,
@@ -117,8 +118,8 @@ class Asked:
     is_returning: bool = False
 
 
-def registry_input(asked: Asked) -> Create | Touch | Read | Find:
-    """Read a request.
+def read_request(asked: Asked) -> Request:
+    """Read a request to a registry.
 
     Raises:
         BadMessageError: It is none that a registry knows.

@@ -355,10 +355,9 @@ class Incarnation(Generic[M]):
             self.ended.set()
         return self.error
 
-    async def _serve(self, actor: Actor[M]) -> None:  # noqa: PLR0912 - see the calls below
+    async def _serve(self, actor: Actor[M]) -> None:  # noqa: PLR0912 - a wait in a function of its own is a frame more for each wake-up
         handle, mailbox = actor.handle, self._mailbox
         while not actor.is_finished:
-            # Each wake-up passes all frames that wait: no more of them than must be.
             until = actor.deadline()
             try:
                 if until == math.inf:

@@ -36,7 +36,7 @@ class RestRegistry(Service):
 
     @override
     def plan(self, asked: requests.Asked) -> Plan | Replied:
-        match requests.registry_input(asked):
+        match requests.read_request(asked):
             case Create() as create:
                 return Plan(partial(self._create, create), create.url)
             case Touch() as touch:

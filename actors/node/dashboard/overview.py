@@ -180,7 +180,7 @@ class Overview:
         report = self.report(self._counters.figures())
         return attrs.evolve(lease, row=attrs.evolve(lease.row, report=report))
 
-    def answered(self, renewal: contract.Written) -> None:
+    def note_renewal(self, renewal: contract.Written) -> None:
         """Note what has become of a renewal of this node's lease."""
         self._trouble = renewal.reason if isinstance(renewal, contract.EngineDownError) else ""
 

@@ -78,7 +78,7 @@ class Group(CoreHost, OtherNodes, MembershipPort):
         self._tables: Final = exchange.tables
         self._engine: Final = engine
         self._trace: Final = trace
-        self.due = []
+        self.due = deque()
         self._membership: Final = MembershipCore(trace.node, self, address)
         self._agreed: Final = agreed
         self._rows: Final = DomainRows(
@@ -167,7 +167,7 @@ class Group(CoreHost, OtherNodes, MembershipPort):
             self.overview.heard(row)
 
     def _lease_answered(self, lease: PutLease, answer: contract.Written) -> None:
-        self.overview.answered(answer)
+        self.overview.note_renewal(answer)
         member, number = self._membership, lease.number
         match answer:
             case ConflictError(row=row):

@@ -5,13 +5,14 @@ elsewhere owns its addresses here, too. What local sessions change is written as
 that asked for it is answered when it is written.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeAlias, assert_never, final
 
 import attrs
 import trio
+from typing_extensions import override
 
 from actors.kit.counters import Tally
 from actors.kit.log import get_logger
@@ -279,7 +280,7 @@ class Agreed:
 
 
 @final
-class DomainRows(CoreHost):
+class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
     """Host of the cores of rows and of sessions: applies rows of all nodes, writes those of this.
 
     Part of the bus's task.
@@ -321,7 +322,7 @@ class DomainRows(CoreHost):
         self._agreed: Final = agreed
         self._tell: Final = tell
         self._heed_node: Final = heed_node
-        self.due = []
+        self.due = deque()
         self.core: Final = rows.RowsCore(self)
         self.moves: Final = moves.MovesCore(self)
         order = SenderOrder(self.core, self.moves)
@@ -390,7 +391,7 @@ class DomainRows(CoreHost):
         return True
 
     def write(self, key: str, row: kinds.GroupRow | None, ticket: int | None = None) -> None:
-        """Have a row written, None: removed; a link that waits for it is answered then."""
+        """Write a row, None: remove it; a link that waits for it is answered then."""
         if not self.is_current:
             self.held.release(ticket)
         else:
@@ -398,7 +399,7 @@ class DomainRows(CoreHost):
             self.perform()
 
     def write_agreed(self, row: PolicyRow | CatalogueRow) -> None:
-        """Have a row of the whole domain written."""
+        """Write a row of the whole domain."""
         self.write(row.key, row, rows.THE_NODE)
 
     def hold(self, runtime: str) -> int | None:
@@ -439,11 +440,11 @@ class DomainRows(CoreHost):
                 self.homes.session_over(runtime)
                 self._tables.release(runtime, "this node is none of the group any more")
 
-    # ---- port of the mirror (`RowsPort`)
+    # ---- port of the mirror
 
+    @override
     @deferred
     def apply(self, row: kinds.GroupRow, revision: int) -> None:
-        """Apply a row that this node has not written."""
         match row:
             case kinds.NodeRow(holder):
                 self._heed_node(holder.node, row, revision)
@@ -461,9 +462,9 @@ class DomainRows(CoreHost):
             case _:
                 assert_never(row)
 
+    @override
     @deferred
     def withdraw(self, row: kinds.GroupRow, revision: int, *, is_lost: bool = False) -> None:
-        """Apply that a row is not there, and this node has not removed it."""
         match row:
             case kinds.NodeRow(holder):
                 self._heed_node(holder.node, None, revision)
@@ -484,36 +485,37 @@ class DomainRows(CoreHost):
             case _:
                 assert_never(row)
 
+    @override
     @deferred
     def confirm(
         self, key: str, row: kinds.GroupRow | None, revision: int, tickets: tuple[int, ...]
     ) -> None:
-        """Answer the links that wait for a row."""
         self._trace.home(row, revision, self._membership.holder)
         self.carrier.left_behind.written(key, self._now)
         self.held.release_all(tickets)
         self._agreed.written(key)
 
+    @override
     @deferred
     def lose(self, key: str, tickets: tuple[int, ...]) -> None:
-        """Leave the links that wait for a row: what they were to be told is wrong."""
         self._trace.component.counters.count(Tally.ROWS_LOST)
         _log.info("row was changed by another node", key=key)
         for number in tickets:
             self.held.forget(number)
             self._exchange.lost(number, "another node decided otherwise", is_misled=True)
 
+    @override
     @deferred
     def read(self, key: str, revision: int) -> None:
-        """Have a row read."""
         if self.store is not None:
             self.store.read(key, revision)
 
+    @override
     def refuse(self, key: str, reason: kinds.RowRefusal) -> None:
         """Report a row that is none of ours, or one too many."""
         report_refusal(self._trace.component.counters, key, reason)
 
-    # ---- sessions that move, and their port (`MovesPort`)
+    # ---- sessions that move, and their port
 
     def _take_session(self, row: kinds.SessionRow) -> None:
         """Follow the row of a session, which is right whatever this node has decided."""
@@ -534,11 +536,12 @@ class DomainRows(CoreHost):
             with self.applying():
                 self._tables.release(runtime, "its session at another node is over")
 
+    @override
     @deferred
     def put_row(self, key: str, row: kinds.SessionRow | None) -> None:
-        """Have the row of a session written, or removed."""
         self.write(key, row)
 
+    @override
     @deferred
     def give_up(self, session: moves.GiveUp) -> None:
         """End this node's copy of a session, once its link is read."""

@@ -1,5 +1,6 @@
 """The policies of the domain, as the engine has them: all nodes judge by the same version."""
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from enum import IntEnum, StrEnum
 from typing import Final, TypeAlias, final
@@ -36,7 +37,7 @@ class DomainPolicies(CoreHost):
 
     def __init__(self, store: PolicyStore) -> None:
         self._store: Final = store
-        self.due = []
+        self.due = deque()
         self._core: Final = policies.PoliciesCore(store.book, self)
         self._write_row: _Write = _nowhere
         self._objection: Callable[[], Refused | None] = _no_objection

@@ -16,7 +16,7 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.back_ends.requests import Asked, answer_body, registry_input
+from actors.kit.back_ends.requests import Asked, answer_body, read_request
 from actors.kit.counters import Gauge
 from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
@@ -31,7 +31,7 @@ from fsm.engine import Step
 from fsm.limits.shares import UserTurns
 from fsm.machines.registration import State
 from fsm.registry import records
-from fsm.registry.registration import RegistrationCore
+from fsm.registry.registration import RegistrationCore, RegistrationPort
 from fsm.session.restart import RESTARTED
 from specs.errors import BadMessageError
 from specs.limits.group import GROUP_LOOKUPS
@@ -41,14 +41,9 @@ from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 
 
-def answered(request: Message, said: records.Answered) -> Message:
-    """Answer a request.
-
-    Args:
-        request: The request.
-        said: Code and content of the answer.
-    """
-    return reply_to(request, said.code, answer_body(said))
+def answer_to(request: Message, answer: records.Answered) -> Message:
+    """Return the message by which a request is answered."""
+    return reply_to(request, answer.code, answer_body(answer))
 
 
 def notification(number: int, registry: str, url: str, status: str) -> Message:
@@ -162,7 +157,7 @@ class _Batch:
 
 
 @final
-class DomainRegistry(Actor[_Message]):
+class DomainRegistry(Actor[_Message], RegistrationPort):
     """Answers what is asked of the records of a domain, after the commit.
 
     Searches wait apart, as each takes as long as many other requests: one is made after each batch
@@ -279,7 +274,7 @@ class DomainRegistry(Actor[_Message]):
 
     def _answer(self, asked: Asked, *, is_looked_up: bool = False) -> None:
         try:
-            request = registry_input(asked)
+            request = read_request(asked)
         except BadMessageError as exc:
             refusal = refuse(asked.message, exc.code, exc.reason)
             self._batch.anyway.append(Emitted(refusal, asked.by))
@@ -323,27 +318,27 @@ class DomainRegistry(Actor[_Message]):
         if self._may_come(asked, answer):
             reply = refuse(asked.message, Code.UNAVAILABLE, RESTARTED)
         else:
-            said = attrs.evolve(answer, after=None) if asked.is_upstream else answer
-            reply = answered(asked.message, said)
+            page = attrs.evolve(answer, after=None) if asked.is_upstream else answer
+            reply = answer_to(asked.message, page)
         # The requester is answered before the subscribers (SC-12).
         batch.emitted.insert(place, Emitted(reply, asked.by))
 
     # ---- port of the core
 
+    @override
     def step(self, step: Step) -> None:
-        """Trace a step once it is durable."""
         self._batch.steps.append(step)
 
+    @override
     def keep(self, row: records.Row) -> None:
-        """Make a row durable with the batch."""
         self._batch.changes.append((row.url, row))
 
+    @override
     def forget(self, url: str) -> None:
-        """Remove a row with the batch."""
         self._batch.changes.append((url, None))
 
+    @override
     def report_status(self, url: str, status: State) -> None:
-        """Notify the subscribers of a record once it is durable."""
         address = self._parts.address
         number = self._parts.ids.next(address)
         self._batch.emitted.append(Emitted(notification(number, address, url, status)))

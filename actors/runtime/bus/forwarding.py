@@ -36,7 +36,7 @@ from fsm.bus.receiving_order import NODE_PATH, PairOrderCore
 from fsm.effects import Intent, intent_of
 from fsm.limits.rates import Rate, TokenBuckets
 from specs.addresses.address import is_below
-from specs.child import CHILDREN, is_of_creator, object_of, parent_of
+from specs.child import is_of_creator, object_of, parent_of
 from specs.limits.bus import OPEN_REQUESTS
 from specs.limits.protocol import REPLY_TIMEOUT, STUB_QUEUE, WARNING_PAUSE
 from specs.message import Message, identified, instance_id, position_of, refuse
@@ -87,7 +87,6 @@ class Forwarding:
         self._now = 0.0
         self._warned: TokenBuckets[str] = TokenBuckets(Rate(1 / WARNING_PAUSE, 1))
         runtime = self._runtime = own.identity.runtime
-        self._parts = f"{runtime}/"
         self._sync_manager = f"{runtime}/sm"
         self.hops = hops
         self._deliveries = Deliveries(hops)
@@ -137,7 +136,7 @@ class Forwarding:
         message, by, origin = flight.message, flight.by, flight.origin
         is_local = origin is Origin.LOCAL
         identity = self._own.identity
-        if is_local and message.identity is not identity and not by.startswith(self._parts):
+        if is_local and message.identity is not identity and not is_below(by, self._runtime):
             # A part of the runtime may speak for others, and says for whom.
             message = identified(message, identity)
         if is_local or self.admission.direction(message, origin) is Direction.OUTGOING:
@@ -298,8 +297,7 @@ class Forwarding:
         terms = flight.terms
         if terms.awaited:
             return not terms.awaited <= {self._runtime, *terms.direct}
-        to = flight.message.to
-        return flight.is_outgoing and CHILDREN in to and parent_of(to) is not None
+        return flight.is_outgoing and parent_of(flight.message.to) is not None
 
     def _is_notice(self, to: str) -> bool:
         """Return whether no local component answers what the node brings: for others' children.
@@ -502,7 +500,7 @@ class Forwarding:
 
     def _send_out(self, message: Message, intent: Intent, now: float) -> None:
         """Send a message out; what is written of children takes their path."""
-        if message.is_response or CHILDREN not in message.to or parent_of(message.to) is None:
+        if message.is_response or parent_of(message.to) is None:
             self.outbound.send(message, intent, now)
             return
         match self.children.find(message, now, is_there=self._is_open(message.to)):

@@ -202,14 +202,18 @@ class Deliveries:
         behind: Behind | None = None,
         purpose: Purpose = Purpose.SEND,
     ) -> bool | None:
-        """Deliver a message to all listeners of a route; the rest is for the stub of a link.
-
-        Returns whether one of them had room; then the others' copies are drops. None: nobody
-        listens.
+        """Deliver a message to all listeners of a route.
 
         Args:
-            is_foreign: Whether the route leads out of this runtime.
+            message: The message.
+            route: Address under which the listeners are found.
+            is_foreign: Whether a stub has brought it into this runtime.
+            behind: What the link of a stub announces before it.
             purpose: Purpose of the delivery.
+
+        Returns:
+            True if a listener had room; the copies of the others are drops then. False if none had.
+            None if nobody listens.
         """
         listeners = self.routing.find(route)
         if not listeners:

@@ -23,7 +23,8 @@ from actors.runtime.link_guard import Bond
 from actors.runtime.p2p.handshake import ProvenLink
 from actors.runtime.p2p.link import LinkUse, P2PLink
 from actors.runtime.p2p.link_work import EndEvent, LinkProven, LinkWork
-from actors.runtime.stubs.stub import PortHost, StubContext, deferred
+from actors.runtime.stubs.stub import PortHost, StubContext
+from fsm.effects import deferred
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
 from fsm.machines.sync.observer_copy import State as CopyState
@@ -132,7 +133,7 @@ class EndHost(PortHost, LinkPort):
         self.own_object: str | None = None
         self.peer_object: str | None = None
         self.seen: bodies.ConnectionData | None = None
-        self.queue = deque()
+        self.due = deque()
         self._stub = stub
         self._context = context
         self._guard = context.guard()
@@ -173,10 +174,10 @@ class EndHost(PortHost, LinkPort):
         """Bring every entity to its end, and trace that; nothing else is done."""
         self._leave_copy()
         self.core.disconnect("the stub is gone")
-        for act in self.queue:
+        for act in self.due:
             if act.func == self._trace_step:
                 act()
-        self.queue.clear()
+        self.due.clear()
 
     # --- messages: all are from the stub's own address ----------------------------------------
 
@@ -203,7 +204,7 @@ class EndHost(PortHost, LinkPort):
 
     @override
     def step(self, step: Step) -> None:
-        self.queue.append(partial(self._trace_step, step))
+        self.due.append(partial(self._trace_step, step))
 
     def _trace_step(self, step: Step) -> None:
         self._context.tracer.step(self._context.url, step)

@@ -16,6 +16,7 @@ from actors.kit.supervision.actor import Actor, Delivery
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.stubs import credentials, node_link, stub, wire
 from actors.runtime.stubs.node_link import LinkEvents, NodeLink
+from fsm.effects import deferred
 from fsm.engine import Step
 from fsm.limits.rates import Rate, TokenBuckets
 from fsm.machines.stub_connection import STUB_CONNECTION, State
@@ -59,7 +60,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
     """
 
     def __init__(self, context: stub.StubContext, make_wire: wire.WireMaker) -> None:
-        self.queue = deque()
+        self.due = deque()
         self._context = context
         self._make_wire = make_wire
         self._url = context.url
@@ -120,11 +121,11 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
         now = trio.current_time()
         self._core.disconnect(now)
         self._core.lose_link("the stub was stopped", now)
-        for act in self.queue:
+        for act in self.due:
             for step in act.args:
                 if isinstance(step, Step):
                     self._hops.step(step)
-        self.queue.clear()
+        self.due.clear()
 
     @override
     async def handle(self, message: NodeStubMessage) -> None:
@@ -140,7 +141,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
             case _:
                 if self._link is not None and message.attempt == self._link.attempt:
                     await self._link_changed(message, self._link)
-        if self.queue:
+        if self.due:
             await self.perform()
 
     async def _link_changed(self, happened: LinkEvents, link: NodeLink) -> None:
@@ -163,7 +164,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
             case node_link.Read(_, frame):
                 self._core.note_life(now)
                 for item in link.wire.read(frame):
-                    if self.queue:
+                    if self.due:
                         await self.perform()
                     await self._take_item(item, link)
 
@@ -293,7 +294,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
 
     # ---- the port of the core
 
-    @stub.deferred
+    @deferred
     async def step(self, step: Step) -> None:
         self._hops.step(step)
         if step.new == State.FAILED and step.old == State.DISCONNECTED:
@@ -301,7 +302,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
         if step.machine == STUB_CONNECTION.name:
             await self._post(stub.status_event(self._context, step, self._core.sessions))
 
-    @stub.deferred
+    @deferred
     def dial(self) -> None:
         self._attempts += 1
         login = None if self._core.has_session or not self._logs_in else self._login
@@ -309,13 +310,13 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
         fresh.token, self._token = self._token, None
         self.spawn(fresh.run)
 
-    @stub.deferred
+    @deferred
     def hang_up(self) -> None:
         link, self._link = self._link, None
         if link is not None:
             link.hang_up()
 
-    @stub.deferred
+    @deferred
     def ask(
         self, method: SessionMethod, token: str | None = None, challenge: str | None = None
     ) -> None:
@@ -360,7 +361,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
             case line:
                 link.control(line)
 
-    @stub.deferred
+    @deferred
     def write(self, message: Message) -> None:
         if self._link is None:
             return
@@ -386,7 +387,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
     def _give_up(self, message: Message, code: Code, why: str) -> None:
         """Give up a message that cannot be written."""
         # What is said instead keeps the place of the message: others of its pair wait behind it.
-        later, self.queue = self.queue, deque()
+        later, self.due = self.due, deque()
         self._core.forget(message)
         if message.is_request:
             self.refuse(message, code, why)
@@ -394,9 +395,9 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
             self._hops.dropped(message, DropReason.MALFORMED)
             if message.is_final:
                 self._core.send(malformed_answer(message, why), trio.current_time())
-        self.queue.extend(later)
+        self.due.extend(later)
 
-    @stub.deferred
+    @deferred
     def queued(self, message: Message) -> None:
         self._hops.say(Op.QUEUE, message)
         pace = self._core.pace
@@ -406,22 +407,22 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
             domain = self._context.config.domain
             _log.warning(event, domain=domain, limit="message-rate", value=pace.per_second)
 
-    @stub.deferred
+    @deferred
     def released(self, message: Message) -> None:
         self._hops.say(Op.FLUSH, message)
 
-    @stub.deferred
+    @deferred
     async def refuse(
         self, message: Message, code: Code, why: str, retry_after: float | None = None
     ) -> None:
         self._hops.synthesised(response := refuse(message, code, why, retry_after))
         await self._post(response)
 
-    @stub.deferred
+    @deferred
     def drop(self, message: Message, reason: DropReason) -> None:
         self._hops.dropped(message, reason)
 
-    @stub.deferred
+    @deferred
     async def ended(self) -> None:
         asked, self._leave_asked = self._leave_asked, []
         for message in asked:

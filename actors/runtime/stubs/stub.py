@@ -29,19 +29,9 @@ A P2P stub keeps to this, too:
 A stub's connection as its runtime sees it: each step is traced, then reported, once (STB-05).
 """
 
-from collections import deque
 from collections.abc import Awaitable, Callable
-from functools import cache, partial, update_wrapper
-from typing import (
-    TYPE_CHECKING,
-    Concatenate,
-    Final,
-    ParamSpec,
-    Self,
-    TypeAlias,
-    TypeVar,
-    final,
-)
+from functools import cache
+from typing import TYPE_CHECKING, Final, Self, TypeAlias, final
 
 import attrs
 
@@ -53,6 +43,7 @@ from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from actors.runtime.stubs.ice import NO_SERVERS, IceSource
+from fsm.effects import PortQueue
 from fsm.engine import Entity, Step
 from fsm.machines.stub_connection import STUB_CONNECTION, State, Trigger
 from fsm.p2p.dialling import WHENEVER_POSSIBLE, LinkPolicy
@@ -197,37 +188,15 @@ The actor may take more message classes than `Delivery`, for its own tasks.
 """
 
 
-class PortHost:
-    """A host that does what a core has asked of it in order, once the core has returned.
-
-    Attributes:
-        queue: What was asked for and is not done yet.
-    """
-
-    queue: deque[partial[Awaitable[None] | None] | partial[None]]
+class PortHost(PortQueue):
+    """A host whose acts may wait."""
 
     async def perform(self) -> None:
-        """Do what the core has asked for."""
-        while self.queue:
-            done = self.queue.popleft()()
+        """Do what the core has asked for, and what that leads to."""
+        while self.due:
+            done = self.due.popleft()()
             if done is not None:
                 await done
-
-
-_Host = TypeVar("_Host", bound=PortHost)
-_P = ParamSpec("_P")
-
-
-def deferred(
-    act: Callable[Concatenate[_Host, _P], Awaitable[None] | None],
-) -> Callable[Concatenate[_Host, _P], None]:
-    """Queue the calls of a method of a port until `perform`."""
-
-    def put(self: _Host, /, *args: _P.args, **named: _P.kwargs) -> None:
-        self.queue.append(partial(act, self, *args, **named))
-
-    update_wrapper(put, act)
-    return put
 
 
 def session_name(stub: str, number: int) -> str:

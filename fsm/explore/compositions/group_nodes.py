@@ -17,6 +17,7 @@ Left out, and why that is no loss:
 """
 
 import math
+from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Final, final
@@ -165,7 +166,7 @@ class Node(plan.Host, CoreHost, MembershipPort, RowsPort, MovesPort):
         self.is_over = self.is_asked = False
         self._unanswered: dict[tuple[Hashable, bool], None] = {}
         self._wanted: dict[Hashable, Put] = {}
-        self.due = []
+        self.due = deque()
         self._begin()
         if node == nodes[0] and is_held:
             self.moves.keep(_session_of(self.here), None)

@@ -190,7 +190,7 @@ def _settled(
 
 
 def _is_of_array(change: Change | ChangeObject) -> bool:
-    return change.attribute_type == _ARRAY and change.operation is not None
+    return change.operation is not None and change.attribute_type == _ARRAY
 
 
 def without_attribute(value: Json, path: str) -> Json:
@@ -305,7 +305,7 @@ def _in_list(
 
 
 def _changed_here(present: _Place, change: Change | ChangeObject) -> _Place:
-    if change.operation is not None and _is_of_array(change):
+    if _is_of_array(change):
         return _changed_array(present, change)
     return ABSENT if change.value is None else change.value
 

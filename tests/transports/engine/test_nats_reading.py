@@ -5,6 +5,7 @@ import pytest
 from transports.engine.contract import Counts, Current, EngineDownError, Health, Put, Row
 from transports.engine.nats import NatsEngine
 from transports.engine.nats_follow import NatsStream, NatsWatch, Reading
+from transports.engine.nats_rows import stored_message
 from transports.nats.client import Missing
 from transports.nats.connection import ServerUrl, Terms
 from transports.nats.wire import Delivery, NatsError
@@ -113,3 +114,34 @@ async def test_what_a_write_conflicts_with_is_not_guessed(monkeypatch, missing):
     (written,) = await engine.put_all([Put("session/r", b"{}", 4)])
     assert isinstance(written, EngineDownError)
     assert not written.is_unknown
+
+
+STORED = {"subject": "$KV.a.b", "seq": 7, "hdrs": "aA==", "data": "eA=="}
+
+
+@pytest.mark.parametrize(
+    ("answer", "number"),
+    [
+        ({"message": STORED}, 7),
+        ({"message": {**STORED, "hdrs": ""}}, 7),
+        ({"error": {"code": 404, "err_code": 10037, "description": "no message found"}}, None),
+    ],
+)
+def test_a_message_that_is_not_stored_is_none(answer, number):
+    message = stored_message(answer)
+    assert (None if message is None else message.number) == number
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ({"error": {"code": 404, "err_code": 10059, "description": "stream not found"}}, "stream"),
+        ({"error": {"code": 503, "err_code": 10008, "description": "unavailable"}}, "unavailable"),
+        ({"message": {**STORED, "data": "x"}}, "base64"),
+        ({}, "message"),
+    ],
+)
+def test_any_other_answer_is_a_failure_and_its_reason_is_told_once(answer, why):
+    with pytest.raises(NatsError, match=why) as caught:
+        stored_message(answer)
+    assert "JetStream gives no message" not in str(caught.value)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from typing_extensions import override
 
-from actors.kit.back_ends.requests import Asked, RestRecords, answer_body, registry_input
+from actors.kit.back_ends.requests import Asked, RestRecords, answer_body, read_request
 from actors.runtime.stubs.client_server.stub import ClientServerStub
 from actors.runtime.stubs.stub import StubContext
 from fsm.registry.records import Answered, Create, Find, Read, Touch
@@ -75,7 +75,7 @@ class RestRegistryStub(ClientServerStub):
         return reply_to(request, said.code, answer_body(said))
 
     async def _said(self, asked: Asked) -> Answered:
-        match registry_input(asked):
+        match read_request(asked):
             case Create() as create:
                 return (await self._records.create(create)).said
             case Touch() as touch:

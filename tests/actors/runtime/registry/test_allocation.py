@@ -20,6 +20,7 @@ from transports.bodies import write_body
 
 NODE = address_allocation("a.ex")
 PURPOSE = Purpose("hyperty", "hyperty-catalogue://catalogue.a.ex/.well-known/hyperty/Echo")
+PATHS = subscription_manager("a.ex")
 
 
 class Allocation:
@@ -174,34 +175,34 @@ async def test_who_waits_when_the_runtime_closes_gets_an_error_and_who_calls_lat
     assert ends == [ActorStoppedError] * 5
 
 
+async def claim_both(world, nursery):
+    """Begin to claim two addresses again; return the allocation, and the claims as they come."""
+    allocation = await open_allocation(world)
+    claims = await world.component(PATHS)
+    for address in (A, B):
+        allocation.parts.keep(address, PURPOSE)
+    nursery.start_soon(allocation.parts.claim_all)
+    return allocation, claims
+
+
 async def test_addresses_beside_one_that_is_lost_are_claimed_alone(autojump_clock):
     async with open_bus() as world, trio.open_nursery() as nursery:
-        allocation = await open_allocation(world)
-        paths = subscription_manager("a.ex")
-        claims = await world.component(paths)
-        for address in (A, B):
-            allocation.parts.keep(address, PURPOSE)
-        nursery.start_soon(allocation.parts.claim_all)
+        _, claims = await claim_both(world, nursery)
         for code in (Code.FORBIDDEN, Code.FORBIDDEN, Code.OK):
             await world.settle()
-            await world.port(paths).post(reply_to(claims[-1].message, code))
+            await world.port(PATHS).post(reply_to(claims[-1].message, code))
     assert [one.message.body["resources"] for one in claims] == [[A, B], [A], [B]]
 
 
 async def test_an_address_that_is_given_back_meanwhile_is_not_claimed_again(autojump_clock):
     async with open_bus() as world, trio.open_nursery() as nursery:
-        allocation = await open_allocation(world)
-        paths = subscription_manager("a.ex")
-        claims = await world.component(paths)
-        for address in (A, B):
-            allocation.parts.keep(address, PURPOSE)
-        nursery.start_soon(allocation.parts.claim_all)
+        allocation, claims = await claim_both(world, nursery)
         await world.settle()
         nursery.start_soon(allocation.parts.free, (A,))
         await world.settle()
         await allocation.answer()
         await trio.sleep(20)
-        await world.port(paths).post(reply_to(claims[-1].message, Code.OK))
+        await world.port(PATHS).post(reply_to(claims[-1].message, Code.OK))
     assert [one.message.body["resources"] for one in claims][:2] == [[A, B], [B]]
 
 
