@@ -53,6 +53,7 @@ def main(*, records: int, processes: int, rounds: int, cores: int, as_json: bool
         alone = _rate(count // processes, lambda: _alone(next(lines.iterdir())), time.process_time)
         effort = Effort.LONG if count > _REACH else Effort.SHORT
         by_cores: dict[int, float] = {}
+        from_lines = 0.0
         for used in sorted({cores, 1}, reverse=True):
             with (
                 _on_cores(used),

@@ -14,6 +14,7 @@ import trio
 from actors.kit.counters import Counters
 from actors.kit.self_check import SelfCheck
 from actors.kit.trace import NULL_TRACER, Tracer
+from actors.policy.engine import Decision, Ruling
 from actors.runtime.hop_trace import HopTrace
 from bench.verdict import Verdict
 from fsm.bus.transactions import TransactionsCore
@@ -25,6 +26,7 @@ REACH: Final = 1.0
 """Microseconds of CPU that the monitor may cost a message."""
 
 _MICRO: Final = 1e6
+_PERMIT: Final = Ruling(Decision.PERMIT, "")
 _HOME: Final = "hyperty-runtime://a.example/local"
 _ONE: Final = "hyperty://a.example/1"
 _OTHER: Final = "hyperty://a.example/2"
@@ -57,7 +59,7 @@ def _taken(tracer: Tracer, requests: list[Message]) -> float:
     gc.collect()
     began = time.process_time()
     for request, response in both:
-        hops.decided(request, None)
+        hops.decided(request, _PERMIT)
         hops.submitted(request, _ONE)
         hops.step(core.open(request, None, 0.0))
         hops.say(Op.DELIVER, request, listener=_OTHER)

@@ -136,7 +136,7 @@ async def measure(size: Size, *options: str) -> Burst:
         with trio.CancelScope() as patience:
             async with trio.open_nursery() as reading:
                 async with trio.open_nursery() as coming:
-                    waiting = iter([*readers, *silent])
+                    waiting: Iterator[_Reader | Peer] = iter([*readers, *silent])
                     for _ in range(_AT_ONCE):
                         coming.start_soon(_come, node, waiting, thing, reading)
                 patience.deadline = trio.current_time() + _PATIENCE
@@ -162,7 +162,7 @@ def _taken(node: Crowded, readers: Sequence[_Reader], base: int, began: float) -
 
 
 async def _come(
-    node: Crowded, waiting: "Iterator[_Reader | Peer]", thing: str, reading: trio.Nursery
+    node: Crowded, waiting: Iterator[_Reader | Peer], thing: str, reading: trio.Nursery
 ) -> None:
     for one in waiting:
         peer = one.peer if isinstance(one, _Reader) else one

@@ -7,13 +7,13 @@ turn; the nodes are the same ones.
 import gc
 import statistics
 from contextlib import AsyncExitStack
-from typing import Final, final
+from typing import Final
 
 import attrs
 import click
 import trio
 
-from bench.node.crowd import UNLIMITED, Crowded, quiet_node
+from bench.node.crowd import UNLIMITED, quiet_node
 from bench.node.routed import PAIRS, Figures, Runtimes, flow
 from bench.verdict import Verdict
 from tests.support.nats_server import PROGRAM, NatsServer, run_server
@@ -22,22 +22,6 @@ REACH: Final = 2.5
 """CPU of both nodes for a message that crosses, for the CPU of one that does not."""
 
 _WORKS: Final = {"100": (100, False), "100 in lines": (100, True), "1000 in lines": (1000, True)}
-
-
-@final
-@attrs.frozen
-class _Both:
-    """Two nodes: the first one is where senders connect, CPU is that of both."""
-
-    one: Crowded
-    two: Crowded
-
-    @property
-    def place(self) -> tuple[str, int]:
-        return self.one.place
-
-    def cpu(self) -> float:
-        return self.one.cpu() + self.two.cpu()
 
 
 async def measure(
@@ -57,7 +41,8 @@ async def measure(
         options = (*UNLIMITED, "--engine", server.url)
         one = await opened.enter_async_context(quiet_node(*options))
         two = await opened.enter_async_context(quiet_node(*options))
-        both = _Both(one, two)
+        # Senders connect to the first one, and CPU is that of both.
+        both = attrs.evolve(one, children=(*one.nodes, *two.nodes))
         for number in range(rounds):
             for work, (size, in_lines) in _WORKS.items():
                 for way, apart in (("stays", None), ("crosses", two.place)):

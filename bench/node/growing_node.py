@@ -32,6 +32,7 @@ from bench.node.routed import ALLOCATION, routed
 from bench.verdict import Verdict
 from fsm.machines.registration import State
 from fsm.registry.records import Row
+from specs.jsonvalue import JsonObject
 from specs.limits.protocol import MAX_ADDRESSES, MAX_ALLOCATION, MAX_DOMAIN_ADDRESSES
 from specs.reply_code import Code
 
@@ -173,7 +174,7 @@ async def _write(path: Path, size: int) -> None:
 def _row(number: int, now: float) -> Row:
     url, runtime = f"hyperty://{DOMAIN}/h-{number}", f"hyperty-runtime://{DOMAIN}/r-{number}"
     user = f"user://{DOMAIN}/u-{number // _OWNED}"
-    value = {
+    value: JsonObject = {
         "url": url, "user": user, "runtime": runtime, "hypertyName": f"name-{number}",
         "dataSchemes": ["comm"], "resources": ["chat"],
     }  # fmt: skip

@@ -24,7 +24,8 @@ from actors.keys.runtime_key import RuntimeKey, make_runtime_key
 from actors.keys.signing import SigningKey, make_key
 from actors.kit.log import Level, configure_log
 from actors.kit.trace import NULL_TRACER
-from actors.node.app import NodeConfig, open_node
+from actors.node.app import open_node
+from actors.node.config import NodeConfig
 from actors.node.limits import UNLIMITED
 from actors.node.login.key_provider import KeyProvider, by_keys, terms_of
 from actors.node.login.provider import Login
@@ -33,6 +34,7 @@ from fsm.session.possession import signed_parts
 from specs.addresses import address
 from specs.bodies.session import SessionControl, SessionParams
 from specs.identity import NOBODY, SenderIdentity, Stamp, VouchedBy
+from specs.jsonvalue import JsonObject
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.bodies import write_body
@@ -135,8 +137,8 @@ def _taken(key: SigningKey) -> dict[str, float]:
 
 def _token(key: SigningKey, holder: RuntimeKey | None = None) -> str:
     now = time.time_ns() // 1_000_000_000
-    who = {"iss": _DOMAIN, "sub": f"user://{_DOMAIN}/alice", "aud": _DOMAIN}
-    more = {} if holder is None else {"cnf": {"jkt": holder.thumbprint}}
+    who: JsonObject = {"iss": _DOMAIN, "sub": f"user://{_DOMAIN}/alice", "aud": _DOMAIN}
+    more: JsonObject = {} if holder is None else {"cnf": {"jkt": holder.thumbprint}}
     jti = secrets.token_hex(8)
     return key.signed({**who, "iat": now, "exp": now + 300, "jti": jti, **more})
 

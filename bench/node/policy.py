@@ -115,7 +115,8 @@ def _text(messages: int) -> float:
     began = time.process_time()
     for _ in range(messages):
         for message in decode_frame(line):
-            encode(message)
+            if isinstance(message, Message):
+                encode(message)
     return (time.process_time() - began) / messages * _PER_SECOND
 
 

@@ -98,7 +98,7 @@ async def _round(how: str) -> Pair:
 def main(rounds: int, hows: tuple[str, ...], *, as_json: bool) -> None:
     """Measure what others notice of it; exit with 1 if that is too much."""
     configure_log(Level.ERROR)
-    pairs = taken(rounds, hows or _HOW, partial(trio.run, _round))
+    pairs = taken(rounds, hows or _HOW, lambda how: trio.run(_round, how))
     judged("hostile_hyperty", pairs).tell(as_json=as_json)
 
 

@@ -37,7 +37,7 @@ def _resident(pid: int) -> int:
 
 
 async def _measure(topology: str, count: int) -> dict[str, float]:
-    async with two_domains(topology, asks=topology) as cast:
+    async with two_domains(topology) as cast:
         cold, *warm = await _asked(cast.caller, cast.relay(1), count + 1)
         cuts = statistics.quantiles(warm, n=100)
         return {
