@@ -5,7 +5,6 @@ import sys
 from collections import Counter
 from functools import wraps
 
-import attrs
 import pytest
 
 from fsm.catalogue.foreign import ForeignCore
@@ -53,26 +52,18 @@ IN_GROUPS = {CatalogueCore, DeliverCore, MembershipCore, MovesCore, PoliciesCore
 has a global registry, so `RelayCore` is not among them."""
 
 
-@attrs.define
-class Calls:
-    """The cores that were called, and the calls from within a call of the same core."""
-
-    called: set[type] = attrs.field(factory=set)
-    reentries: Counter[tuple[str, str]] = attrs.field(factory=Counter)
-
-
 @pytest.fixture
 def calls():
-    """Note the calls of cores by their hosts."""
-    noted, running = Calls(), Counter()
+    """Note which cores are called, and calls by hosts from within a call of the same core."""
+    called, reentries, running = set(), Counter(), Counter()
 
     def guarded(kind, name, method):
         @wraps(method)
         def call(core, *args, **named):
             caller = sys._getframe(1).f_code
-            noted.called.add(kind)
+            called.add(kind)
             if running[id(core)] and "/fsm/" not in caller.co_filename:
-                noted.reentries[f"{kind.__name__}.{name}", caller.co_qualname] += 1
+                reentries[f"{kind.__name__}.{name}", caller.co_qualname] += 1
             running[id(core)] += 1
             try:
                 return method(core, *args, **named)
@@ -90,7 +81,7 @@ def calls():
     ]
     for kind, name, method in methods:
         setattr(kind, name, guarded(kind, name, method))
-    yield noted
+    yield called, reentries
     for kind, name, method in methods:
         setattr(kind, name, method)
 
@@ -101,9 +92,10 @@ def calls():
     ids=["domains", "group"],
 )
 def test_no_port_calls_back(calls, plan, reached):
+    called, reentries = calls
     assert broken_by(range(CHUNK), plan) == {}
-    assert calls.reentries == {}
-    assert reached - calls.called == set()
+    assert reentries == {}
+    assert reached - called == set()
 
 
 def test_a_port_that_calls_back_is_found(calls, monkeypatch):
@@ -115,4 +107,4 @@ def test_a_port_that_calls_back_is_found(calls, monkeypatch):
 
     monkeypatch.setattr(StubClientCore, "_dial", hasty)
     broken_by(range(1))
-    assert calls.reentries
+    assert calls[1]

@@ -245,6 +245,11 @@ class WritesCore:
         data: Its value, as it was published.
         version: Of that value.
         schema: What each value must obey; None: any will do.
+
+    Attributes:
+        value: The value with all that was written.
+        version: Version of the last published change.
+        number: Number of the last write.
     """
 
     def __init__(
@@ -252,29 +257,14 @@ class WritesCore:
     ) -> None:
         self._url = url
         self._schema = schema
-        self._value = self._published = data
-        self._version = version
+        self.value = self._published = data
+        self.version = version
         self._most = json_size(data)
         self._waiting: deque[ChangeObject] = deque()
-        self._number = self._done = 0
+        self.number = self._done = 0
         self._for_writer: Unpublished | None = None
         self._for_flush: Unpublished | None = None
         self._end: Unpublished | None = None
-
-    @property
-    def value(self) -> JsonObject:
-        """The value with all that was written."""
-        return self._value
-
-    @property
-    def version(self) -> int:
-        """Version of the last published change."""
-        return self._version
-
-    @property
-    def number(self) -> int:
-        """Number of the last write."""
-        return self._number
 
     @property
     def is_full(self) -> bool:
@@ -289,7 +279,7 @@ class WritesCore:
 
     def become(self, new: JsonObject) -> Verdict:
         """Write what makes the value `new`."""
-        return self._refusal() or self._write(smallest_change(self._url, self._value, new))
+        return self._refusal() or self._write(smallest_change(self._url, self.value, new))
 
     def make(self, change: ChangeObject) -> Verdict:
         """Write one change, even if it changes nothing."""
@@ -303,19 +293,19 @@ class WritesCore:
 
     def _write(self, change: ChangeObject | None) -> Verdict:
         if change is None:
-            return Written(self._number)
+            return Written(self.number)
         # A path that is too long is not followed.
         flaw = _path_flaw(change.attribute)
         if flaw is not None:
             return flaw
-        new = changed(self._value, change)
+        new = changed(self.value, change)
         flaw = self._flaw(new, change)
         if flaw is not None:
             return flaw
-        self._value = new
+        self.value = new
         self._waiting.append(change)
-        self._number += 1
-        return Written(self._number)
+        self.number += 1
+        return Written(self.number)
 
     def _flaw(self, new: JsonObject, change: ChangeObject) -> Flaw | None:
         """Look at what the value would be; its size is counted only when it may be too much."""
@@ -339,7 +329,7 @@ class WritesCore:
     def published(self, version: int) -> int:
         """Note that the next write was published; return its number."""
         self._published = changed(self._published, self._waiting.popleft())
-        self._version = version
+        self.version = version
         self._done += 1
         return self._done
 
@@ -354,14 +344,14 @@ class WritesCore:
             known: Numbers of writes whose writer learns of it otherwise.
         """
         lost = Unpublished(code, why)
-        is_incomplete = not known.issuperset(range(self._done + 1, self._number + 1))
+        is_incomplete = not known.issuperset(range(self._done + 1, self.number + 1))
         if is_incomplete:
             self._for_writer = self._for_flush = lost
         if code in _FOR_GOOD:
             self._end = lost
         self._waiting.clear()
-        self._value, self._done = self._published, self._number
-        self._most = json_size(self._value)
+        self.value, self._done = self._published, self.number
+        self._most = json_size(self.value)
         return lost if is_incomplete else None
 
     def flushed(self) -> Unpublished | None:
