@@ -129,6 +129,15 @@ def test_unsent_messages_of_a_link_go_first_on_the_next():
     assert [e.message.id for e in effects if is_asked(e, "write")] == [2, 3]
 
 
+def test_unsent_messages_of_a_link_go_before_those_that_wait_for_the_rate():
+    stub = connecting()
+    granted = answered(SessionMethod.OPEN, 200, "token-1", pace=Rate(100, 1))
+    stub.feed(granted, tell.send(ask(2)), tell.lose_link("cut"))
+    stub.wait()
+    effects = stub.feed(tell.dialled(), REOPENED)
+    assert [e.message.id for e in effects if is_asked(e, "write")] == [1, 2]
+
+
 def test_pauses_between_attempts_grow():
     stub, pauses = lost(), []
     for _ in range(RECONNECT_TRIES + 1):
@@ -566,6 +575,13 @@ def test_a_session_that_is_lost_before_everything_is_had_again_still_owes_it():
     stub.wait()
     stub.feed(tell.dialled(), REOPENED)
     assert stub.links()[-1] == "open"
+
+
+def test_what_waited_for_renewals_leaves_by_the_next_link_if_they_are_done():
+    stub = emptied()
+    stub.feed(tell.lose_link("cut"), tell.end_renewal(2))
+    stub.wait()
+    assert asks.write(ask(2)) in stub.feed(tell.dialled(), REOPENED)
 
 
 def test_an_emptied_session_can_be_lost_or_left_before_everything_is_had_again():
