@@ -378,6 +378,7 @@ class OnlineJudge:
         names = [route.names for route in routes if route.kind is Kind.STATE]
         self.machines = frozenset(name for several in names for name in several)
         self.forgotten = 0
+        self._tables = frozenset(table for fold in folds for table in fold.tables)
         self._process = Process("", node, home)
         self._watches = [_Watch(fold, fold(self._process)) for fold in folds]
         self._handlers: dict[_Spot, tuple[tuple[_Watch, str], ...]] = {}
@@ -394,7 +395,7 @@ class OnlineJudge:
                 if any(route.takes(record) for route in routes)
             )
         process = self._process
-        if record.k == Kind.TABLE:
+        if record.k == Kind.TABLE and record.table in self._tables:
             process.take_row(record)
         for watch, name in handlers:
             getattr(watch.judge, name)(record)

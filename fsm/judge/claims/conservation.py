@@ -414,7 +414,13 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
                 self.broken(passage.last, lack, claim="I-T12")
 
 
-class GivenOnce(fold.ProcessClaim, claims=("I-T11",), place=fold.Place.RUNTIME, is_forgetful=True):
+class GivenOnce(
+    fold.ProcessClaim,
+    claims=("I-T11",),
+    place=fold.Place.RUNTIME,
+    is_forgetful=True,
+    tables=(records.LISTENERS,),
+):
     """A listener gets an event or an answer once, also if it comes again, by any path (I-T11).
 
     A stub of direct links gets what goes by several of them once for each. Requests are judged by

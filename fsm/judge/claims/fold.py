@@ -444,8 +444,10 @@ class Check:
         across: What judges the evidence that it hands over.
         is_forgetful: As of a `ProcessClaim`.
         function: Reports what breaks a claim.
+        tables: As of a `ProcessClaim`; no forgetful check reads one.
     """
 
+    tables: ClassVar[tuple[str, ...]] = ()
     claims: tuple[str, ...]
     place: Place
     routes: tuple[Route, ...]
@@ -529,6 +531,8 @@ class ProcessClaim:
         across: What judges the evidence that it hands over.
         is_forgetful: Whether it may begin at any record: its claims are decided by the records
             so far, and what it does not know breaks none. Then a process can judge itself by it.
+        tables: If it is forgetful, the tables of the process that it reads: a process that judges
+            itself keeps no others.
     """
 
     claims: ClassVar[tuple[str, ...]]
@@ -536,6 +540,7 @@ class ProcessClaim:
     methods: ClassVar[tuple[tuple[str, tuple[Route, ...]], ...]]
     across: ClassVar[tuple[RunClaim, ...]]
     is_forgetful: ClassVar[bool]
+    tables: ClassVar[tuple[str, ...]]
     process: Process
 
     @override
@@ -546,11 +551,12 @@ class ProcessClaim:
         place: Place = Place.ANY,
         across: tuple[RunClaim, ...] = (),
         is_forgetful: bool = False,
+        tables: tuple[str, ...] = (),
     ) -> None:
         """Declare a claim; the routes of its methods in the order in which they are written."""
         super().__init_subclass__()
         cls.claims, cls.place, cls.across = claims, place, across
-        cls.is_forgetful = is_forgetful
+        cls.is_forgetful, cls.tables = is_forgetful, tables
         cls.methods = tuple(
             (name, _DECLARED[value])
             for name, value in vars(cls).items()

@@ -32,23 +32,23 @@ class Listeners:
     def take(self, record: TraceLine) -> None:
         """Take a change of these tables."""
         table = self._tables.setdefault(record.actor, {})
-        row = table.setdefault(record.key or "", [])
         listener = record.val or ""
         if record.op == Op.ADD:
-            row.append(listener)
-        elif listener in row:
+            table.setdefault(record.key or "", []).append(listener)
+        elif listener in (row := table.get(record.key or "", [])):
             self._remove(record, row, listener)
 
     def _remove(self, record: TraceLine, row: list[str], listener: str) -> None:
         """Remove one of a name: a record does not name which, if there are others."""
         row.remove(listener)
-        if not row:
-            del self._tables[record.actor][record.key or ""]
-        unclear = self._unclear.setdefault((record.actor, record.key or ""), set())
+        at = record.actor, record.key or ""
         if listener in row:
-            unclear.add(listener)
+            self._unclear.setdefault(at, set()).add(listener)
+        elif row:
+            self._unclear.get(at, set()).discard(listener)
         else:
-            unclear.discard(listener)
+            del self._tables[record.actor][at[1]]
+            self._unclear.pop(at, None)
 
     def is_in_order(self, router: str, address: str) -> bool:
         """Return whether the order of the listeners of an address is known.

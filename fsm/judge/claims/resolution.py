@@ -163,7 +163,7 @@ class RightNodeStub(ProcessClaim, claims=("I-R5",), place=Place.RUNTIME, is_forg
             self.broken(record, f"a stub for {domain_of(record.to or '')}")
 
 
-class SingleFlight(ProcessClaim, claims=("I-R6",), is_forgetful=True):
+class SingleFlight(ProcessClaim, claims=("I-R6",), is_forgetful=True, tables=("stubs",)):
     """For one domain no second stub is deployed while the first still is (I-R6)."""
 
     _flying: dict[str, str]

@@ -4,6 +4,7 @@ from operator import attrgetter
 
 import pytest
 
+from fsm.frozen import frozen
 from fsm.judge.claims.catalogue import PROCESS_CLAIMS
 from fsm.judge.process import MONITORED, OnlineJudge
 from specs.claims import CLAIMS, Reach
@@ -69,3 +70,28 @@ def test_memory_is_bounded_and_what_is_forgotten_is_counted():
         judge.take(line)
 
     assert judge.forgotten == 2
+
+
+ROWS = {
+    "addresses of a node": ("bus add alloc hyperty://a.ex/h{at} RA\n", None),
+    "listeners of a node": ("bus add listeners hyperty://a.ex/h{at} L\n", None),
+    "links": ("registry upd p2p RB{at} live PX PC\n", HOMES["ra"]),
+    "listeners that come and go": (
+        "bus add listeners hyperty://a.ex/h{at} L\nbus del listeners hyperty://a.ex/h{at} L\n",
+        HOMES["ra"],
+    ),
+}
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_rows_that_no_claim_reads_are_not_kept(rows):
+    history, home = ROWS[rows]
+
+    def kept(first, last):
+        for line in reported("".join(history.format(at=at) for at in range(first, last))):
+            judge.take(line)
+        return len(frozen(judge))
+
+    judge = OnlineJudge("x", home)
+
+    assert kept(0, 1) >= kept(1, 5_000) - 50  # numbers of records grow
