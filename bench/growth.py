@@ -26,7 +26,7 @@ from bench.verdict import Verdict as Told
 from fsm.judge.trace_line import Verdict
 from spark.findings import Scope
 from spark.pipeline import Question, validate
-from spark.session import Cluster, Effort, open_session
+from spark.session import Effort, open_session
 from specs.trace import Kind, Op, trace_folder
 
 _REACH: Final = 1.3
@@ -94,8 +94,9 @@ def main(*, records: int, times: int, lopsided: int, cores: int, as_json: bool) 
         log = Path(directory, "log")
         log.mkdir()
         settings = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": log.as_uri()}
+        settings["spark.master"] = f"local[{cores}]"
         settings |= {f"spark.eventLog.{one}": "false" for one in ("compress", "rolling.enabled")}
-        with open_session(Cluster(f"local[{cores}]", settings), effort=Effort.LONG) as session:
+        with open_session(settings, effort=Effort.LONG) as session:
             warm = Path(directory, "warm")
             write_columns(warm, "many", records)
             _seconds(session, warm)

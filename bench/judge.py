@@ -23,7 +23,7 @@ from fsm.judge.trace_line import Verdict
 from fsm.judge.verdict import combined, judge_folders
 from spark.pipeline import Question, validate
 from spark.run import convert
-from spark.session import Cluster, Effort, open_session
+from spark.session import Effort, open_session
 from specs.jsonvalue import JsonObject
 from specs.trace import trace_folder
 
@@ -57,7 +57,7 @@ def main(*, records: int, processes: int, rounds: int, cores: int, as_json: bool
         for used in sorted({cores, 1}, reverse=True):
             with (
                 _on_cores(used),
-                open_session(Cluster(f"local[{used}]"), effort=effort) as session,
+                open_session({"spark.master": f"local[{used}]"}, effort=effort) as session,
             ):
                 if used == cores:
                     convert(session, [str(lines)], str(columns))

@@ -24,7 +24,7 @@ from spark.files import part_of
 from spark.findings import Scope
 from spark.pipeline import Question, validate
 from spark.run import convert
-from spark.session import Cluster, Effort, open_session
+from spark.session import Effort, open_session
 from spark.workers.screen import screened
 from specs.trace import trace_folder
 
@@ -63,7 +63,7 @@ def main(*, records: int, processes: int, rounds: int, cores: int, as_json: bool
     figures: dict[str, object] = {"records": records, "load average": os.getloadavg()[0]}
     with (
         TemporaryDirectory() as directory,
-        open_session(Cluster(f"local[{cores}]"), effort=Effort.LONG) as session,
+        open_session({"spark.master": f"local[{cores}]"}, effort=Effort.LONG) as session,
     ):
         rates: dict[str, float] = {}
         for shape, steps in _SHAPES.items():

@@ -26,7 +26,7 @@ from fsm.machine_list import MACHINES
 from fsm.table import Table
 from spark.load import read_source
 from spark.report.export import write_xes
-from spark.session import Cluster, open_session
+from spark.session import open_session
 from specs.trace import ABSENT
 
 _MACHINE: Final = MACHINES["session"]
@@ -132,7 +132,7 @@ def _by_pm4py(python: str, directory: Path, records: int) -> float:
     """
     few, log = directory / "few", directory / "log.xes"
     write_process(few, "n", many(records))
-    with open_session(Cluster("local[2]")) as session:
+    with open_session({"spark.master": "local[2]"}) as session:
         steps = write_xes(read_source(session, [str(few)]).records, log, pieces=1)
     told, model = log.with_suffix(".txt"), log.with_suffix(".pnml")
     model.write_text(net_of(_MACHINE, LAST[-1]))

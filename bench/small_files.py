@@ -11,7 +11,6 @@ from bench.judge import write_runtime
 from bench.verdict import Verdict as Told
 from fsm.judge.trace_line import Verdict
 from spark.run import Order, Question, run
-from spark.session import Cluster
 
 _REACH: Final = 60.0
 """Seconds for 5,000 processes, the start of Spark included, two cores."""
@@ -27,7 +26,7 @@ def main(*, processes: int, cores: int, as_json: bool) -> None:
         count = sum(write_runtime(Path(directory), f"ra{one}", 12) for one in range(processes))
         asked = Question(traces=(directory,))
         begun = time.perf_counter()
-        outcome = run(Order(question=asked, cluster=Cluster(f"local[{cores}]")))
+        outcome = run(Order(question=asked, settings={"spark.master": f"local[{cores}]"}))
         taken = time.perf_counter() - begun
     if outcome.findings.verdict is not Verdict.CONFORMANT:
         raise click.ClickException(f"the trace is {outcome.findings.verdict}")

@@ -245,7 +245,7 @@ def validate(  # noqa: PLR0913 - one for each option
             work.Order(
                 question=asked,
                 report=report,
-                cluster=work.Cluster(settings=settings),
+                settings=settings,
                 against=against,
                 command=_command(),
                 diagrams=diagrams or DIAGRAMS,
@@ -277,7 +277,7 @@ def convert_traces(
     with _exit_on_errors():
         _check_there(traces)
         work = _work()
-        bad = work.convert_traces(traces, target, work.Cluster(settings=settings))
+        bad = work.convert_traces(traces, target, settings)
     if bad:
         print(f"lines that are no records: {bad}", file=sys.stderr)
 
@@ -318,7 +318,7 @@ def export(
     with _exit_on_errors():
         _check_there(traces)
         work = _work()
-        written = work.export(traces, form, target, work.Cluster(settings=settings))
+        written = work.export(traces, form, target, settings)
     print(one_line(f"{form}: {written}"), file=sys.stderr)
 
 
@@ -372,7 +372,7 @@ def watch(
             to=to,
             until_idle=until_idle,
             untraced=untraced,
-            cluster=work.Cluster(settings=settings),
+            settings=settings,
         )
         outcome = work.watch(asked, work.Reported(_print_now, _Progress().print, as_json))
     for line in outcome.as_json() if as_json else outcome.as_text():

@@ -35,10 +35,9 @@ from spark.report.files import (
 )
 from spark.report.words import Story, count, stories_of, summary, write_stories
 from spark.schemas import QUARANTINE, READ, REST, STORY, VIOLATION, WRITER
-from spark.session import Cluster, Effort, open_session
+from spark.session import Effort, open_session
 
 __all__ = [
-    "Cluster",
     "Order",
     "Outcome",
     "Quarantine",
@@ -105,7 +104,7 @@ class Order:
     Attributes:
         question: What to judge, and how.
         report: Where the report goes; None: none.
-        cluster: The Spark that works.
+        settings: Spark settings of the user.
         against: Directory of a former report that this one is compared with.
         command: What was called, as the report shows it.
         diagrams: The most violations of each claim that the report draws.
@@ -113,7 +112,7 @@ class Order:
 
     question: Question
     report: Path | None = None
-    cluster: Cluster = attrs.field(factory=Cluster)
+    settings: Mapping[str, str] = attrs.field(factory=dict)
     against: Path | None = None
     command: str = ""
     diagrams: int = DIAGRAMS
@@ -161,12 +160,12 @@ def run(order: Order) -> Outcome:
         _make(order.report)
     if order.against is not None:
         read_summary(order.against)
-    with open_session(order.cluster, effort=effort_for(order.question.traces)) as session:
+    with open_session(order.settings, effort=effort_for(order.question.traces)) as session:
         return carry_out(session, order)
 
 
 def carry_out(session: SparkSession, order: Order) -> Outcome:
-    """Carry out an order on a Spark that runs, for any `cluster`.
+    """Carry out an order on a Spark that runs, whatever its `settings`.
 
     Args:
         session: The Spark session.
@@ -221,13 +220,13 @@ def _stories(
     return stories_of(session, target, findings.shown)
 
 
-def convert_traces(traces: tuple[str, ...], target: str, cluster: Cluster) -> int:
+def convert_traces(traces: tuple[str, ...], target: str, settings: Mapping[str, str]) -> int:
     """Write traces as Parquet; return how many lines are no records.
 
     Args:
         traces: Paths of the traces.
         target: The directory, which must not exist.
-        cluster: The Spark that works.
+        settings: Spark settings of the user.
 
     Raises:
         JavaMissingError: There is no Java that Spark supports.
@@ -236,7 +235,7 @@ def convert_traces(traces: tuple[str, ...], target: str, cluster: Cluster) -> in
             there already.
     """
     with (
-        open_session(cluster, effort=effort_for(traces)) as session,
+        open_session(settings, effort=effort_for(traces)) as session,
         failures_told("Spark could not convert"),
     ):
         return convert(session, traces, target)
@@ -249,14 +248,14 @@ _PIECES: Final = 256
 """Of a trace that is not small, so that one of them fits in the memory of the driver."""
 
 
-def export(traces: tuple[str, ...], form: str, target: Path, cluster: Cluster) -> str:
+def export(traces: tuple[str, ...], form: str, target: Path, settings: Mapping[str, str]) -> str:
     """Write traces in another format; say how much was written.
 
     Args:
         traces: Paths of the traces.
         form: `otlp` (OpenTelemetry spans) or `xes` (IEEE 1849).
         target: The file.
-        cluster: The Spark that works.
+        settings: Spark settings of the user.
 
     Raises:
         JavaMissingError: There is no Java that Spark supports.
@@ -267,7 +266,7 @@ def export(traces: tuple[str, ...], form: str, target: Path, cluster: Cluster) -
     _make(target.parent)
     effort = effort_for(traces)
     write, noun = _WRITERS[form]
-    with open_session(cluster, effort=effort) as session, failures_told("Spark could not export"):
+    with open_session(settings, effort=effort) as session, failures_told("Spark could not export"):
         records = read_source(session, traces).records
         return count(write(records, target, 1 if effort is Effort.SHORT else _PIECES), noun)
 

@@ -23,10 +23,8 @@ from importlib.resources import as_file, files
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import MappingProxyType
-from typing import Final, final
+from typing import Final
 
-import attrs
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # ships no types
 from pyspark.sql import SparkSession
 
@@ -162,23 +160,9 @@ class Effort(Enum):
     LONG = "long"
 
 
-@final
-@attrs.frozen
-class Cluster:
-    """The Spark that works.
-
-    Attributes:
-        master: URL of the master; None: the one `spark-submit` named, else this machine.
-        settings: Spark settings of the user. They win over ours.
-    """
-
-    master: str | None = None
-    settings: Mapping[str, str] = MappingProxyType({})
-
-
 @contextmanager
 def open_session(
-    cluster: Cluster,
+    settings: Mapping[str, str],
     source: JavaSource = JavaSource.ANY,
     effort: Effort = Effort.LONG,
     log: Path | None = None,
@@ -190,7 +174,8 @@ def open_session(
     Spark shows the progress of its stages on stderr if that is a terminal.
 
     Args:
-        cluster: The Spark that works.
+        settings: Spark settings of the user, which win over ours. Without `spark.master`,
+            `spark-submit` names the master; else it is this machine.
         source: Which Java, if this process has to start one.
         effort: How much there will be to do.
         log: What gets the lines that Spark writes on stderr; None: stderr gets them.
@@ -199,7 +184,7 @@ def open_session(
         JavaMissingError: There is no Java that Spark supports.
         SparkFailedError: Spark did not start.
     """
-    master = cluster.settings.get("spark.master", cluster.master)
+    master = settings.get("spark.master")
     with ExitStack() as stack:
         submitted = "PYSPARK_GATEWAY_PORT" in os.environ
         builder = SparkSession.Builder().appName("protofly").config(map=_SETTINGS)
@@ -207,7 +192,7 @@ def open_session(
         if not submitted:
             home = stack.enter_context(java_home(find_java(os.environ, source)))
             quiet = stack.enter_context(as_file(files("spark") / "log4j2.properties"))
-            workers = _workers(cluster.settings)
+            workers = _workers(settings)
             stack.enter_context(_environment({"JAVA_HOME": str(home), **workers}))
             builder = builder.config("spark.driver.extraJavaOptions", _java_options(quiet, effort))
             builder = builder.config("spark.executorEnv.PYTHONPATH", workers["PYTHONPATH"])
@@ -221,7 +206,7 @@ def open_session(
                 builder = builder.config(map=_LOCAL).config("spark.driver.memory", _heap())
                 if not submitted:
                     builder = builder.config("spark.python.daemon.module", _DAEMON)
-        builder = builder.config(map=dict(cluster.settings))
+        builder = builder.config(map=dict(settings))
         with failures_told(f"Spark did not start on {master or 'its cluster'}"), _stderr_to(log):
             session = builder.getOrCreate()
         stack.callback(_stop, session)

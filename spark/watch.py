@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeAlias, final
@@ -30,11 +30,11 @@ from spark.pipeline import Question, claim_names, validate, violation_of
 from spark.report.files import verdict_object, violation_object
 from spark.report.words import broken_line, claim_label, count, summary
 from spark.schemas import SAID, What
-from spark.session import Cluster, Effort, open_session
+from spark.session import Effort, open_session
 from spark.stream import AcrossFold, FolderFold, TraceSource, sizes_of
 from specs.jsonvalue import visible
 
-__all__ = ["Cluster", "Ledger", "Progress", "Reported", "Seen", "Watch", "Watched", "watch"]
+__all__ = ["Ledger", "Progress", "Reported", "Seen", "Watch", "Watched", "watch"]
 
 SCHEMA: Final = "protofly.watch/1"
 
@@ -236,14 +236,14 @@ class Watch:
         until_idle: Seconds without a new record after which the watch ends, and everything is
             judged as `validate` does; None: it ends when it is interrupted.
         untraced: Addresses or domains of participants that are known to keep no trace.
-        cluster: The Spark that works.
+        settings: Spark settings of the user.
     """
 
     traces: Path
     to: Path
     until_idle: float | None = None
     untraced: tuple[str, ...] = ()
-    cluster: Cluster = attrs.field(factory=Cluster)
+    settings: Mapping[str, str] = attrs.field(factory=dict)
 
 
 @final
@@ -316,11 +316,10 @@ def watch(asked: Watch, reported: Reported) -> Watched:
     """
     traces = asked.traces.resolve()
     ledger = Ledger(asked.to, str(traces))
-    settings = _SETTINGS | dict(asked.cluster.settings)
-    cluster = attrs.evolve(asked.cluster, settings=settings)
+    settings = _SETTINGS | dict(asked.settings)
     with (
         _interrupts() as interrupted,
-        open_session(cluster, effort=Effort.SHORT, log=asked.to / "log") as session,
+        open_session(settings, effort=Effort.SHORT, log=asked.to / "log") as session,
     ):
         with failures_told("Spark could not watch"):
             rounds = _Rounds(ledger, reported)
