@@ -13,7 +13,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import sha256
+from importlib import import_module
+from inspect import getsource
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import Final, TypeAlias, final
 
 import attrs
@@ -22,8 +26,10 @@ from pyspark.sql import Row as SparkRow
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from fsm import judge
 from fsm.judge.replay import TimelineStep
 from fsm.judge.trace_line import Verdict
+from fsm.machine_list import MACHINES, fingerprints
 from spark.errors import WatchStateError, failures_told
 from spark.findings import Broken, Findings, Step
 from spark.pipeline import Question, claim_names, validate, violation_of
@@ -37,6 +43,18 @@ from specs.jsonvalue import visible
 __all__ = ["Ledger", "Progress", "Reported", "Seen", "Watch", "Watched", "watch"]
 
 SCHEMA: Final = "protofly.watch/1"
+
+
+def _judge_hash() -> str:
+    """Return a hash of what judges: only that can read what it keeps in the checkpoint."""
+    modules = sorted(module.name for module in walk_packages(judge.__path__, "fsm.judge."))
+    sources = [getsource(import_module(name)) for name in ("fsm.frozen", "spark.stream", *modules)]
+    return sha256(
+        "".join([*sources, *sorted(fingerprints(MACHINES.values()))]).encode()
+    ).hexdigest()
+
+
+JUDGE: Final = _judge_hash()
 
 _Id: TypeAlias = tuple[str | int | None, ...]
 _IDENTITY: Final = ("claim", "run", "node", "ln", "about", "expected", "machine")
@@ -66,6 +84,7 @@ class Progress:
 
     Attributes:
         traces: The directory that is watched.
+        judge: Hash of what judges (`JUDGE`).
         round: Number of the last round; -1: none yet.
         length: Bytes of `violations.jsonl` up to that round.
         bad: Lines that are no records.
@@ -73,6 +92,7 @@ class Progress:
     """
 
     traces: str
+    judge: str = JUDGE
     round: int = -1
     length: int = 0
     bad: int = 0
@@ -110,18 +130,23 @@ class Ledger:
             traces: The directory that is watched.
 
         Raises:
-            WatchStateError: The directory cannot be used, or is of another watch.
+            WatchStateError: The directory cannot be used, or is of another watch or version.
         """
         self._file = directory / "violations.jsonl"
         self._place = directory / "progress.json"
         try:
             directory.mkdir(parents=True, exist_ok=True)
             self.progress = self._read(traces)
+            if self.progress.traces != traces:
+                reason = f"it is of a watch of {self.progress.traces}"
+                raise WatchStateError(str(directory), reason)
+            if self.progress.judge != JUDGE:
+                reason = "it is of a watch by another version of this program"
+                raise WatchStateError(str(directory), reason)
             self._known = set(self._cut_off())
+            self._write()
         except (OSError, ValueError, TypeError, KeyError) as exc:
             raise WatchStateError(str(directory), str(exc)) from exc
-        if self.progress.traces != traces:
-            raise WatchStateError(str(directory), f"it is of a watch of {self.progress.traces}")
 
     @property
     def violations(self) -> int:
@@ -179,7 +204,7 @@ class Ledger:
         processes = [Seen(**one) for one in kept.pop("processes")]
         del kept["schema"], kept["verdict"]
         by_name = {(one.folder, one.run, one.node): one for one in processes}
-        return Progress(**kept, processes=by_name)
+        return Progress(**{"judge": "", **kept}, processes=by_name)
 
     def _write(self) -> None:
         kept = attrs.asdict(self.progress, recurse=False)
@@ -312,7 +337,8 @@ def watch(asked: Watch, reported: Reported) -> Watched:
     Raises:
         JavaMissingError: There is no Java that Spark supports.
         SparkFailedError: Spark did not start, or failed.
-        WatchStateError: The directory for the progress cannot be used, or is of another watch.
+        WatchStateError: The directory for the progress cannot be used, or is of another watch or
+            version.
     """
     traces = asked.traces.resolve()
     ledger = Ledger(asked.to, str(traces))

@@ -21,7 +21,7 @@ from spark.__main__ import Exit, main
 from spark.errors import WatchStateError
 from spark.findings import Broken
 from spark.stream import next_offset, sizes_of
-from spark.watch import Ledger, Seen
+from spark.watch import JUDGE, Ledger, Seen
 from specs.claims import CLAIMS
 from tests.fsm.judge.claims.test_claims import CASES
 from tests.support.trace.damage import write_whole
@@ -134,6 +134,31 @@ def test_the_progress_of_another_watch_is_refused(tmp_path):
 
     with pytest.raises(WatchStateError, match="it is of a watch of traces; name another"):
         Ledger(tmp_path, "others")
+
+
+@pytest.mark.parametrize("judge", [None, "0" * 64])
+def test_the_progress_of_another_version_is_one_sentence(tmp_path, judge):
+    traces, to = tmp_path / "traces", tmp_path / "state"
+    traces.mkdir()
+    Ledger(to, str(traces)).add(0, [broken(1)])
+    kept = json.loads((to / "progress.json").read_text())
+    assert kept.pop("judge") == JUDGE
+    named = {} if judge is None else {"judge": judge}
+    (to / "progress.json").write_text(json.dumps(kept | named))
+
+    done = CliRunner().invoke(main, ["watch", str(traces), "--to", str(to)])
+
+    assert done.exit_code == Exit.NOT_CONFORMANT
+    assert done.stderr == (
+        f"Error: cannot watch with {to}: "
+        "it is of a watch by another version of this program; name another directory\n"
+    )
+
+
+def test_a_watch_names_its_version_before_its_first_round(tmp_path):
+    Ledger(tmp_path, "traces")
+
+    assert progress(tmp_path)["judge"] == JUDGE
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '{"schema": 1, "processes": 3}', "\0"])
