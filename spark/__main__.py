@@ -33,9 +33,9 @@ What holds in every run of the protocol. This page is the output of `python -m s
 Class: S is judged on any prefix of a trace, L needs the end or a clock, X needs the traces of
 several processes, hyper compares two runs. Records: the kind, then operations, machines or
 tables; the tables and states that are known of each process (listeners, links, stubs, sessions,
-owners of addresses) are not listed. Key: what the records have in common that one fold sees; a
+owners of addresses) are not listed. Key: what the records have in common that one claim reads; a
 runtime is one run of one process, also of a message node. The judges are `python -m fsm judge` and
-`python -m spark validate`: they check the same claims by the same folds. The monitor of a process
+`python -m spark validate`: they check the same claims by the same code. The monitor of a process
 checks the claims on steps while it runs. With the option `--monitor` it also checks the claims
 marked so, of its own records: those of answers for every tenth request.
 
@@ -55,19 +55,19 @@ def _row(claim: Claim) -> tuple[str, ...]:
     if machine is not None:
         where = "monitor, fsm judge, spark, fsm check --product"
         return (*plain, "any process", f"state {machine}", judged.GroupKey.ENTITY.value, where)
-    folds = CLAIMS_JUDGED.get(claim.id)
-    if folds is None:
+    judges = CLAIMS_JUDGED.get(claim.id)
+    if judges is None:
         return (*plain, "", "", "", f"nobody: {NOT_JUDGED[claim.id]}")
-    is_monitored = any(fold in MONITORED for fold in folds)
+    is_monitored = any(judge in MONITORED for judge in judges)
     where = "monitor with --monitor, fsm judge, spark" if is_monitored else "fsm judge, spark"
-    places = _joined(fold.place.value for fold in folds)
-    return (*plain, places, _records(folds), _keys(claim.id, folds), where)
+    places = _joined(judge.place.value for judge in judges)
+    return (*plain, places, _records(judges), _keys(claim.id, judges), where)
 
 
-def _records(folds: tuple[judged.Claim, ...]) -> str:
-    """Return which records the folds need, in words."""
+def _records(judges: tuple[judged.Claim, ...]) -> str:
+    """Return which records the judges need, in words."""
     needed: dict[tuple[str, bool], set[str]] = {}
-    for route in (one for fold in folds for _, routes in fold.methods for one in routes):
+    for route in (one for judge in judges for _, routes in judge.methods for one in routes):
         names = needed.setdefault((route.kind.value, route.is_at_bus), set())
         names |= route.names or {"all"}
     return _joined(
@@ -80,8 +80,8 @@ def _all_or(names: set[str]) -> str:
     return "all" if "all" in names else ", ".join(sorted(names))
 
 
-def _keys(claim: str, folds: tuple[judged.Claim, ...]) -> str:
-    across = (one for fold in folds for one in fold.across if claim in one.claims)
+def _keys(claim: str, judges: tuple[judged.Claim, ...]) -> str:
+    across = (one for judge in judges for one in judge.across if claim in one.claims)
     return _joined([judged.GroupKey.PROCESS.value, *(one.key.value for one in across)])
 
 

@@ -5,14 +5,14 @@ gap in their numbers, and not at all if the sink dropped some. A record that nev
 missed only in a trace that has its end. A record that is there twice is judged once; of two
 with one number it is not known which is right, so nothing is judged from there on.
 
-Whether the process is a runtime or a message node decides which folds apply. A runtime says so
+Whether the process is a runtime or a message node decides which claims apply. A runtime says so
 by the first listener at its Message BUS, near its start. The first records are held back until
 then; a process that says it later than `_HELD` records is read again (`LateHomeError`), with
 what is known then.
 
-A process judges some claims of itself while it runs (`OnlineJudge`), by the folds that are
-declared `is_forgetful`: their claims are decided by the records so far, and what a fold does not
-know breaks nothing, so that it may begin anew at any record. That bounds its memory: a fold that
+A process judges some claims of itself while it runs (`OnlineJudge`), by the claims that are
+declared `is_forgetful`: their claims are decided by the records so far, and what a claim does not
+know breaks nothing, so that it may begin anew at any record. That bounds its memory: a claim that
 has taken `_MEMORY` records is replaced by a new one, which is counted.
 """
 
@@ -41,12 +41,12 @@ _HELD: Final = 1000
 """Records at the start of a process that are held back until its home is known."""
 
 _SOME: Final = 1024
-"""Records between two times at which folds forget what is old."""
+"""Records between two times at which claims forget what is old."""
 
 _Handler: TypeAlias = Callable[[TraceLine], None]
 _Spot: TypeAlias = tuple[str | None, ...]
 _Method: TypeAlias = tuple[int, str, tuple[Route, ...]]
-"""The place of a fold among those of a process, and what it declares of one of its methods."""
+"""The place of a claim among those of a process, and what it declares of one of its methods."""
 
 
 class DisorderError(ProtoflyError):
@@ -111,10 +111,10 @@ def _is_of_node(record: TraceLine) -> bool:
 
 
 @final
-class _Folds:
+class _ClaimSet:
     """The claims on all processes of one sort.
 
-    To try the routes of all folds for each sort of record that a process has takes a third of the
+    To try the routes of all claims for each sort of record that a process has takes a third of the
     time in which a short trace is judged. They are sorted once, by what they declare.
     """
 
@@ -126,8 +126,10 @@ class _Folds:
             name: Its name in this module, which stands for it in what is pickled.
         """
         self._name = name
-        self.folds = tuple(fold for fold in PROCESS_CLAIMS if fold.place is not wrong)
-        methods = [(at, *method) for at, fold in enumerate(self.folds) for method in fold.methods]
+        self.claims = tuple(claim for claim in PROCESS_CLAIMS if claim.place is not wrong)
+        methods = [
+            (at, *method) for at, claim in enumerate(self.claims) for method in claim.methods
+        ]
         routes = [route for *_, several in methods for route in several]
         keys: set[tuple[Kind, str | None]] = {(kind, None) for kind in Kind}
         keys.update((route.kind, name) for route in routes for name in route.names)
@@ -141,7 +143,7 @@ class _Folds:
         return self._name
 
     def methods_of(self, record: TraceLine) -> Iterator[tuple[int, str]]:
-        """Yield which methods take a record: the places of their folds, and their names."""
+        """Yield which methods take a record: the places of their claims, and their names."""
         kind = record.k
         key = kind, name_of(record)
         methods = self._methods.get(key) or self._methods.get((kind, None), ())
@@ -150,8 +152,8 @@ class _Folds:
                 yield at, name
 
 
-_OF_RUNTIME: Final = _Folds(Place.NODE, "_OF_RUNTIME")
-_OF_NODE: Final = _Folds(Place.RUNTIME, "_OF_NODE")
+_OF_RUNTIME: Final = _ClaimSet(Place.NODE, "_OF_RUNTIME")
+_OF_NODE: Final = _ClaimSet(Place.RUNTIME, "_OF_NODE")
 
 
 @final
@@ -180,7 +182,7 @@ class ProcessJudge:
         self._crossings = Crossings()
         self._process = Process(run, node, home)
         self._sort = _OF_NODE
-        self._folds: list[Judge] = []
+        self._claims: list[Judge] = []
         self._handlers: dict[_Spot, tuple[_Handler, ...]] = {}
         self._held: list[TraceLine] | None = []
         self._is_sorted = is_sorted
@@ -225,15 +227,15 @@ class ProcessJudge:
             self._held.append(record)
 
     def _begin(self, home: str | None) -> None:
-        """Apply the folds, now that the home is known, to what was held back."""
+        """Apply the claims, now that the home is known, to what was held back."""
         held, self._held = self._held or [], None
         process = self._process = Process(self._process.run, self._process.node, home)
         if home is None and self._is_cut and not any(map(_is_of_node, held)):
             # It may be either: what says so may be among the records that are missing.
             return
         self._sort = _OF_NODE if home is None else _OF_RUNTIME
-        self._folds = [fold(process) for fold in self._sort.folds]
-        kept = (value for part in (process, *self._folds) for value in vars(part).values())
+        self._claims = [claim(process) for claim in self._sort.claims]
+        kept = (value for part in (process, *self._claims) for value in vars(part).values())
         self._recent = [table for table in kept if isinstance(table, Recent)]
         for record in held:
             self._visit(record)
@@ -256,9 +258,9 @@ class ProcessJudge:
             yield before
         if record.op in CROSSED:
             yield self._crossings.take
-        if self._folds:
+        if self._claims:
             for at, name in self._sort.methods_of(record):
-                yield getattr(self._folds[at], name)
+                yield getattr(self._claims[at], name)
 
     def handed_over(self) -> list[Evidence]:
         """Return the evidence since this was last asked for; `end` returns the rest."""
@@ -276,11 +278,11 @@ class ProcessJudge:
         process.end = self._last if is_whole else None
         if Flaw.DROPPED in node.flaws:
             # It is not known where records are missing: nothing is judged but steps.
-            process, self._folds = Process(node.run, node.node, None), []
-        for fold in self._folds:
-            fold.end()
-        unanswered = (fold for fold in self._folds if isinstance(fold, Unanswered))
-        asked = (request for fold in unanswered for request in fold.answers_missing())
+            process, self._claims = Process(node.run, node.node, None), []
+        for claim in self._claims:
+            claim.end()
+        unanswered = (claim for claim in self._claims if isinstance(claim, Unanswered))
+        asked = (request for claim in unanswered for request in claim.answers_missing())
         home = process.home
         return ProcessJudgement(
             node=node,
@@ -340,10 +342,10 @@ def _place_of(item: Evidence) -> tuple[str, str, str, str, int, int]:
 
 
 _MEMORY: Final = 10_000
-"""Records after which a fold forgets (ours: at most some 3 MB for each)."""
+"""Records after which a claim forgets (ours: at most some 3 MB for each)."""
 
-MONITORED: Final = tuple(fold for fold in PROCESS_CLAIMS if fold.is_forgetful)
-"""The folds that a monitor uses."""
+MONITORED: Final = tuple(claim for claim in PROCESS_CLAIMS if claim.is_forgetful)
+"""The claims that a monitor uses."""
 
 
 @final
@@ -362,7 +364,7 @@ class OnlineJudge:
 
     Attributes:
         machines: The machines whose steps are needed.
-        forgotten: How often a fold forgot what it knew.
+        forgotten: How often a claim forgot what it knew.
     """
 
     def __init__(self, node: str, home: str | None) -> None:
@@ -373,14 +375,14 @@ class OnlineJudge:
             home: Address of the runtime; None: it is a message node.
         """
         wrong = Place.RUNTIME if home is None else Place.NODE
-        folds = [fold for fold in MONITORED if fold.place is not wrong]
-        routes = [route for fold in folds for _, routes in fold.methods for route in routes]
+        claims = [claim for claim in MONITORED if claim.place is not wrong]
+        routes = [route for claim in claims for _, routes in claim.methods for route in routes]
         names = [route.names for route in routes if route.kind is Kind.STATE]
         self.machines = frozenset(name for several in names for name in several)
         self.forgotten = 0
-        self._tables = frozenset(table for fold in folds for table in fold.tables)
+        self._tables = frozenset(table for claim in claims for table in claim.tables)
         self._process = Process("", node, home)
-        self._watches = [_Watch(fold, fold(self._process)) for fold in folds]
+        self._watches = [_Watch(claim, claim(self._process)) for claim in claims]
         self._handlers: dict[_Spot, tuple[tuple[_Watch, str], ...]] = {}
 
     def take(self, record: TraceLine) -> Sequence[Finding]:

@@ -1,1 +1,1 @@
-"""The claims about messages, tables and links, each declared once as a fold over records."""
+"""The claims about messages, tables and links, each declared once over the records of a process."""

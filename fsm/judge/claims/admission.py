@@ -1,4 +1,4 @@
-"""Folds of what is let in, what becomes of the rest, and circles (I-B8..I-B12, I-L1..I-L5)."""
+"""Claims on what is let in, what becomes of the rest, and circles (I-B8..I-B12, I-L1..I-L5)."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""Folds of deliveries of a router (I-B1..I-B7)."""
+"""Claims on deliveries of a router (I-B1..I-B7)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence

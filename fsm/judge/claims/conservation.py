@@ -1,4 +1,4 @@
-"""Folds of what becomes of each message, in a process and between two (I-T11, I-T12, I-L6).
+"""Claims on what becomes of each message, in a process and between two (I-T11, I-T12, I-L6).
 
 In a process a message goes from part to part: it is offered to the bus by its sender or a link,
 admitted, given to listeners, taken in by sandboxes and stubs, and written to links. No part passes
@@ -324,7 +324,7 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
     def take_call(self, record: TraceLine) -> None:
         passage = self._passage(record)
         passage.called += 1
-        # A second final answer is another matter (`OneFinal`).
+        # A second final answer is another matter (`GivenAnswers`).
         if passage.called > max(passage.admitted, 1) and not records.is_final(record):
             self._twice(record)
 

@@ -66,7 +66,7 @@ class Finding:
 
 @unique
 class GroupKey(StrEnum):
-    """The common key of the records that one fold sees."""
+    """The common key of the records that one claim reads."""
 
     ENTITY = "entity"
     PROCESS = "runtime"
@@ -79,7 +79,7 @@ class GroupKey(StrEnum):
 
 @unique
 class Place(StrEnum):
-    """The processes that a fold applies to."""
+    """The processes that a claim applies to."""
 
     ANY = "any process"
     RUNTIME = "a runtime"
@@ -252,7 +252,7 @@ def _about(record: TraceLine) -> str:
 
 @final
 class Process:
-    """The process whose records a fold reads.
+    """The process whose records a claim reads.
 
     Attributes:
         home: Address of the runtime; None: it is a message node, or listeners are not recorded.
@@ -302,7 +302,7 @@ class Process:
         return self._domain
 
     def handler_of(self, record: TraceLine) -> Callable[[TraceLine], None] | None:
-        """Return what takes records like this one before any fold sees them; None: nothing does."""
+        """Return what takes records like this one before any claim does; None: nothing does."""
         match record.k:
             case Kind.TABLE:
                 return self.take_row
@@ -318,7 +318,7 @@ class Process:
         return self.take_arrival if record.op == Op.RCV and is_whole else None
 
     def take_row(self, record: TraceLine) -> None:
-        """Take a change of a table, before any fold does."""
+        """Take a change of a table, before any claim does."""
         table = record.table
         if table == LISTENERS:
             self.listeners.take(record)
@@ -338,20 +338,20 @@ class Process:
             self._domain = domain_of(record.key)
 
     def take_start(self, record: TraceLine) -> None:
-        """Take the first record, before any fold does."""
+        """Take the first record, before any claim does."""
         self.has_bodies = record.kind == BODIES
 
     def take_arrival(self, record: TraceLine) -> None:
-        """Note a message that came over a link, before any fold sees it."""
+        """Note a message that came over a link, before any claim does."""
         if record.mid is not None:
             self._arrived.setdefault(record.mid, record.ln)
 
     def take_session(self, record: TraceLine) -> None:
-        """Note that a link has the session of a runtime, before any fold sees it."""
+        """Note that a link has the session of a runtime, before any claim does."""
         self.sessions[record.link] = record.b or ""
 
     def take_step(self, record: TraceLine) -> None:
-        """Note the state of an entity, before any fold sees the step."""
+        """Note the state of an entity, before any claim does."""
         is_session = record.machine == SESSION
         key = runtime_of_session(record) if is_session else split(record.key)[-1]
         self._states[record.machine, key] = record.new
@@ -366,7 +366,7 @@ class Process:
         return self._states.get((machine, key))
 
     def take_link_end(self, record: TraceLine) -> None:
-        """Note that a link has closed, before any fold sees it."""
+        """Note that a link has closed, before any claim does."""
         closed = self._closed
         while closed and closed[0][0] < record.t - SLACK:
             self.sessions.pop(closed.popleft()[1], None)
@@ -491,7 +491,7 @@ _DECLARED: Final[dict[_Method, tuple[Route, ...]]] = {}
 
 
 def on(*routes: Route) -> Callable[[_M], _M]:
-    """Declare which records a method of a fold takes."""
+    """Declare which records a method of a claim takes."""
 
     def declared(method: _M) -> _M:
         _DECLARED[method] = routes

@@ -1,4 +1,4 @@
-"""Folds of the nodes of one group: what each does, and what they do together.
+"""Claims on the nodes of one group: what each does, and what they do together.
 
 Claims I-M7, I-M15..I-M18. The nodes of a domain that share an engine are one group. Each says in
 its trace which group it is of, at which revisions of the engine's rows it had its lease and its

@@ -1,4 +1,4 @@
-"""Folds of direct links: their lives, their routes and their traffic (I-P4..I-P22).
+"""Claims on direct links: their lives, their routes and their traffic (I-P4..I-P22).
 
 An end of a link is an entity `own runtime|remote runtime|role|address of the end`. Its steps
 are judged by the replay of its machine.

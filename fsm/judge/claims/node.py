@@ -1,4 +1,4 @@
-"""Folds of a message node: what it hands on, and what runtimes ask it for.
+"""Claims on a message node: what it hands on, and what runtimes ask it for.
 
 Claims I-M5..I-M14: to whom it hands a message, in which order, in whose name. Claims I-A4..I-A6
 and I-G2..I-G6 are about addresses and registrations. What is asked and answered stands in bodies,

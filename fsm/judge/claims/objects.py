@@ -1,4 +1,4 @@
-"""Folds of data objects: writers, contents, children and observers (I-D1..I-D12).
+"""Claims on data objects: writers, contents, children and observers (I-D1..I-D12).
 
 The copy of an observer is an entity `object|observer`, and so is its subscription at the
 reporter. Observers that the reporter admits without a question are rows of `guests`: the

@@ -15,7 +15,7 @@ from specs.reply_code import FIRST_FINAL
 from specs.trace import Kind, Op
 
 RECENT: Final = 20_000
-"""Messages that a fold remembers at a time, so that it is not known of an older one (ours)."""
+"""Messages that a claim remembers at a time, so that it is not known of an older one (ours)."""
 
 _ALL: Final = "*"
 _NOBODY: Final[Sequence[str]] = ()

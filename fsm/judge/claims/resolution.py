@@ -1,4 +1,4 @@
-"""Folds of a runtime's registry: the routes it finds and the changes it announces.
+"""Claims on a runtime's registry: the routes it finds and the changes it announces.
 
 Claims I-R1..I-R9, I-C1 and I-C5. A row of `stubs` is the address of a stub and its state. A
 row of `p2p` is the state of a link, the address of its stub, and the address bound to it.

@@ -1,4 +1,4 @@
-"""Folds of a runtime: the states of its stubs, and what it says to others.
+"""Claims on a runtime: the states of its stubs, and what it says to others.
 
 Claims I-S3..I-S9 go along with the steps of stubs, which the machines judge. Claims I-C2, I-C4,
 I-C6, I-P9, I-P10, I-R8 and I-S11 are about what is live in the runtime and how its links are set

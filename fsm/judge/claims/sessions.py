@@ -1,4 +1,4 @@
-"""Folds of a node: its sessions, its addresses, and what it admits.
+"""Claims on a node: its sessions, its addresses, and what it admits.
 
 Claims I-M1..I-M4, I-M8, I-M12, I-K4, I-A1..I-A7 and I-X2.
 

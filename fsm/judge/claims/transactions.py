@@ -1,4 +1,4 @@
-"""Folds of transactions: requests of a runtime's own components, and their answers (I-T1..I-T10).
+"""Claims on transactions: requests of a runtime's own components, and their answers (I-T1..I-T10).
 
 A request is known by its ends and its id. The same request may be made again after it
 has ended; the step of its transaction out of nothing says so.
