@@ -59,9 +59,9 @@ def kept(story):
     evidence = defaultdict(list)
     for item in judge.handed_over():
         evidence[item.fold, item.key].append(item)
-    folds = [fold for fold in judge._folds if type(fold).__module__ == groups.__name__]
-    assert len(folds) == 5
-    return len(lines), len(frozen(folds)), sum(len(frozen(items)) for items in evidence.values())
+    claims = [claim for claim in judge._claims if type(claim).__module__ == groups.__name__]
+    assert len(claims) == 5
+    return len(lines), len(frozen(claims)), sum(len(frozen(items)) for items in evidence.values())
 
 
 def visits(count):
