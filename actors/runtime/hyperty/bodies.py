@@ -63,8 +63,6 @@ def compose(
             requires of such a message.
     """
     copy, line = _copy(cast("JsonObject", body))
-    # The receiving side says who the sender is.
-    copy.pop(IDENTITY, None)
     if len(line) > BODY_BYTES:
         raise BadMessageError(f"the body is larger than {BODY_BYTES} bytes", Code.TOO_LARGE)
     try:

@@ -259,6 +259,17 @@ def test_few_bodies_come_at_once():
     begun(assemblies, 2, 3, peer("a"))
 
 
+def test_a_body_without_memory_takes_no_place():
+    assemblies, budget = core(limit=2)
+    for name in "abcd"[: ALL_BODIES // PEER_BODIES]:
+        for _ in range(PEER_BODIES):
+            budget.take(name, 2)
+    for number in range(1, ARRIVING + 1):
+        assert refused(begun, assemblies, 2, number, peer(f"x{number}")) == 503
+    budget.give_back("a", 2)
+    begun(assemblies, 2, 1, peer("x"))
+
+
 def test_peers_that_begin_without_end_keep_no_other_from_its_turn():
     assemblies, _ = core()
     evil = [peer(name) for name in "abc"]

@@ -13,6 +13,7 @@ from fsm.session.stub_client import SessionAnswered, StubClientCore, StubPort
 from specs.bodies.word import SessionMethod
 from specs.limits.protocol import (
     GOODBYE_TIMEOUT,
+    LOGIN_PATIENCE,
     OPEN_TIMEOUT,
     OUTBOX_MESSAGES,
     PING_PERIOD,
@@ -127,6 +128,15 @@ def test_unsent_messages_of_a_link_go_first_on_the_next():
     stub.wait()
     effects = stub.feed(tell.dialled(), REOPENED)
     assert [e.message.id for e in effects if is_asked(e, "write")] == [2, 3]
+
+
+def test_what_a_second_link_has_sent_is_not_sent_by_a_third():
+    stub = live()
+    for _ in range(2):
+        stub.feed(tell.lose_link("cut"))
+        stub.wait()
+        effects = stub.feed(tell.dialled(), REOPENED, tell.note_written(1))
+    assert [e.message.id for e in effects if is_asked(e, "write")] == []
 
 
 def test_unsent_messages_of_a_link_go_before_those_that_wait_for_the_rate():
@@ -400,6 +410,20 @@ def test_for_any_events_each_message_ends_once_and_only_live_links_write(history
     stub.feed(tell.disconnect(), tell.lose_link("end"))
     assert stub.core.queued == 0
     assert stub.core.state in {State.FAILED, State.DISCONNECTED}
+
+
+def test_a_stub_whose_logins_are_refused_for_long_ends_also_if_it_repeats_the_first():
+    stub = Stub(may_end=True)
+    stub.feed(tell.send(ask(1)), tell.dialled(), OPENED, tell.lose_link("cut"))
+    forgotten = answered(SessionMethod.REOPEN, 410)
+    for login in "abcdef":
+        stub.wait()
+        refusal = answered(SessionMethod.OPEN, 401, login=login)
+        stub.feed(tell.dialled(), forgotten, refusal)
+    stub.now += LOGIN_PATIENCE
+    stub.wait()
+    stub.feed(tell.dialled(), answered(SessionMethod.OPEN, 401, login="a"))
+    assert stub.links()[-1] == "ended"
 
 
 def test_a_session_that_never_lasts_is_no_success():

@@ -20,6 +20,7 @@ from fsm.bus.chunks import chunk_count, chunk_of, chunked
 from fsm.judge.trace_line import Verdict
 from fsm.p2p.dialling import LinkPolicy, P2pUse, P2pWait
 from fsm.policy.reading import read_set
+from specs.limits.bus import CONCURRENT
 from specs.limits.protocol import BODY_BYTES
 from specs.limits.transfer import (
     ARRIVING,
@@ -193,6 +194,14 @@ async def test_the_limit_of_the_receiver_is_said_by_the_first_chunk(autojump_clo
             assert (answer.code, str(limit) in answer.body["description"]) == (413, True)
 
 
+async def test_a_transfer_that_is_refused_is_not_ended_by_its_sender(autojump_clock, monkeypatch):
+    async with open_domain("alice", "bob", options=DomainOptions(kinds=())) as domain:
+        alice, bob = domain["alice"], domain["bob"]
+        monkeypatch.setattr(transfers(bob).arriving, "limit", BODY_BYTES)
+        assert (await alice.ask(bob, LARGE)).code == 413
+        assert len(sent_to(alice, bob)) == 1
+
+
 @pytest.mark.parametrize("largest", [BODY_BYTES - 1, 10**12])
 def test_a_limit_out_of_range_is_refused(largest):
     with pytest.raises(ValueError, match="largest_body"):
@@ -268,6 +277,21 @@ async def test_an_undeployed_receiver_gives_all_memory_back(autojump_clock):
     async with open_domain("alice", "bob", options=DomainOptions(kinds=())) as domain:
         alice, bob = domain["alice"], domain["bob"]
         await give(alice, bob, b"x" * 2 * CHUNK_BYTES, last=1)
+        await bob.runtime.undeploy(bob.address)
+        assert_nothing_is_kept(bob)
+
+
+async def test_a_large_request_that_waits_for_a_busy_hyperty_gives_its_memory_back(autojump_clock):
+    async with (
+        open_domain("alice", "bob", options=DomainOptions(kinds=())) as domain,
+        trio.open_nursery() as nursery,
+    ):
+        alice, bob = domain["alice"], domain["bob"]
+        bob.hyperty.on_request = lambda _: trio.sleep_forever()
+        for value in (*range(CONCURRENT), LARGE):
+            nursery.start_soon(alice.ask, bob, value)
+        await trio.sleep(1)
+        assert transfers(bob).arriving.used
         await bob.runtime.undeploy(bob.address)
         assert_nothing_is_kept(bob)
 

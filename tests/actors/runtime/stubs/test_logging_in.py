@@ -296,14 +296,15 @@ async def test_whatever_a_source_does_the_runtime_goes_on(bad, autojump_clock):
     assert "login token" in {one["event"] for one in logs}
 
 
-async def test_a_refused_runtime_may_try_again_with_another_token(autojump_clock):
-    """A refusal is reported once; the next call asks the node."""
+@pytest.mark.parametrize("kinds", [(), (Kind.TCP,)], ids=["plain", "links"])
+async def test_a_refused_runtime_may_try_again_with_another_token(kinds, autojump_clock):
+    """A refusal is reported once, also one that came before; the next call asks the node."""
     purse, is_well = Purse(an_issuer()), trio.Event()
 
     async def work():
         return await purse.token("") if is_well.is_set() else "rubbish"
 
-    async with opened(login_by(purse.issuer), Source(work)) as runtime:
+    async with opened(login_by(purse.issuer), Source(work), kinds=kinds) as runtime:
         with pytest.raises(SessionError, match="no signed JSON Web Token"):
             await runtime.enter()
         is_well.set()
