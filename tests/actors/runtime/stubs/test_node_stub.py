@@ -29,6 +29,20 @@ async def test_waiting_messages_go_in_one_frame_in_order(autojump_clock):
         assert len(world.node.frames) <= 3
 
 
+async def test_a_stub_has_room_for_as_many_as_have_left_it(autojump_clock):
+    async with open_node_stub() as world:
+        rooms = []
+
+        async def room(count, *, is_first=False):
+            rooms.append(count)
+
+        world.port.room = room
+        for number in range(1, 4):
+            await world.send(ask(number, to=C))
+            await world.settle()
+        assert rooms == [1, 1, 1]
+
+
 async def test_a_received_message_is_posted_with_a_stamp(autojump_clock):
     async with open_node_stub() as world:
         await world.command("connect")

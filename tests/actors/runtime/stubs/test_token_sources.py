@@ -211,6 +211,15 @@ async def test_what_an_endpoint_refuses_or_does_wrong_is_said(answer, code, said
     assert SECRET not in str(failed.value)
 
 
+async def test_a_refresh_token_that_an_endpoint_quotes_is_not_passed_on(tmp_path):
+    file = tmp_path / "refresh"
+    file.write_text("refresh-token")
+    async with open_provider() as (provider, server):
+        provider.answer = Said(400, {"error": "refresh-token is used"})
+        with pytest.raises(CredentialsError, match="refuses: it quotes a secret"):
+            await client(server, refresh=file).token(DOMAIN)
+
+
 async def test_an_endpoint_that_is_away_may_be_there_later():
     async with open_http_server(Provider()) as server:
         pass
