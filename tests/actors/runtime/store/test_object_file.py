@@ -27,6 +27,7 @@ from fsm.sync.stored import (
     SessionKept,
 )
 from specs.bodies.object import DataObject
+from specs.limits.sync import COPY_PAUSE, STORE_PAUSE
 
 URL, ALICE, BOB = "comm://a.ex/o", "hyperty://a.ex/alice", "hyperty://b.ex/bob"
 R = "hyperty-runtime://a.ex/ra"
@@ -231,6 +232,28 @@ async def test_simultaneous_changes_share_a_commit_and_copies_wait_a_little(tmp_
     assert Counted.commits <= core_commits + 1
     file.close()
     assert stored(tmp_path / "s.sqlite").copies[URL, BOB].version == 100
+
+
+class Full(ObjectFile):
+    """Refuses its first commit."""
+
+    is_full = True
+
+    async def commit(self, changes):
+        if self.is_full:
+            self.is_full = False
+            raise StoreFileError(self.path, "no space left on device")
+        await super().commit(changes)
+
+
+async def test_a_copy_that_cannot_be_written_is_written_later(tmp_path, autojump_clock):
+    with contextlib.closing(Full(tmp_path / "s.sqlite")) as file:
+        file.load()
+        async with open_supervisor("store", Strategy.ONE_FOR_ALL) as core:
+            store = await core.start_child(ChildSpec("store", lambda: ObjectStore(file)))
+            await store.tell(Later(CopyKept(URL, BOB, 1, {})))
+            await trio.sleep(COPY_PAUSE + STORE_PAUSE)
+    assert stored(tmp_path / "s.sqlite").copies[URL, BOB].version == 1
 
 
 async def test_a_file_that_knows_no_leases_becomes_one_that_does(tmp_path):
