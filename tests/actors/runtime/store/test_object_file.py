@@ -11,7 +11,7 @@ import trio
 
 from actors.kit.supervision.supervisor import ChildSpec, Strategy, open_supervisor
 from actors.runtime.store.file import ObjectFile, StoreFileError
-from actors.runtime.store.runtime_store import Commit, Later, ObjectStore
+from actors.runtime.store.runtime_store import Commit, Later, ObjectStore, StoreGate
 from fsm.sync.stored import (
     AllowedKept,
     ChildrenKept,
@@ -254,6 +254,22 @@ async def test_a_copy_that_cannot_be_written_is_written_later(tmp_path, autojump
             await store.tell(Later(CopyKept(URL, BOB, 1, {})))
             await trio.sleep(COPY_PAUSE + STORE_PAUSE)
     assert stored(tmp_path / "s.sqlite").copies[URL, BOB].version == 1
+
+
+async def test_what_changes_during_a_commit_is_committed_next():
+    first, second = HomeKept(ALICE, "d"), HomeKept(BOB, "d")
+    committed = []
+
+    class Writer:
+        async def ask(self, make):
+            committed.append(make(None).changes)
+            if len(committed) == 1:
+                gate.keep(URL, [second])
+
+    gate = StoreGate(Writer())
+    gate.keep(URL, [first])
+    await gate.settle()
+    assert committed == [(first,), (second,)]
 
 
 async def test_a_file_that_knows_no_leases_becomes_one_that_does(tmp_path):
