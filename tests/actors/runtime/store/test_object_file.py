@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from actors.kit.supervision.supervisor import ChildSpec, Strategy, open_supervisor
+from actors.runtime.store import runtime_store
 from actors.runtime.store.file import ObjectFile, StoreFileError
 from actors.runtime.store.runtime_store import Commit, Later, ObjectStore, StoreGate
 from fsm.sync.stored import (
@@ -270,6 +271,14 @@ async def test_what_changes_during_a_commit_is_committed_next():
     gate.keep(URL, [first])
     await gate.settle()
     assert committed == [(first,), (second,)]
+
+
+def test_a_full_store_has_room_for_the_copies_that_it_has(monkeypatch):
+    monkeypatch.setattr(runtime_store, "COPIES_STORED", 1)
+    store = runtime_store.RuntimeStore(None)
+    store.later(CopyKept(URL, BOB, 1, {}))
+    assert store.has_room(URL, BOB)
+    assert not store.has_room(URL, ALICE)
 
 
 async def test_a_file_that_knows_no_leases_becomes_one_that_does(tmp_path):
