@@ -199,6 +199,7 @@ async def test_a_transfer_that_is_refused_is_not_ended_by_its_sender(autojump_cl
         alice, bob = domain["alice"], domain["bob"]
         monkeypatch.setattr(transfers(bob).arriving, "limit", BODY_BYTES)
         assert (await alice.ask(bob, LARGE)).code == 413
+        await trio.testing.wait_all_tasks_blocked()
         assert len(sent_to(alice, bob)) == 1
 
 
@@ -281,19 +282,22 @@ async def test_an_undeployed_receiver_gives_all_memory_back(autojump_clock):
         assert_nothing_is_kept(bob)
 
 
-async def test_a_large_request_that_waits_for_a_busy_hyperty_gives_its_memory_back(autojump_clock):
+async def test_a_large_request_that_a_busy_hyperty_refuses_gives_its_memory_back(
+    autojump_clock, monkeypatch
+):
+    monkeypatch.setattr("actors.runtime.hyperty.host.PEER_WAITING", 1)
     async with (
         open_domain("alice", "bob", options=DomainOptions(kinds=())) as domain,
         trio.open_nursery() as nursery,
     ):
         alice, bob = domain["alice"], domain["bob"]
         bob.hyperty.on_request = lambda _: trio.sleep_forever()
-        for value in (*range(CONCURRENT), LARGE):
+        for value in range(CONCURRENT):
             nursery.start_soon(alice.ask, bob, value)
-        await trio.sleep(1)
-        assert transfers(bob).arriving.used
-        await bob.runtime.undeploy(bob.address)
+        await trio.testing.wait_all_tasks_blocked()
+        assert (await alice.ask(bob, LARGE)).code == 503
         assert_nothing_is_kept(bob)
+        nursery.cancel_scope.cancel()
 
 
 # ---- attacked
