@@ -285,13 +285,16 @@ async def test_an_undeployed_receiver_gives_all_memory_back(autojump_clock):
 async def test_a_large_request_that_a_busy_hyperty_refuses_gives_its_memory_back(
     autojump_clock, monkeypatch
 ):
+    async def hang(_message):
+        await trio.sleep_forever()
+
     monkeypatch.setattr("actors.runtime.hyperty.host.PEER_WAITING", 1)
     async with (
         open_domain("alice", "bob", options=DomainOptions(kinds=())) as domain,
         trio.open_nursery() as nursery,
     ):
         alice, bob = domain["alice"], domain["bob"]
-        bob.hyperty.on_request = lambda _: trio.sleep_forever()
+        bob.hyperty.on_request = hang
         for value in range(CONCURRENT):
             nursery.start_soon(alice.ask, bob, value)
         await trio.testing.wait_all_tasks_blocked()
