@@ -99,7 +99,7 @@ HISTORIES = {
         "test_an_unclaimed_record_ends",
         "test_a_keep_alive_brings_an_expired_record_back",
     ),
-    "tests.conformance.play.test_stage": ("test_an_object_is_at_its_version_with_its_observers",),
+    "tests.conformance.play.test_play": ("test_an_object_is_at_its_version_with_its_observers",),
     # What needs odd company happens to the cores alone: steps, and no trace.
     "tests.fsm.sync.test_object_copy": (
         "test_the_histories_of_a_copy_take_every_row_of_its_table_and_no_other",

@@ -9,14 +9,12 @@ from typing import Final
 import trio
 from trio.testing import MockClock
 
-from tests.conformance.play.match.difference import Difference
-from tests.conformance.play.match.names import Names
-from tests.conformance.play.match.observer import Observer
-from tests.conformance.play.match.score import Score
+from tests.conformance.play.names import Names
 from tests.conformance.play.player import perform, survive
-from tests.conformance.play.script.reader import read_script
-from tests.conformance.play.script.steps import Scenario
-from tests.conformance.play.stage.stage import open_stage
+from tests.conformance.play.route import Observer
+from tests.conformance.play.score import Difference, Score
+from tests.conformance.play.script import Scenario, read_script
+from tests.conformance.play.stage import open_stage
 from tests.golden.cores import PROCESS, watched_cores
 from tests.golden.form import Part, hop
 from tests.golden.notes import Notes, noted_frames

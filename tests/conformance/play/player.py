@@ -1,33 +1,24 @@
 """Plays a scenario: does what is to be done before each step, and waits for the step.
 
-What is done, breaks, or lasts (`do`, `fault`, `time`) comes when all steps before were
-seen and no actor has work left at that moment. All else the actors must do; it is
-waited for in virtual time. A route that a registry finds only for a message of a later
-step is looked for behind that message.
+What is done, breaks, or lasts (`do`, `fault`, `time`) comes when all steps before were seen and no
+actor has work left at that moment. All else the actors must do; it is waited for in virtual time. A
+route that a registry finds only for a message of a later step is looked for behind that message.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, final
+from typing import Final, Protocol
 
-import attrs
 import trio
 import trio.testing
 
 from actors.kit.errors import RestartLimitError
 from specs.errors import BadUrlError, ProtoflyError
-from tests.conformance.play.match.difference import Difference, show_step
-from tests.conformance.play.match.names import Names
-from tests.conformance.play.match.observer import Observer
-from tests.conformance.play.match.score import Score
-from tests.conformance.play.script.steps import (
-    MessageStep,
-    ResolveStep,
-    Scenario,
-    Step,
-)
-from tests.conformance.play.stage.participants import StageError
-from tests.conformance.play.stage.stage import Stage, open_stage
+from tests.conformance.play.names import Names
+from tests.conformance.play.route import Observer
+from tests.conformance.play.score import Difference, Score, show_step
+from tests.conformance.play.script import Line, Scenario
+from tests.conformance.play.stage import StageError, open_stage
 
 PATIENCE: Final = 30.0
 """Seconds of virtual time an expectation is waited for (ours): twice `REPLY_TIMEOUT`."""
@@ -36,31 +27,16 @@ _EPILOGUE: Final = 0.25
 """Seconds of virtual time in which what contradicts a scenario may still follow (ours)."""
 
 
-@final
-@attrs.frozen
-class Outcome:
-    """The outcome of a scenario.
+class Acts(Protocol):
+    """A stage."""
 
-    Attributes:
-        scenario: Its name.
-        steps: How many it has.
-        difference: The first step that was otherwise; None: it passed.
-    """
-
-    scenario: str
-    steps: int
-    difference: Difference | None
-
-    @property
-    def is_pass(self) -> bool:
-        """Whether the run is as the scenario says."""
-        return self.difference is None
+    async def act(self, step: Line) -> None:
+        """Do all that is to be done before a step is looked for."""
 
 
-async def play(scenario: Scenario) -> Outcome:
-    """Play one scenario on a stage of its own, under a clock that jumps."""
-    difference = await survive(partial(_play, scenario))
-    return Outcome(scenario.name, len(scenario.steps), difference)
+async def play(scenario: Scenario) -> Difference | None:
+    """Play a scenario on a stage of its own, under a clock that jumps; None: it passes."""
+    return await survive(partial(_play, scenario))
 
 
 async def survive(work: Callable[[], Awaitable[Difference | None]]) -> Difference | None:
@@ -89,88 +65,47 @@ async def _play(scenario: Scenario) -> Difference | None:
         return await perform(stage, Score(scenario, observer, names))
 
 
-async def perform(stage: Stage, score: Score) -> Difference | None:
-    """Go through the steps of a scenario on its stage; return the first that is otherwise.
-
-    Args:
-        stage: Opened participants.
-        score: Comparison of what is seen with the scenario.
-    """
-    return await _Play(stage, score).run()
-
-
-@final
-class _Play:
-    """One scenario on its stage."""
-
-    def __init__(self, stage: Stage, score: Score) -> None:
-        self._scenario = score.scenario
-        self._stage = stage
-        self._observer = score.observer
-        self._score = score
-        self._later: list[ResolveStep] = []
-
-    async def run(self) -> Difference | None:
-        """Go through the steps; return the first that is otherwise."""
-        for place, step in enumerate(self._scenario.steps):
-            behind = self._scenario.steps[place + 1 :]
-            if isinstance(step, ResolveStep) and self._waits(step, behind):
-                self._later.append(step)
-                continue
-            difference = await self._step(step)
-            if difference is not None:
-                return difference
-        await trio.sleep(_EPILOGUE)
-        return self._score.contradiction()
-
-    async def _step(self, step: Step) -> Difference | None:
-        try:
-            if self._scenario.is_acted(step):
-                await trio.testing.wait_all_tasks_blocked()
-            self._score.passed(step)
-            if self._scenario.is_acted(step):
-                await self._stage.act(step)
-        except StageError as error:
-            return Difference(step.number, show_step(step), (str(error),))
-        if not await self._seen(step):
-            return self._score.difference(step)
-        return await self._routed(step)
-
-    async def _routed(self, step: Step) -> Difference | None:
-        """Look for the routes of a message that has gone by now."""
-        before = [
-            one
-            for one in self._later
-            if isinstance(step, MessageStep) and step.message.to == one.to
-        ]
-        for one in before:
-            self._later.remove(one)
-            if not await self._seen(one):
-                return self._score.difference(one)
-        return None
-
-    async def _seen(self, step: Step) -> bool:
-        """Wait until a step was seen; return whether it was."""
-        with trio.move_on_after(PATIENCE):
-            await trio.lowlevel.checkpoint()
-            while not self._score.seek(step):
-                await self._observer.more(len(self._observer.items))
-            return True
-        return False
-
-    def _waits(self, step: ResolveStep, behind: Sequence[Step]) -> bool:
-        """Return whether a route is found only for a later message of the scenario."""
-        if self._scenario.is_acted(step):
-            return False
-        before = self._scenario.steps[: -len(behind) - 1]
-        if any(_is_outstanding(one, step) for one in before):
-            return False
-        return any(isinstance(one, MessageStep) and one.message.to == step.to for one in behind)
+async def perform(stage: Acts, score: Score) -> Difference | None:
+    """Go through the steps of a scenario on its stage; return the first that is otherwise."""
+    scenario, later = score.scenario, list[Line]()
+    for place, step in enumerate(scenario.steps):
+        if step.word == "resolve" and _waits(scenario, place):
+            later.append(step)
+            continue
+        if scenario.is_acted(step):
+            await trio.testing.wait_all_tasks_blocked()
+        score.passed(step)
+        if scenario.is_acted(step):
+            try:
+                await stage.act(step)
+            except StageError as error:
+                return Difference(step.n, show_step(step), (str(error),))
+        # The routes of a message that has gone by now.
+        routes = [one for one in later if step.word == "msg" and step.msg.to == one.to]
+        for one in (step, *routes):
+            if not await _is_seen(score, one):
+                return score.difference(one)
+        later = [one for one in later if one not in routes]
+    await trio.sleep(_EPILOGUE)
+    return score.contradiction()
 
 
-def _is_outstanding(one: Step, step: ResolveStep) -> bool:
-    """Return whether a step leaves a message for the address at the bus of this registry."""
-    if not isinstance(one, MessageStep) or one.message.to != step.to:
-        return False
-    end = one.hop.last[0]
-    return end.root == step.at.root and end.part == "bus"
+async def _is_seen(score: Score, step: Line) -> bool:
+    """Wait until a step was seen; return whether it was."""
+    with trio.move_on_after(PATIENCE):
+        await trio.lowlevel.checkpoint()
+        while not score.seek(step):
+            await score.observer.more(len(score.observer.items))
+        return True
+    return False
+
+
+def _waits(scenario: Scenario, place: int) -> bool:
+    """Return whether a route is found only for a later message of the scenario."""
+    step = scenario.steps[place]
+    to = [(at, one) for at, one in enumerate(scenario.steps) if one.word == "msg"]
+    mine = [(at, one.hop.last) for at, one in to if one.msg.to == step.to]
+    is_asked = any(
+        at < place and last.part == "bus" and last.root == step.at.root for at, last in mine
+    )
+    return not scenario.is_acted(step) and not is_asked and any(at > place for at, _ in mine)

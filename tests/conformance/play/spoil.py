@@ -7,11 +7,12 @@ import attrs
 import orjson
 
 from fsm.machine_list import MACHINES
-from tests.conformance.play.match.order import Order
-from tests.conformance.play.script.steps import LINK, MACHINE_WORDS
+from tests.conformance.play.order import Order
+from tests.conformance.play.script import LINK, MACHINE_WORDS
 from tests.support.trace.recorded import scenario_of
 
-REQUESTS = ("create", "read", "update", "delete", "execute")
+BORROWED = {"send", "answer", "change", "publish", "order", "control", "forge"}
+"""What is done with the message of the step behind it."""
 
 
 @attrs.frozen
@@ -29,17 +30,13 @@ class Spoilt:
     at: tuple[int, ...]
 
 
-BORROWED = {"send", "answer", "change", "publish", "order", "control", "forge"}
-"""What is done with the message of the step behind it."""
-
-
 def expected(lines: list[dict]) -> list[int]:
     """Numbers of the steps that are the actors' to do."""
     found, is_done = [], False
     for line in lines:
         is_done = is_done or line.get("do") in BORROWED
         if "k" in line:
-            if not is_done and line["k"] not in {"time", "fault", "call", "ingest"}:
+            if not is_done and line["k"] in WAYS:
                 found.append(line["n"])
             is_done = False
     return found
@@ -50,26 +47,20 @@ def spoilt(lines: list[dict]) -> Iterator[Spoilt]:
     mine = expected(lines)
     for line in (one for one in lines if "k" in one):
         number = line["n"]
-        ways = WAYS.get(line["k"], {})
-        # A cue is carried out as written; the actors decide its route.
-        for how, changes in ways.items() if number in mine else [("link", _by_node_or_by_link)]:
-            if how not in ways:
+        # A message that is denied reaches none of the places it was meant for.
+        is_denied = any(one.get("ref") == number and one["decision"] == "deny" for one in lines)
+        # If a message is ruled otherwise, it goes otherwise.
+        at = (number, line["ref"]) if line["k"] == "authz" else (number,)
+        for how, change in WAYS.get(line["k"], {}).items():
+            # A cue is carried out as written; the actors decide its route.
+            if number not in mine and how != "link":
                 continue
             changed = _copy(line)
-            if changes(changed) and not (how == "part" and _is_denied(number, lines)):
+            change(changed)
+            if changed != line and not (how == "part" and is_denied):
                 kept = [changed if one.get("n") == number else one for one in lines]
-                yield Spoilt(kept, how, (number, *_blamed(line)))
+                yield Spoilt(kept, how, at)
     yield from _swapped(lines, mine)
-
-
-def _is_denied(number: int, lines: list[dict]) -> bool:
-    """A message that is denied reaches none of the places it was meant for."""
-    return any(one.get("ref") == number and one["decision"] == "deny" for one in lines)
-
-
-def _blamed(line: dict) -> tuple[int, ...]:
-    """The message that a ruling is on: if it is ruled otherwise, it goes otherwise."""
-    return (line["ref"],) if line["k"] == "authz" else ()
 
 
 def _swapped(lines: list[dict], mine: list[int]) -> Iterator[Spoilt]:
@@ -77,22 +68,16 @@ def _swapped(lines: list[dict], mine: list[int]) -> Iterator[Spoilt]:
     order = Order(scenario_of(lines))
     by_number = {line["n"]: line for line in lines if line.get("n") in mine}
     for number, later in by_number.items():
-        for before in {one for one, _ in order.before(number)} & by_number.keys():
+        for before in order.before(number) & by_number.keys():
             earlier = by_number[before]
-            if _is_alike(earlier, later):
-                continue
-            first, second = _copy(later) | {"n": before}, _copy(earlier) | {"n": number}
-            swapped = {before: first, number: second}
-            kept = [swapped.get(line.get("n"), line) for line in lines]
-            yield Spoilt(kept, "order", tuple(range(before, number + 1)))
-
-
-def _is_alike(one: dict, other: dict) -> bool:
-    """Two that are written alike, and two changes of a row, which may be one."""
-    if one.get("op") == other.get("op") == "upd":
-        return True
-    aside = {"n", "cause", "why"}
-    return all(one.get(key) == other.get(key) for key in (one.keys() | other.keys()) - aside)
+            # Two changes of a row may be one.
+            is_row = earlier.get("op") == later.get("op") == "upd"
+            aside = {"n": 0, "cause": "", "why": ""}
+            if not is_row and earlier | aside != later | aside:
+                first, second = _copy(later) | {"n": before}, _copy(earlier) | {"n": number}
+                swapped = {before: first, number: second}
+                kept = [swapped.get(line.get("n"), line) for line in lines]
+                yield Spoilt(kept, "order", tuple(range(before, number + 1)))
 
 
 def _copy(line: dict) -> dict:
@@ -102,151 +87,96 @@ def _copy(line: dict) -> dict:
 # ---- messages
 
 
-def _another_type(line: dict) -> bool:
-    if line["msg"]["type"] not in REQUESTS:
-        return False
-    line["msg"]["type"] = "unsubscribe"
-    return True
+def _type(line: dict) -> None:
+    if line["msg"]["type"] in {"create", "read", "update", "delete", "execute"}:
+        line["msg"]["type"] = "unsubscribe"
 
 
-def _another_code(line: dict) -> bool:
+def _code(line: dict) -> None:
     body = line["msg"].get("body", {})
-    if "code" not in body:
-        return False
-    body["code"] = 404 if body["code"] != 404 else 200
-    return True
+    if "code" in body:
+        body["code"] = 404 if body["code"] != 404 else 200
 
 
-def _another_receiver(line: dict) -> bool:
-    line["msg"]["to"] += "/elsewhere"
-    return True
-
-
-def _another_sender(line: dict) -> bool:
-    line["msg"]["from"] += "/elsewhere"
-    return True
-
-
-def _more_in_the_body(line: dict) -> bool:
-    line["msg"].setdefault("body", {})["unheard"] = "of"
-    return True
-
-
-def _another_node(line: dict) -> bool:
-    """Not for control: the nodes do not show theirs."""
-    return "control" not in line and _another_word(line, "MN.a", "MN.b")
-
-
-def _another_part(line: dict) -> bool:
-    return _another_word(line, ".registry", ".sm")
-
-
-def _by_node_or_by_link(line: dict) -> bool:
+def _by_node_or_by_link(line: dict) -> None:
     """Not by the link, but by the node, or the other way round."""
-    hop = line["hop"]
-    line["hop"] = re.sub(r"[\w/]+=\w+=[\w/]+", "SAB~wire~MN.b~wire~SB", hop)
-    if line["hop"] == hop:
-        line["hop"] = hop.replace("SAB~wire~MN.b~wire~SB", "PQ=L1=PHC")
-    return line["hop"] != hop
+    hop = re.sub(r"[\w/]+=\w+=[\w/]+", "SAB~wire~MN.b~wire~SB", line["hop"])
+    line["hop"] = hop if hop != line["hop"] else hop.replace("SAB~wire~MN.b~wire~SB", "PQ=L1=PHC")
 
 
-def _another_word(line: dict, one: str, other: str) -> bool:
+def _place(line: dict, one: str, other: str) -> None:
     hop = line["hop"]
     line["hop"] = hop.replace(one, other) if one in hop else hop.replace(other, one)
-    return line["hop"] != hop
 
 
-def _dropped(line: dict) -> bool:
-    is_reported = "drop" in line
-    line["drop"] = "overflow"
-    return not is_reported
+def _node(line: dict) -> None:
+    """Not for control: the nodes do not show theirs."""
+    if "control" not in line:
+        _place(line, "MN.a", "MN.b")
 
 
-def _made_by_a_router(line: dict) -> bool:
+def _synthetic(line: dict) -> None:
     """Not for refusals: these are made by routers, written so or not."""
-    line["synthetic"] = True
-    return line["msg"].get("body", {}).get("code", 0) < 400
+    if line["msg"].get("body", {}).get("code", 0) < 400:
+        line["synthetic"] = True
 
 
-def _queued(line: dict) -> bool:
-    is_reported = line.get("queued")
-    line["queued"] = True
-    return not is_reported and "~wire~" not in line["hop"]
+def _queued(line: dict) -> None:
+    if "~wire~" not in line["hop"]:
+        line["queued"] = True
 
 
 # ---- facts
-
-
-def _another_state(line: dict) -> bool:
-    line["new"] = _state_beside(line)
-    return True
-
-
-def _another_old_state(line: dict) -> bool:
-    line["old"] = _state_beside(line)
-    return True
 
 
 def _state_beside(line: dict) -> str:
     """A late state of the machine that the step does not tell, if it has any."""
     name = MACHINE_WORDS[line["machine"]]
     states = ["open", "closed"] if name == LINK else [str(one) for one in MACHINES[name].states]
-    beside = [one for one in states if one not in {line["new"], line["old"]}]
-    return beside[-1] if beside else "nowhere"
+    return ["nowhere", *(one for one in states if one not in {line["new"], line["old"]})][-1]
 
 
-def _another_entity(line: dict) -> bool:
-    if isinstance(line["key"], list):
-        line["key"][0] = "hyperty-runtime://c.ex/rz"
-    else:
-        line["key"] = "hyperty-runtime://c.ex/rz/protostub/1"
-    return line["machine"] != LINK
+def _key(line: dict) -> None:
+    if line["machine"] != LINK:
+        first = "hyperty-runtime://c.ex/rz"
+        is_list = isinstance(line["key"], list)
+        line["key"] = [first, *line["key"][1:]] if is_list else f"{first}/protostub/1"
 
 
-def _another_op(line: dict) -> bool:
-    line["op"] = "del" if line["op"] != "del" else "add"
-    return True
+def _val(line: dict) -> None:
+    if "val" in line and line["table"] != "listeners":
+        is_link = isinstance(line["val"], dict)
+        line["val"] = {"status": "failed"} if is_link else "hyperty-runtime://c.ex/rz"
 
 
-def _another_row(line: dict) -> bool:
-    line["key"] += "/elsewhere"
-    return True
-
-
-def _another_value(line: dict) -> bool:
-    if "val" not in line:
-        return False
-    is_link = isinstance(line["val"], dict)
-    line["val"] = {"status": "failed"} if is_link else "hyperty-runtime://c.ex/rz"
-    return line["table"] != "listeners"
-
-
-def _another_route(line: dict) -> bool:
-    line["result"] = "hyperty-runtime://c.ex/rz/protostub/1"
-    return True
-
-
-def _another_ruling(line: dict) -> bool:
-    line["decision"] = "deny" if line["decision"] == "permit" else "permit"
-    return True
-
-
-WAYS: dict[str, dict[str, Callable[[dict], bool]]] = {
+WAYS: dict[str, dict[str, Callable[[dict], object]]] = {
     "msg": {
-        "type": _another_type,
-        "code": _another_code,
-        "to": _another_receiver,
-        "from": _another_sender,
-        "body": _more_in_the_body,
-        "node": _another_node,
-        "part": _another_part,
+        "type": _type,
+        "code": _code,
+        "to": lambda line: line["msg"].update(to=line["msg"]["to"] + "/elsewhere"),
+        "from": lambda line: line["msg"].update({"from": line["msg"]["from"] + "/elsewhere"}),
+        "body": lambda line: line["msg"].setdefault("body", {}).update(unheard="of"),
+        "node": _node,
+        "part": lambda line: _place(line, ".registry", ".sm"),
         "link": _by_node_or_by_link,
-        "drop": _dropped,
-        "synthetic": _made_by_a_router,
+        "drop": lambda line: line.setdefault("drop", "overflow"),
+        "synthetic": _synthetic,
         "queued": _queued,
     },
-    "state": {"new": _another_state, "old": _another_old_state, "key": _another_entity},
-    "table": {"op": _another_op, "row": _another_row, "val": _another_value},
-    "resolve": {"result": _another_route},
-    "authz": {"decision": _another_ruling},
+    "state": {
+        "new": lambda line: line.update(new=_state_beside(line)),
+        "old": lambda line: line.update(old=_state_beside(line)),
+        "key": _key,
+    },
+    "table": {
+        "op": lambda line: line.update(op="del" if line["op"] != "del" else "add"),
+        "row": lambda line: line.update(key=line["key"] + "/elsewhere"),
+        "val": _val,
+    },
+    "resolve": {"result": lambda line: line.update(result="hyperty-runtime://c.ex/rz/protostub/1")},
+    "authz": {
+        "decision": lambda line: line.update(
+            decision="deny" if line["decision"] == "permit" else "permit"
+        )
+    },
 }

@@ -7,8 +7,7 @@ from fsm.explore.compositions.catalogue import COMPOSITIONS
 from fsm.explore.evidence import scenario_of
 from fsm.explore.explorer import explore
 from tests.conformance.play.player import play
-from tests.conformance.play.script.reader import read_script_lines
-from tests.conformance.play.script.steps import CallStep
+from tests.conformance.play.script import read_script_lines
 
 STATES = 2_000
 """Enough for a run of some length."""
@@ -26,7 +25,6 @@ def counterexamples(name):
 async def test_a_counterexample_is_read_and_played(autojump_clock, name):
     """Whether actors do what it tells is not said here; that it is played is."""
     for scenario in counterexamples(name):
-        outcome = await play(scenario)
-        step = None if outcome.difference is None else scenario.step(outcome.difference.number)
-        assert outcome.steps == len(scenario.steps)
-        assert not isinstance(step, CallStep)
+        difference = await play(scenario)
+        step = None if difference is None else scenario.step(difference.number)
+        assert step is None or step.word != "call"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.conformance.play.script.reader import ScriptError
+from tests.conformance.play.script import ScriptError
 from tests.conformance.play.spoil import WAYS, spoilt
 from tests.conformance.play.test_scenarios import PENDING
 from tests.support.trace.recorded import NAMES, lines_of, record, scenario_of

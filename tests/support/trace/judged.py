@@ -6,12 +6,12 @@ from pathlib import Path
 
 from fsm.judge.trace_line import TraceLine, line_of, read_line
 from specs.trace import BODIES, Fact, Kind, Op, Stamp
-from tests.conformance.play.match.names import Names
-from tests.conformance.play.match.observer import Observer, Seen
-from tests.conformance.play.match.score import Score
+from tests.conformance.play.names import Names
 from tests.conformance.play.player import perform
-from tests.conformance.play.script.steps import Scenario
-from tests.conformance.play.stage.stage import open_stage
+from tests.conformance.play.route import Observer, Seen
+from tests.conformance.play.score import Score
+from tests.conformance.play.script import Scenario
+from tests.conformance.play.stage import open_stage
 
 
 def lines_seen(items: Iterable[Seen], processes: Iterable[str]) -> Iterator[TraceLine]:

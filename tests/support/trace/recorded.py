@@ -6,14 +6,12 @@ import attrs
 import orjson
 import trio
 
-from tests.conformance.play.match.difference import Difference
-from tests.conformance.play.match.names import Names
-from tests.conformance.play.match.observer import Observer
-from tests.conformance.play.match.score import Score
+from tests.conformance.play.names import Names
 from tests.conformance.play.player import perform
-from tests.conformance.play.script.reader import read_script_lines
-from tests.conformance.play.script.steps import Scenario
-from tests.conformance.play.stage.stage import open_stage
+from tests.conformance.play.route import Observer
+from tests.conformance.play.score import Difference, Score
+from tests.conformance.play.script import Scenario, read_script_lines
+from tests.conformance.play.stage import open_stage
 
 GOLDEN = Path(__file__).parents[2] / "fixtures" / "scenarios.jsonl"
 LINES = [orjson.loads(line) for line in GOLDEN.read_bytes().splitlines()]
@@ -72,7 +70,7 @@ class _Replay:
 
     async def act(self, step) -> None:
         await trio.lowlevel.checkpoint()
-        self._show_until_cue_behind(step.number)
+        self._show_until_cue_behind(step.n)
 
 
 class _Watched:
@@ -83,7 +81,7 @@ class _Watched:
         self._stage, self._observer = stage, observer
 
     async def act(self, step):
-        self.cues[step.number] = len(self._observer.items)
+        self.cues[step.n] = len(self._observer.items)
         await self._stage.act(step)
 
 

@@ -12,7 +12,7 @@ from actors.node.connectors.global_registry import HttpGlobalRecords
 from specs.addresses.address import GLOBAL_REGISTRY
 from specs.limits.protocol import MAX_JSON_TEXT
 from tests.actors.node.connectors.quality_server import GlobalServer
-from tests.conformance.play.stage.world import RecordsFake
+from tests.support.node.back_ends import RecordsFake
 from tests.support.node.http_server import Said, open_http_server
 from tests.support.node.node_peer import RA, open_world
 

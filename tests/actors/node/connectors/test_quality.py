@@ -17,7 +17,7 @@ from specs.bodies.session import QualityRequest, TurnServer
 from specs.limits.node import MAX_RESERVATIONS
 from tests.actors.node.connectors.quality_server import QualityServer
 from tests.actors.node.connectors.rest_registry import hanging_up
-from tests.conformance.play.stage.world import RelaysFake
+from tests.support.node.back_ends import RelaysFake
 from tests.support.node.http_server import Said, open_http_server
 from tests.support.node.node_peer import RA, RB, open_world
 

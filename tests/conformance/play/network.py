@@ -4,9 +4,8 @@ import math
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Final, TypeAlias, final
+from typing import Final
 
-import attrs
 import trio
 from typing_extensions import override
 
@@ -25,68 +24,27 @@ from transports.link import (
 from transports.memory import MemoryLink, MemoryNetwork, Wire
 
 _LATENCY: Final = 0.01
-"""Seconds a frame takes from one end of a wire to the other: what goes on inside a
-process is done before its peers hear of it."""
-
+"""Seconds a frame takes: what goes on inside a process is done before its peers hear of it."""
 
 _GATHERING: Final = 0.2
-"""Seconds until a runtime knows where it can be dialled for a link: long enough for the
-peer to observe its object first, so that candidates come as changes of it."""
+"""Seconds until a runtime knows where it can be dialled for a link: long enough for the peer to
+observe its object first, so that candidates come as changes of it."""
 
 _OUTAGE: Final = 0.1
 """Seconds for which two whose link broke cannot dial each other."""
 
 
-@final
-@attrs.frozen
-class Carried:
-    """The fate of a frame in the network.
-
-    Attributes:
-        frame: What is left of it, and added to it; None: it is lost.
-        delay: Seconds by which it comes later than others.
-    """
-
-    frame: bytes | None
-    delay: float = 0.0
-
-
-Disturbance: TypeAlias = Callable[[str, str, bytes], Carried]
-"""The fault that applies to a frame between two processes, given by address."""
-
-
-@final
-@attrs.frozen
-class _Held:
-    """A wire and its two ends.
-
-    Attributes:
-        dialler: The address of the runtime or peer that dialled.
-        listener: The address of the node or runtime that was dialled.
-    """
-
-    wire: Wire
-    dialler: str
-    listener: str
-
-    def is_between(self, one: str, other: str) -> bool:
-        return {self.dialler, self.listener} == {one, other}
-
-
-@final
 class ScenarioNetwork:
-    """One network for all processes of a scenario; each has a view of its own.
-
-    All that can break it names the ends, never an address. Frames take their time.
+    """One network for all processes of a scenario; what breaks it names the ends of a link.
 
     Attributes:
-        disturbance: What the network makes of single frames.
+        disturb: Returns what is left of a frame from one process to another; None: it is lost.
     """
 
     def __init__(self) -> None:
-        self.disturbance: Disturbance = _undisturbed
+        self.disturb: Callable[[str, str, bytes], bytes | None] = lambda _one, _other, frame: frame
         self._network: Final = MemoryNetwork()
-        self._held: Final[list[_Held]] = []
+        self._held: Final[list[tuple[Wire, frozenset[str]]]] = []
         self._places: Final[dict[str, str]] = {}
         self._gone: Final[set[str]] = set()
         self._silent: Final[set[frozenset[str]]] = set()
@@ -96,16 +54,10 @@ class ScenarioNetwork:
         """Return the network as one process has it."""
         return _View(self, who)
 
-    # ---- what breaks
-
     def cut(self, one: str, other: str) -> bool:
         """Break the open wires between two, abruptly; return whether there were any.
 
         For a moment neither reaches the other: an end that dials again at once fails once.
-
-        Args:
-            one: Name of one end.
-            other: Name of the other end.
         """
         self._out[frozenset({one, other})] = trio.current_time() + _OUTAGE
         wires = list(self._open(one, other))
@@ -113,34 +65,25 @@ class ScenarioNetwork:
             wire.cut()
         return bool(wires)
 
-    def silence(self, pair: tuple[str, str]) -> None:
-        """Let nothing pass any more between two that dial, or have dialled, each other."""
-        self._silent.add(frozenset(pair))
-        for wire in self._open(*pair):
+    def silence(self, one: str, other: str) -> None:
+        """Let nothing pass any more between two."""
+        self._silent.add(frozenset({one, other}))
+        for wire in self._open(one, other):
             _silence(wire)
 
     def lose(self, who: str) -> None:
         """Take a process off the network: its wires break, it reaches no other process."""
         self._gone.add(who)
-        for held in self._held:
-            if who in {held.dialler, held.listener} and held.wire.is_open:
-                held.wire.cut()
+        for wire, ends in self._held:
+            if who in ends and wire.is_open:
+                wire.cut()
 
     def wire(self, one: str, other: str) -> Wire | None:
-        """Return the open wire between two, of several the youngest.
-
-        Args:
-            one: Name of one end.
-            other: Name of the other end.
-        """
+        """Return the open wire between two, of several the youngest."""
         return next(iter(reversed(list(self._open(one, other)))), None)
 
     def _open(self, one: str, other: str) -> Iterator[Wire]:
-        for held in self._held:
-            if held.wire.is_open and held.is_between(one, other):
-                yield held.wire
-
-    # ---- what the views do
+        yield from (wire for wire, ends in self._held if wire.is_open and ends == {one, other})
 
     async def dial(
         self,
@@ -150,59 +93,28 @@ class ScenarioNetwork:
         subprotocol: str | None,
         tls: ssl.SSLContext | None,
     ) -> Link:
-        """Dial for a process.
-
-        Args:
-            who: Name of the process.
-            kind: Kind of the transport.
-            address: The address.
-            subprotocol: WebSocket subprotocol; None: none.
-            tls: What the connection is encrypted by; None: it is not.
-
-        Raises:
-            DialError: No listener, refused, or the process is off the network.
-        """
         there = next((at for place, at in self._places.items() if address.startswith(place)), "")
-        between = frozenset({who, there})
-        if self._gone & between or trio.current_time() < self._out.get(between, -math.inf):
+        ends = frozenset({who, there})
+        if self._gone & ends or trio.current_time() < self._out.get(ends, -math.inf):
             raise DialError(address, "the network is unreachable")
         link = await self._network.dial(kind, address, subprotocol, tls)
         wire = next(wire for wire in reversed(self._network.wires) if wire.dialler is link)
         self._carry(wire.dialler, who, there)
         self._carry(wire.acceptor, there, who)
-        self._held.append(_Held(wire, who, there))
-        if between in self._silent:
+        self._held.append((wire, ends))
+        if ends in self._silent:
             _silence(wire)
         return link
 
     def _carry(self, end: MemoryLink, sender: str, receiver: str) -> None:
         """Carry all that one end of a wire sends from now on, frame by frame."""
-        delay = 0.0
-
-        def sieve(frame: bytes) -> bytes | None:
-            nonlocal delay
-            carried = self.disturbance(sender, receiver, frame)
-            delay = carried.delay
-            return carried.frame
-
-        def pattern(_number: int, _frame: bytes) -> tuple[float, ...]:
-            return (_LATENCY + delay,)
-
-        end.sieve, end.pattern = sieve, pattern
+        end.sieve = lambda frame: self.disturb(sender, receiver, frame)
+        end.pattern = lambda _number, _frame: (_LATENCY,)
 
     @asynccontextmanager
     async def listen(
         self, who: str, kind: Kind, where: str, paths: ServedPaths, gate: Gate
     ) -> AsyncIterator[Listener]:
-        """Listen for a process while the context is open.
-
-        Args:
-            who: Name of the process.
-            kind: Kind of the transport.
-            where: The place.
-            paths: Served paths of the URL.
-            gate: Admits connections.
-        """
         if kind is not Kind.WEBSOCKET:
             await trio.sleep(_GATHERING)
         async with self._network.listen(kind, where, paths, gate) as listener:
@@ -213,7 +125,6 @@ class ScenarioNetwork:
                 self._places.pop(listener.address, None)
 
 
-@final
 class _View(Network):
     """The network as one process has it."""
 
@@ -238,13 +149,5 @@ class _View(Network):
         return self._network.listen(self._who, kind, where, paths, gate)
 
 
-def _undisturbed(_sender: str, _receiver: str, frame: bytes) -> Carried:
-    return Carried(frame)
-
-
 def _silence(wire: Wire) -> None:
-    wire.dialler.pattern = wire.acceptor.pattern = _nothing
-
-
-def _nothing(_number: int, _frame: bytes) -> tuple[float, ...]:
-    return ()
+    wire.dialler.pattern = wire.acceptor.pattern = lambda _number, _frame: ()
