@@ -3,24 +3,14 @@
 import math
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Final
 
 import trio
 from typing_extensions import override
 
+from transports import link as links
 from transports.errors import DialError
-from transports.link import (
-    DEFAULT_PATHS,
-    EVERYBODY,
-    PROTOFLY_V1,
-    Gate,
-    Kind,
-    Link,
-    Listener,
-    Network,
-    ServedPaths,
-)
 from transports.memory import MemoryLink, MemoryNetwork, Wire
 
 _LATENCY: Final = 0.01
@@ -43,14 +33,14 @@ class ScenarioNetwork:
 
     def __init__(self) -> None:
         self.disturb: Callable[[str, str, bytes], bytes | None] = lambda _one, _other, frame: frame
-        self._network: Final = MemoryNetwork()
-        self._held: Final[list[tuple[Wire, frozenset[str]]]] = []
-        self._places: Final[dict[str, str]] = {}
-        self._gone: Final[set[str]] = set()
-        self._silent: Final[set[frozenset[str]]] = set()
-        self._out: Final[dict[frozenset[str], float]] = {}
+        self.memory: Final = MemoryNetwork()
+        self.held: Final[list[tuple[Wire, frozenset[str]]]] = []
+        self.places: Final[dict[str, str]] = {}
+        self.gone: Final[set[str]] = set()
+        self.silent: Final[set[frozenset[str]]] = set()
+        self.out: Final[dict[frozenset[str], float]] = {}
 
-    def view(self, who: str) -> Network:
+    def view(self, who: str) -> links.Network:
         """Return the network as one process has it."""
         return _View(self, who)
 
@@ -59,7 +49,7 @@ class ScenarioNetwork:
 
         For a moment neither reaches the other: an end that dials again at once fails once.
         """
-        self._out[frozenset({one, other})] = trio.current_time() + _OUTAGE
+        self.out[frozenset({one, other})] = trio.current_time() + _OUTAGE
         wires = list(self._open(one, other))
         for wire in wires:
             wire.cut()
@@ -67,14 +57,14 @@ class ScenarioNetwork:
 
     def silence(self, one: str, other: str) -> None:
         """Let nothing pass any more between two."""
-        self._silent.add(frozenset({one, other}))
+        self.silent.add(frozenset({one, other}))
         for wire in self._open(one, other):
             _silence(wire)
 
     def lose(self, who: str) -> None:
         """Take a process off the network: its wires break, it reaches no other process."""
-        self._gone.add(who)
-        for wire, ends in self._held:
+        self.gone.add(who)
+        for wire, ends in self.held:
             if who in ends and wire.is_open:
                 wire.cut()
 
@@ -83,70 +73,60 @@ class ScenarioNetwork:
         return next(iter(reversed(list(self._open(one, other)))), None)
 
     def _open(self, one: str, other: str) -> Iterator[Wire]:
-        yield from (wire for wire, ends in self._held if wire.is_open and ends == {one, other})
-
-    async def dial(
-        self,
-        who: str,
-        kind: Kind,
-        address: str,
-        subprotocol: str | None,
-        tls: ssl.SSLContext | None,
-    ) -> Link:
-        there = next((at for place, at in self._places.items() if address.startswith(place)), "")
-        ends = frozenset({who, there})
-        if self._gone & ends or trio.current_time() < self._out.get(ends, -math.inf):
-            raise DialError(address, "the network is unreachable")
-        link = await self._network.dial(kind, address, subprotocol, tls)
-        wire = next(wire for wire in reversed(self._network.wires) if wire.dialler is link)
-        self._carry(wire.dialler, who, there)
-        self._carry(wire.acceptor, there, who)
-        self._held.append((wire, ends))
-        if ends in self._silent:
-            _silence(wire)
-        return link
-
-    def _carry(self, end: MemoryLink, sender: str, receiver: str) -> None:
-        """Carry all that one end of a wire sends from now on, frame by frame."""
-        end.sieve = lambda frame: self.disturb(sender, receiver, frame)
-        end.pattern = lambda _number, _frame: (_LATENCY,)
-
-    @asynccontextmanager
-    async def listen(
-        self, who: str, kind: Kind, where: str, paths: ServedPaths, gate: Gate
-    ) -> AsyncIterator[Listener]:
-        if kind is not Kind.WEBSOCKET:
-            await trio.sleep(_GATHERING)
-        async with self._network.listen(kind, where, paths, gate) as listener:
-            self._places[listener.address] = who
-            try:
-                yield listener
-            finally:
-                self._places.pop(listener.address, None)
+        yield from (wire for wire, ends in self.held if wire.is_open and ends == {one, other})
 
 
-class _View(Network):
+class _View(links.Network):
     """The network as one process has it."""
 
-    def __init__(self, network: ScenarioNetwork, who: str) -> None:
-        self._network = network
+    def __init__(self, shared: ScenarioNetwork, who: str) -> None:
+        self._shared = shared
         self._who = who
 
     @override
     async def dial(
         self,
-        kind: Kind,
+        kind: links.Kind,
         address: str,
-        subprotocol: str | None = PROTOFLY_V1,
+        subprotocol: str | None = links.PROTOFLY_V1,
         tls: ssl.SSLContext | None = None,
-    ) -> Link:
-        return await self._network.dial(self._who, kind, address, subprotocol, tls)
+    ) -> links.Link:
+        shared, who, now = self._shared, self._who, trio.current_time()
+        there = next((at for place, at in shared.places.items() if address.startswith(place)), "")
+        ends = frozenset({who, there})
+        if shared.gone & ends or now < shared.out.get(ends, -math.inf):
+            raise DialError(address, "the network is unreachable")
+        link = await shared.memory.dial(kind, address, subprotocol, tls)
+        wire = next(wire for wire in reversed(shared.memory.wires) if wire.dialler is link)
+        self._carry(wire.dialler, who, there)
+        self._carry(wire.acceptor, there, who)
+        shared.held.append((wire, ends))
+        if ends in shared.silent:
+            _silence(wire)
+        return link
+
+    def _carry(self, end: MemoryLink, sender: str, receiver: str) -> None:
+        """Carry all that one end of a wire sends from now on, frame by frame."""
+        end.sieve = lambda frame: self._shared.disturb(sender, receiver, frame)
+        end.pattern = lambda _number, _frame: (_LATENCY,)
 
     @override
-    def listen(
-        self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
-    ) -> AbstractAsyncContextManager[Listener]:
-        return self._network.listen(self._who, kind, where, paths, gate)
+    @asynccontextmanager
+    async def listen(
+        self,
+        kind: links.Kind,
+        where: str,
+        paths: links.ServedPaths = links.DEFAULT_PATHS,
+        gate: links.Gate = links.EVERYBODY,
+    ) -> AsyncIterator[links.Listener]:
+        if kind is not links.Kind.WEBSOCKET:
+            await trio.sleep(_GATHERING)
+        async with self._shared.memory.listen(kind, where, paths, gate) as listener:
+            self._shared.places[listener.address] = self._who
+            try:
+                yield listener
+            finally:
+                self._shared.places.pop(listener.address, None)
 
 
 def _silence(wire: Wire) -> None:

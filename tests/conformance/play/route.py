@@ -18,17 +18,8 @@ from actors.kit.trace import More, Tracer
 from specs.addresses.address import is_backend, is_below, scheme_of
 from specs.message import Message
 from specs.trace import Fact, Op
+from tests.conformance.play import script
 from tests.conformance.play.names import Names
-from tests.conformance.play.script import (
-    GAP,
-    HANDED,
-    SANDBOX,
-    UNSAID,
-    WIRE,
-    Line,
-    Place,
-    Scenario,
-)
 
 DOUBLED: Final = "doubled"
 """Why the network carries a message another time."""
@@ -180,7 +171,7 @@ def is_named(golden: str | None, actual: str | None, names: Names) -> bool:
     return actual.startswith(f"{prefix}:") and names.unify(address, actual[len(prefix) + 1 :])
 
 
-def needs_of(step: Line, scenario: Scenario) -> list[Need]:
+def needs_of(step: script.Line, scenario: script.Scenario) -> list[Need]:
     """List what must be seen of a message, in this order."""
     route = _Route(step, scenario)
     needs = list(route.needs())
@@ -201,9 +192,9 @@ def _comes_into(need: Need, process: str | None) -> bool:
 class _Leg(NamedTuple):
     """One part of a route: from a place to a place."""
 
-    one: Place
+    one: script.Place
     ride: str
-    two: Place
+    two: script.Place
     is_last: bool
     is_beside: bool
 
@@ -211,7 +202,7 @@ class _Leg(NamedTuple):
 class _Route:
     """The route of one message, leg by leg; what a MiniBUS hands on is seen at its bus."""
 
-    def __init__(self, step: Line, scenario: Scenario) -> None:
+    def __init__(self, step: script.Line, scenario: script.Scenario) -> None:
         self._step = step
         self._scenario = scenario
         self._is_to_come = bool(step.doubled)
@@ -220,12 +211,8 @@ class _Route:
     def needs(self) -> Iterator[Need]:
         yield from self._start()
         for leg in self._legs:
-            if leg.ride == WIRE:
-                yield from self._wire(leg)
-            elif leg.ride[0] == "=":
-                yield from self._link(leg)
-            else:
-                yield from self._handed(leg)
+            is_crossed = leg.ride == script.WIRE or leg.ride[0] == "="
+            yield from self._crossed(leg) if is_crossed else self._handed(leg)
 
     def _start(self) -> Iterator[Need]:
         """Say how it begins: made by a router, or submitted before a route that is sketched."""
@@ -233,29 +220,37 @@ class _Route:
         who = self._scenario.process(first)
         if step.synthetic or (first.part == "bus" and not step.dup and step.msg.is_response):
             yield Need(ops=(Op.SYNTH,), who=who)
-        ride = self._legs[0].ride if self._legs else HANDED
-        is_sketched = ride == UNSAID or (ride[0] == "=" and who is None)
+        ride = self._legs[0].ride if self._legs else script.HANDED
+        is_sketched = ride == script.UNSAID or (ride[0] == "=" and who is None)
         is_inside = first.part == "bus" or self._scenario.is_node(first)
-        if first != GAP and is_sketched and not is_inside:
+        if first != script.GAP and is_sketched and not is_inside:
             yield Need(ops=(Op.SUBMIT,), who=who, by=self._by(first))
 
-    def _by(self, place: Place) -> str | None:
+    def _by(self, place: script.Place) -> str | None:
         """Return the address under which a place submits the message; None: not said.
 
         What an object says is shown to come from its reporter; its sync manager sends it.
         """
         sender = self._scenario.sender(place)
-        if sender is None or place.root == SANDBOX or scheme_of(sender) != "hyperty":
+        if sender is None or place.root == script.SANDBOX or scheme_of(sender) != "hyperty":
             return sender
         return sender if is_below(self._step.msg.from_, sender) else None
 
-    def _wire(self, leg: _Leg) -> Iterator[Need]:
-        who = self._scenario.process(leg.one)
-        yield Need(ops=(Op.XMIT,), who=who, stub=self._stub(leg.one))
-        yield from self._disturbed()
-        if not leg.is_last or self._step.drop is None:
-            who = self._scenario.process(leg.two)
-            yield Need(ops=(Op.RCV,), who=who, stub=self._stub(leg.two))
+    def _crossed(self, leg: _Leg) -> Iterator[Need]:
+        """Say that it crosses the link of a stub to a node, or a P2P link."""
+        link = None if leg.ride == script.WIRE else leg.ride.strip("=")
+        there = self._scenario.process(leg.two)
+        yield Need(
+            ops=(Op.XMIT,), who=self._scenario.process(leg.one), stub=self._stub(leg.one), link=link
+        )
+        if link is None:
+            yield from self._disturbed()
+        if link is not None or not leg.is_last or self._step.drop is None:
+            yield Need(ops=(Op.RCV,), who=there, stub=self._stub(leg.two), link=link)
+        if link is not None and leg.is_last and there is None:
+            yield self._arrived(leg)
+        elif link is not None and leg.two.part == "bus":
+            yield Need(ops=(Op.SUBMIT,), who=there)
 
     def _disturbed(self) -> Iterator[Need]:
         """Yield that it is doubled, where its route has come to where it can be."""
@@ -263,34 +258,23 @@ class _Route:
             self._is_to_come = False
             yield Need(ops=(Op.XMIT,), reason=DOUBLED)
 
-    def _stub(self, place: Place) -> str | None:
+    def _stub(self, place: script.Place) -> str | None:
         """Return the stub at a place; a node has its own, written `MN.a.stub(b.ex)`."""
         if self._scenario.is_node(place):
             own = f"{self._scenario.process(place)}/protostub/{place.note}"
             return own if place.part == "stub" else _NO_STUB
-        return None if place.part or place.note else self._scenario.sender(place)
-
-    def _link(self, leg: _Leg) -> Iterator[Need]:
-        for place, op in ((leg.one, Op.XMIT), (leg.two, Op.RCV)):
-            who = self._scenario.process(place)
-            stub = None if who is None or place.part else self._scenario.sender(place)
-            yield Need(ops=(op,), who=who, stub=stub, link=leg.ride.strip("="))
-        who = self._scenario.process(leg.two)
-        if leg.is_last and who is None:
-            yield self._arrived(leg)
-        elif leg.two.part == "bus":
-            yield Need(ops=(Op.SUBMIT,), who=who)
+        is_named = not place.part and not place.note and self._scenario.process(place) is not None
+        return self._scenario.sender(place) if is_named else None
 
     def _handed(self, leg: _Leg) -> Iterator[Need]:
         who = self._scenario.process(leg.two)
-        if leg.ride == UNSAID:
+        if leg.ride == script.UNSAID:
             yield from self._disturbed()
         if self._scenario.is_node(leg.two):
             yield Need(ops=(Op.RCV, Op.DELIVER), who=who)
         elif leg.two.part == "bus":
-            yield Need(
-                ops=(Op.SUBMIT,), who=who, by=self._by(leg.one) if leg.ride == HANDED else None
-            )
+            by = self._by(leg.one) if leg.ride == script.HANDED else None
+            yield Need(ops=(Op.SUBMIT,), who=who, by=by)
         elif leg.is_last and self._step.drop is None:
             yield self._arrived(leg)
 
@@ -319,7 +303,7 @@ class _Route:
             yield Need(ops=(Op.QUEUE,), who=who, actor=actor)
 
 
-def _legs(step: Line) -> Iterator[_Leg]:
+def _legs(step: script.Line) -> Iterator[_Leg]:
     stations, carriers = step.hop.stations, step.hop.carriers
     last = len(stations) - 1
     kept = [at for at, one in enumerate(stations) if one[0].part != "minibus" or at == last]

@@ -12,14 +12,7 @@ import orjson
 
 from actors.runtime.hyperty.typed import read_value
 from fsm.machine_list import MACHINES
-from specs.addresses.address import (
-    RUNTIME_SCHEME,
-    canonical,
-    host_of,
-    message_node,
-    runtime_of,
-    scheme_of,
-)
+from specs.addresses import address as urls
 from specs.dialects.normalise import normalise
 from specs.errors import ProtoflyError
 from specs.jsonvalue import Json
@@ -178,7 +171,7 @@ def _is_link(carrier: str) -> bool:
 
 
 def _address(text: str) -> str:
-    return canonical(text)
+    return urls.canonical(text)
 
 
 def _drop(text: str) -> str:
@@ -201,11 +194,11 @@ def _key(value: str | list[str]) -> tuple[str, ...]:
 def _pair(ends: tuple[str, ...]) -> tuple[str, ...]:
     if len(ends) != len(("one", "other")):
         raise ValueError("it must name two")
-    return tuple(map(canonical, ends))
+    return tuple(map(urls.canonical, ends))
 
 
 def _addresses(texts: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(canonical, texts))
+    return tuple(map(urls.canonical, texts))
 
 
 def _same(value: object) -> object:
@@ -411,7 +404,7 @@ class Scenario:
         lines = (*self.all("runtime"), *self.hyperties, *self.all("object"))
         named = {one.is_.rpartition("/")[2].lower(): one.is_ for one in reversed(lines)}
         nodes = {f"mn.{one.domain.partition('.')[0]}": one for one in self.all("node")}
-        named |= {name: message_node(one.domain) for name, one in nodes.items()}
+        named |= {name: urls.message_node(one.domain) for name, one in nodes.items()}
         return named | {one.is_.lower(): one.for_ for one in self.all("name")}
 
     def all(self, word: str) -> tuple[Line, ...]:
@@ -458,13 +451,13 @@ class Scenario:
     def process(self, place: Place) -> str | None:
         """Return the runtime or node that a place is in; None if nothing says it."""
         root = self.address(place)
-        scheme = scheme_of(root or "")
-        if scheme == RUNTIME_SCHEME:
-            return runtime_of(root)
+        scheme = urls.scheme_of(root or "")
+        if scheme == urls.RUNTIME_SCHEME:
+            return urls.runtime_of(root)
         return root if scheme == "domain" else None
 
     def is_node(self, place: Place) -> bool:
-        return scheme_of(self.address(place) or "") == "domain"
+        return urls.scheme_of(self.address(place) or "") == "domain"
 
     def sender(self, place: Place) -> str | None:
         """Return the address under which a place submits; None if unknown."""
@@ -505,13 +498,13 @@ class Scenario:
     def _check_references(self, line: Line) -> None:
         known = [one.is_ for one in (*self.all("runtime"), *self.hyperties, *self.all("object"))]
         domains = [one.domain for one in self.all("node")]
-        known += map(message_node, domains)
+        known += map(urls.message_node, domains)
         for name, (_, type_) in fields_of(line.kind, line.word).items():
             value = line.fields.get(name) if type_ in {"given", "given+", "ends"} else None
             for one in value if isinstance(value, tuple) else [value] if value else []:
                 _known(one, known, f"{name}: {one} is not given")
         if line.word == "runtime":
-            domain = host_of(line.is_)
+            domain = urls.host_of(line.is_)
             _known(domain, domains, f"no node of {domain} is given")
 
 

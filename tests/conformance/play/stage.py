@@ -237,7 +237,9 @@ class Stage:
                 raise StageError(
                     f"step {step.n} is no message that could be meant by {action.word!r}"
                 )
-            await ACTIONS[action.word](self, action, step.msg)
+            done = ACTIONS[action.word](self, action, step.msg)
+            if done is not None:
+                await done
         if step.word == "time":
             await trio.sleep(step.dt)
 
@@ -416,10 +418,6 @@ async def _order(stage: Stage, line: Line, message: Message) -> None:
     stage.beside.start_soon(order)
 
 
-async def _ask(stage: Stage, line: Line, _message: Message | None) -> None:
-    await _ask_over_link(stage, line.by, line.of)
-
-
 async def _ask_over_link(stage: Stage, asker: str, asked: str) -> None:
     """Have a hyperty ask another, whose runtime it is not linked to.
 
@@ -436,23 +434,6 @@ async def _ask_over_link(stage: Stage, asker: str, asked: str) -> None:
 
     await ask()
     stage.beside.start_soon(use)
-
-
-async def _observe(stage: Stage, line: Line, _message: Message | None) -> None:
-    await stage.hyperties[line.by].post(
-        MessageType.SUBSCRIBE, *_observing(stage, line.by, line.object)
-    )
-
-
-async def _watch(stage: Stage, line: Line, _message: Message | None) -> None:
-    """Have a registry follow a record: the user agent of its runtime asks it to."""
-    body = {"resources": [f"{stage.names.actual(line.hyperty)}/registration"]}
-    order = partial(stage.ask, line.in_, "ua", MessageType.SUBSCRIBE, f"{line.in_}/registry", body)
-    stage.beside.start_soon(order)
-
-
-async def _deploy(stage: Stage, line: Line, _message: Message | None) -> None:
-    await stage.deploy(line, _profile(line))
 
 
 async def _reuse(stage: Stage, line: Line, _message: Message | None) -> None:
@@ -514,37 +495,41 @@ async def _cut(stage: Stage, line: Line, _message: Message | None) -> None:
         raise StageError(f"{' and '.join(line.between)} have no link that could be cut")
 
 
-async def _silence(stage: Stage, line: Line, _message: Message | None) -> None:
-    stage.network.silence(*line.between)
-
-
-async def _vanish(stage: Stage, line: Line, _message: Message | None) -> None:
-    stage.network.lose(line.of)
-
-
 async def _shut_down(stage: Stage, line: Line, _message: Message | None) -> None:
     member = stage.members[line.of]
     member.stop.set()
     await member.stopped.wait()
 
 
-ACTIONS: Final[Mapping[str, Callable[[Stage, Line, Message], Awaitable[None]]]] = {
+def _watch(stage: Stage, line: Line, _message: Message | None) -> None:
+    """Have a registry follow a record: the user agent of its runtime asks it to."""
+    body = {"resources": [f"{stage.names.actual(line.hyperty)}/registration"]}
+    order = partial(stage.ask, line.in_, "ua", MessageType.SUBSCRIBE, f"{line.in_}/registry", body)
+    stage.beside.start_soon(order)
+
+
+def _observe(stage: Stage, line: Line, _message: Message | None) -> Awaitable[None]:
+    asked = _observing(stage, line.by, line.object)
+    return stage.hyperties[line.by].post(MessageType.SUBSCRIBE, *asked)
+
+
+ACTIONS: Final[Mapping[str, Callable[[Stage, Line, Message], Awaitable[None] | None]]] = {
     "send": _send,
     "answer": _answer,
     "change": _change,
     "publish": _publish,
     "order": _order,
-    "ask": _ask,
+    "ask": lambda stage, line, _: _ask_over_link(stage, line.by, line.of),
     "observe": _observe,
     "watch": _watch,
-    "deploy": _deploy,
+    "deploy": lambda stage, line, _: stage.deploy(line, _profile(line)),
     "reuse": _reuse,
     "log in": _log_in,
     "control": _control,
     "forge": _forge,
     "link cut": _cut,
-    "peer silent": _silence,
-    "peer vanishes": _vanish,
+    "peer silent": lambda stage, line, _: stage.network.silence(*line.between),
+    "peer vanishes": lambda stage, line, _: stage.network.lose(line.of),
     "runtime shutdown": _shut_down,
 }
 """What the player does for each word, with the message of the step."""
@@ -776,7 +761,7 @@ def _node_config(
 ) -> NodeConfig:
     schemes = {url.scheme_of(one.is_) for one in scenario.all("object")}
     records, relays, people = line.records, line.relays, line.people
-    turns = [TurnServer(one["turn"], one["username"], one["credential"]) for one in relays or ()]
+    turns = [TurnServer(**one) for one in relays or ()]
     return NodeConfig(
         domain=line.domain,
         object_schemes=OBJECT_SCHEMES | schemes,

@@ -13,18 +13,20 @@ STATES = 2_000
 """Enough for a run of some length."""
 
 
-def counterexamples(name):
-    """Runs of a composition that may come to rest nowhere, as scenarios."""
-    restless = attrs.evolve(COMPOSITIONS[name], ends=())
-    found = explore(restless, STATES)
-    texts = [scenario_of(restless, finding.run, f"CX-{name}") for finding in found.findings]
-    return [read_script_lines(name, text.encode().splitlines())[0] for text in texts if text]
-
-
-@pytest.mark.parametrize("name", ["session", "session-tables", "p2p-late", "simultaneous-open"])
+@pytest.mark.parametrize(
+    "name", ["session", "session-tables", "p2p-late", "p2p-leave", "simultaneous-open"]
+)
 async def test_a_counterexample_is_read_and_played(autojump_clock, name):
-    """Whether actors do what it tells is not said here; that it is played is."""
-    for scenario in counterexamples(name):
-        difference = await play(scenario)
-        step = None if difference is None else scenario.step(difference.number)
-        assert step is None or step.word != "call"
+    """Whether actors do what a run tells is not said here; that it is played is."""
+    whole = COMPOSITIONS[name]
+    # Without one of its ends, a composition comes to rest where it must not.
+    resting = next(
+        one for one in whole.ends if one.name in {"apart", "each pair is linked, or not"}
+    )
+    restless = attrs.evolve(whole, ends=[one for one in whole.ends if one is not resting])
+    (finding,) = explore(restless, STATES).findings
+    lines = scenario_of(restless, finding.run, f"CX-{name}").encode().splitlines()
+    (scenario,) = read_script_lines(name, lines)
+    difference = await play(scenario)
+    step = None if difference is None else scenario.step(difference.number)
+    assert step is None or step.word != "call"

@@ -6,14 +6,8 @@ from pathlib import Path
 import orjson
 import pytest
 
+from tests.conformance.play import script
 from tests.conformance.play.player import play
-from tests.conformance.play.script import (
-    MACROS,
-    WORDS,
-    fields_of,
-    read_script,
-    read_script_lines,
-)
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "scenarios.md").read_text()
@@ -34,32 +28,34 @@ def rows_of(heading):
 @pytest.mark.parametrize("kind", ["given", "do", "fault"])
 def test_the_page_lists_every_word_with_its_fields(kind):
     listed = rows_of(f"`{kind}`")
-    assert set(listed) == set(WORDS[kind])
-    for word in WORDS[kind]:
+    assert set(listed) == set(script.WORDS[kind])
+    for word in script.WORDS[kind]:
         reported = re.findall(r"`(\w+)`( \(optional\))?: ", listed[word])
-        optional = {name: one for name, (one, _) in fields_of(kind, word).items()}
+        optional = {name: one for name, (one, _) in script.fields_of(kind, word).items()}
         assert {name: bool(mark) for name, mark in reported} == optional
 
 
 def test_the_page_lists_every_field_of_a_step():
     listed = rows_of("`k`")
-    for word in WORDS["k"]:
-        assert set(re.findall(r"`(\w+)`", listed[word])) >= fields_of("k", word).keys() - {"n"}
+    for word in script.WORDS["k"]:
+        assert set(re.findall(r"`(\w+)`", listed[word])) >= script.fields_of("k", word).keys() - {
+            "n"
+        }
 
 
 def test_the_page_lists_every_macro():
-    assert {name: url.strip("`") for name, url in rows_of("macro").items()} == MACROS
+    assert {name: url.strip("`") for name, url in rows_of("macro").items()} == script.MACROS
 
 
 async def test_the_example_of_the_page_passes(autojump_clock):
     (block,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
-    (scenario,) = read_script_lines("page", block.encode().splitlines())
+    (scenario,) = script.read_script_lines("page", block.encode().splitlines())
     assert await play(scenario) is None
 
 
 @pytest.mark.parametrize("name", ["link-cut", "observer-vanishes"])
 async def test_a_scenario_written_from_the_page_passes(autojump_clock, name):
-    scenario = next(one for one in read_script(NEW) if one.name == name)
+    scenario = next(one for one in script.read_script(NEW) if one.name == name)
     assert await play(scenario) is None
 
 
@@ -71,5 +67,5 @@ async def test_without_its_fault_it_differs_behind_it(autojump_clock, name, faul
     lines = [line for line in NEW.read_bytes().splitlines() if orjson.loads(line)["sc"] == name]
     broken = next(n for n, line in enumerate(lines) if orjson.loads(line).get("fault") == fault)
     first = next(orjson.loads(line)["n"] for line in lines[broken:] if b'"n"' in line)
-    (scenario,) = read_script_lines("new", lines[:broken] + lines[broken + 1 :])
+    (scenario,) = script.read_script_lines("new", lines[:broken] + lines[broken + 1 :])
     assert (await play(scenario)).number == first

@@ -3,17 +3,8 @@
 import orjson
 import pytest
 
-from tests.conformance.play.script import (
-    HANDED,
-    MACROS,
-    UNSAID,
-    WIRE,
-    ScriptError,
-    read_hop,
-    read_place,
-    read_script,
-    read_script_lines,
-)
+from tests.conformance.play import script
+from tests.conformance.play.script import HANDED, MACROS, UNSAID, WIRE
 from tests.support.trace.recorded import GOLDEN
 
 READ = {"id": 1, "type": "read", "from": "HA", "to": "HB", "body": {"resource": "OBJ/changes"}}
@@ -31,11 +22,11 @@ CUT = {"sc": "S", "fault": "link cut", "between": ["RA", "MNA"]}
 
 def read(*lines):
     raw = [line if isinstance(line, bytes) else orjson.dumps(line) for line in lines]
-    return read_script_lines("file", raw)
+    return script.read_script_lines("file", raw)
 
 
 def test_the_golden_file_holds_34_scenarios_of_420_steps():
-    scenarios = read_script(GOLDEN)
+    scenarios = script.read_script(GOLDEN)
     assert (len(scenarios), sum(len(one.steps) for one in scenarios)) == (34, 420)
 
 
@@ -62,7 +53,11 @@ def test_lines_are_read():
         None,
         False,
     )
-    assert (state.machine, state.key, state.old) == ("stub_connection", (MACROS["SA"],), None)
+    assert (state.machine, state.key, state.old) == (
+        "stub_connection",
+        (MACROS["SA"],),
+        None,
+    )
     with pytest.raises(AttributeError):
         _ = state.colour
 
@@ -109,7 +104,7 @@ def given(number, **changes):
     ],
 )
 def test_a_line_that_is_wrong_is_reported_by_file_line_and_reason(lines, line, what):
-    with pytest.raises(ScriptError) as caught:
+    with pytest.raises(script.ScriptError) as caught:
         read(*lines)
     assert (caught.value.line, str(caught.value)[:4]) == (line, "file")
     assert what in str(caught.value)
@@ -123,7 +118,10 @@ def test_a_line_that_is_wrong_is_reported_by_file_line_and_reason(lines, line, w
         ("HA>..>HB", [UNSAID]),
         ("RA.sm>..MN.b..>PH", [UNSAID, UNSAID]),
         ("HA>..=L1=..>HB", ["=L1="]),
-        ("HB>RB.bus>PH/conn/2=L2=..>RC.bus>HC", [HANDED, HANDED, "=L2=", HANDED]),
+        (
+            "HB>RB.bus>PH/conn/2=L2=..>RC.bus>HC",
+            [HANDED, HANDED, "=L2=", HANDED],
+        ),
         ("MN.a(queue)", []),
         ("..>RA.bus>HA", [UNSAID, HANDED]),
         ("..~wire~SB", [WIRE]),
@@ -132,7 +130,7 @@ def test_a_line_that_is_wrong_is_reported_by_file_line_and_reason(lines, line, w
     ],
 )
 def test_a_hop_is_read_place_by_place(text, rides):
-    assert list(read_hop(text).carriers) == rides
+    assert list(script.read_hop(text).carriers) == rides
 
 
 @pytest.mark.parametrize(
@@ -149,9 +147,9 @@ def test_a_hop_is_read_place_by_place(text, rides):
     ],
 )
 def test_a_place_is_a_root_a_part_and_a_note(text, parts):
-    assert read_place(text) == (text, *parts)
+    assert script.read_place(text) == (text, *parts)
 
 
 def test_several_receivers_stand_in_braces():
-    hop = read_hop("HB>..>{HA,RA.sm}")
+    hop = script.read_hop("HB>..>{HA,RA.sm}")
     assert [place.text for place in hop.stations[-1]] == ["HA", "RA.sm"]
