@@ -61,9 +61,7 @@ lint-form: $(STAMP)
 	$(BIN)/python -m tests.budgets
 
 # `make bench ARGS="--small --json"` shows in minutes that all of them run.
-# A client of NATS is one of those it compares with, and installed for it alone.
 bench: $(STAMP)
-	@$(INSTALL) --require-hashes --requirement requirements/brokers.txt >&2
 	@$(BIN)/python -m bench.run $(ARGS)
 
 # Tests that take long, whole systems by chance, then an attack on a node: `make soak COUNT=5000000 ARGS="--seed 7"`.
@@ -100,7 +98,6 @@ LOCK := $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3
 
 lock: $(STAMP)
 	@$(LOCK) $(ARGS) --output-file requirements/build.txt requirements/build.in
-	@$(LOCK) $(ARGS) --output-file requirements/brokers.txt requirements/brokers.in
 	@$(LOCK) $(ARGS) --output-file requirements/dev.txt --extra dev pyproject.toml
 	@$(LOCK) --constraint requirements/dev.txt --output-file requirements/run.txt pyproject.toml
 	@$(MAKE) --no-print-directory $(STAMP)

@@ -1,7 +1,8 @@
-"""Calls of Python functions per round trip: how short the path of a message is.
+"""How many functions of the product are called for a round trip?
 
-Counted are calls of functions of the product, and steps of tasks, of all parties together: they
-run in one process. The machine does not matter, so two versions of the product can be compared.
+Best case: one at a time, everything as in the round before. Counted are calls of functions of the
+product, and steps of tasks, of all parties together: they run in one process. The machine does not
+matter, so two versions of the product can be compared.
 """
 
 import sys
@@ -12,16 +13,16 @@ from types import FrameType
 from typing import Final, final
 
 import attrs
-import click
 import trio
 from typing_extensions import override
 
 import actors
-from bench.verdict import Verdict
+from bench.report import Case, Row, program
 
-PEER: Final = {"local": 259, "node": 1233, "object": 1086}
-"""Calls before the product was put into order, counted by this program (commit d55b39d)."""
-
+_TRIPS: Final = {
+    "local": "a request within a runtime", "node": "a request by the node",
+    "object": "a change of an object to its observer",
+}  # fmt: skip
 _DOMAIN: Final = "a.example"
 _WARM_UP: Final = 20
 _SETTLED: Final = 0.2
@@ -127,24 +128,16 @@ async def _counted(work: Callable[[], Awaitable[None]], rounds: int) -> Calls:
     return Calls(files.total() / rounds, many, steps.count / rounds)
 
 
-@click.command("bench.calls")
-@click.option("--rounds", default=200, show_default=True, help="Round trips that are counted.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(rounds: int, *, as_json: bool) -> None:
-    """Count the calls of a local request, a request by the node, and an object write."""
-    taken = trio.run(measure, rounds)
-    ours, peer = sum(one.calls for one in taken.values()), sum(PEER.values())
-    Verdict(
-        bench="calls",
-        what="calls of functions per round trip, of all three / those before",
-        ours=ours,
-        peer=peer,
-        ratio=ours / peer,
-        reach=None,
-        not_measured=("functions of libraries", "calls of C functions", "direct links"),
-        figures={name: attrs.asdict(one) for name, one in taken.items()},
-    ).tell(as_json=as_json)
+async def _rows(rounds: int) -> list[Row]:
+    taken = await measure(rounds)
+    return [
+        Row(f"{_TRIPS[trip]}, {field.name}", getattr(calls, field.name), "", Case.BEST)
+        for trip, calls in taken.items()
+        for field in attrs.fields(Calls)
+    ]
 
+
+main = program(_rows, {"rounds": (200, 20)})
 
 if __name__ == "__main__":
     main()

@@ -1,95 +1,52 @@
-"""Speed of judging traces by all claims: in one process, and by Spark.
+"""How many records a second do `fsm judge` and Spark judge, and how long does a command take?
 
-The traces are of runtimes whose hyperties ask each other, with every hop: requests are the bulk
-of any trace. Spark's session is started before; what is measured is the judgement.
+Ordinary case: traces of runtimes whose hyperties ask each other, with every hop, as requests are
+the bulk of any trace; all claims, and those on machines alone. A session of Spark is started
+before what is measured; the whole command starts its own, for a trace as large as that of the
+demonstration.
 """
 
 import os
-import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-import click
+import attrs
 import orjson
 from pyspark.sql import SparkSession
 
-from bench.verdict import Verdict as Told
+from bench.report import BenchError, Row, program
 from fsm.judge.trace_files import folders_of, parts_in
 from fsm.judge.trace_line import Verdict
 from fsm.judge.verdict import combined, judge_folders
+from spark.findings import Scope
 from spark.pipeline import Question, validate
 from spark.run import convert
 from spark.session import Effort, open_session
 from specs.jsonvalue import JsonObject
 from specs.trace import trace_folder
 
-_REACH: Final = 60_000.0
+_RATE: Final = 60_000.0
 """Records per second by Spark from Parquet, all claims, two cores."""
 
 _GAIN: Final = 1.8
 """Times as fast by two cores as by one."""
 
+_COMMAND: Final = 12.0
+"""Seconds of the whole command for a trace like that of the demonstration."""
+
 _EACH: Final = 12
 """Records of one request and its answer."""
 
-
-@click.command()
-@click.option("--records", default=400_000, help="Of all traces together.")
-@click.option("--processes", default=4, help="How many wrote them.")
-@click.option("--rounds", default=3)
-@click.option("--cores", default=2)
-@click.option("--json", "as_json", is_flag=True, help="One object instead of sentences.")
-def main(*, records: int, processes: int, rounds: int, cores: int, as_json: bool) -> None:
-    """Measure records per second of each judge, the median of some rounds."""
-    with TemporaryDirectory() as directory:
-        lines, columns = Path(directory, "lines"), Path(directory, "columns")
-        count = sum(
-            write_runtime(lines, f"ra{one}", records // processes) for one in range(processes)
-        )
-        alone = _rate(count // processes, lambda: _alone(next(lines.iterdir())), time.process_time)
-        effort = Effort.LONG if count > _REACH else Effort.SHORT
-        by_cores: dict[int, float] = {}
-        from_lines = 0.0
-        for used in sorted({cores, 1}, reverse=True):
-            with (
-                _on_cores(used),
-                open_session({"spark.master": f"local[{used}]"}, effort=effort) as session,
-            ):
-                if used == cores:
-                    convert(session, [str(lines)], str(columns))
-                by_cores[used] = _by_spark(session, columns, count, rounds)
-                if used == cores:
-                    from_lines = _by_spark(session, lines, count, rounds)
-    from_columns = by_cores[cores]
-    gain = from_columns / by_cores[1]
-    missed = [] if from_columns >= _REACH else [f"{from_columns:,.0f} of {_REACH:,.0f} records/s"]
-    if cores > 1 and gain < _GAIN:
-        missed.append(f"{gain:.2f}x of {_GAIN}x by {cores} cores")
-    Told(
-        bench="judge",
-        what="records/s by Spark from Parquet / those to reach",
-        ours=from_columns,
-        peer=_REACH,
-        ratio=from_columns / _REACH,
-        reach=1.0,
-        missed=tuple(missed),
-        not_measured=("the start of Spark", "claims that need a direct link"),
-        figures={
-            "records": count,
-            "load average": os.getloadavg()[0],
-            "records/s": {
-                "fsm judge, of its processor time": alone,
-                "Spark from JSON Lines": from_lines,
-                "Spark from Parquet": from_columns,
-                "Spark from Parquet, one core": by_cores[1],
-            },
-            "gain by cores": gain,
-        },
-    ).tell(as_json=as_json)
+_PROCESSES: Final = 4
+_PARTIES: Final = 3
+_CORES: Final = 2
 
 
 @contextmanager
@@ -103,26 +60,84 @@ def _on_cores(count: int) -> Iterator[None]:
         os.sched_setaffinity(0, allowed)
 
 
-def _by_spark(session: SparkSession, place: Path, count: int, rounds: int) -> float:
-    asked = Question(traces=(str(place),))
-    return statistics.median(
-        _rate(count, lambda: validate(session, asked).verdict, time.perf_counter)
-        for _ in range(rounds)
-    )
+def _by_spark(session: SparkSession, asked: Question) -> Verdict:
+    return validate(session, asked).verdict
 
 
-def _rate(count: int, judge: Callable[[], Verdict], clock: Callable[[], float]) -> float:
+def _rate(
+    count: int, judge: Callable[[], Verdict], clock: Callable[[], float] = time.perf_counter
+) -> float:
     begun = clock()
     verdict = judge()
     taken = clock() - begun
     if verdict is not Verdict.CONFORMANT:
-        raise click.ClickException(f"the trace is {verdict}")
+        raise BenchError(f"the trace is {verdict}")
     return count / taken
 
 
-def _alone(place: Path) -> Verdict:
+def _by_fsm(place: Path) -> Verdict:
     judged = judge_folders(folders_of(parts_in([place])))
     return combined([one for folder in judged for one in folder.processes]).verdict
+
+
+def _rates(folder: Path, records: int) -> list[Row]:
+    """Measure both judges on the same trace, and Spark on one core."""
+    lines, columns = folder / "lines", folder / "columns"
+    count = sum(
+        write_runtime(lines, f"ra{one}", records // _PROCESSES) for one in range(_PROCESSES)
+    )
+    first = next(lines.iterdir())
+    alone = _rate(count // _PROCESSES, partial(_by_fsm, first), time.process_time)
+    rates: dict[str, float] = {}
+    whole = Question(traces=(str(columns),))
+    asked = {
+        "Parquet": whole,
+        "JSON Lines": Question(traces=(str(lines),)),
+        "Parquet, claims on machines alone": attrs.evolve(whole, scope=Scope.MACHINES),
+    }
+    effort = Effort.LONG if count > _RATE else Effort.SHORT
+    for cores in (_CORES, 1):
+        with (
+            _on_cores(cores),
+            open_session({"spark.master": f"local[{cores}]"}, effort=effort) as session,
+        ):
+            if cores > 1:
+                convert(session, [str(lines)], str(columns))
+            _by_spark(session, whole)  # the first judgement compiles what all run
+            if cores == 1:
+                rates["one core"] = _rate(count, partial(_by_spark, session, whole))
+                continue
+            for name, question in asked.items():
+                rates[name] = _rate(count, partial(_by_spark, session, question))
+    what = f"Spark, {count:,} records"
+    gain = rates["Parquet"] / rates.pop("one core")
+    return [
+        Row(f"fsm judge, {count // _PROCESSES:,} records", alone, "records/s of CPU"),
+        Row(f"{what}, Parquet, two cores in times of one", gain, "x", reach=_GAIN, is_least=True),
+        *(
+            Row(f"{what}, {name}", rate, "records/s",
+                reach=_RATE if name == "Parquet" else None, is_least=True)
+            for name, rate in rates.items()
+        ),
+    ]  # fmt: skip
+
+
+def _seconds(package: str, command: str, folder: Path) -> float:
+    begun = time.perf_counter()
+    words = [sys.executable, "-m", package, command, str(folder)]
+    subprocess.run(words, stdout=subprocess.DEVNULL, check=True)  # noqa: S603  our own module
+    return time.perf_counter() - begun
+
+
+async def measure(records: int, demo: int) -> list[Row]:
+    """Measure rates, then commands."""
+    with TemporaryDirectory() as directory:
+        rows, place = _rates(Path(directory), records), Path(directory, "demo")
+        for one in range(_PARTIES):
+            write_runtime(place, f"ra{one}", demo // _PARTIES)
+        taken = _seconds("spark", "validate", place)
+        rows.append(Row(f"`spark validate`, {demo:,} records", taken, "s", reach=_COMMAND))
+        return [*rows, Row(f"`fsm judge`, {demo:,} records", _seconds("fsm", "judge", place), "s")]
 
 
 def write_runtime(directory: Path, node: str, records: int) -> int:
@@ -177,6 +192,11 @@ def _request(one: str, other: str, number: int) -> Iterator[JsonObject]:
             yield hop | {"op": "deliver", "listener": minibus}
             yield hop | {"op": "deliver", "listener": other, "actor": minibus}
 
+
+main = program(
+    measure,
+    {"records": (120_000, 2000), "demo": (73_000, 2000)},
+)
 
 if __name__ == "__main__":
     main()

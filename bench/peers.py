@@ -1,157 +1,313 @@
-"""Speed of judging machines by columns, as Spark's workers do, and by peers in one process.
+"""Light peers of a node: raw sockets, frames by hand, nothing more than needed.
 
-The peers replay the same histories: `fsm judge` step by step, the library `transitions`, and
-PM4Py's token replay. PM4Py is a program of its own here: it is started with a log and a net as
-files, and answers with a file. Nothing of it is imported. `bench.machines` has Spark's own speed.
+A mask of zeros is a valid mask and leaves the text as it is, so that thousands of peers
+take little of the machine that the node is to be measured on.
 """
 
 import os
-import re
 import resource
-import subprocess
+import select
+import socket
+import struct
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Final
-from xml.sax.saxutils import quoteattr
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from http import HTTPStatus
+from typing import Final, TypeVar, final
+from urllib.parse import quote
 
-import click
+import orjson
+import trio
 
-from bench.growth import write_columns
-from bench.machines import LAST, REPLAYED, by_columns, by_fsm, many, median_rate, write_process
-from bench.verdict import Verdict as Told
-from fsm.engine import by_trigger, machine_of
-from fsm.machine_list import MACHINES
-from fsm.table import Table
-from spark.load import read_source
-from spark.report.export import write_xes
-from spark.session import open_session
-from specs.trace import ABSENT
+from bench.report import BenchError
+from bench.servers import DOMAIN
 
-_MACHINE: Final = MACHINES["session"]
-_MINED: Final = 100_000
-"""Records at most for PM4Py, which needs much memory."""
+NODE: Final = f"domain://msg-node.{DOMAIN}"
+ALLOCATION: Final = f"{NODE}/address-allocation"
 
-_FITS: Final = re.compile(r"'percentage_of_fitting_traces': 100(\.0)?\b")
-_HEAD: Final = (
-    '<?xml version="1.0"?>\n<pnml><net id="net"'
-    ' type="http://www.pnml.org/version-2009/grammar/pnmlcoremodel"><page id="page">'
-)
-_END: Final = "</page>{}</net></pnml>\n"
+_MASK: Final = bytes(4)
+_LAST: Final = 0x80
+_MASKED: Final = 0x80
+_TWO_BYTES: Final = 126
+_SHORT_HEAD: Final = 2
+_HEADS: Final = {_TWO_BYTES: 4, 127: 10}
+"""Bytes of a head by what stands where the length would; else `_SHORT_HEAD`."""
 
+_TEXT, _CLOSE, _PING, _PONG = 1, 8, 9, 10
+_READ: Final = 65_536
+_AT_ONCE: Final = 64
+_ID: Final = 7
+_PATIENCE: Final = 60.0
 
-@click.command()
-@click.option("--records", default=1_000_000)
-@click.option("--pm4py", metavar="PYTHON", help="An interpreter that has PM4Py.")
-@click.option("--json", "as_json", is_flag=True, help="One object instead of sentences.")
-def main(*, records: int, pm4py: str | None, as_json: bool) -> None:
-    """Measure records per second of processor time."""
-    rates: dict[str, float] = {}
-    with TemporaryDirectory() as directory:
-        columns, lines = Path(directory, "columns"), Path(directory, "lines")
-        count = write_columns(columns, "many", records)
-        ours = median_rate(3, count, by_columns, columns, time.process_time)
-        few = min(records, REPLAYED)
-        replayed = write_process(lines, "n", many(few))
-        rates["fsm judge"] = median_rate(1, replayed, by_fsm, lines, time.process_time)
-        rates["transitions, steps only"] = _by_transitions(few)
-        if pm4py is not None:
-            rates["PM4Py, token replay"] = _by_pm4py(pm4py, Path(directory), min(records, _MINED))
-    peer = rates["fsm judge"]
-    Told(
-        bench="peers",
-        what="records/s of machine claims by columns / by fsm judge, each in one process",
-        ours=ours,
-        peer=peer,
-        ratio=ours / peer,
-        reach=None,
-        not_measured=() if pm4py else ("PM4Py: --pm4py names no interpreter that has it",),
-        figures={
-            "records": count,
-            "load average": os.getloadavg()[0],
-            "records/s": {"columns": ours, **rates},
-            "columns in times of": {name: ours / rate for name, rate in rates.items()},
-        },
-    ).tell(as_json=as_json)
+_Item = TypeVar("_Item")
 
 
-def _by_transitions(records: int) -> float:
-    """Return how many steps a second the library's own triggers make of the same machine."""
-    take = by_trigger(machine_of(_MACHINE))
-    triggers = {one.value: one for one in _MACHINE.triggers}
-    states: dict[int, str] = {}
-    begun = time.process_time()
-    for entity, (old, cause, _) in many(records):
-        state = take(states.get(entity, old), triggers[cause], frozenset())
-        if state is None:
-            raise click.ClickException(f"no {cause} from {old}")
-        states[entity] = state
-    return records / (time.process_time() - begun)
+def raise_file_limit() -> None:
+    """Let this process, and what it starts, have as many sockets as the system allows."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def net_of(table: Table, last: str) -> str:
-    """Return a machine as a Petri net in PNML: a place per state, a transition per row.
+async def at_once(do: Callable[[_Item], Awaitable[object]], items: Iterable[_Item]) -> None:
+    """Do something with all items, a limited number at a time."""
+    waiting = iter(items)
 
-    Args:
-        table: The machine.
-        last: The state in which histories end.
-    """
-    return "\n".join(_net(table, last))
+    async def some() -> None:
+        for item in waiting:
+            await do(item)
 
-
-def _net(table: Table, last: str) -> Iterator[str]:
-    yield _HEAD
-    for state in (ABSENT, *(one.value for one in table.states)):
-        marking = "<initialMarking><text>1</text></initialMarking>" if state == ABSENT else ""
-        yield f"<place id={quoteattr(state)}>{_named(state)}{marking}</place>"
-    for number, row in enumerate(table.rows):
-        old = ABSENT if row.source is None else row.source.value
-        yield f'<transition id="t{number}">{_named(row.trigger.value)}</transition>'
-        for source, target in ((old, f"t{number}"), (f"t{number}", row.target.value)):
-            ends = f"source={quoteattr(source)} target={quoteattr(target)}"
-            yield f"<arc id={quoteattr(f'{source} {target}')} {ends}/>"
-    place = f"<place idref={quoteattr(last)}><text>1</text></place>"
-    yield _END.format(f"<finalmarkings><marking>{place}</marking></finalmarkings>")
+    async with trio.open_nursery() as nursery:
+        for _ in range(_AT_ONCE):
+            nursery.start_soon(some)
 
 
-def _named(text: str) -> str:
-    return f"<name><text>{text}</text></name>"
+def message(number: int, kind: str, from_: str, to: str, body: object) -> bytes:
+    """Return the text of a message."""
+    return orjson.dumps({"id": number, "type": kind, "from": from_, "to": to, "body": body})
 
 
-def _by_pm4py(python: str, directory: Path, records: int) -> float:
-    """Return how many steps PM4Py replays a second of its processor time, its start included.
+def framed(text: bytes, opcode: int = _TEXT) -> bytes:
+    """Return a frame as it is written."""
+    size = len(text)
+    if size < _TWO_BYTES:
+        head = struct.pack("!BB", _LAST | opcode, _MASKED | size)
+    else:
+        head = struct.pack("!BBH", _LAST | opcode, _MASKED | _TWO_BYTES, size)
+    return head + _MASK + text
+
+
+def take_frame(buffer: bytearray) -> tuple[int, bytes] | None:
+    """Take the first frame out of what a server sent; None: it is not all there."""
+    start = _HEADS.get(buffer[1], _SHORT_HEAD) if len(buffer) >= _SHORT_HEAD else _SHORT_HEAD
+    if len(buffer) < start:
+        return None
+    size = buffer[1] if start == _SHORT_HEAD else int.from_bytes(buffer[2:start], "big")
+    if len(buffer) < start + size:
+        return None
+    frame = buffer[0] & 0x0F, bytes(buffer[start : start + size])
+    del buffer[: start + size]
+    return frame
+
+
+def pong_to(text: bytes) -> bytes | None:
+    """Return the answer to a node that asks for a sign of life; None: it does not ask."""
+    if b'"type":"execute"' not in text:
+        return None
+    asked = orjson.loads(text)
+    return message(asked["id"], "response", asked["to"], asked["from"], {"code": 200})
+
+
+@final
+class Peer:
+    """One connection.
 
     Args:
-        python: An interpreter that has PM4Py.
-        directory: Where its files may be.
-        records: About how many it is given.
-
-    Raises:
-        click.ClickException: The program failed, or the log does not fit for it.
+        name: Name of its runtime.
+        source: Address of this machine that it comes from.
+        receive_bytes: What the system may receive before it is read; None: as usual.
     """
-    few, log = directory / "few", directory / "log.xes"
-    write_process(few, "n", many(records))
-    with open_session({"spark.master": "local[2]"}) as session:
-        steps = write_xes(read_source(session, [str(few)]).records, log, pieces=1)
-    told, model = log.with_suffix(".txt"), log.with_suffix(".pnml")
-    model.write_text(net_of(_MACHINE, LAST[-1]))
-    begun = _seconds()
-    command = [python, "-m", "pm4py.cli", "FitnessTBR", str(log), str(model), str(told)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  the user's own interpreter
-    taken = _seconds() - begun
-    if not told.is_file():
-        raise click.ClickException(f"{python} has no PM4Py that replays: {done.stderr[-500:]}")
-    if not _FITS.search(told.read_text()):
-        raise click.ClickException(f"PM4Py says that the log does not fit: {told.read_text()}")
-    return steps / taken
+
+    def __init__(
+        self, name: str, source: str = "127.0.0.1", receive_bytes: int | None = None
+    ) -> None:
+        self.runtime = f"hyperty-runtime://{DOMAIN}/{name}"
+        self.socket = trio.socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self.buffer = bytearray()
+        self._source = source
+        if receive_bytes is not None:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+
+    async def knock(self, place: tuple[str, int], target: str, *lines: str) -> None:
+        """Connect, and ask for a WebSocket; the request ends where the lines do."""
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await self.socket.bind((self._source, 0))
+        await self.socket.connect(place)
+        head = (
+            f"GET {target} HTTP/1.1", "Host: x", "Upgrade: websocket", "Connection: Upgrade",
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13", *lines,
+        )  # fmt: skip
+        await self.write("\r\n".join(head).encode())
+
+    async def upgrade(self, place: tuple[str, int], target: str, *lines: str) -> None:
+        """Do the handshake."""
+        await self.knock(place, target, *lines, "\r\n")
+        while b"\r\n\r\n" not in self.buffer:
+            await self._read()
+        head, _, rest = bytes(self.buffer).partition(b"\r\n\r\n")
+        if b" 101 " not in head.partition(b"\r\n")[0]:
+            raise BenchError(head.partition(b"\r\n")[0].decode())
+        self.buffer = bytearray(rest)
+
+    async def be_plain(self, place: tuple[str, int]) -> None:
+        """Come as upstream's plain stub: the session is in the URL."""
+        await self.upgrade(place, f"/stub/connect?runtimeURL={quote(self.runtime, '')}")
+
+    async def be_ours(self, place: tuple[str, int], token: str | None = None) -> None:
+        """Come by `/link` and open a session, with a login token or without."""
+        await self.upgrade(place, "/link", "Sec-WebSocket-Protocol: protofly.v1")
+        params = {"runtimeURL": self.runtime} | ({"token": token} if token else {})
+        body = {"method": "open", "params": params}
+        await self.ask("execute", f"{self.runtime}/protostub/1", f"{NODE}/session", body)
+
+    async def ask(self, kind: str, from_: str, to: str, body: object) -> dict:
+        """Send a request, and return the body of its answer.
+
+        Raises:
+            BenchError: It was refused.
+        """
+        await self.send(message(_ID, kind, from_, to, body))
+        while True:
+            for line in (await self.receive()).split(b"\n"):
+                answer = orjson.loads(line)
+                if answer["type"] == "response" and answer["id"] == _ID:
+                    if answer["body"]["code"] != HTTPStatus.OK:
+                        raise BenchError(f"{kind} to {to}: {answer['body']}")
+                    return answer["body"]
+
+    async def allocate(self, scheme: str = "hyperty", count: int = 1) -> list[str]:
+        """Have addresses allocated: a plain session begins with its first message."""
+        body = {"scheme": scheme, "value": {"number": count}}
+        answer = await self.ask("create", f"{self.runtime}/ua", ALLOCATION, body)
+        return answer["value"]["allocated"]
+
+    async def subscribe(self, url: str) -> None:
+        """Have the changes of an object whose observers need no consent."""
+        body = {"resources": [f"{url}/changes"]}
+        await self.ask("subscribe", f"{self.runtime}/sm", f"{NODE}/sm", body)
+
+    async def send(self, text: bytes) -> None:
+        """Send a frame."""
+        await self.write(framed(text))
+
+    async def write(self, data: bytes) -> None:
+        """Write bytes as they are."""
+        while data:
+            data = data[await self.socket.send(data) :]
+
+    async def receive(self) -> bytes:
+        """Return the next message; pings are answered.
+
+        Raises:
+            BenchError: There is none any more.
+        """
+        while True:
+            while (frame := take_frame(self.buffer)) is None:
+                await self._read()
+            opcode, text = frame
+            if opcode == _CLOSE:
+                raise BenchError(f"closed with {text!r}")
+            if opcode == _PING:
+                await self.write(framed(text, _PONG))
+            elif (pong := pong_to(text)) is not None:
+                await self.send(pong)
+            elif opcode != _PONG:
+                return text
+
+    async def stay(self) -> None:
+        """Read what comes, and forget it, until the connection ends."""
+        with suppress(BenchError, OSError):
+            while True:
+                await self.receive()
+
+    async def _read(self) -> None:
+        try:
+            data = await self.socket.recv(_READ)
+        except OSError as exc:
+            raise BenchError(str(exc)) from exc
+        if not data:
+            raise BenchError("the connection has ended")
+        self.buffer += data
+
+    def close(self) -> None:
+        """Hang up."""
+        with suppress(OSError):
+            self.socket.close()
 
 
-def _seconds() -> float:
-    """Return the processor time of the processes that this one started and saw end."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+@final
+class Sockets:
+    """Connections of peers that are written and read by one poll: without tasks."""
+
+    def __init__(self, peers: Sequence[Peer]) -> None:
+        self._poll = select.epoll()
+        self._ends: dict[int, tuple[socket.socket, bytearray]] = {}
+        self._numbers: dict[Peer, int] = {}
+        for peer in peers:
+            end = socket.socket(fileno=os.dup(peer.socket.fileno()))
+            end.settimeout(_PATIENCE)
+            self._ends[end.fileno()] = end, peer.buffer
+            self._numbers[peer] = end.fileno()
+            self._poll.register(end, select.EPOLLIN)
+
+    def close(self) -> None:
+        """Give up the handles; the connections stay."""
+        for end, _ in self._ends.values():
+            end.close()
+        self._poll.close()
+
+    def send(self, peer: Peer, data: bytes) -> None:
+        """Write frames."""
+        self._ends[self._numbers[peer]][0].sendall(data)
+
+    def receive(self) -> Iterator[tuple[int, bytes]]:
+        """Wait for messages; yield each with the number of its connection. Pings are answered."""
+        ready = self._poll.poll(_PATIENCE)
+        if not ready:
+            raise BenchError("nothing has come")
+        for number, _ in ready:
+            end, buffer = self._ends[number]
+            data = end.recv(_READ)
+            if not data:
+                raise BenchError("a connection has ended")
+            buffer += data
+            while (frame := take_frame(buffer)) is not None:
+                opcode, text = frame
+                if opcode == _PING:
+                    end.sendall(framed(text, _PONG))
+                elif opcode == _TEXT:
+                    for line in text.split(b"\n"):
+                        pong = pong_to(line)
+                        if pong is None:
+                            yield number, line
+                        else:
+                            end.sendall(framed(pong))
+
+    async def stay(self) -> None:
+        """Answer pings, until cancelled."""
+        while True:
+            await trio.lowlevel.wait_readable(self._poll.fileno())
+            deque(self.receive(), maxlen=0)
+
+    def flow(self, frames: Iterable[tuple[Peer, bytes, int]], window: int = 64) -> None:
+        """Send frames, so many messages at most on their way, until all have come.
+
+        Args:
+            frames: Who sends, what, and how many messages are in it; each one makes one come.
+            window: Messages on their way.
+        """
+        under_way = 0
+        for peer, data, count in frames:
+            while under_way + count > window:
+                under_way -= sum(1 for _ in self.receive())
+            self.send(peer, data)
+            under_way += count
+        while under_way > 0:
+            under_way -= sum(1 for _ in self.receive())
+
+    def await_all(self, mark: bytes) -> float:
+        """Wait until each connection has had a message with a mark in it; return when that was."""
+        waiting = set(self._ends)
+        while waiting:
+            waiting.difference_update(number for number, line in self.receive() if mark in line)
+        return time.perf_counter()
 
 
-if __name__ == "__main__":
-    main()
+@contextmanager
+def polled(peers: Sequence[Peer]) -> Iterator[Sockets]:
+    """Read the connections of peers by one poll, in the context."""
+    sockets = Sockets(peers)
+    try:
+        yield sockets
+    finally:
+        sockets.close()

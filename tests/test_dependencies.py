@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "requirements"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-LOCKS = ("build", "brokers", "dev", "run")
+LOCKS = ("build", "dev", "run")
 OWN = PROJECT["project"]["name"]
 
 

@@ -1,333 +1,292 @@
-"""Messages from runtime to runtime by the node: CPU of the node for each, and how many a second.
+"""What does a message cost that a node routes?
 
-Four pairs of plain connections, each with so many messages on their way at a time; each message
-is a frame of its own, or many are in one frame of `protofly.v1`. All checks of the node are on,
-its limits on rates are off. Beside it `bench.node.relay` is measured in the same run, which only
-reads and passes on; and with `--before` the node of another commit.
+Ordinary case: 500 sessions, each message between another two of them, in bodies as applications
+have them, also by a node with policies that is searched as well. Best case: four pairs of sessions
+that send to the same ends again and again, so that a node finds in its memory what it has decided.
+
+A figure is CPU of the server for a message, 64 messages on their way. Sessions use upstream's plain
+form, or `protofly.v1` with up to 32 messages in a frame. Measured in turn in the same run: the node
+with all checks and without limits on rates, a bare relay (`bench.relay`), with `--before` the node
+of another commit, and with `--beside` any server of upstream's plain form, such as upstream's node.
 """
 
 import gc
+import random
 import statistics
-import subprocess
-import sys
 import time
-from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, final
 
 import attrs
 import click
-import orjson
 import trio
-from typing_extensions import override
 
-from bench.node.crowd import DOMAIN, UNLIMITED, Crowded, CrowdError, Peer, quiet_node
-from bench.verdict import Verdict
+from bench.peers import Peer, Sockets, at_once, framed, message, polled, raise_file_limit
+from bench.report import Case, Row, interleaved, medians, program, ratio
+from bench.servers import (
+    DOMAIN,
+    UNLIMITED,
+    Server,
+    checked_out,
+    open_node_process,
+    open_other,
+    open_relay,
+)
 
+REGISTRY: Final = f"domain://registry.{DOMAIN}"
+RULES: Final = 20
 PAIRS: Final = 4
-"""How many send at once."""
-
-REACH: Final[dict[str, float]] = {"100": 12.0, "1000": 15.0, "10000": 30.0, "100 in lines": 6.0}
-"""Microseconds of the node's CPU for a message, by bytes of its value."""
-
-ALLOCATION: Final = f"domain://msg-node.{DOMAIN}/address-allocation"
-"""The allocator of addresses of the node."""
-
-_WINDOW: Final = 64
 _LINES: Final = 32
-_WARM: Final = 2000
-_PATIENCE: Final = 120.0
+_OBJECTS: Final = 30
+_PAUSE: Final = 1 / 200
+_NUMBERS: Final = count(100)
+_DICE: Final = random.Random(1)  # noqa: S311 - the same ones in each run
 
 
 @final
 @attrs.frozen
-class Figures:
-    """One measurement.
+class Work:
+    """What is sent.
 
     Attributes:
-        cpu: Microseconds of CPU of the process for a message.
-        per_second: Messages delivered in a second.
+        body: Of each message.
+        is_random: Whether each message is between another two sessions.
+        has_via: Whether a message names the stub that it came by, as upstream's stubs say.
+        searches: Percent of the messages that search the registry instead.
+        reach: Microseconds of the node.
     """
 
-    cpu: float
-    per_second: float
+    what: str
+    body: dict
+    is_random: bool = False
+    has_via: bool = False
+    searches: int = 0
+    reach: float | None = None
+
+    @property
+    def case(self) -> Case:
+        return Case.ORDINARY if self.is_random else Case.BEST
 
 
-class Pair(ABC):
-    """A sender and a receiver."""
-
-    def __init__(self) -> None:
-        self._came = 0
-        self._heard = trio.Event()
-
-    @abstractmethod
-    async def connect(self, place: tuple[str, int]) -> None:
-        """Let both come."""
-
-    @abstractmethod
-    def prepare(self, count: int) -> None:
-        """Make so many messages, which are sent later: what that costs is not measured."""
-
-    @abstractmethod
-    async def write(self, count: int) -> None:
-        """Send so many messages."""
-
-    @abstractmethod
-    async def receive(self) -> int:
-        """Wait for messages; return how many there are."""
-
-    @abstractmethod
-    async def drain(self) -> None:
-        """Read what the sender gets, until cancelled."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Hang up."""
-
-    async def send(self, count: int) -> None:
-        """Send so many messages, `_WINDOW` of them at most on their way."""
-        sent, aim = 0, self._came + count
-        base = self._came
-        while sent < count:
-            while sent - (self._came - base) > _WINDOW // 2:
-                self._heard = trio.Event()
-                await self._heard.wait()
-            some = min(_WINDOW - (sent - (self._came - base)), count - sent)
-            await self.write(some)
-            sent += some
-        while self._came < aim:
-            self._heard = trio.Event()
-            await self._heard.wait()
-
-    async def read(self) -> None:
-        """Count what comes, until cancelled."""
-        while True:
-            self._came += await self.receive()
-            self._heard.set()
+_SHORT: Final = {"value": "x" * 100}
+_LONG: Final = {
+    "value": [
+        {"name": f"entry {number}", "isDone": False, "at": number * 1.5, "by": "someone"}
+        for number in range(_OBJECTS)
+    ]
+}
+SHORT: Final = Work("random pairs, 100 B", _SHORT, is_random=True)
+SAME: Final = Work("same pairs, 100 B", _SHORT, reach=12.0)
+WORKS: Final = (
+    SAME,
+    Work("same pairs, 100 B with via", _SHORT, has_via=True),
+    SHORT,
+    Work("random pairs, 2 kB of 30 objects", _LONG, is_random=True, has_via=True),
+)
+SEARCHED: Final = attrs.evolve(
+    SHORT, what=f"{SHORT.what}, {RULES} rules, a tenth searches", searches=10
+)
 
 
 @final
-class Runtimes(Pair):
-    """Two runtimes of the domain.
+@attrs.frozen
+class Crowd:
+    """Sessions of a server, each with an address of a hyperty."""
 
-    Args:
-        name: Part of their names.
-        size: Bytes of the value of a message.
-        in_lines: Whether a frame has several messages.
-        apart: Where the receiver connects; None: to the node of the sender.
-    """
+    server: Server
+    sockets: Sockets
+    peers: list[Peer]
+    addresses: dict[Peer, str]
+    is_plain: bool
 
-    def __init__(
-        self, name: str, size: int, *, in_lines: bool, apart: tuple[str, int] | None = None
-    ) -> None:
-        super().__init__()
-        self._sender, self._receiver = Peer(f"s{name}"), Peer(f"r{name}")
-        self._in_lines = in_lines
-        self._apart = apart
-        self._value = "x" * size
-        self._ready: deque[bytes] = deque()
-        self._id = 100
+    def frames(self, work: Work, messages: int) -> Iterator[tuple[Peer, bytes, int]]:
+        """Yield who sends which frame, with how many messages."""
+        some = 1 if self.is_plain or work.is_random else _LINES
+        half = min(PAIRS, len(self.peers) // 2)
+        for number in range(messages // some):
+            if work.is_random:
+                sender, receiver = _DICE.sample(self.peers, 2)
+            else:
+                sender, receiver = self.peers[number % half], self.peers[half + number % half]
+            ends = self.addresses[sender], self.addresses[receiver]
+            via = {"via": [f"{sender.runtime}/protostub/1"]} if work.has_via else {}
+            if _DICE.randrange(100) < work.searches:
+                texts = [message(next(_NUMBERS), "read", ends[0], REGISTRY, search_of(receiver))]
+            else:
+                body = {**work.body, **via}
+                texts = [message(next(_NUMBERS), "create", *ends, body) for _ in range(some)]
+            yield sender, framed(b"\n".join(texts)), some
 
-    @override
-    async def connect(self, place: tuple[str, int]) -> None:
-        for peer, at in ((self._sender, place), (self._receiver, self._apart or place)):
-            await (peer.be_ours if self._in_lines else peer.be_plain)(at)
-            await be_known(peer)
+    async def cost(self, work: Work, messages: int) -> float:
+        """Return microseconds of CPU of the server for a message."""
+        return (await self.flow(work, messages))[0]
 
-    @override
-    def prepare(self, count: int) -> None:
-        for _ in range(count):
-            self._id += 1
-            self._ready.append(orjson.dumps({
-                "id": self._id, "type": "create", "from": f"{self._sender.runtime}/ua",
-                "to": f"{self._receiver.runtime}/ua", "body": {"value": self._value},
-            }))  # fmt: skip
+    async def flow(self, work: Work, messages: int) -> tuple[float, float]:
+        """Return that, and how many messages are delivered in a second."""
+        frames = list(self.frames(work, messages))
+        began, cpu = time.perf_counter(), self.server.cpu()
+        await trio.to_thread.run_sync(self.sockets.flow, frames)
+        taken = time.perf_counter() - began
+        return (self.server.cpu() - cpu) / messages * 1e6, messages / taken
 
-    @override
-    async def write(self, count: int) -> None:
-        texts = [self._ready.popleft() for _ in range(count)]
-        step = _LINES if self._in_lines else 1
-        groups = (texts[n : n + step] for n in range(0, count, step))
-        await self._sender.write(b"".join(Peer.framed(b"\n".join(group)) for group in groups))
 
-    @override
-    async def receive(self) -> int:
-        return (await self._receiver.receive()).count(b"\n") + 1
-
-    @override
-    async def drain(self) -> None:
-        while True:
-            await self._sender.receive()
-
-    @override
-    def close(self) -> None:
-        self._sender.close()
-        self._receiver.close()
+def search_of(peer: Peer) -> dict[str, str]:
+    return {"resource": f"user://{DOMAIN}/{peer.runtime.rpartition('/')[2]}"}
 
 
 @asynccontextmanager
-async def open_relay() -> AsyncIterator[Crowded]:
-    """Run the bare relay."""
-    command = (sys.executable, "-m", "bench.node.relay")
-    process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE)
-    try:
-        line = b""
-        while process.stdout is not None and not line.endswith(b"\n"):
-            line += await process.stdout.receive_some()
-        yield Crowded(process, ("127.0.0.1", int(line)))
-    finally:
-        process.kill()
-        with trio.CancelScope(shield=True):
-            await process.wait()
-
-
-async def be_known(peer: Peer) -> None:
-    """Let a node know that a peer is there: a plain session begins with its first message."""
-    body = {"scheme": "hyperty", "value": {"number": 1}}
-    message = {"id": 1, "type": "create", "from": f"{peer.runtime}/ua", "to": ALLOCATION}
-    await peer.send(orjson.dumps({**message, "body": body}))
-    answer = orjson.loads(await peer.receive())
-    if answer["to"] != message["from"]:
-        raise CrowdError(f"another message came first: {answer}")
-
-
-async def routed(
-    server: Crowded, name: str, size: int, count: int, *, in_lines: bool = False
-) -> Figures:
-    """Let four pairs send so many messages together, beyond some that warm up.
+async def open_crowd(
+    server: Server,
+    sessions: int,
+    *,
+    is_plain: bool,
+    is_registered: bool = False,
+    apart: Server | None = None,
+    name: str = "r",
+) -> AsyncIterator[Crowd]:
+    """Let sessions come to a server.
 
     Args:
-        server: The node, or what stands for it.
-        name: Part of the names of the peers, which the server has not seen.
-        size: Bytes of the value of a message.
-        count: Messages of all pairs.
-        in_lines: Whether a frame has several of them.
+        server: Where they connect.
+        sessions: How many.
+        is_plain: Whether in upstream's form.
+        is_registered: Whether each registers its hyperty.
+        apart: Where the second half connects; None: as all others.
+        name: Begin of their names.
     """
-    pairs = [
-        Runtimes(f"{name}-{number}-{size}-{in_lines}", size, in_lines=in_lines)
-        for number in range(PAIRS)
-    ]
-    return await flow(server, pairs, count)
+    peers = [Peer(f"{name}{sessions}-{number}") for number in range(sessions)]
+    places = dict.fromkeys(peers[: sessions // 2], server) if apart else {}
+    addresses: dict[Peer, str] = {}
+
+    async def come(peer: Peer) -> None:
+        place = places.get(peer, apart or server).place
+        await (peer.be_plain if is_plain else peer.be_ours)(place)
+        [addresses[peer]] = await peer.allocate()
+        if is_registered:
+            value = {
+                "url": addresses[peer], "user": search_of(peer)["resource"],
+                "runtime": peer.runtime, "hypertyName": "bench", "dataSchemes": ["comm"],
+                "resources": ["chat"], "expires": 3600,
+            }  # fmt: skip
+            await peer.ask("create", f"{peer.runtime}/ua", REGISTRY, {"value": value})
+
+    await at_once(come, peers)
+    with polled(peers) as sockets:
+        yield Crowd(server, sockets, peers, addresses, is_plain)
+    for peer in peers:
+        peer.close()
 
 
-async def flow(server: Crowded, pairs: Sequence[Pair], count: int) -> Figures:
-    """Let pairs come and send so many messages together, beyond some that warm up."""
-    with trio.fail_after(_PATIENCE):
-        async with trio.open_nursery() as reading:
-            for pair in pairs:
-                await pair.connect(server.place)
-                reading.start_soon(pair.read)
-                reading.start_soon(pair.drain)
-            each = count // len(pairs)
-            for pair in pairs:
-                pair.prepare(_WARM // PAIRS + each)
-            await _all(pairs, _WARM // PAIRS)
-            cpu, began = server.cpu(), time.perf_counter()
-            await _all(pairs, each)
-            cpu, took = server.cpu() - cpu, time.perf_counter() - began
-            reading.cancel_scope.cancel()
-    for pair in pairs:
-        pair.close()
-    return Figures(cpu / count * 1e6, count / took)
+def rules(number: int) -> str:
+    """Return the policies of a file: rules as operators write them, of which the last applies."""
+    conditions = (
+        'srcSPDomain = { equals = "d%d.example" }',
+        'msgTo = { like = "comm://*/%d/*" }',
+        'srcIDPDomain = { equals = "idp%d.example" }, actionType = { in = ["delete", "update"] }',
+    )
+    rows = "\n".join(
+        f'[[policies.rules]]\nid = "r{one}"\neffect = "deny"\n'
+        f"condition = {{ {conditions[one % len(conditions)] % one} }}"
+        for one in range(number - 1)
+    )
+    head = 'id = "s"\n[[policies]]\nid = "p"\nruleCombiningAlgorithm = "firstApplicable"\n'
+    return f'{head}{rows}\n[[policies.rules]]\nid = "last"\neffect = "permit"\n'
 
 
-async def _all(pairs: Sequence[Pair], count: int) -> None:
-    async with trio.open_nursery() as nursery:
-        for pair in pairs:
-            nursery.start_soon(pair.send, count)
+async def _by_turns(
+    crowds: Mapping[str, Crowd], work: Work, messages: int, rounds: int
+) -> list[Row]:
+    """Measure servers in turn, after a round that warms up."""
+    for crowd in crowds.values():
+        await crowd.cost(work, messages // 4 + _LINES)
+    works = {name: partial(crowd.cost, work, messages) for name, crowd in crowds.items()}
+    taken = await interleaved(rounds, works)
+    rows = medians(work.what, taken, "us of CPU", work.case, work.reach)
+    for name in [name for name in taken if "node" not in name]:
+        times = ratio(taken["node"], taken[name])
+        rows.append(Row(f"{work.what}, node in times of {name}", times, "x", work.case))
+    return rows
 
 
-@contextmanager
-def _version(commit: str | None) -> Iterator[Path | None]:
-    """Check out a commit in a folder of its own; None: there is none to compare with."""
-    if commit is None:
-        yield None
-        return
-    with TemporaryDirectory() as folder:
-        code = Path(folder, "code")
-        git = ("git", "worktree")
-        made = subprocess.run([*git, "add", "--quiet", "--detach", code, commit], check=False)  # noqa: S603
-        if made.returncode:
-            raise click.BadParameter(f"git cannot check out {commit!r}", param_hint="--before")
-        try:
-            yield code
-        finally:
-            subprocess.run([*git, "remove", "--force", code], check=True)  # noqa: S603
+async def _latency(crowds: Mapping[str, Crowd], messages: int, rounds: int) -> list[Row]:
+    """Return how long a message takes that comes alone, 200 a second."""
+    works = {name: partial(_alone, crowds[name], messages) for name in ("node", "relay")}
+    taken = await interleaved(rounds, works)
+    what = "200 messages a second, median time"
+    times = ratio(taken["node"], taken["relay"])
+    row = Row(f"{what}, node in times of relay", times, "x", reach=2.5)
+    return [*medians(what, taken, "ms"), row]
+
+
+async def _alone(crowd: Crowd, messages: int) -> float:
+    """Return the median of milliseconds until a message is delivered."""
+    frames = list(crowd.frames(SHORT, messages))
+
+    def send() -> list[float]:
+        taken = []
+        for frame in frames:
+            time.sleep(_PAUSE)
+            sent = time.perf_counter()
+            crowd.sockets.flow([frame])
+            taken.append(time.perf_counter() - sent)
+        return taken
+
+    return statistics.median(await trio.to_thread.run_sync(send)) * 1e3
+
+
+@asynccontextmanager
+async def _open_crowds(servers: Mapping[str, Server], sessions: int) -> AsyncIterator[dict]:
+    """Let sessions come to all servers, and to the node in both forms."""
+    async with AsyncExitStack() as opened:
+        crowds = {
+            name: await opened.enter_async_context(open_crowd(server, sessions, is_plain=True))
+            for name, server in servers.items()
+        }
+        ours = open_crowd(servers["node"], sessions, is_plain=False, name="v")
+        yield crowds | {"node by protofly.v1": await opened.enter_async_context(ours)}
 
 
 async def measure(
-    work: str, count: int, rounds: int, before: Path | None = None
-) -> dict[str, list[Figures]]:
-    """Measure the node, the relay and an earlier node in turn; return the figures of all rounds.
-
-    The relay does not know frames of several messages: it stands beside one message a frame.
-    """
-    size, in_lines = int(work.split(maxsplit=1)[0]), work.endswith("lines")
-    figures: dict[str, list[Figures]] = {"node": [], "relay": [], "before": []}
-    async with AsyncExitStack() as opened:
-        servers = {
-            "node": await opened.enter_async_context(quiet_node(*UNLIMITED)),
-            "relay": await opened.enter_async_context(open_relay()),
-        }
-        if before is not None:
-            earlier = quiet_node(*UNLIMITED, code=before)
-            servers["before"] = await opened.enter_async_context(earlier)
-        for number in range(rounds):
-            for name, server in servers.items():
-                lines = in_lines and name != "relay"
-                taken = await routed(server, f"{number}", size, count, in_lines=lines)
-                figures[name].append(taken)
-    return figures
-
-
-def _figures(taken: dict[str, list[Figures]]) -> dict[str, float]:
-    """Return the medians of all rounds, and the ratios of the rounds."""
-    figures: dict[str, float] = {}
-    ours = taken["node"]
-    for name, theirs in taken.items():
-        if theirs:
-            figures[f"{name}_cpu"] = statistics.median(one.cpu for one in theirs)
-            figures[f"{name}_per_second"] = statistics.median(one.per_second for one in theirs)
-            ratios = (a.cpu / b.cpu for a, b in zip(ours, theirs, strict=True))
-            figures[f"in_{name}"] = statistics.median(ratios)
-    del figures["in_node"]
-    return figures
-
-
-@click.command()
-@click.option("--messages", default=20_000, show_default=True, help="Messages of a round.")
-@click.option("--rounds", default=5, show_default=True, help="Rounds the median is over.")
-@click.option("--before", metavar="COMMIT", help="A commit whose node is measured, too.")
-@click.option("--json", "as_json", is_flag=True, help="One object instead of a table.")
-def main(*, messages: int, rounds: int, before: str | None, as_json: bool) -> None:
-    """Measure what the node takes for a message that it routes."""
+    messages: int, rounds: int, sessions: int, before: str | None, beside: str | None
+) -> list[Row]:
+    """Measure all works at all servers."""
+    raise_file_limit()
     gc.disable()  # a pause of ours would be waited for by the node
-    figures: dict[str, dict[str, float]] = {}
-    missed = []
-    with _version(before) as code:
-        for work, reach in REACH.items():
-            taken = trio.run(measure, work, messages, rounds, code)
-            cpu = statistics.median(one.cpu for one in taken["node"])
-            figures[work] = _figures(taken)
-            if cpu > reach:
-                missed.append(f"{work} B: {cpu:.1f} us, reach {reach:g} us")
-    first = figures[next(iter(REACH))]
-    Verdict(
-        bench="routed",
-        what="us of the node's CPU for a message of 100 B, a frame each / of a bare relay",
-        ours=first["node_cpu"],
-        peer=first["relay_cpu"],
-        ratio=first["in_relay"],
-        reach=None,
-        missed=tuple(missed),
-        not_measured=("hop tracing", "a policy with rules", "TLS"),
-        figures={"messages": messages, "rounds": rounds, "works": figures},
-    ).tell(as_json=as_json)
+    rows: list[Row] = []
+    async with AsyncExitStack() as opened:
+        folder = Path(opened.enter_context(TemporaryDirectory()))
+        code = opened.enter_context(checked_out(before, folder))
+        opening = {"node": open_node_process(), "relay": open_relay()}
+        opening |= {} if code is None else {"before": open_node_process(code=code)}
+        opening |= {} if beside is None else {"other": open_other(beside)}
+        servers = {name: await opened.enter_async_context(opening[name]) for name in opening}
+        for is_random, size in ((False, 2 * PAIRS), (True, sessions)):
+            async with _open_crowds(servers, size) as crowds:
+                for work in WORKS:
+                    if work.is_random is is_random:
+                        rows += await _by_turns(crowds, work, messages, rounds)
+                if is_random:
+                    rows += await _latency(crowds, messages // 40, rounds)
+        file = folder / "rules.toml"
+        file.write_text(rules(RULES))
+        judging = open_node_process(*UNLIMITED, "--policy", str(file))
+        node = await opened.enter_async_context(judging)
+        crowd = open_crowd(node, sessions, is_plain=True, is_registered=True)
+        crowds = {"node": await opened.enter_async_context(crowd)}
+        return rows + await _by_turns(crowds, SEARCHED, messages, rounds)
 
+
+main = program(
+    measure,
+    {"messages": (5000, 320), "rounds": (3, 1), "sessions": (500, 20)},
+    click.Option(["--before"], metavar="COMMIT", help="A commit whose node is measured, too."),
+    click.Option(["--beside"], metavar="COMMAND", help="A server of the plain form at {port}."),
+)
 
 if __name__ == "__main__":
     main()

@@ -1,0 +1,161 @@
+"""What benches measure from outside: processes of nodes, and of a bare relay."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Final, final
+
+import attrs
+import orjson
+import trio
+
+from bench.report import BenchError
+from tests.support.ports import free_port
+
+DOMAIN: Final = "a.example"
+UNLIMITED: Final = (
+    "--message-rate", "none", "--identity-rate", "none", "--handshake-rate", "none",
+    "--max-unauthenticated", "none", "--max-unauthenticated-per-host", "none",
+)  # fmt: skip
+"""Options of a node whose peers all sit on one machine, and hurry."""
+
+_SCHEDULED: Final = 2
+"""The clock of all threads of a process, beside its number (`clock_getcpuclockid(3)`)."""
+
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+_PATIENCE: Final = 30.0
+
+
+def processor_time(pid: int) -> float:
+    """Return the seconds of CPU that a process has taken so far, to the nanosecond."""
+    return time.clock_gettime(~pid << 3 | _SCHEDULED)
+
+
+def memory_of(pid: int) -> int:
+    """Return the bytes of memory that a process has."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+
+
+@final
+@attrs.define
+class Server:
+    """A process of a node, or of what stands for it.
+
+    Attributes:
+        children: Its processes, each a node (`--processes`); empty: it is the node itself.
+        log: What it says on stderr.
+    """
+
+    process: trio.Process
+    place: tuple[str, int]
+    ready: dict = attrs.field(factory=dict)
+    children: tuple[int, ...] = ()
+    log: list[str] = attrs.field(factory=list)
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        return self.children or (self.process.pid,)
+
+    def memory(self) -> int:
+        """Return the bytes of memory that the nodes have."""
+        return sum(map(memory_of, self.nodes))
+
+    def cpu(self) -> float:
+        """Return the seconds of CPU that the nodes have taken so far."""
+        return sum(map(processor_time, self.nodes))
+
+    async def keep_log(self) -> None:
+        """Read stderr until it ends."""
+        if self.process.stderr is None:
+            return
+        async for data in self.process.stderr:
+            self.log += bytes(data).decode().splitlines()
+
+
+@asynccontextmanager
+async def open_process(
+    command: Sequence[str], *, code: Path | None = None, has_line: bool = True
+) -> AsyncIterator[tuple[trio.Process, dict]]:
+    """Run a command; give the line of JSON that it writes when it is ready.
+
+    Args:
+        command: Its words.
+        code: The folder of another version of the project; None: this one.
+        has_line: Whether it writes such a line.
+    """
+    env = os.environ if code is None else os.environ | {"PYTHONPATH": str(code)}
+    process = await trio.lowlevel.open_process(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE if has_line else subprocess.DEVNULL,
+        stderr=subprocess.PIPE, cwd=code, env=env,
+    )  # fmt: skip
+    try:
+        line = b""
+        while process.stdout is not None and not line.endswith(b"\n"):
+            piece = await process.stdout.receive_some()
+            if not piece:
+                raise BenchError(f"{' '.join(command)} ended before it was ready")
+            line += piece
+        yield process, orjson.loads(line or b"{}")
+    finally:
+        process.kill()
+        with trio.CancelScope(shield=True):
+            await process.wait()
+
+
+@asynccontextmanager
+async def open_node_process(*options: str, code: Path | None = None) -> AsyncIterator[Server]:
+    """Run a node that serves all wire forms, by default without the limits of hosts."""
+    command = (sys.executable, "-m", "actors", "node", "--domain", DOMAIN, "--allow-legacy")
+    async with open_process((*command, *(options or UNLIMITED)), code=code) as (process, ready):
+        host, port = ready["url"].removeprefix("ws://").partition("/")[0].split(":")
+        node = Server(process, (host, int(port)), ready)
+        node.children = tuple(one["pid"] for one in ready.get("processes", ()))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(node.keep_log)
+            yield node
+            nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def open_relay() -> AsyncIterator[Server]:
+    """Run the bare relay."""
+    async with open_process((sys.executable, "-m", "bench.relay")) as (process, ready):
+        yield Server(process, ("127.0.0.1", ready["port"]))
+
+
+@asynccontextmanager
+async def open_other(command: str) -> AsyncIterator[Server]:
+    """Run a command that serves upstream's plain form at `{port}`."""
+    port = free_port()
+    words = command.format(port=port).split()
+    async with open_process(words, has_line=False) as (process, _):
+        with trio.fail_after(_PATIENCE):
+            while not await _listens(port):  # noqa: ASYNC110 - it does not say when it does
+                await trio.sleep(0.05)
+        yield Server(process, ("127.0.0.1", port))
+
+
+async def _listens(port: int) -> bool:
+    try:
+        stream = await trio.open_tcp_stream("127.0.0.1", port)
+    except OSError:
+        return False
+    await stream.aclose()
+    return True
+
+
+@contextmanager
+def checked_out(commit: str | None, folder: Path) -> Iterator[Path | None]:
+    """Check out a commit below a folder; None: none is wanted."""
+    git, code = ("git", "worktree"), folder / "code"
+    if commit is not None:
+        subprocess.run([*git, "add", "--quiet", "--detach", code, commit], check=True)  # noqa: S603
+    try:
+        yield None if commit is None else code
+    finally:
+        if commit is not None:
+            subprocess.run([*git, "remove", "--force", code], check=True)  # noqa: S603
