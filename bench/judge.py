@@ -6,12 +6,10 @@ before what is measured; the whole command starts its own, for a trace as large 
 demonstration.
 """
 
-import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,9 +33,6 @@ from specs.trace import trace_folder
 _RATE: Final = 60_000.0
 """Records per second by Spark from Parquet, all claims, two cores."""
 
-_GAIN: Final = 1.8
-"""Times as fast by two cores as by one."""
-
 _COMMAND: Final = 12.0
 """Seconds of the whole command for a trace like that of the demonstration."""
 
@@ -47,17 +42,6 @@ _EACH: Final = 12
 _PROCESSES: Final = 4
 _PARTIES: Final = 3
 _CORES: Final = 2
-
-
-@contextmanager
-def _on_cores(count: int) -> Iterator[None]:
-    """Let processes that are started inside use so many cores, Java's own threads included."""
-    allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, sorted(allowed)[:count])
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, allowed)
 
 
 def _by_spark(session: SparkSession, asked: Question) -> Verdict:
@@ -81,45 +65,30 @@ def _by_fsm(place: Path) -> Verdict:
 
 
 def _rates(folder: Path, records: int) -> list[Row]:
-    """Measure both judges on the same trace, and Spark on one core."""
+    """Measure both judges on the same trace."""
     lines, columns = folder / "lines", folder / "columns"
     count = sum(
         write_runtime(lines, f"ra{one}", records // _PROCESSES) for one in range(_PROCESSES)
     )
     first = next(lines.iterdir())
     alone = _rate(count // _PROCESSES, partial(_by_fsm, first), time.process_time)
-    rates: dict[str, float] = {}
     whole = Question(traces=(str(columns),))
     asked = {
-        "Parquet": whole,
         "JSON Lines": Question(traces=(str(lines),)),
         "Parquet, claims on machines alone": attrs.evolve(whole, scope=Scope.MACHINES),
+        "Parquet": whole,
     }
+    rows = [Row(f"fsm judge, {count // _PROCESSES:,} records", alone, "records/s of CPU")]
     effort = Effort.LONG if count > _RATE else Effort.SHORT
-    for cores in (_CORES, 1):
-        with (
-            _on_cores(cores),
-            open_session({"spark.master": f"local[{cores}]"}, effort=effort) as session,
-        ):
-            if cores > 1:
-                convert(session, [str(lines)], str(columns))
-            _by_spark(session, whole)  # the first judgement compiles what all run
-            if cores == 1:
-                rates["one core"] = _rate(count, partial(_by_spark, session, whole))
-                continue
-            for name, question in asked.items():
-                rates[name] = _rate(count, partial(_by_spark, session, question))
-    what = f"Spark, {count:,} records"
-    gain = rates["Parquet"] / rates.pop("one core")
-    return [
-        Row(f"fsm judge, {count // _PROCESSES:,} records", alone, "records/s of CPU"),
-        Row(f"{what}, Parquet, two cores in times of one", gain, "x", reach=_GAIN, is_least=True),
-        *(
-            Row(f"{what}, {name}", rate, "records/s",
-                reach=_RATE if name == "Parquet" else None, is_least=True)
-            for name, rate in rates.items()
-        ),
-    ]  # fmt: skip
+    with open_session({"spark.master": f"local[{_CORES}]"}, effort=effort) as session:
+        convert(session, [str(lines)], str(columns))
+        _by_spark(session, whole)  # the first judgement compiles what all run
+        for name, question in asked.items():
+            rate = _rate(count, partial(_by_spark, session, question))
+            reach = _RATE if question is whole else None
+            what = f"Spark, {count:,} records, {name}"
+            rows.append(Row(what, rate, "records/s", reach=reach, is_least=True))
+    return rows
 
 
 def _seconds(package: str, command: str, folder: Path) -> float:
@@ -195,7 +164,7 @@ def _request(one: str, other: str, number: int) -> Iterator[JsonObject]:
 
 main = program(
     measure,
-    {"records": (120_000, 2000), "demo": (73_000, 2000)},
+    {"records": (200_000, 2000), "demo": (73_000, 2000)},
 )
 
 if __name__ == "__main__":

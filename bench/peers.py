@@ -4,6 +4,7 @@ A mask of zeros is a valid mask and leaves the text as it is, so that thousands 
 take little of the machine that the node is to be measured on.
 """
 
+import gc
 import os
 import resource
 import select
@@ -47,6 +48,12 @@ def raise_file_limit() -> None:
     """Let this process, and what it starts, have as many sockets as the system allows."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def prepare_client() -> None:
+    """Allow many sockets, and no pauses of ours: they would be measured as the server's."""
+    raise_file_limit()
+    gc.disable()
 
 
 async def at_once(do: Callable[[_Item], Awaitable[object]], items: Iterable[_Item]) -> None:

@@ -128,13 +128,12 @@ def medians(
     case: Case = Case.ORDINARY,
     reach: float | None = None,
 ) -> list[Row]:
-    """Return a row for each name; what is to be reached is that of the first one."""
-    names = iter(taken)
-    first = Row(
-        f"{what}, {(name := next(names))}", statistics.median(taken[name]), unit, case, reach
-    )
-    rest = (Row(f"{what}, {one}", statistics.median(taken[one]), unit, case) for one in names)
-    return [first, *rest]
+    """Return a row for each name; what is to be reached is that of the node."""
+    return [
+        Row(f"{what}, {name}", statistics.median(figures), unit, case,
+            reach if name == "node" else None)
+        for name, figures in taken.items()
+    ]  # fmt: skip
 
 
 def ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:

@@ -4,8 +4,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, final
 
@@ -14,7 +14,6 @@ import orjson
 import trio
 
 from bench.report import BenchError
-from tests.support.ports import free_port
 
 DOMAIN: Final = "a.example"
 UNLIMITED: Final = (
@@ -27,7 +26,6 @@ _SCHEDULED: Final = 2
 """The clock of all threads of a process, beside its number (`clock_getcpuclockid(3)`)."""
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-_PATIENCE: Final = 30.0
 
 
 def processor_time(pid: int) -> float:
@@ -50,7 +48,7 @@ class Server:
         log: What it says on stderr.
     """
 
-    process: trio.Process
+    pid: int
     place: tuple[str, int]
     ready: dict = attrs.field(factory=dict)
     children: tuple[int, ...] = ()
@@ -58,7 +56,7 @@ class Server:
 
     @property
     def nodes(self) -> tuple[int, ...]:
-        return self.children or (self.process.pid,)
+        return self.children or (self.pid,)
 
     def memory(self) -> int:
         """Return the bytes of memory that the nodes have."""
@@ -68,29 +66,22 @@ class Server:
         """Return the seconds of CPU that the nodes have taken so far."""
         return sum(map(processor_time, self.nodes))
 
-    async def keep_log(self) -> None:
-        """Read stderr until it ends."""
-        if self.process.stderr is None:
-            return
-        async for data in self.process.stderr:
-            self.log += bytes(data).decode().splitlines()
-
 
 @asynccontextmanager
 async def open_process(
-    command: Sequence[str], *, code: Path | None = None, has_line: bool = True
+    command: Sequence[str], code: Path | None = None, *, has_log: bool = False
 ) -> AsyncIterator[tuple[trio.Process, dict]]:
     """Run a command; give the line of JSON that it writes when it is ready.
 
     Args:
         command: Its words.
         code: The folder of another version of the project; None: this one.
-        has_line: Whether it writes such a line.
+        has_log: Whether its stderr is read.
     """
     env = os.environ if code is None else os.environ | {"PYTHONPATH": str(code)}
     process = await trio.lowlevel.open_process(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE if has_line else subprocess.DEVNULL,
-        stderr=subprocess.PIPE, cwd=code, env=env,
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=code, env=env,
+        stderr=subprocess.PIPE if has_log else None,
     )  # fmt: skip
     try:
         line = b""
@@ -99,7 +90,7 @@ async def open_process(
             if not piece:
                 raise BenchError(f"{' '.join(command)} ended before it was ready")
             line += piece
-        yield process, orjson.loads(line or b"{}")
+        yield process, orjson.loads(line)
     finally:
         process.kill()
         with trio.CancelScope(shield=True):
@@ -110,12 +101,19 @@ async def open_process(
 async def open_node_process(*options: str, code: Path | None = None) -> AsyncIterator[Server]:
     """Run a node that serves all wire forms, by default without the limits of hosts."""
     command = (sys.executable, "-m", "actors", "node", "--domain", DOMAIN, "--allow-legacy")
-    async with open_process((*command, *(options or UNLIMITED)), code=code) as (process, ready):
+    words = (*command, *(options or UNLIMITED))
+    async with open_process(words, code, has_log=True) as (process, ready):
         host, port = ready["url"].removeprefix("ws://").partition("/")[0].split(":")
-        node = Server(process, (host, int(port)), ready)
+        node = Server(process.pid, (host, int(port)), ready)
         node.children = tuple(one["pid"] for one in ready.get("processes", ()))
+
+        async def keep_log() -> None:
+            if process.stderr is not None:
+                async for data in process.stderr:
+                    node.log += bytes(data).decode().splitlines()
+
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(node.keep_log)
+            nursery.start_soon(keep_log)
             yield node
             nursery.cancel_scope.cancel()
 
@@ -124,38 +122,4 @@ async def open_node_process(*options: str, code: Path | None = None) -> AsyncIte
 async def open_relay() -> AsyncIterator[Server]:
     """Run the bare relay."""
     async with open_process((sys.executable, "-m", "bench.relay")) as (process, ready):
-        yield Server(process, ("127.0.0.1", ready["port"]))
-
-
-@asynccontextmanager
-async def open_other(command: str) -> AsyncIterator[Server]:
-    """Run a command that serves upstream's plain form at `{port}`."""
-    port = free_port()
-    words = command.format(port=port).split()
-    async with open_process(words, has_line=False) as (process, _):
-        with trio.fail_after(_PATIENCE):
-            while not await _listens(port):  # noqa: ASYNC110 - it does not say when it does
-                await trio.sleep(0.05)
-        yield Server(process, ("127.0.0.1", port))
-
-
-async def _listens(port: int) -> bool:
-    try:
-        stream = await trio.open_tcp_stream("127.0.0.1", port)
-    except OSError:
-        return False
-    await stream.aclose()
-    return True
-
-
-@contextmanager
-def checked_out(commit: str | None, folder: Path) -> Iterator[Path | None]:
-    """Check out a commit below a folder; None: none is wanted."""
-    git, code = ("git", "worktree"), folder / "code"
-    if commit is not None:
-        subprocess.run([*git, "add", "--quiet", "--detach", code, commit], check=True)  # noqa: S603
-    try:
-        yield None if commit is None else code
-    finally:
-        if commit is not None:
-            subprocess.run([*git, "remove", "--force", code], check=True)  # noqa: S603
+        yield Server(process.pid, ("127.0.0.1", ready["port"]))

@@ -7,7 +7,6 @@ CPU of NATS is not in the figures; clients and NATS need processors as well, so 
 processes depends on how many there are.
 """
 
-import gc
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Final
@@ -17,7 +16,7 @@ import click
 
 from bench.node.objects import fan_outs
 from bench.node.routed import PAIRS, SAME, SHORT, open_crowd
-from bench.peers import raise_file_limit
+from bench.peers import prepare_client
 from bench.report import Row, interleaved, medians, program, ratio
 from bench.servers import UNLIMITED, Server, open_node_process
 from tests.support.nats_server import PROGRAM, run_server
@@ -57,8 +56,7 @@ async def measure(messages: int, rounds: int, sessions: int, observers: int) -> 
     """Measure two nodes, then two processes of one."""
     if PROGRAM is None:
         raise click.ClickException("nats-server is not installed")
-    raise_file_limit()
-    gc.disable()  # a pause of ours would be waited for by the nodes
+    prepare_client()
     options = (*UNLIMITED, "--engine")
     with run_server() as server:
         async with (

@@ -5,7 +5,6 @@ not read what they are sent, begin handshakes that never end, or send as fast as
 the same node without that. Then many updates at once to many that read, of which none may be lost.
 """
 
-import gc
 import re
 import time
 from collections import Counter
@@ -20,7 +19,7 @@ import orjson
 import trio
 
 from bench.asking import Asked, open_asking
-from bench.peers import Peer, Sockets, at_once, message, polled, raise_file_limit
+from bench.peers import Peer, Sockets, at_once, message, polled, prepare_client
 from bench.report import BenchError, Row, program
 from bench.servers import UNLIMITED, Server, open_node_process
 
@@ -169,7 +168,7 @@ async def _attacked(kind: _Kind, size: int, seconds: float) -> list[Row]:
 
 def _peak(node: Server) -> int:
     """Return the bytes of memory that a node had at most."""
-    found = _PEAK.search(Path(f"/proc/{node.process.pid}/status").read_text())
+    found = _PEAK.search(Path(f"/proc/{node.pid}/status").read_text())
     return int(found[1]) * 1024 if found else node.memory()
 
 
@@ -278,8 +277,7 @@ def _letters(sender: Peer, silent: Sequence[Peer], size: Size) -> Iterator[bytes
 
 async def measure(crowd: int, seconds: float, updates: int) -> list[Row]:
     """Measure all attacks, then a burst."""
-    raise_file_limit()
-    gc.disable()  # a pause of ours would be measured as the node's
+    prepare_client()
     rows: list[Row] = []
     for kinds, size in ((_ONE, 1), (_MANY, crowd)):
         for kind in kinds:

@@ -5,7 +5,6 @@ a change to many observers, beside the same bytes by a bare relay (`bench.relay`
 while two other sessions of the node exchange requests.
 """
 
-import gc
 import statistics
 import time
 from collections.abc import AsyncIterator
@@ -19,7 +18,7 @@ import trio
 
 import actors
 from bench.asking import open_asking
-from bench.peers import Peer, Sockets, at_once, framed, message, polled, raise_file_limit
+from bench.peers import Peer, Sockets, at_once, framed, message, polled, prepare_client
 from bench.report import Row, interleaved, program, ratio
 from bench.servers import DOMAIN, Server, open_node_process, open_relay
 from specs.jsonvalue import Json
@@ -177,8 +176,7 @@ async def _others(node: Server, observers: int, seconds: float) -> list[Row]:
 async def measure(changes: int, observers: int, rounds: int, seconds: float) -> list[Row]:
     """Measure changes of the product's runtimes, then to many sockets."""
     rows = await _of_the_product(changes, rounds)
-    raise_file_limit()
-    gc.disable()  # a pause of ours would be measured as the node's
+    prepare_client()
     async with open_node_process() as node, open_relay() as relay:
         size = 1
         while size <= observers:

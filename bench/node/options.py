@@ -5,7 +5,6 @@ as in `bench.node.routed`. Each figure is CPU of a node with the option in that 
 the same run. A trace is written to a disk in memory where there is one.
 """
 
-import gc
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -17,7 +16,7 @@ from urllib.parse import urlsplit
 import trio
 
 from bench.node.routed import SHORT, open_crowd, rules
-from bench.peers import raise_file_limit
+from bench.peers import prepare_client
 from bench.report import BenchError, Row, interleaved, medians, program, ratio
 from bench.servers import UNLIMITED, Server, open_node_process
 
@@ -47,8 +46,7 @@ async def _viewer(node: Server) -> AsyncIterator[None]:
 
 async def measure(messages: int, rounds: int, sessions: int) -> list[Row]:
     """Measure a node for each option in turn."""
-    raise_file_limit()
-    gc.disable()  # a pause of ours would be waited for by the node
+    prepare_client()
     async with AsyncExitStack() as opened:
         folder = Path(opened.enter_context(TemporaryDirectory()))
         wanted = {_PLAIN: (), "--monitor": ("--monitor",), "--trace": ("--trace", str(folder))}

@@ -7,10 +7,9 @@ that send to the same ends again and again, so that a node finds in its memory w
 A figure is CPU of the server for a message, 64 messages on their way. Sessions use upstream's plain
 form, or `protofly.v1` with up to 32 messages in a frame. Measured in turn in the same run: the node
 with all checks and without limits on rates, a bare relay (`bench.relay`), with `--before` the node
-of another commit, and with `--beside` any server of upstream's plain form, such as upstream's node.
+of another checkout, and with `--beside` a server of upstream's plain form that runs already.
 """
 
-import gc
 import random
 import statistics
 import time
@@ -26,15 +25,13 @@ import attrs
 import click
 import trio
 
-from bench.peers import Peer, Sockets, at_once, framed, message, polled, raise_file_limit
+from bench.peers import Peer, Sockets, at_once, framed, message, polled, prepare_client
 from bench.report import Case, Row, interleaved, medians, program, ratio
 from bench.servers import (
     DOMAIN,
     UNLIMITED,
     Server,
-    checked_out,
     open_node_process,
-    open_other,
     open_relay,
 )
 
@@ -255,16 +252,17 @@ async def measure(
     messages: int, rounds: int, sessions: int, before: str | None, beside: str | None
 ) -> list[Row]:
     """Measure all works at all servers."""
-    raise_file_limit()
-    gc.disable()  # a pause of ours would be waited for by the node
+    prepare_client()
     rows: list[Row] = []
     async with AsyncExitStack() as opened:
         folder = Path(opened.enter_context(TemporaryDirectory()))
-        code = opened.enter_context(checked_out(before, folder))
         opening = {"node": open_node_process(), "relay": open_relay()}
-        opening |= {} if code is None else {"before": open_node_process(code=code)}
-        opening |= {} if beside is None else {"other": open_other(beside)}
+        if before is not None:
+            opening["before"] = open_node_process(code=Path(before))
         servers = {name: await opened.enter_async_context(opening[name]) for name in opening}
+        if beside is not None:
+            pid, port = map(int, beside.split(":"))
+            servers["other"] = Server(pid, ("127.0.0.1", port))
         for is_random, size in ((False, 2 * PAIRS), (True, sessions)):
             async with _open_crowds(servers, size) as crowds:
                 for work in WORKS:
@@ -284,8 +282,8 @@ async def measure(
 main = program(
     measure,
     {"messages": (5000, 320), "rounds": (3, 1), "sessions": (500, 20)},
-    click.Option(["--before"], metavar="COMMIT", help="A commit whose node is measured, too."),
-    click.Option(["--beside"], metavar="COMMAND", help="A server of the plain form at {port}."),
+    click.Option(["--before"], metavar="FOLDER", help="Another checkout, whose node is measured."),
+    click.Option(["--beside"], metavar="PID:PORT", help="A server that runs here."),
 )
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ connections at once; and a node starts with the records of its registry. Best ca
 between the same pairs while the others are idle, which shows whether they cost it anything.
 """
 
-import gc
 import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, closing
@@ -19,7 +18,7 @@ import trio
 from actors.keys.signing import SigningKey, make_key
 from actors.node.registry.record_file import SqliteRecords
 from bench.node.routed import PAIRS, REGISTRY, SAME, Crowd, open_crowd
-from bench.peers import Peer, at_once, raise_file_limit
+from bench.peers import Peer, at_once, prepare_client
 from bench.report import Case, Row, program
 from bench.servers import DOMAIN, UNLIMITED, Server, open_node_process
 from fsm.machines.registration import State
@@ -192,8 +191,7 @@ async def _starts(records: int) -> list[Row]:
 
 async def measure(sessions: int, records: int, messages: int) -> list[Row]:
     """Measure logins, a node that grows, and one that starts."""
-    raise_file_limit()
-    gc.disable()  # a pause of ours would be waited for by the node
+    prepare_client()
     return [
         *await _logins(max(sessions // 5, 10)),
         *await _idle(sessions, messages),
