@@ -348,10 +348,45 @@ class Link(AsyncResource, ABC):
         """
 
     def arrived(self) -> bytes | None:
-        """Return another frame that has arrived already; None: `receive` must wait for it.
+        """Return another frame that has arrived already; None: it must be waited for.
 
-        Only the receiving task may call it, between two calls of `receive`.
+        Only who receives may call it, between two calls of `receive` or of `fill`.
         """
+        return None
+
+    # Receiving without a task that waits: somebody waits for many links together.
+
+    @property
+    def descriptor(self) -> int | None:
+        """Descriptor of a socket that can be read when `fill` has something to do.
+
+        None: frames of this kind come by `receive` only.
+        """
+        return None
+
+    def fill(self) -> None:
+        """Read what has come, without waiting, so that `arrived` returns it.
+
+        The answers that the protocol requires are written as far as there is room; the rest is
+        `unwritten`. Reads nothing while frames wait. Never raises: `check_readable` does.
+        """
+
+    def check_readable(self) -> None:
+        """Raise what `receive` raises if nothing more can come; frames that wait come before."""
+
+    @property
+    def has_arrived(self) -> bool:
+        """Whether `arrived` returns a frame."""
+        return False
+
+    @property
+    def unwritten(self) -> int:
+        """Bytes that wait to be written; to send nothing waits until they are."""
+        return 0
+
+    @property
+    def frame_due(self) -> float | None:
+        """Trio time by which a frame that has begun must end; None: none has begun."""
         return None
 
     def ping(self) -> None:

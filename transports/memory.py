@@ -2,6 +2,7 @@
 
 import itertools
 import ssl
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Final, TypeAlias, final
@@ -29,6 +30,9 @@ Sieve: TypeAlias = Callable[[bytes], bytes | None]
 """Change of a frame, before its pattern says when it arrives; None: it is lost."""
 
 _Frame: TypeAlias = tuple[float, bytes]
+
+_HEAD: Final = 4
+"""Bytes of the length of a frame among wrapped ones."""
 
 
 def undisturbed(_number: int, _frame: bytes) -> Sequence[float]:
@@ -80,6 +84,7 @@ class MemoryLink(links.Link):
         "_sending",
         "_sent",
         "_state",
+        "_unsent",
         "certificate",
         "close_reason",
         "pattern",
@@ -100,6 +105,7 @@ class MemoryLink(links.Link):
         self._peer: MemoryLink | None = None
         self._due: _Frame | None = None
         self._sent = 0
+        self._unsent: Final[deque[_Frame]] = deque()
         self._asleep = trio.CancelScope()
         self._sending: Final = links.Turn("sending")
         self._receiving: Final = links.Turn("receiving")
@@ -118,21 +124,48 @@ class MemoryLink(links.Link):
     async def send_many(self, frames: Sequence[bytes]) -> None:
         self._check_sizes(frames)
         with self._sending:
+            await self._flush()
             for frame in _cut_anew(frames) if self.kind is links.Kind.STREAM else frames:
-                await self._put(frame)
+                self._put(frame)
+                await self._flush()
 
-    async def _put(self, frame: bytes) -> None:
+    def _put(self, frame: bytes) -> None:
         self._sent += 1
-        now = trio.current_time()
-        left = self.sieve(frame)
-        copies = [] if left is None else [(at, left) for at in self.pattern(self._sent, left)]
-        if not copies:
+        now, left = trio.current_time(), self.sieve(frame)
+        if left is not None:
+            self._unsent.extend((now + delay, left) for delay in self.pattern(self._sent, left))
+
+    async def _flush(self) -> None:
+        if not self._unsent:
             await trio.lowlevel.checkpoint()
         try:
-            for delay, copy in copies:
-                await self._outward.send((now + delay, copy))
+            while self._unsent:
+                await self._outward.send(self._unsent[0])
+                self._unsent.popleft()
         except (trio.BrokenResourceError, trio.ClosedResourceError) as exc:
             raise self._gone() from exc
+
+    @property
+    @override
+    def is_clear(self) -> bool:
+        return not (self._unsent or self._sending.is_taken or self.kind is links.Kind.STREAM)
+
+    @override
+    def wrapped(self, frames: Sequence[bytes]) -> bytes:
+        self._check_sizes(frames)
+        return b"".join(len(frame).to_bytes(_HEAD, "big") + frame for frame in frames)
+
+    @override
+    def write_wrapped(self, data: bytes) -> bool:
+        while data:
+            end = _HEAD + int.from_bytes(data[:_HEAD], "big")
+            self._put(data[_HEAD:end])
+            data = data[end:]
+        with suppress(trio.WouldBlock, trio.BrokenResourceError, trio.ClosedResourceError):
+            while self._unsent:
+                self._outward.send_nowait(self._unsent[0])
+                self._unsent.popleft()
+        return not self._unsent
 
     @override
     def ping(self) -> None:

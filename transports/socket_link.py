@@ -80,10 +80,6 @@ class SocketLink(Link):
     def _goodbye(self, close_reason: errors.CloseReason) -> bytes:
         """Return the bytes that report the close reason to the peer."""
 
-    def _frame_due(self) -> float | None:
-        """Return the Trio time by which a frame that has begun must end; None: none has begun."""
-        return None
-
     def _ping(self) -> bytes:
         """Return the bytes that ask the other end for a sign of life."""
         return b""
@@ -182,7 +178,7 @@ class SocketLink(Link):
     async def receive(self) -> bytes:
         with self._receiving:
             while not self._inbox:
-                self._check_readable()
+                self.check_readable()
                 await self._read()
                 if self._is_closed:
                     await self._drain()
@@ -193,9 +189,52 @@ class SocketLink(Link):
 
     @override
     def arrived(self) -> bytes | None:
-        return self._inbox.popleft() if self._inbox else None
+        if not self._inbox:
+            return None
+        frame = self._inbox.popleft()
+        self._inbox = self._inbox or None
+        return frame
 
-    def _check_readable(self) -> None:
+    @property
+    @override
+    def descriptor(self) -> int | None:
+        return self._stream.socket.fileno()
+
+    @override
+    def fill(self) -> None:
+        if self._inbox or self._is_unreadable:
+            return
+        try:
+            pieces = _read_now(self._stream)
+        except OSError:
+            self._finish("the connection was reset")
+        else:
+            if pieces:
+                self.heard_at = trio.current_time()
+            for data in pieces:
+                if not self._is_unreadable:
+                    self._take(data)
+        self._write_ahead()
+
+    @property
+    def _is_unreadable(self) -> bool:
+        is_over = self._end is not None or self._is_over_limit
+        return is_over or self._is_too_slow or self._is_closed
+
+    @property
+    @override
+    def has_arrived(self) -> bool:
+        return self._inbox is not None
+
+    @property
+    @override
+    def unwritten(self) -> int:
+        return len(self._outbox)
+
+    @override
+    def check_readable(self) -> None:
+        if self._inbox:
+            return
         self._check_open()
         if self._is_over_limit:
             raise errors.FrameTooLargeError(self.name)
@@ -207,7 +246,7 @@ class SocketLink(Link):
     async def _read(self) -> None:
         self.heard_at = trio.current_time()
         try:
-            due = self._frame_due()
+            due = self.frame_due
             if due is None:
                 # Not by a function of its own: a link that waits would keep its frame.
                 data = await _receive(self._stream)
@@ -235,8 +274,10 @@ class SocketLink(Link):
     async def rest(self, seconds: float) -> None:
         with trio.move_on_after(seconds):
             with self._receiving:
-                while self._end is None and sum(map(len, self._inbox or ())) < protocol.READ_BYTES:
-                    self._check_readable()
+                while sum(map(len, self._inbox or ())) < protocol.READ_BYTES:
+                    self.check_readable()
+                    if self._is_unreadable:
+                        break  # the frames that wait come first
                     await self._read()
             await trio.sleep_forever()
 
@@ -245,8 +286,12 @@ class SocketLink(Link):
         if self._is_closed or self._end is not None:
             return
         self._outbox.extend(self._ping())
-        if not self._is_writing:  # the writing task sends it, too
-            with suppress(OSError):  # no room, or no peer: then no answer comes
+        self._write_ahead()
+
+    def _write_ahead(self) -> None:
+        """Write what waits as far as there is room; a task that writes does it anyway."""
+        if self._outbox and not self._is_writing:
+            with suppress(OSError):  # no room, or no peer: then reading ends, or no answer comes
                 written = _written_now(self._stream, self._outbox)
                 del self._outbox[:written]
 
@@ -339,6 +384,16 @@ def _receive(stream: AcceptedStream) -> Awaitable[bytes]:
     if isinstance(stream, TlsStream):
         return stream.socket.recv(protocol.READ_BYTES)
     return receive(stream.socket)
+
+
+def _read_now(stream: AcceptedStream) -> Sequence[bytes]:
+    """Read what has come, in pieces; none: nothing has; the last one is empty at the end."""
+    if isinstance(stream, TlsStream):
+        return stream.socket.recv_now()
+    try:
+        return (os.read(stream.socket.fileno(), protocol.READ_BYTES),)
+    except BlockingIOError:
+        return ()
 
 
 def _written_now(stream: AcceptedStream, data: bytes | bytearray) -> int:

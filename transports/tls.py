@@ -401,6 +401,38 @@ class TlsSocket:
                     self._incoming.write_eof()
                 return data
 
+    def recv_now(self) -> list[bytes]:
+        """Read what has come, in pieces, without waiting; the last one is empty at the end.
+
+        What TLS answers is written as far as there is room, and else with the next write.
+
+        Raises:
+            OSError: The connection broke, or TLS failed; the peer is notified if there is room.
+        """
+        with suppress(BlockingIOError):
+            raw = os.read(self.fileno(), READ_BYTES)
+            if raw:
+                self._incoming.write(raw)
+            else:
+                self._incoming.write_eof()
+        pieces: list[bytes] = []
+        try:
+            # All of it: a socket that has nothing more is not reported again.
+            while not pieces or pieces[-1]:
+                pieces.append(self._tls.read(READ_BYTES))
+        except ssl.SSLWantReadError:
+            pass
+        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+            pieces.append(b"")
+        finally:
+            if self._outgoing.pending and not self._pen.locked():
+                self._unsent.extend(self._outgoing.read())
+                with suppress(OSError):
+                    del self._unsent[: os.write(self.fileno(), self._unsent)]
+        if pieces and not pieces[-1]:
+            self._incoming.write_eof()
+        return pieces
+
     async def _say_what_failed(self) -> None:
         if not self._pen.locked():  # else a task waits for the peer to read
             with suppress(OSError):

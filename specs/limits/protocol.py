@@ -236,10 +236,6 @@ LINK_BACKLOG: Final = 64
 ACCEPT_BATCH: Final = 32
 """Connections a listener takes in between two turns of other tasks (ours)."""
 
-CLOSE_BATCH: Final = 32
-"""Links of a node whose end is handled between two turns of other tasks (ours: half of what its bus
-handles in a turn)."""
-
 ACCEPT_REST: Final = 0.01
 """Seconds a listener rests while no further connection can be served (ours)."""
 
@@ -394,6 +390,9 @@ WRITE_BYTES: Final = 65_536
 
 WRITE_SLICE: Final = 0.002
 """Seconds that a node writes to links before it does something else (ours)."""
+
+READ_SLICE: Final = 0.002
+"""Seconds that a node reads links before it writes what came of it (ours)."""
 
 WRITE_TIMEOUT: Final = 10.0
 """Seconds a peer has to take in what was handed to its link at once (RELIABILITY L1)."""

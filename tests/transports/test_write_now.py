@@ -18,6 +18,7 @@ from tests.support.runtime.links import CHANNELS, PLACES, open_place
 from tests.support.wire.raw_websocket import handshake
 from transports.errors import FrameTooLargeError, LinkBrokenError
 from transports.link import Kind, Link, Upgrade
+from transports.memory import MemoryLink
 from transports.socket_link import RawLink, SocketLink, StreamLink
 from transports.tls import AcceptedStream, PinnedTls, TlsStream
 from transports.websocket.server import WebSocketProtocol, WebSocketServerLink
@@ -76,9 +77,9 @@ async def test_a_link_is_not_clear_while_a_task_writes_or_after_its_end(ends):
 
 
 async def test_links_with_a_socket_of_their_own_are_clear_from_the_start(place, pair):
-    """All others leave each write to a task."""
+    """Those in memory are, too; all others leave each write to a task."""
     for end in (pair.dialler, pair.acceptor):
-        assert end.is_clear == isinstance(end, SocketLink)
+        assert end.is_clear == isinstance(end, SocketLink | MemoryLink)
 
 
 # ---- of those with a socket of their own

@@ -108,8 +108,9 @@ class WebSocketServerLink(SocketLink):
             self._protocol.receive_eof()
         self._take_events()
 
+    @property
     @override
-    def _frame_due(self) -> float | None:
+    def frame_due(self) -> float | None:
         return None if self._begun_at is None else self._begun_at + limits.FRAME_TIMEOUT
 
     @override
