@@ -7,7 +7,7 @@ keeps the process from ever ending. It also cannot be configured to refuse HTTP/
 
 import itertools
 from collections.abc import AsyncIterator, Container, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from email.utils import formatdate
 from functools import partial
 from http import HTTPStatus
@@ -42,13 +42,13 @@ from actors.http.site import (
     json_page,
 )
 from actors.kit.counters import Counters, Measured
-from actors.kit.listener import ListenerActor
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.supervisor import (
     ChildSpec,
     Monitor,
     Restart,
+    Strategy,
     Supervisor,
     open_supervisor,
 )
@@ -56,7 +56,7 @@ from fsm.limits.unauthenticated_links import HostShares
 from specs.jsonvalue import JsonObject
 from specs.limits import protocol
 from specs.limits.node import REST_CONNECTIONS, REST_PER_HOST
-from transports.errors import LinkBrokenError, LinkError, ListenError
+from transports.errors import LinkBrokenError, LinkClosedError, LinkError, ListenError
 from transports.link import Everybody, Kind, Link, Listener, Network
 from transports.urls import is_this_machine, own_origin, read_host_port, split_target
 
@@ -291,8 +291,10 @@ _MAILBOX = 1
 
 
 @final
-class HttpListener(ListenerActor):
+class HttpListener(Actor[Never]):
     """Accepts HTTP connections; above the share of their host they are closed.
+
+    Each is served by a child, whose crash affects no other.
 
     Args:
         shares: Connections at once, in all and of one host.
@@ -308,15 +310,37 @@ class HttpListener(ListenerActor):
         *,
         is_encrypted: bool,
     ) -> None:
-        super().__init__("http-connections", (listener,), monitor)
+        self._listener = listener
+        self._monitor = monitor
         self._site = site
         self._shares = shares
         host, port = read_host_port(listener.address)
         self._own_origin = own_origin(host, port, is_encrypted=is_encrypted)
         self._numbers = itertools.count(1)
+        self._accepting = trio.CancelScope()
+        self._has_left = trio.Event()
 
     @override
-    async def admit(self, link: Link, connections: Supervisor) -> None:
+    async def start(self) -> None:
+        self.spawn(self._accept)
+
+    @override
+    async def handle(self, message: Never) -> None:
+        """This actor receives no messages."""
+
+    async def _accept(self) -> None:
+        async with open_supervisor(
+            "http-connections", Strategy.PEERS, monitor=self._monitor
+        ) as connections:
+            with self._accepting:
+                # Closed: accepted connections stay until they are ordered to leave.
+                with suppress(LinkClosedError):
+                    while True:
+                        await self._admit(await self._listener.accept(), connections)
+                await trio.sleep_forever()
+        self._has_left.set()
+
+    async def _admit(self, link: Link, connections: Supervisor) -> None:
         host = link.host
         if not self._shares.enter(host):
             await trio.aclose_forcefully(link)
@@ -324,6 +348,12 @@ class HttpListener(ListenerActor):
         make = partial(Conversation, link, self._site, self._shares, self._own_origin)
         spec = ChildSpec(f"http:{next(self._numbers)}", make, Restart.TEMPORARY, _MAILBOX)
         await connections.start_child(spec)
+
+    @override
+    async def closing(self) -> None:
+        """Accept no more connections, and let every one finish."""
+        self._accepting.cancel()
+        await self._has_left.wait()
 
 
 _NO_SERVICES: Final[Mapping[str, HttpService]] = MappingProxyType({})

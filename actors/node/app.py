@@ -41,6 +41,7 @@ from actors.node.foreign import ForeignParts, path_service, start_foreign
 from actors.node.health import Parts, watch
 from actors.node.http.rest_link import RestLinks
 from actors.node.links.acceptor import REST, LinkAcceptor, OpenListener, RestAcceptor
+from actors.node.links.loop import AcceptorMaker, LinkSources, SessionListener
 from actors.node.links.upstream import PlainAcceptor, SessionAcceptor
 from actors.node.login.connector import open_provider, start_connector
 from actors.node.login.provider import IdentityProvider, UsedTokenFile, UsedTokens
@@ -52,7 +53,6 @@ from actors.node.session.bounds import Bounds
 from actors.node.session.control import Control, key_set
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
-from actors.node.session.listener import AcceptorMaker, LinkSources, SessionListener
 from actors.node.session.names import KeepName, UserNames
 from actors.node.session.resuming import resume
 from actors.node.state.file import FORM, StateChanges, StateFile, StateWriter, Store
@@ -424,6 +424,8 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
     """
     bounds = Bounds(config.limits, config.origins, Counters())
     bounds.gate.tls = config.tls
+    if not network.is_system:  # a simulated run does not depend on how fast this machine is
+        bounds.work_clock = trio.current_time
     async with open_background() as nursery:
         sources = OpenListener(
             network.listen(Kind.WEBSOCKET, config.listen, _paths(config), bounds.gate)

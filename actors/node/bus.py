@@ -6,6 +6,7 @@ message goes to sessions, to parts of the node, to other nodes. Sessions, and ho
 them, are in `session/exchange.py`. All of it is the one task of `NodeBus`.
 """
 
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, final
 
@@ -21,16 +22,16 @@ from actors.node.components import LocalService
 from actors.node.errors import AddressTakenError
 from actors.node.links.acceptor import Claim as SessionClaim
 from actors.node.links.acceptor import Item
-from actors.node.links.port import Port
+from actors.node.links.connection import Connection
 from actors.node.policy_hook import Asker
 from actors.node.session.control import Control
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
-from actors.node.session.other_nodes import objection_of
 from actors.node.session.session import Session
 from fsm.bus.node_routing import Admitted, Nobody, Refusal, ToComponent, ToRuntimes
 from fsm.effects import Refused
 from fsm.machines.session import State
+from fsm.policy.model import Book
 from fsm.registry.records import users_of
 from fsm.session.assertion import is_login_of
 from fsm.session.node_session_io import OutboundMessage, PeerForm
@@ -99,6 +100,9 @@ class NodeBus(Actor[messages.BusMessage]):
         parts = (exchange.others, exchange.durable)
         self._engine_parts = [part for part in parts if part is not None]
         self._drained: Reply[None] | None = None
+        self._awake_at = math.inf
+        self._failure: Exception | None = None
+        self.is_over = False
         exchange.route = self.route
 
     @override
@@ -112,12 +116,6 @@ class NodeBus(Actor[messages.BusMessage]):
         match message:
             case messages.Emitted(emitted, to_runtime):
                 self.emitted(emitted, to_runtime)
-            case messages.GroupEvent():
-                if self._others is not None:
-                    self._others.heed(message)
-            case messages.LogEvent():
-                if self._exchange.durable is not None:
-                    self._exchange.durable.heed(message)
             case _:
                 message(self)
 
@@ -136,6 +134,16 @@ class NodeBus(Actor[messages.BusMessage]):
         """Return the present sessions."""
         sessions = self._exchange.sessions.items()
         return tuple(_view(self._exchange, *one) for one in sessions)
+
+    def share_policies(self, book: Book, reply: Reply[Book | Refused]) -> None:
+        """Have the domain take the policies of this node's files.
+
+        Args:
+            book: The policies.
+            reply: Receives those that are in effect then, or why the change was not made.
+        """
+        if self._others is not None:
+            self._others.share_policies(book, reply)
 
     # ---- in
 
@@ -176,19 +184,19 @@ class NodeBus(Actor[messages.BusMessage]):
         session.tick()
         self._gate.settle()
 
-    def _malformed(self, line: BadLine, port: Port) -> None:
+    def _malformed(self, line: BadLine, port: Connection) -> None:
         self._counters.drop(DropReason.MALFORMED)
         if line.answer is not None:
             self._trace.refused_by(line.answer, port.runtime or port.name, Ground.FORM)
             self._exchange.send_to_link(port, line.answer)
 
-    def _claimed(self, request: Message, port: Port) -> None:
+    def _claimed(self, request: Message, port: Connection) -> None:
         """Give a link the session it has come for, or show it out."""
         self._controlled(self._control.claim, request, port)
         if self._exchange.session_of(port.number) is None:
             port.finish(CloseReason.REFUSED)
 
-    def _message(self, message: Message, port: Port) -> None:
+    def _message(self, message: Message, port: Connection) -> None:
         if message.to == self._node.session:
             self._controlled(self._control.receive, message, port)
             return
@@ -262,7 +270,7 @@ class NodeBus(Actor[messages.BusMessage]):
         return refusal.is_offence and self._exchange.foreign.offended(by)
 
     def _controlled(
-        self, control: Callable[[Message, Port], None], message: Message, port: Port
+        self, control: Callable[[Message, Connection], None], message: Message, port: Connection
     ) -> None:
         try:
             control(message, port)
@@ -394,7 +402,7 @@ class NodeBus(Actor[messages.BusMessage]):
             return
         self._trace.hop(Op.DELIVER, message, listener=address)
         service = self._services.get(address)
-        objection = None if service is None else objection_of(self._others)
+        objection = None if service is None else self._exchange.objection()
         if objection is not None:
             self._answered(by, refuse(message, objection.code, objection.why))
             return
@@ -449,8 +457,25 @@ class NodeBus(Actor[messages.BusMessage]):
 
     # ---- turns and time
 
+    def fail(self, error: Exception) -> None:
+        """Crash: a call of this object has raised an exception."""
+        self._failure = self._failure or error
+        self.is_over = True
+        self.wake()
+
     @override
     async def drained(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        self._settle()
+
+    def end_turn(self) -> None:
+        """Write what calls of this object have brought about; the task of the bus does the rest."""
+        self._settle()
+        if self._due() < self._awake_at:
+            self.wake()
+
+    def _settle(self) -> None:
         exchange = self._exchange
         if exchange.others is not None:
             exchange.others.read_out()
@@ -476,6 +501,10 @@ class NodeBus(Actor[messages.BusMessage]):
 
     @override
     def deadline(self) -> float:
+        self._awake_at = self._due()
+        return self._awake_at
+
+    def _due(self) -> float:
         exchange = self._exchange
         due = min(exchange.deadline(), exchange.departure.deadline(), self._control.deadline())
         for part in self._engine_parts:
@@ -494,6 +523,7 @@ class NodeBus(Actor[messages.BusMessage]):
 
     @override
     async def stop(self) -> None:
+        self.is_over = True
         self._exchange.turn.hand_over()
         self._exchange.rest()
         if self._exchange.others is not None:
@@ -532,7 +562,7 @@ class NodeBus(Actor[messages.BusMessage]):
 
     # ---- links
 
-    def connected(self, port: Port) -> None:
+    def connected(self, port: Connection) -> None:
         """Take a link, which has no session yet."""
         self._exchange.ports[port.number] = port
         port.outbox.count_in(self._exchange.budget)

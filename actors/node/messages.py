@@ -1,7 +1,7 @@
 """The messages of the bus of a node."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias, final
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias, final
 
 import attrs
 
@@ -9,15 +9,11 @@ from actors.kit.back_ends.requests import Asked
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.errors import AddressTakenError
 from actors.node.links.acceptor import Item
-from actors.node.links.port import Port
+from actors.node.links.connection import Connection
 from fsm.catalogue.foreign import ForeignCore
 from fsm.effects import Refused
 from fsm.policy.model import Book
 from specs.message import Message
-
-if TYPE_CHECKING:
-    from fsm.group.catalogue import CatalogueRow
-
 
 ForeignCall: TypeAlias = Callable[[ForeignCore, float], None]
 """A call of the table of foreign domains at a time; the task of its owner makes it."""
@@ -57,41 +53,6 @@ class Emitted:
     to_runtime: str | None = None
 
 
-@attrs.frozen
-class GroupEvent:
-    """News of the other nodes of the domain, or of the engine that they share."""
-
-
-@attrs.frozen
-class LogEvent:
-    """News of the logs that keep durable messages."""
-
-
-@final
-@attrs.frozen
-class PoliciesReread(GroupEvent):
-    """The domain is to have the policies of this node's files.
-
-    Attributes:
-        reply: Receives those that are in effect then, or why the change was not made.
-    """
-
-    book: Book
-    reply: Reply[Book | Refused]
-
-
-@final
-@attrs.frozen
-class CatalogueRead(GroupEvent):
-    """The directory of the node's catalogue has other files.
-
-    Attributes:
-        files: All of them that can be used, by path.
-    """
-
-    files: "Mapping[str, CatalogueRow]"
-
-
 @final
 @attrs.frozen
 class SessionView:
@@ -109,21 +70,30 @@ class SessionView:
 
 
 class Bus(Protocol):
-    """The bus of a node, as links, parts and stubs call it."""
+    """The bus of a node, as links, parts and stubs call it.
 
-    def connected(self, port: Port) -> None: ...
+    Attributes:
+        is_over: Whether it has ended, or crashed.
+    """
+
+    is_over: bool
+
+    def connected(self, port: Connection) -> None: ...
     def arrived(self, number: int, items: Sequence[Item]) -> None: ...
     def refuse_frame(self, number: int) -> None: ...
     def expel(self, number: int) -> None: ...
     def gone(self, number: int, name: str, why: str) -> None: ...
+    def end_turn(self) -> None: ...
+    def fail(self, error: Exception) -> None: ...
     def attach(self, address: str, component: Component) -> AddressTakenError | None: ...
     def detach(self, address: str, component: Component) -> None: ...
     def connect_abroad(self, foreign: ForeignRef) -> None: ...
     def renew_paths(self, peer: str) -> None: ...
     def take_foreign(self, message: Message, peer: str, stub: str) -> None: ...
+    def share_policies(self, book: Book, reply: Reply[Book | Refused]) -> None: ...
     def sessions(self) -> tuple[SessionView, ...]: ...
     def drain(self, done: Reply[None]) -> None: ...
 
 
-BusMessage: TypeAlias = Emitted | GroupEvent | LogEvent | Callable[[Bus], object]
-"""What parts have to say, news of the engine, or a call of the bus; its task makes it."""
+BusMessage: TypeAlias = Emitted | Callable[[Bus], object]
+"""What parts have to say, or a call; the task of the bus makes it."""

@@ -1,8 +1,7 @@
 """The tables of a node that routing looks at, and how they change together."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Container
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import attrs
 
@@ -23,6 +22,9 @@ from specs.identity import Identity
 from specs.limits.bus import REMEMBERED
 from specs.message import Message
 from specs.trace import Op
+
+if TYPE_CHECKING:
+    from actors.node.group.group import Group
 
 
 @final
@@ -62,29 +64,6 @@ class TableRules:
     rights: RightsRules
 
 
-class TableWatcher(ABC):
-    """Tells other nodes of the domain what changes."""
-
-    @abstractmethod
-    def changed(self, row: RowChanged) -> None:
-        """Note that a row has changed."""
-
-    @abstractmethod
-    def is_elsewhere(self, runtime: str) -> bool:
-        """Return whether a runtime has its session at another node of the domain."""
-
-    @abstractmethod
-    def lapsed(self, entity: str, runtime: str, observer: str, *, is_expired: bool) -> None:
-        """Have the node of a runtime end the consent to an observer there.
-
-        Args:
-            entity: Address of the object.
-            runtime: Address of the runtime, which has its session elsewhere.
-            observer: Address of the observer.
-            is_expired: Whether its lease is over; False: its owner shuts it out.
-        """
-
-
 @final
 class Tables:
     """The owners of addresses, and the subscriptions.
@@ -113,7 +92,7 @@ class Tables:
         user_of: Callable[[str], str] = own_user,
     ) -> None:
         self.addresses = addresses
-        self.watcher: TableWatcher | None = None
+        self.watcher: Group | None = None
         self.elsewhere: dict[str, dict[str, None]] = {}
         self._forms: dict[str, PeerForm] = {}
         self._brought: dict[str, None] = {}

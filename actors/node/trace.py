@@ -11,7 +11,7 @@ import attrs
 from actors.kit.counters import Counters, Refused, Tally
 from actors.kit.log import get_logger
 from actors.kit.trace import Hops, Tracer, Where
-from actors.node.links.port import Port
+from actors.node.links.connection import Connection
 from actors.policy.engine import Decision, Ruling, RulingHops
 from fsm.effects import RowChanged
 from fsm.engine import Step
@@ -104,7 +104,7 @@ class ComponentTrace:
         """
         self._tracer.record(self._actor, Fact(k=Kind.LINK, op=op, link=name, a=node, kind="mn"))
 
-    def session(self, port: Port, node: str, runtime: str) -> None:
+    def session(self, port: Connection, node: str, runtime: str) -> None:
         """A link has the session of a runtime from now on.
 
         Args:

@@ -57,21 +57,28 @@ def _no_lines() -> defaultdict[str, Lines]:
 @contextmanager
 def noted_frames(notes: Notes, kind: type[Link], ends_of: Callable[[Link], str]) -> Iterator[None]:
     """Note the frames that each end of a link of a class sends, while the context is open."""
-    send = kind.send_many
+    send, write = kind.send_many, kind.write_now
     links: dict[int, tuple[Link, str]] = {}
     counts = Counter[str]()
 
-    async def send_many(link: Link, frames: Sequence[bytes]) -> None:
+    def note(link: Link, frames: Sequence[bytes]) -> None:
         if id(link) not in links:
             ends = ends_of(link)
             counts[ends] += 1
             links[id(link)] = link, f"{ends} {counts[ends]}"
         for frame in frames:
             notes.add_frame(links[id(link)][1], frame)
+
+    async def send_many(link: Link, frames: Sequence[bytes]) -> None:
+        note(link, frames)
         await send(link, frames)
 
-    kind.send_many = send_many
+    def write_now(link: Link, frames: Sequence[bytes]) -> bool:
+        note(link, frames)
+        return write(link, frames)
+
+    kind.send_many, kind.write_now = send_many, write_now
     try:
         yield
     finally:
-        kind.send_many = send
+        kind.send_many, kind.write_now = send, write

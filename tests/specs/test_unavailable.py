@@ -36,7 +36,7 @@ ANSWERS = {
     "actors/node/registry/registry.py::_not_now": "the registry can be written, or read, again",
     "actors/node/session/exchange.py::Overload._shed": "memory is free again",
     "actors/node/session/exchange.py::Exchange._send_foreign": "the stub sends what waits",
-    "actors/node/session/exchange.py::HostedSession._refuse_message": "the runtime comes back",
+    "actors/node/session/session.py::Session._refuse_message": "the runtime comes back",
     "actors/node/session/opening.py::Logins.ask": "open logins end, or keys can be fetched",
     "actors/node/session/opening.py::Logins._verdict": "the provider can be reached",
     "actors/node/session/opening.py::Logins.overdue": "the provider answers",

@@ -4,6 +4,7 @@ What cannot be used is reported once; the version before stays, as a file may be
 file is gone if two looks in turn do not find it.
 """
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Never, TypeAlias, final
 
@@ -16,7 +17,7 @@ from actors.catalogue.source import DirectorySource, package_path
 from actors.keys.key_set import BadKeysError, read_keys
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
-from actors.node.messages import BusMessage, CatalogueRead
+from actors.node.messages import BusMessage
 from fsm.group.catalogue import CatalogueRow, Why
 from specs.addresses import address
 from specs.descriptor import SourcePackage
@@ -25,8 +26,6 @@ from specs.limits.group import GROUP_CATALOGUE_FILES, GROUP_CATALOGUE_LOOK, GROU
 from specs.limits.node import JWKS_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from actors.http.config import ShownCatalogue
 
 
@@ -63,14 +62,21 @@ class CatalogueReader(Actor[Never]):
 
     Args:
         shown: The catalogue.
-        bus: The bus of the node.
+        bus: The bus of the node; its task calls `report`.
+        report: Takes all files that can be used, by path, when they have changed.
     """
 
-    def __init__(self, shown: "ShownCatalogue", bus: ActorRef[BusMessage]) -> None:
+    def __init__(
+        self,
+        shown: "ShownCatalogue",
+        bus: ActorRef[BusMessage],
+        report: Callable[[Mapping[str, CatalogueRow]], None],
+    ) -> None:
         self._domain: Final = shown.domain
         self._directory: Final = shown.directory
         self._source: Final = DirectorySource(shown.directory)
         self._bus: Final = bus
+        self._report: Final = report
         self._read: dict[str, _Read] = {}
         self._reported: Mapping[str, CatalogueRow] | None = None
         self._flaws: dict[str, str] = {}
@@ -100,7 +106,7 @@ class CatalogueReader(Actor[Never]):
         files = {path: one.row for path, one in self._read.items() if one.row is not None}
         if files != self._reported:
             self._reported = files
-            await self._bus.tell(CatalogueRead(files))
+            await self._bus.tell(lambda _: self._report(files))
 
     async def _file(self, path: str, stamp: _Stamp) -> _Read:
         known = self._read.get(path)

@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING, Final, final
 
 import attrs
 import trio
-from typing_extensions import override
 
 from actors.kit.supervision.actor import ActorRef
 from actors.node.group.link import HeldLinks, LeftBehind
 from actors.node.group.messages import (
-    Arrivals,
     Carry,
     HandedOver,
     Head,
-    NotCarried,
     Outgoing,
     Withdrawal,
     pairs,
@@ -24,7 +21,6 @@ from actors.node.group.messages import (
 )
 from actors.node.group.trace import GroupTrace
 from actors.node.session.exchange import Exchange
-from actors.node.session.other_nodes import MessageCarrier, objection_of
 from fsm.effects import Refused
 from fsm.group.homes import Homes
 from fsm.group.kinds import Holder
@@ -56,7 +52,7 @@ def _outbox() -> UserQueue[Outgoing]:
 
 
 @final
-class Carrier(MessageCarrier):
+class Carrier:
     """Gives messages to other nodes, and takes in theirs; part of the bus's task.
 
     Args:
@@ -92,7 +88,6 @@ class Carrier(MessageCarrier):
 
     # ---- messages to other nodes
 
-    @override
     def carried(
         self,
         entry: OutboundMessage,
@@ -100,6 +95,14 @@ class Carrier(MessageCarrier):
         runtimes: Sequence[str],
         nodes: Collection[str],
     ) -> Sequence[str]:
+        """Give a message to other nodes; return those of its receivers that are not elsewhere.
+
+        Args:
+            entry: The message.
+            by: Runtime whose session brought it; None: this node itself made it.
+            runtimes: The runtimes that are to get it.
+            nodes: The nodes whose subscribers are to get it.
+        """
         sessions = self._exchange.sessions
         home = 0
         if by is not None:
@@ -109,7 +112,7 @@ class Carrier(MessageCarrier):
                 return ()
         if not nodes and all(one in sessions for one in runtimes):
             return runtimes
-        if nodes and entry.message.is_request and objection_of(self._exchange.others) is not None:
+        if nodes and entry.message.is_request and self._exchange.objection() is not None:
             # Of the runtimes that are to have the same, some would get it and others not.
             self._answer(entry.message, _NOT_CARRIED, is_alone=True)
             return ()
@@ -236,16 +239,17 @@ class Carrier(MessageCarrier):
 
     # ---- news
 
-    def heed(self, event: Arrivals | NotCarried) -> None:
-        """Take in what other nodes sent, in order, or answer what the engine did not take."""
+    def take_in(self, payloads: Sequence[bytes]) -> None:
+        """Take in what other nodes sent, in order."""
         self._trace.losses()
-        match event:
-            case Arrivals(payloads):
-                for payload in payloads:
-                    for head, line in pairs(payload):
-                        self._came(head, line)
-            case NotCarried(_, messages):
-                self._answer_all(messages, _NOT_CARRIED)
+        for payload in payloads:
+            for head, line in pairs(payload):
+                self._came(head, line)
+
+    def not_carried(self, messages: Sequence[Outgoing]) -> None:
+        """Answer what the engine did not take."""
+        self._trace.losses()
+        self._answer_all(messages, _NOT_CARRIED)
 
     def _came(self, head: bytes, line: bytes) -> None:
         about = read_head(head)

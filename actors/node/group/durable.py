@@ -7,18 +7,15 @@ from typing import Final, final
 
 import attrs
 import trio
-from typing_extensions import override
 
 from actors.kit.log import get_logger
 from actors.node.group import messages
-from actors.node.group.link import LOG_FULL, NOT_KEPT, UNKNOWN, LogKeeper, LogsReady
-from actors.node.messages import LogEvent
+from actors.node.group.link import LOG_FULL, NOT_KEPT, UNKNOWN, LogKeeper
 from actors.node.session.exchange import Exchange
-from actors.node.session.other_nodes import DurableMessages
 from actors.node.session.session import Session
 from actors.node.trace import ComponentTrace
 from fsm.effects import Refused
-from fsm.group.durable import AcceptCore, DeliverCore, Offered
+from fsm.group.durable import AcceptCore, DeliverCore, Kept, Offered
 from fsm.group.homes import Homes
 from fsm.session.node_session_io import OutboundMessage
 from specs.identity import Identity
@@ -45,7 +42,7 @@ def _owner(identity: Identity | None, key: str | None) -> str:
 
 
 @final
-class Durable(DurableMessages):
+class Durable:
     """Host of the cores of durable messages; part of the bus's task.
 
     Args:
@@ -74,8 +71,14 @@ class Durable(DurableMessages):
 
     # ---- from senders
 
-    @override
     def keep(self, message: Message, runtime: str, by: str) -> None:
+        """Have a request kept; its sender is answered when it is, or why it is not.
+
+        Args:
+            message: The request.
+            runtime: Runtime of the receiver.
+            by: Runtime whose session brought it.
+        """
         entry = messages.LogEntry(
             self._whose(runtime), self._exchange.names.wall(), encode(message)
         )
@@ -93,7 +96,12 @@ class Durable(DurableMessages):
             return _owner(session.asker.identity, session.core.key)
         return "" if row is None else _owner(row.identity, row.kept and row.kept.key)
 
-    def _answered(self, number: int, outcomes: Sequence[Appended]) -> None:
+    def take_outcomes(self, number: int, outcomes: Sequence[Appended]) -> None:
+        """Take what has become of the additions of one batch."""
+        self._answer(number, outcomes)
+        self._perform()
+
+    def _answer(self, number: int, outcomes: Sequence[Appended]) -> None:
         asked = self._accept.end_batch(number)
         if not asked:
             # It was given up, or an earlier bus, which has crashed, has asked.
@@ -116,18 +124,23 @@ class Durable(DurableMessages):
 
     # ---- to receivers
 
-    @override
     def attached(self, session: Session) -> None:
+        """Note that a session has a link, to which what is kept for it may be given."""
         runtime = session.core.runtime
         self._deliver.attach(runtime, self._whose(runtime), trio.current_time())
         self._perform()
 
-    @override
     def detached(self, runtime: str) -> None:
+        """Note that the session of a runtime has no link any more. Idempotent."""
         self._deliver.detach(runtime)
 
-    @override
     def ends(self, message: Message, by: str) -> bool:
+        """Return whether a message answers one that a log has kept; such an answer goes no further.
+
+        Args:
+            message: Any message.
+            by: Runtime whose session brought it.
+        """
         if not message.is_response or not self._deliver.awaits(by, message):
             return False
         self._exchange.trace.hop(Op.CALLBACK, message)
@@ -178,31 +191,32 @@ class Durable(DurableMessages):
 
     # ---- news
 
-    @override
-    def heed(self, event: LogEvent) -> None:
-        core, now = self._deliver, trio.current_time()
-        match event:
-            case LogsReady(logs):
-                self._logs = logs
-                for offered in self._accept.give_up_batch():
-                    self._refuse(offered, UNKNOWN)
-                core.begin(now)
-            case messages.LogsListed():
-                core.begin_list()
-            case messages.LogsReached(reached):
-                for runtime, position in reached:
-                    core.add_entry(runtime, position, now)
-            case messages.LogFetched(runtime, number, entries):
-                core.take_entries(runtime, number, entries, now)
-            case messages.LogsTrimmed(trims, is_done):
-                self._end_trims(trims, is_done=is_done)
-            case messages.AppendsAnswered(number, outcomes):
-                self._answered(number, outcomes)
-            case _:
-                pass
+    def begin(self, logs: LogKeeper) -> None:
+        """Ask the logs from now on; what was under way is not answered any more."""
+        self._logs = logs
+        for offered in self._accept.give_up_batch():
+            self._refuse(offered, UNKNOWN)
+        self._deliver.begin(trio.current_time())
         self._perform()
 
-    def _end_trims(self, reached: Mapping[str, int], *, is_done: bool) -> None:
+    def begin_list(self) -> None:
+        """Each log that has an entry is reported from now on, and then each further entry."""
+        self._deliver.begin_list()
+        self._perform()
+
+    def add_entries(self, reached: Sequence[tuple[str, int]]) -> None:
+        """Note that logs of runtimes have entries at positions, or have had them."""
+        for runtime, position in reached:
+            self._deliver.add_entry(runtime, position, trio.current_time())
+        self._perform()
+
+    def take_entries(self, runtime: str, number: int, entries: Sequence[Kept] | None) -> None:
+        """Take what was read of a log; None: it could not be read."""
+        self._deliver.take_entries(runtime, number, entries, trio.current_time())
+        self._perform()
+
+    def end_trims(self, reached: Mapping[str, int], *, is_done: bool) -> None:
+        """Note that logs were trimmed up to a position each, or could not be."""
         for runtime, position in reached.items():
             self._deliver.take_trim(runtime, position, trio.current_time(), is_done=is_done)
         self._perform()
@@ -210,16 +224,16 @@ class Durable(DurableMessages):
     # ---- turns of the bus
 
     @property
-    @override
     def is_settled(self) -> bool:
+        """True if nothing waits for the engine."""
         return self._accept.is_settled
 
-    @override
     def settle(self) -> None:
+        """Send what the turn of the bus has brought about."""
         if self._trims:
             trims, self._trims = self._trims, {}
             if self._logs is None or not self._logs.trim(trims):
-                self._end_trims(trims, is_done=False)
+                self.end_trims(trims, is_done=False)
         batch = self._accept.begin_batch()
         if batch is not None:
             number, offers = batch
@@ -228,11 +242,11 @@ class Durable(DurableMessages):
                 for offered in self._accept.give_up_batch():
                     self._refuse(offered, NOT_KEPT)
 
-    @override
     def deadline(self) -> float:
+        """Return when `tick` is due."""
         return self._deliver.deadline()
 
-    @override
     def tick(self) -> None:
+        """Do what is due."""
         self._deliver.tick(trio.current_time())
         self._perform()

@@ -10,10 +10,10 @@ A node that may have lost its lease is fenced: it leaves all links, and forgets 
 
 import secrets
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 import trio
 from typing_extensions import override
@@ -27,16 +27,18 @@ from actors.node.group.carrier import Carrier
 from actors.node.group.lookups import Lookups
 from actors.node.group.rows import Agreed, DomainRows
 from actors.node.group.trace import GroupTrace
-from actors.node.links.port import Port
-from actors.node.messages import CatalogueRead, GroupEvent, PoliciesReread, RuntimeLeft
+from actors.node.links.connection import Connection
+from actors.node.messages import RuntimeLeft
 from actors.node.policy_hook import Asker
 from actors.node.session.exchange import Exchange
-from actors.node.session.other_nodes import OtherNodes
 from actors.node.session.session import Session
 from fsm.effects import CoreHost, Refused, RowChanged, deferred
 from fsm.engine import Step
 from fsm.group import kinds
+from fsm.group.catalogue import CatalogueRow
 from fsm.group.membership import MembershipCore, MembershipPort, PutLease
+from fsm.group.rows import Put
+from fsm.policy.model import Book
 from fsm.session.node_session_io import OutboundMessage
 from fsm.session.runtime_names import Change as NameChange
 from fsm.session.runtime_names import NameForgotten
@@ -46,11 +48,14 @@ from transports.engine import contract
 from transports.engine.contract import ConflictError, Engine, EngineDownError
 from transports.errors import CloseReason
 
+if TYPE_CHECKING:
+    from actors.node.group.durable import Durable
+
 _log = get_logger("actors.node")
 
 
 @final
-class Group(CoreHost, OtherNodes, MembershipPort):
+class Group(CoreHost, MembershipPort):
     """Host of the cores of the group; part of the bus's task.
 
     Args:
@@ -63,8 +68,11 @@ class Group(CoreHost, OtherNodes, MembershipPort):
     Attributes:
         homes: Where the sessions of other nodes are.
         overview: What people are shown of the group.
+        durable: The logs of the domain.
         tidies: Returns whether this node, and no other, removes a row that belongs to no node.
     """
+
+    durable: "Durable"
 
     def __init__(
         self,
@@ -99,47 +107,81 @@ class Group(CoreHost, OtherNodes, MembershipPort):
         exchange.tables.watcher = self
         agreed.begin(self._rows.write_agreed, self.objection)
 
-    # ---- news
-
-    @override
-    def heed(self, event: GroupEvent) -> None:
-        match event:
-            case link.StoreReady():
-                self._begin(event)
-            case messages.Serving(reply):
-                self._starting.append(reply)
-                self._look_current()
-            case messages.Arrivals() | messages.NotCarried():
-                self._carrier.heed(event)
-            case messages.RowsCame(prefix, news):
-                self._rows.take_rows(prefix, news)
-                self._look_current()
-            case messages.RowRead(row, lookup):
-                if row is not None:
-                    self._rows.take_read(row)
-                self._look_current()
-                if lookup is not None:
-                    self._lookups.on_row_read(lookup, is_read=row is not None)
-            case messages.RowsAnswered(answers):
-                self._rows.take_answers(answers)
-            case messages.EngineBack():
-                self._tell(self._membership.renew)
-            case PoliciesReread() | CatalogueRead():
-                self._agreed.heed(event)
-            case _:
-                pass
+    # ---- what the actors that talk with the engine report, in the task of the bus
 
     @property
     def _now(self) -> float:
         return trio.current_time()
 
-    def _begin(self, ready: link.StoreReady) -> None:
-        """Work with the actors, which have started, perhaps again."""
-        self._sender, self._leases = ready.link, ready.leases
-        self._rows.begin(ready.store)
+    def begin(
+        self,
+        store: link.GroupStore,
+        sender: ActorRef[messages.Carry],
+        leases: deque[tuple[PutLease, contract.Written]],
+    ) -> None:
+        """Work with the actors, which have started, perhaps again.
+
+        What was under way is not answered any more.
+
+        Args:
+            store: Writes the rows of this node.
+            sender: Carries messages.
+            leases: Answers to renewals of the node's lease. They do not pass through the mailbox of
+                the bus: they would come late behind what many links leave there that are cut at
+                once, so that a node is fenced that has renewed its lease.
+        """
+        self._sender, self._leases = sender, leases
+        self._rows.begin(store)
         self._lookups.give_up(link.DOWN)
         if self._membership.state is None:
             self._join()
+
+    def start_serving(self, reply: Reply[None]) -> None:
+        """Answer when the node serves runtimes: it is a member, and knows all rows."""
+        self._starting.append(reply)
+        self._look_current()
+
+    def renew(self) -> None:
+        """Renew the lease: the engine answers again."""
+        self._tell(self._membership.renew)
+
+    def arrived(self, payloads: Sequence[bytes]) -> None:
+        """Take in what other nodes have sent."""
+        self._carrier.take_in(payloads)
+
+    def not_carried(self, unsent: Sequence[messages.Outgoing]) -> None:
+        """Answer messages that could not be given to the engine."""
+        self._carrier.not_carried(unsent)
+
+    def take_rows(self, prefix: str, news: Sequence[contract.Seen] | None) -> None:
+        """Take what the watch of a prefix has brought; None: it begins."""
+        self._rows.take_rows(prefix, news)
+        self._look_current()
+
+    def take_row_read(self, row: contract.Row | None, lookup: messages.LookUp | None) -> None:
+        """Take a row that was read.
+
+        Args:
+            row: The row; None: the engine did not answer.
+            lookup: The receiver that is looked up by that; None: none.
+        """
+        if row is not None:
+            self._rows.take_read(row)
+        self._look_current()
+        if lookup is not None:
+            self._lookups.on_row_read(lookup, is_read=row is not None)
+
+    def take_answers(self, answers: Sequence[tuple[Put, contract.Written]]) -> None:
+        """Take what has become of writes."""
+        self._rows.take_answers(answers)
+
+    def share_policies(self, book: Book, reply: Reply[Book | Refused]) -> None:
+        """Have the domain take policies; the reply receives those that are in effect then."""
+        self._agreed.policies.propose(book, reply.send, is_of_files=True)
+
+    def share_catalogue(self, files: Mapping[str, CatalogueRow]) -> None:
+        """Have the domain take all usable files of this node's catalogue, by path."""
+        self._agreed.catalogue.core.set_directory(files)
 
     def _join(self) -> None:
         self._tell(partial(self._membership.join, secrets.randbits(62) + 1))
@@ -270,8 +312,8 @@ class Group(CoreHost, OtherNodes, MembershipPort):
         self._tables.remembered.forget()
 
     @property
-    @override
     def is_member(self) -> bool:
+        """Whether this node may serve runtimes now."""
         return self._rows.is_current and self._membership.may_write(self._now)
 
     def _read(self, wanted: messages.LookUp) -> Refused | None:
@@ -283,8 +325,12 @@ class Group(CoreHost, OtherNodes, MembershipPort):
             return link.DOWN
         return None if store.read(wanted.key, lookup=wanted) else link.DOWN
 
-    @override
     def objection(self, runtime: str | None = None) -> Refused | None:
+        """Return why nothing may be changed now; None: it may.
+
+        Args:
+            runtime: A runtime that asks for a session here; None: any change.
+        """
         if not self.is_member:
             return link.FENCED
         if not self._engine.health.is_up:
@@ -301,8 +347,8 @@ class Group(CoreHost, OtherNodes, MembershipPort):
 
     # ---- rows of this node
 
-    @override
     def changed(self, row: RowChanged) -> None:
+        """Note that a row has changed."""
         if row.table == "subs":
             if row.op is Op.DEL:
                 self._rows.paths.over(row.key)
@@ -313,8 +359,17 @@ class Group(CoreHost, OtherNodes, MembershipPort):
 
     # ---- sessions
 
-    @override
     def take_up(self, runtime: str) -> Session | None:
+        """Make the session that a runtime has at another node one of this node, detached.
+
+        It is the other node's until it is kept; until then it can be given back.
+
+        Args:
+            runtime: Address of the runtime.
+
+        Returns:
+            The session; None: there is none that another node can take up.
+        """
         exchange, row = self._exchange, self.homes.row(runtime)
         kept = self.homes.kept(runtime, self._now - exchange.names.wall())
         if row is None or kept is None:
@@ -324,8 +379,13 @@ class Group(CoreHost, OtherNodes, MembershipPort):
         session.restore(kept, is_of_other=True, is_followed=is_followed)
         return session
 
-    @override
-    def keep(self, session: Session, port: Port | None) -> None:
+    def keep(self, session: Session, port: Connection | None) -> None:
+        """Have other nodes know a session of this node.
+
+        Args:
+            session: The session.
+            port: A link that is answered only when it is known; None: none.
+        """
         core, runtime = session.core, session.core.runtime
         form = self._tables.form_of(runtime)
         if form is None or self._rows.reading.is_moved(runtime):
@@ -339,7 +399,7 @@ class Group(CoreHost, OtherNodes, MembershipPort):
         self._tables.remembered.forget()
         self._rows.write(kept.key, kept, ticket)
 
-    def keep_name(self, change: NameChange, port: Port | None) -> None:
+    def keep_name(self, change: NameChange, port: Connection | None) -> None:
         """Have other nodes know what this node has decided about a name.
 
         Args:
@@ -349,8 +409,13 @@ class Group(CoreHost, OtherNodes, MembershipPort):
         row = None if isinstance(change, NameForgotten) else kinds.NameRow(change)
         self._rows.write(kinds.name_key(change.runtime), row, self._rows.held.hold(port))
 
-    @override
     def ended(self, runtime: str, *, is_resumable: bool) -> AbstractContextManager[None]:
+        """Note that a session of this node is over; what it owned is released in this context.
+
+        Args:
+            runtime: Address of the runtime.
+            is_resumable: Whether another node may resume it, with all that it owns.
+        """
         if self._rows.moves.end(runtime) and not is_resumable:
             self._rows.write(kinds.session_key(runtime), None)
         return self._rows.applying() if is_resumable else nullcontext()
@@ -373,30 +438,47 @@ class Group(CoreHost, OtherNodes, MembershipPort):
     # ---- messages
 
     @property
-    @override
     def carrier(self) -> Carrier:
+        """What takes messages there."""
         return self._carrier
 
-    @override
     def carry(self, runtime: str, entry: OutboundMessage) -> bool:
+        """Give a message to the node of a runtime without a session here.
+
+        A message that cannot be carried is answered, or counted.
+
+        Args:
+            runtime: Address of the runtime.
+            entry: The message.
+
+        Returns:
+            False: the runtime has no session elsewhere either.
+        """
         if not self.is_elsewhere(runtime):
             return False
         self._carrier.carry(runtime, entry)
         return True
 
-    @override
     def is_elsewhere(self, runtime: str) -> bool:
+        """Return whether a runtime has its session at another node of the domain."""
         return self.homes.row(runtime) is not None
 
-    @override
     def lapsed(self, entity: str, runtime: str, observer: str, *, is_expired: bool) -> None:
+        """Have the node of a runtime end the consent to an observer there.
+
+        Args:
+            entity: Address of the object.
+            runtime: Address of the runtime, which has its session elsewhere.
+            observer: Address of the observer.
+            is_expired: Whether its lease is over; False: its owner shuts it out.
+        """
         self._carrier.lapsed(entity, runtime, observer, is_expired=is_expired)
 
     # ---- turns of the bus
 
     @property
-    @override
     def is_settled(self) -> bool:
+        """True if nothing waits for the engine."""
         return self._is_gone or (not self._is_leaving and self._has_sent_all)
 
     @property
@@ -405,15 +487,18 @@ class Group(CoreHost, OtherNodes, MembershipPort):
         is_kept = is_kept and self._rows.core.is_settled
         return is_kept and self._carrier.is_settled and not self._lookups.pending
 
-    @override
     def read_out(self) -> None:
+        """Take the answers to renewals of the lease; give up sessions that other nodes have.
+
+        Only those whose links are read no longer.
+        """
         while self._leases:
             self._lease_answered(*self._leases.popleft())
         for gone in self._rows.reading.over(self._now):
             self._rows.hand_over(gone)
 
-    @override
     def settle(self) -> None:
+        """Send what the turn of the bus has brought about."""
         now = self._now
         if self._rows.store is None or self._sender is None:
             return
@@ -431,14 +516,14 @@ class Group(CoreHost, OtherNodes, MembershipPort):
             self._is_gone = True
             self._tell(self._membership.go)
 
-    @override
     def deadline(self) -> float:
+        """Return when `tick` is due."""
         moves = min(self.homes.deadline(), self._carrier.left_behind.deadline())
         due = min(self._membership.deadline(), moves, self._rows.reading.deadline())
         return min(due, self._rows.core.deadline(self._now)) if self._rows.is_current else due
 
-    @override
     def tick(self) -> None:
+        """Do what is due."""
         self.read_out()  # the lease may have been renewed in time
         now = self._now
         self._tell(self._membership.tick)
@@ -446,14 +531,14 @@ class Group(CoreHost, OtherNodes, MembershipPort):
         for runtime in self.homes.overdue(now):
             self._expire(runtime)
 
-    @override
     def leave(self) -> bool:
+        """Begin to leave the group; return whether another node can have the sessions."""
         self._is_leaving = True
         is_possible = self.objection() is None and bool(self._membership.others)
         self._tell(self._membership.leave)
         return is_possible
 
-    @override
     def close(self) -> None:
+        """Forget the sessions of other nodes, and all that they own. Idempotent."""
         self._go()
         self._rows.release_all()

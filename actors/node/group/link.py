@@ -4,7 +4,7 @@ import math
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, Never, TypeVarTuple, final
+from typing import TYPE_CHECKING, Final, Never, TypeVarTuple, final
 
 import attrs
 import trio
@@ -15,8 +15,8 @@ from actors.kit.errors import ActorStoppedError
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.node.group import messages
-from actors.node.links.port import Port
-from actors.node.messages import BusMessage, GroupEvent, LogEvent
+from actors.node.links.connection import Connection
+from actors.node.messages import BusMessage
 from actors.node.session.exchange import Exchange
 from fsm.effects import Refused
 from fsm.group.durable import Kept
@@ -42,6 +42,10 @@ from transports.codec import decode_line
 from transports.engine import contract
 from transports.engine.contract import Engine, EngineDownError
 
+if TYPE_CHECKING:
+    from actors.node.group.durable import Durable
+    from actors.node.group.group import Group
+
 Ts = TypeVarTuple("Ts")
 
 # The links that are answered later; part of the bus's task.
@@ -55,11 +59,11 @@ class HeldLinks:
         ports: The links, by number.
     """
 
-    def __init__(self, ports: Mapping[int, Port]) -> None:
+    def __init__(self, ports: Mapping[int, Connection]) -> None:
         self._ports: Final = ports
         self._waits: Counter[int] = Counter()
 
-    def hold(self, port: Port | None) -> int | None:
+    def hold(self, port: Connection | None) -> int | None:
         """Have a link wait for one write more; return its number, None if there is no link."""
         if port is None:
             return None
@@ -276,16 +280,22 @@ class GroupLink(Actor[messages.Carry]):
         engine: The engine.
         node: Id of this node.
         counters: Where the messages are counted that find no room.
-        bus: The bus of this node.
+        bus: The bus of this node; its task calls `group`.
     """
 
     def __init__(
-        self, engine: Engine, node: str, counters: Counters, bus: ActorRef[BusMessage]
+        self,
+        engine: Engine,
+        node: str,
+        counters: Counters,
+        bus: ActorRef[BusMessage],
+        group: "Group",
     ) -> None:
         self._engine: Final = engine
         self._node: Final = node
         self._counters: Final = counters
         self._bus: Final = bus
+        self._group: Final = group
         self._is_open: Final = trio.Event()
 
     @override
@@ -301,33 +311,17 @@ class GroupLink(Actor[messages.Carry]):
         try:
             await self._engine.publish(message.node, tuple(messages.payloads(lines)))
         except EngineDownError:
-            await self._bus.tell(messages.NotCarried(message.node, message.messages))
+            await self._bus.tell(lambda _: self._group.not_carried(message.messages))
 
     async def _receive(self) -> None:
         async with self._engine.inbox(self._node, self._lose) as came:
             self._is_open.set()
             async for batch in came:
-                await self._bus.tell(messages.Arrivals(batch))
+                await self._bus.tell(_calling(self._group.arrived, batch))
 
     def _lose(self, payload: bytes) -> None:
         for _ in messages.pairs(payload):
             self._counters.drop(DropReason.OVERFLOW)
-
-
-@final
-@attrs.frozen
-class StoreReady(GroupEvent):
-    """The engine can be written to from now on; what was under way is not answered any more.
-
-    Attributes:
-        leases: Answers to renewals of the node's lease. They do not pass through the mailbox of
-            the bus: they would come 2.5 s late behind what 3,000 links leave there that are cut at
-            once, and behind 10,000 after the lease, so that a node is fenced that has renewed it.
-    """
-
-    store: "GroupStore"
-    link: ActorRef[messages.Carry]
-    leases: deque[tuple[PutLease, contract.Written]]
 
 
 class EngineTasks(Actor[Never]):
@@ -363,7 +357,7 @@ class GroupStore(EngineTasks):
 
     Args:
         engine: The engine.
-        bus: The bus of this node.
+        bus: The bus of this node; its task calls `group`.
         link: Carries messages.
         keep_secret: Writes the secret of the domain, if the engine has none.
     """
@@ -374,7 +368,9 @@ class GroupStore(EngineTasks):
         bus: ActorRef[BusMessage],
         link: ActorRef[messages.Carry],
         keep_secret: Callable[[], Awaitable[object]],
+        group: "Group",
     ) -> None:
+        self._group: Final = group
         self._engine: Final = engine
         self._keep_secret: Final = keep_secret
         self._bus: Final = bus
@@ -385,7 +381,7 @@ class GroupStore(EngineTasks):
 
     @override
     async def start(self) -> None:
-        await self._bus.tell(StoreReady(self, self._link, self._leases))
+        await self._bus.tell(lambda _: self._group.begin(self, self._link, self._leases))
         self.spawn(self._notice)
         self._follow_all()
 
@@ -432,7 +428,7 @@ class GroupStore(EngineTasks):
         while True:
             health = await self._engine.health_changed()
             if health.is_up:
-                await self._bus.tell(messages.EngineBack())
+                await self._bus.tell(lambda _: self._group.renew())
 
     def _follow_all(self) -> None:
         for scope in self._watching:
@@ -444,16 +440,16 @@ class GroupStore(EngineTasks):
     async def _watch(self, prefix: str, scope: trio.CancelScope) -> None:
         with scope:
             async with self._engine.watch(prefix) as seen:
-                await self._bus.tell(messages.RowsCame(prefix, None))
+                await self._bus.tell(lambda _: self._group.take_rows(prefix, None))
                 async for batch in seen:
-                    await self._bus.tell(messages.RowsCame(prefix, batch))
+                    await self._bus.tell(_calling(self._group.take_rows, prefix, batch))
 
     async def _write(self, puts: Sequence[Put]) -> None:
         written = await self._engine.put_all(
             [contract.Put(put.key, put.value, put.expected) for put in puts]
         )
         answers = tuple(zip(puts, written, strict=True))
-        await self._bus.tell(messages.RowsAnswered(answers))
+        await self._bus.tell(lambda _: self._group.take_answers(answers))
 
     async def _renew(self, lease: PutLease) -> None:
         if self._dropped is not None:
@@ -463,13 +459,18 @@ class GroupStore(EngineTasks):
         (written,) = await self._engine.put_all((put,))
         self._leases.append((lease, written))
         # A bus whose mailbox is full looks without being told.
-        self._bus.try_tell(messages.LeaseAnswered())
+        self._bus.try_tell(lambda _: None)
 
     async def _read(self, key: str, revision: int, lookup: messages.LookUp | None) -> None:
         row: contract.Row | None = None
         with suppress(EngineDownError):  # the watch begins anew after that, and names what has gone
             row = await self._engine.get(key) or contract.Row(key, None, revision)
-        await self._bus.tell(messages.RowRead(row, lookup))
+        await self._bus.tell(lambda _: self._group.take_row_read(row, lookup))
+
+
+def _calling(method: Callable[[*Ts], object], *args: *Ts) -> Callable[[object], object]:
+    """Return a call for the task of the bus; what it is called with changes no more."""
+    return lambda _: method(*args)
 
 
 def version_met(row: contract.Row | None, put: Put | PutLease) -> tuple[bytes | None, int]:
@@ -483,14 +484,6 @@ def version_met(row: contract.Row | None, put: Put | PutLease) -> tuple[bytes | 
 
 
 @final
-@attrs.frozen
-class LogsReady(LogEvent):
-    """The logs can be asked from now on; what was under way is not answered any more."""
-
-    logs: "LogKeeper"
-
-
-@final
 class LogKeeper(EngineTasks):
     """Adds to the logs of runtimes, reads and trims them, and follows which of them get entries.
 
@@ -498,20 +491,25 @@ class LogKeeper(EngineTasks):
 
     Args:
         engine: The engine.
-        bus: The bus of this node.
+        bus: The bus of this node; its task calls `durable`.
         wall: Returns the seconds since the epoch.
     """
 
     def __init__(
-        self, engine: Engine, bus: ActorRef[BusMessage], wall: Callable[[], float]
+        self,
+        engine: Engine,
+        bus: ActorRef[BusMessage],
+        wall: Callable[[], float],
+        durable: "Durable",
     ) -> None:
+        self._durable: Final = durable
         self._engine: Final = engine
         self._bus: Final = bus
         self._wall: Final = wall
 
     @override
     async def start(self) -> None:
-        await self._bus.tell(LogsReady(self))
+        await self._bus.tell(lambda _: self._durable.begin(self))
         self.spawn(self._follow)
 
     def append(self, number: int, appends: Sequence[contract.Append]) -> bool:
@@ -528,7 +526,7 @@ class LogKeeper(EngineTasks):
 
     async def _append(self, number: int, appends: Sequence[contract.Append]) -> None:
         outcomes = await self._engine.append_all(appends)
-        await self._bus.tell(messages.AppendsAnswered(number, outcomes))
+        await self._bus.tell(lambda _: self._durable.take_outcomes(number, outcomes))
 
     async def _fetch(self, runtime: str, number: int, after: int, most: int) -> None:
         kept: Sequence[Kept] | None = None
@@ -536,24 +534,24 @@ class LogKeeper(EngineTasks):
             entries = await self._engine.fetch(runtime, after, most)
             offset = trio.current_time() - self._wall()
             kept = tuple(_kept(entry, offset) for entry in entries)
-        await self._bus.tell(messages.LogFetched(runtime, number, kept))
+        await self._bus.tell(lambda _: self._durable.take_entries(runtime, number, kept))
 
     async def _trim(self, reached: Mapping[str, int]) -> None:
         is_done = False
         with suppress(EngineDownError):
             await self._engine.acknowledge(reached)
             is_done = True
-        await self._bus.tell(messages.LogsTrimmed(reached, is_done))
+        await self._bus.tell(lambda _: self._durable.end_trims(reached, is_done=is_done))
 
     async def _follow(self) -> None:
         has_ended = False
         while not has_ended:
             with trio.move_on_after(DURABLE_LISTING) as turn:
-                await self._bus.tell(messages.LogsListed())
+                await self._bus.tell(lambda _: self._durable.begin_list())
                 async with self._engine.follow_logs() as reached:
                     async for batch in reached:
                         entries = tuple((one.log, one.position) for one in batch)
-                        await self._bus.tell(messages.LogsReached(entries))
+                        await self._bus.tell(_calling(self._durable.add_entries, entries))
             # It has ended with the engine's handle, if not by the clock.
             has_ended = not turn.cancelled_caught
 

@@ -1,6 +1,6 @@
-"""The messages between the bus, which decides, and the actors that talk with the engine."""
+"""What one node of a domain sends to another, and keeps in the logs of runtimes, as bytes."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum, unique
 from functools import lru_cache
 from itertools import zip_longest
@@ -9,13 +9,8 @@ from typing import Final, final
 import attrs
 import orjson
 
-from actors.kit.supervision.actor import Reply
-from actors.node.messages import GroupEvent, LogEvent
-from fsm.group.durable import Kept
-from fsm.group.rows import Put
 from fsm.session.node_session_io import OutboundMessage
 from specs.limits.node import CARRIED_BYTES, CARRIED_PAIRS, HEAD_KEPT, HEADS_KEPT
-from transports.engine import contract
 
 
 @final
@@ -58,118 +53,6 @@ class LookUp:
 
     address: str
     key: str
-
-
-# ---- to the bus
-
-
-@final
-@attrs.frozen(slots=True)
-class LogsListed(LogEvent):
-    """Each log that has an entry is reported from now on, and then each further entry."""
-
-
-@final
-@attrs.frozen(slots=True)
-class LogsReached(LogEvent):
-    """Logs of runtimes have entries at positions, or have had them."""
-
-    reached: Sequence[tuple[str, int]]
-
-
-@final
-@attrs.frozen(slots=True)
-class LogFetched(LogEvent):
-    """A log was read; without entries it could not be."""
-
-    runtime: str
-    number: int
-    entries: Sequence[Kept] | None
-
-
-@final
-@attrs.frozen(slots=True)
-class LogsTrimmed(LogEvent):
-    """Logs were trimmed up to a position each, or could not be."""
-
-    reached: Mapping[str, int]
-    is_done: bool
-
-
-@final
-@attrs.frozen(slots=True)
-class AppendsAnswered(LogEvent):
-    """Additions to logs are answered, all of one batch, by its number."""
-
-    number: int
-    outcomes: Sequence[contract.Appended]
-
-
-@final
-@attrs.frozen
-class Serving(GroupEvent):
-    """Tell when the node serves runtimes: it is a member, and knows all rows."""
-
-    reply: Reply[None]
-
-
-@final
-@attrs.frozen(slots=True)
-class RowsCame(GroupEvent):
-    """The watch of a prefix has brought rows; None: it begins."""
-
-    prefix: str
-    news: Sequence[contract.Seen] | None
-
-
-@final
-@attrs.frozen(slots=True)
-class RowRead(GroupEvent):
-    """A row was read; None: the engine did not answer.
-
-    Attributes:
-        lookup: The receiver that is looked up by that; None: none.
-    """
-
-    row: contract.Row | None
-    lookup: LookUp | None
-
-
-@final
-@attrs.frozen(slots=True)
-class RowsAnswered(GroupEvent):
-    """Writes are answered."""
-
-    answers: Sequence[tuple[Put, contract.Written]]
-
-
-@final
-@attrs.frozen(slots=True)
-class LeaseAnswered(GroupEvent):
-    """A renewal of the node's lease is answered, in `StoreReady.leases`."""
-
-
-@final
-@attrs.frozen(slots=True)
-class EngineBack(GroupEvent):
-    """The engine answers again."""
-
-
-@final
-@attrs.frozen(slots=True)
-class Arrivals(GroupEvent):
-    """Other nodes have sent something."""
-
-    payloads: Sequence[bytes]
-
-
-@final
-@attrs.frozen(slots=True)
-class NotCarried(GroupEvent):
-    """Messages could not be given to the engine."""
-
-    node: str
-    messages: Sequence[Outgoing]
 
 
 # What one node of a domain sends to another: lines in pairs, a head and a message in normal form.

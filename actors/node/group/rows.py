@@ -20,7 +20,6 @@ from actors.node.catalogue.domain import DomainCatalogue
 from actors.node.group.carrier import Carrier
 from actors.node.group.link import GroupStore, HeldLinks, ReadOut, report_refusal, version_met
 from actors.node.group.trace import GroupTrace
-from actors.node.messages import CatalogueRead, PoliciesReread
 from actors.node.policy.domain import DomainPolicies
 from actors.node.session.exchange import Exchange
 from actors.node.tables import Tables
@@ -230,14 +229,6 @@ class Agreed:
     def objection(self) -> Refused | None:
         """Why the node opens no sessions; None: it does."""
         return self.policies.objection
-
-    def heed(self, event: PoliciesReread | CatalogueRead) -> None:
-        """Take what the files of this node say."""
-        match event:
-            case PoliciesReread(book, reply):
-                self.policies.propose(book, reply.send, is_of_files=True)
-            case CatalogueRead(files):
-                self.catalogue.core.set_directory(files)
 
     def there(self, row: PolicyRow | CatalogueRow) -> None:
         """Note a row of the engine."""

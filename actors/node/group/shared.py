@@ -21,7 +21,6 @@ from actors.node.dashboard.overview import Overview
 from actors.node.group.durable import Durable
 from actors.node.group.group import Group
 from actors.node.group.link import GroupLink, GroupStore, LogKeeper
-from actors.node.group.messages import Serving
 from actors.node.group.records import EngineRecords, EngineTokens
 from actors.node.group.rows import Agreed
 from actors.node.group.trace import GroupTrace
@@ -102,7 +101,7 @@ class Shared:
         agreed = Agreed(self.policies, self.catalogue)
         group = Group(exchange, self.engine, own, address, agreed)
         self._group = exchange.others = group
-        exchange.durable = Durable(exchange, trace, group.objection, group.homes)
+        exchange.durable = group.durable = Durable(exchange, trace, group.objection, group.homes)
         return group
 
     def records(self) -> EngineRecords:
@@ -134,26 +133,41 @@ class Shared:
             supervisor: Supervisor of the started actors.
             bus: The bus of the node.
         """
-        make_link = partial(GroupLink, self.engine, self.node, self._counters, bus)
-        link = await supervisor.start_child(ChildSpec("group-link", make_link))
-        # An engine that comes back empty has none: a node that starts then would make another.
-        keep_secret = partial(_secret, self.engine, self.mint)
-        await supervisor.start_child(
-            ChildSpec("logs", partial(LogKeeper, self.engine, bus, self._wall))
+        engine = self.engine
+        link = await supervisor.start_child(
+            ChildSpec(
+                "group-link",
+                lambda: GroupLink(engine, self.node, self._counters, bus, self._joined),
+            )
         )
         await supervisor.start_child(
+            ChildSpec("logs", lambda: LogKeeper(engine, bus, self._wall, self._joined.durable))
+        )
+        # An engine that comes back empty has none: a node that starts then would make another.
+        keep_secret = partial(_secret, engine, self.mint)
+        await supervisor.start_child(
             ChildSpec(
-                "group-store",
-                partial(GroupStore, self.engine, bus, link, keep_secret),
+                "group-store", lambda: GroupStore(engine, bus, link, keep_secret, self._joined)
             )
         )
         await supervisor.start_child(
             ChildSpec("group-questions", partial(QuestionInbox, self.colleagues))
         )
-        if self.catalogue.shown is not None:
-            read = partial(CatalogueReader, self.catalogue.shown, bus)
-            await supervisor.start_child(ChildSpec("catalogue", read))
-        await bus.ask(Serving)
+        shown = self.catalogue.shown
+        if shown is not None:
+            await supervisor.start_child(
+                ChildSpec(
+                    "catalogue", lambda: CatalogueReader(shown, bus, self._joined.share_catalogue)
+                )
+            )
+        await bus.ask(lambda reply: lambda _: self._joined.start_serving(reply))
+
+    @property
+    def _joined(self) -> Group:
+        """What the present bus knows of the group; a bus that is started again knows another."""
+        if self._group is None:
+            raise RuntimeError("the bus is made first")
+        return self._group
 
     def why_not(self) -> str | None:
         """Return why the node cannot use the engine, as half a sentence; None: it can."""

@@ -14,7 +14,7 @@ from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.node.components import LocalService
-from actors.node.messages import BusMessage, Emitted, PoliciesReread
+from actors.node.messages import BusMessage, Emitted
 from actors.node.policy_hook import Asker, Policy
 from actors.node.session.exchange import Exchange
 from actors.node.tables import NodeAddresses, Tables
@@ -92,7 +92,9 @@ class PolicyReloader(Actor[_Message]):
         book = await reread(self._store)
         if isinstance(book, PolicyFileError):
             return book
-        outcome: Book | Refused = await self._bus.ask(partial(PoliciesReread, book))
+        outcome: Book | Refused = await self._bus.ask(
+            lambda reply: lambda node: node.share_policies(book, reply)
+        )
         if isinstance(outcome, Book):
             say_reread(outcome)
         else:

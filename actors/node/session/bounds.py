@@ -1,7 +1,8 @@
-"""The limits that the parts of one node share (RELIABILITY L1..L7), and its heartbeat (R8)."""
+"""The limits that the parts of one node share (RELIABILITY L1..L7)."""
 
 import math
-from typing import Final, Protocol, TypeAlias, final
+from time import perf_counter
+from typing import Final, TypeAlias, final
 
 import trio
 from typing_extensions import override
@@ -10,92 +11,15 @@ from actors.kit.counters import Counters, Gauge, Tally
 from actors.kit.log import get_logger
 from actors.node.limits import NodeLimits
 from fsm.limits.rates import Rate, TokenBuckets
-from fsm.limits.timers import Alarms
 from fsm.limits.unauthenticated_links import UnauthenticatedLinks
-from fsm.session.node_session import Beat, Heartbeat
 from fsm.session.outbox_budget import OutboxBudget
 from specs.addresses.address import is_node
 from specs.identity import Identity
-from specs.limits.protocol import CLOSE_BATCH, LATE, PONG_TIMEOUT, WARNING_PAUSE
+from specs.limits.protocol import WARNING_PAUSE
 from specs.reply_code import TurnedAway
 from transports.link import Gate, Guest
 
 _log = get_logger("actors.node")
-
-
-class WatchedLink(Protocol):
-    """A link that is looked after."""
-
-    @property
-    def heard_at(self) -> float:
-        """Trio time of the last sign of life."""
-
-    def ask(self) -> None:
-        """Ask for one; does not wait."""
-
-    def give_up(self) -> None:
-        """Leave: none came."""
-
-
-@final
-class LinkHeartbeat:
-    """Pings peers that were silent for long, and closes those that do not answer.
-
-    A task for each link would take 2.5 KiB of it. Nothing here waits for a link: a peer that
-    does not read delays no other.
-    """
-
-    def __init__(self) -> None:
-        self._watched: Final[dict[int, tuple[WatchedLink, Heartbeat]]] = {}
-        self._alarms: Final = Alarms[int]()
-        self._somebody = trio.Event()
-
-    def watch(self, number: int, link: WatchedLink) -> None:
-        """Look after a link from now on; `number`: by which it is known here.
-
-        Args:
-            number: Number of the link.
-            link: The watched link.
-        """
-        heart = Heartbeat()
-        self._watched[number] = (link, heart)
-        self._alarms.set(number, heart.deadline(link.heard_at))
-        self._somebody.set()
-
-    def forget(self, number: int) -> None:
-        """Look after a link no longer, if it was looked after."""
-        if self._watched.pop(number, None) is not None:
-            self._alarms.set(number, math.inf)
-
-    async def run(self) -> None:
-        """Check all links; a later link is never due sooner than an earlier one."""
-        while True:
-            due = self._alarms.deadline()
-            if math.isinf(due):
-                self._somebody = trio.Event()
-                await self._somebody.wait()
-                continue
-            await trio.sleep_until(due)
-            self._look(trio.current_time(), due)
-
-    def _look(self, now: float, due: float) -> None:
-        late = now - due
-        for number in self._alarms.due(now):
-            link, heart = self._watched[number]
-            if late > LATE:
-                # The node has been busy: what peers have answered may not be read yet.
-                self._alarms.set(number, now + min(late, PONG_TIMEOUT))
-                continue
-            match heart.look(link.heard_at, now):
-                case Beat.PING:
-                    link.ask()
-                case Beat.GIVE_UP:
-                    link.give_up()
-                    self.forget(number)
-                    continue
-                case Beat.WAIT:
-                    pass
-            self._alarms.set(number, heart.deadline(link.heard_at))
 
 
 _Who: TypeAlias = str | int
@@ -189,9 +113,7 @@ class Bounds:
     Attributes:
         budget: Bytes that wait; of the bus that runs, which makes it anew when it starts.
         counters: Where it is counted what was not let in, and why links ended.
-        heartbeat: Asks peers that are silent; the listener runs it.
-        closings: Held by links that were lost, for a turn of all tasks each: thousands of them
-            would make such a turn take seconds.
+        work_clock: Returns seconds that pass also while the node does not wait.
         failures: Requests for sessions with wrong tokens that are borne, by host.
     """
 
@@ -200,8 +122,7 @@ class Bounds:
         self.gate: Final = NodeGate(limits, origins, counters)
         self.budget = OutboxBudget(limits.outbox_budget)
         self.counters: Final = counters
-        self.heartbeat: Final = LinkHeartbeat()
-        self.closings: Final = trio.CapacityLimiter(CLOSE_BATCH)
+        self.work_clock = perf_counter
         self.failures: Final = TokenBuckets[str](_a_minute(limits.max_failed_opens))
         self._warned: Final = TokenBuckets[tuple[str, str]](Rate(1 / WARNING_PAUSE, 1))
         self._runtimes: Final = _TokenBucket(limits.messages, limits.identity)

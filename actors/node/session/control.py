@@ -17,14 +17,13 @@ from actors.keys.runtime_key import is_signed
 from actors.keys.signing import SigningKey
 from actors.keys.token import Statement, write_statement
 from actors.kit.counters import Tally
-from actors.node.links.port import Port
+from actors.node.links.connection import Connection
 from actors.node.login.provider import Admission, Login
 from actors.node.messages import RuntimeLeft
 from actors.node.policy_hook import Asker
 from actors.node.session import opening
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
-from actors.node.session.other_nodes import objection_of
 from actors.node.session.session import Outcome as SessionOutcome
 from actors.node.session.session import Session
 from fsm.effects import Refused
@@ -92,7 +91,7 @@ class Control:
         self._login = login
         self._logins = None if login is None else opening.Logins(exchange, login, clock)
 
-    def receive(self, message: Message, port: Port) -> None:
+    def receive(self, message: Message, port: Connection) -> None:
         """Do what a link asks for, and answer it.
 
         Args:
@@ -121,7 +120,7 @@ class Control:
                 request = opening.OpenRequest(message, port, "")
                 self._refuse(request, Code.UNAUTHENTICATED, "the link has no session")
 
-    def claim(self, message: Message, port: Port) -> None:
+    def claim(self, message: Message, port: Connection) -> None:
         """Give a session to a link that knows no tokens, or refuse it.
 
         Args:
@@ -174,7 +173,7 @@ class Control:
         for late in () if self._logins is None else self._logins.overdue():
             self._decided(late)
 
-    def refuse_size(self, port: Port) -> None:
+    def refuse_size(self, port: Connection) -> None:
         """Refuse a frame over the limit, for any content."""
         session = self._exchange.session_of(port.number)
         node = self._exchange.tables.addresses.session
@@ -273,7 +272,7 @@ class Control:
 
     def _is_elsewhere(self, request: opening.OpenRequest) -> bool:
         """Refuse a request for a session that this node of the domain cannot give out now."""
-        objection = objection_of(self._exchange.others, request.runtime)
+        objection = self._exchange.objection(request.runtime)
         if objection is not None:
             self._refuse(request, objection.code, objection.why)
         return objection is not None
@@ -529,13 +528,15 @@ class Control:
 
     # ---- what a session asks for
 
-    def _is_permitted(self, message: Message, port: Port, asker: Asker) -> bool:
+    def _is_permitted(self, message: Message, port: Connection, asker: Asker) -> bool:
         objection = self._gate.objection(message, asker)
         if objection is not None:
             self._gate.refuse(message, port, objection)
         return objection is None
 
-    def _do(self, message: Message, asked: SessionControl, session: Session, port: Port) -> None:
+    def _do(
+        self, message: Message, asked: SessionControl, session: Session, port: Connection
+    ) -> None:
         if asked.method == SessionMethod.RENEW:
             statement = self._statement_of(session)
             if statement is None:
@@ -552,14 +553,16 @@ class Control:
         if asked.method == SessionMethod.CLOSE:
             session.close(port.number)
 
-    def _release(self, message: Message, named: str | None, session: Session, port: Port) -> None:
+    def _release(
+        self, message: Message, named: str | None, session: Session, port: Connection
+    ) -> None:
         """Release a name of the logged-in user; the answer follows when that is stored."""
         identity, runtime = session.identity, named or session.core.runtime
         if identity is None:
             why = "names belong to users, and this session has no login"
             self._exchange.send_to_link(port, refuse(message, Code.FORBIDDEN, why))
             return
-        objection = objection_of(self._exchange.others)
+        objection = self._exchange.objection()
         if objection is not None:
             self._exchange.send_to_link(port, refuse(message, objection.code, objection.why))
             return

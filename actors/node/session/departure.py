@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Final, final
 
-from actors.node.links.port import Port
+from actors.node.links.connection import Connection
 from actors.node.session.session import Session
 from specs.limits.group import GROUP_HANDOVER, GROUP_LINGER
 from specs.limits.node import READ_OUT
@@ -31,7 +31,7 @@ class Departure:
     def __init__(
         self,
         sessions: Mapping[str, Session],
-        ports: Mapping[int, Port],
+        ports: Mapping[int, Connection],
         end: Callable[[], None],
     ) -> None:
         self._sessions: Final = sessions

@@ -7,18 +7,15 @@ that a runtime has left. Each move of a session is a trace record, a line of the
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final, final
 
-import attrs
 import trio
 
 from actors.kit.ids import IdSource
 from actors.kit.log import get_logger
 from actors.node.components import Components, DisconnectNotices
-from actors.node.links.port import Port, TurnWrites
+from actors.node.links.connection import Connection, TurnWrites
 from actors.node.messages import RuntimeLeft
 from actors.node.policy_hook import Asker
 from actors.node.session.bounds import Bounds
@@ -26,263 +23,38 @@ from actors.node.session.departure import Departure
 from actors.node.session.fan_out import FanOuts
 from actors.node.session.foreign_routes import ForeignRoutes
 from actors.node.session.names import UserNames
-from actors.node.session.session import Outcome, Session
-from actors.node.state.file import SessionForgotten, SessionRow, StateChanges
+from actors.node.session.session import Session
+from actors.node.state.file import SessionRow, StateChanges
 from actors.node.tables import NodeAddresses, TableRules, Tables
 from actors.node.trace import ComponentTrace, ground_of
-from fsm.bus.node_routing import ToRuntimes
 from fsm.effects import Refused
-from fsm.engine import Step
 from fsm.limits.shares import Share, UserShares
 from fsm.limits.timers import Alarms
 from fsm.machines.session import State
-from fsm.session.live_status import LOST, LiveStatuses
-from fsm.session.node_session import NodeSessionCore, waiting_shares
+from fsm.session.live_status import LiveStatuses
+from fsm.session.node_session import waiting_shares
 from fsm.session.node_session_io import (
-    Granted,
-    KeptSession,
-    Liveness,
     OutboundMessage,
-    SessionRequest,
 )
 from fsm.session.restart import ReturnTime
-from specs.addresses.address import status_of
 from specs.identity import Identity
 from specs.limits.node import MAILBOX_RETRY
-from specs.limits.protocol import FAN_OUT_AT_ONCE, MAILBOX, MAX_ID, SESSION_QUEUE
-from specs.message import Message, MessageType, identified, position_of, refuse
-from specs.reply_code import TAKEN_OVER, Code, DropReason, LinkEnd
+from specs.limits.protocol import FAN_OUT_AT_ONCE, MAILBOX, MAX_ID
+from specs.message import Message, position_of, refuse
+from specs.reply_code import Code, DropReason, LinkEnd
 from specs.trace import Op
-from transports.bodies import write_body
 from transports.codec import encode
 from transports.errors import CloseReason
 
 if TYPE_CHECKING:
-    from actors.node.session.other_nodes import DurableMessages, OtherNodes
-    from specs.dialects.dialect import Dialect
+    from actors.node.group.durable import Durable
+    from actors.node.group.group import Group
 
 
 _log = get_logger("actors.node")
 
 _SLOW: Final = "slow consumer"
 _TOO_MUCH: Final = "too many messages wait in the node"
-
-
-@final
-class HostedSession:
-    """A runtime's session and the link that has it: the host of the core, and its port.
-
-    What can lead to messages for this runtime is done when the core has returned.
-
-    Attributes:
-        asker: What policy may know of the sender over this session.
-        port: The link that has the session; None while detached.
-        dialect: How the runtime spelt over its last link; None while it has one (N3).
-    """
-
-    __slots__ = (
-        "_deferred", "_exchange", "_outcome", "_unsent", "asker", "core", "dialect", "port", "stub",
-    )  # fmt: skip
-
-    def __init__(
-        self, exchange: "Exchange", key: str, stub: str, asker: Asker, runtime: str
-    ) -> None:
-        self.core = NodeSessionCore(key, runtime, self, exchange.budget, exchange.waiting)
-        self.stub = stub
-        self.asker = asker
-        self.port: Port | None = None
-        self.dialect: Dialect | None = None
-        self._exchange = exchange
-        self._outcome: Outcome = None
-        self._unsent: Sequence[OutboundMessage] = ()
-        self._deferred: list[Callable[[], None]] | None = None
-
-    @property
-    def identity(self) -> Identity | None:
-        """The identity of the login that opened it; None: there was none."""
-        return self.asker.identity
-
-    # ---- what happens to it
-
-    def open(self, request: SessionRequest) -> Outcome:
-        self.core.open(request, trio.current_time())
-        return self._settle()
-
-    def reopen(self, request: SessionRequest) -> Outcome:
-        self.core.reopen(request, trio.current_time())
-        return self._settle()
-
-    def claim(self, link: int, liveness: Liveness) -> Outcome:
-        self.core.claim(link, liveness, trio.current_time())
-        return self._settle()
-
-    def restore(
-        self, kept: KeptSession, *, is_of_other: bool = False, is_followed: bool = False
-    ) -> None:
-        now = trio.current_time()
-        self.core.restore(kept, now, is_of_other=is_of_other, is_followed=is_followed)
-        self._settle()
-
-    def lose_link(self, link: int, why: str) -> None:
-        self.detach(link)
-        self.core.lose_link(link, why, trio.current_time())
-        self._settle()
-
-    def close(self, link: int) -> None:
-        self._exchange.fan_outs.settle(self.core.runtime)
-        self.core.close(link)
-        self._settle()
-
-    def leave(self) -> None:
-        self._exchange.fan_outs.settle(self.core.runtime)
-        self.core.leave()
-        self._settle(is_leaving=True)
-
-    def move_away(self, why: str) -> None:
-        self._exchange.fan_outs.settle(self.core.runtime)
-        self.core.move_away(why, trio.current_time())
-        self._settle(is_leaving=True)
-
-    def tick(self) -> None:
-        self.core.time_over(trio.current_time())
-        self._settle()
-
-    def wait(self, entry: OutboundMessage) -> None:
-        self.core.wait(entry)
-        self._settle()
-
-    def shed(self) -> None:
-        self.core.shed()
-        self._settle()
-
-    def detach(self, link: int) -> None:
-        """Forget a link that has the session no longer."""
-        exchange = self._exchange
-        exchange.runtimes.pop(link, None)
-        exchange.ports.pop(link, None)
-        if self.port is not None and self.port.number == link:
-            self.dialect = self.port.acceptor.dialect
-            self.port = None
-            if exchange.durable is not None:
-                exchange.durable.detached(self.core.runtime)
-
-    def _settle(self, *, is_leaving: bool = False) -> Outcome:
-        """Do what was put off until the core has returned."""
-        exchange, runtime = self._exchange, self.core.runtime
-        deferred, unsent, outcome = self._deferred, self._unsent, self._outcome
-        self._deferred, self._unsent, self._outcome = None, (), None
-        for act in deferred or ():
-            act()
-        exchange.alarms.set(runtime, self.core.deadline())
-        if self.core.state is not State.OPEN and not is_leaving:
-            self._notify_lost()
-        if isinstance(outcome, Granted):
-            exchange.trace.queued((entry.message for entry in unsent), runtime)
-            return attrs.evolve(outcome, waiting=(*unsent, *outcome.waiting))
-        exchange.overload.keep(self, unsent)
-        return outcome
-
-    def _notify_lost(self) -> None:
-        """Notify those who follow the status of the runtime that it is gone, once (REG-12)."""
-        exchange, runtime = self._exchange, self.core.runtime
-        if not exchange.statuses.lost(runtime):
-            return
-        number, to, body = exchange.next_id(runtime), status_of(runtime), write_body(LOST)
-        event = identified(
-            Message(number, MessageType.UPDATE, runtime, to, body), self.asker.sender
-        )
-        match exchange.tables.routing.route(event, runtime):
-            case ToRuntimes(runtimes) if len(runtimes) <= exchange.fan_out:
-                exchange.trace.hop(Op.PUBLISH, event, targets=len(runtimes))
-                exchange.hand_out_to(runtimes, OutboundMessage(event, encode(event)))
-            case _:
-                exchange.trace.drop(event, DropReason.NO_TARGET)
-
-    # ---- the port of the core
-
-    def _defer(self, act: Callable[[], None]) -> None:
-        self._deferred = self._deferred or []
-        self._deferred.append(act)
-
-    def step(self, step: Step) -> None:
-        self._exchange.trace.session_step(self.core.runtime, step)
-
-    def grant(self, granted: Granted) -> None:
-        exchange, runtime = self._exchange, self.core.runtime
-        self._outcome = granted
-        port = self.port = exchange.ports[granted.link]
-        exchange.tables.came(runtime, port.acceptor.form)
-        if self.dialect is not None:
-            port.acceptor.recall(self.dialect)
-            self.dialect = None
-        exchange.runtimes[granted.link] = runtime
-        exchange.trace.session(port, exchange.tables.addresses.node, runtime)
-        port.granted(runtime)
-
-    def refuse(self, code: Code, why: str) -> None:
-        self._outcome = Refused(code, why)
-
-    def cut(self, link: int, why: str, end: LinkEnd) -> None:
-        is_taken = why == TAKEN_OVER
-        log = _log.warning if is_taken else _log.info
-        log("session taken over" if is_taken else "link cut", runtime=self.core.runtime, why=why)
-        exchange = self._exchange
-        port = exchange.ports.pop(link, None)
-        self.detach(link)
-        if port is not None:
-            self._unsent = exchange.overload.lasting(port.cut(CloseReason.REFUSED, end))
-
-    def finish(self, link: int) -> None:
-        port = self._exchange.ports.pop(link, None)
-        self.detach(link)
-        if port is not None:
-            port.finish(port.close_reason)
-
-    def queued(self, message: Message) -> None:
-        self._exchange.trace.queued((message,), self.core.runtime)
-
-    def overflow(self, message: Message, why: str) -> None:
-        self._defer(partial(self._refuse_message, message, why))
-
-    def _refuse_message(self, message: Message, why: str) -> None:
-        self._exchange.warn(self.core.runtime, why, "SESSION_QUEUE", SESSION_QUEUE)
-        self._exchange.undeliverable(message, Code.UNAVAILABLE, why, DropReason.OVERFLOW)
-
-    def ping(self) -> None:
-        self._defer(self._ping)
-
-    def _ping(self) -> None:
-        if self.port is not None:
-            exchange = self._exchange
-            node = exchange.tables.addresses.session
-            number = exchange.next_id(node)
-            ping = Message(number, MessageType.EXECUTE, node, self.stub, {"method": "ping"})
-            exchange.send_to_link(self.port, ping)
-
-    def end(self, why: str, undelivered: tuple[Message, ...], *, is_resumable: bool) -> None:
-        exchange, runtime, is_released = self._exchange, self.core.runtime, False
-        if not is_resumable:
-            exchange.state.note(SessionForgotten(runtime))
-            is_released = exchange.names.ended(runtime)
-        exchange.forget(runtime)
-        others = exchange.others
-        with others.ended(runtime, is_resumable=is_resumable) if others else nullcontext():
-            exchange.tables.release(runtime, why)
-        if others is None or not is_resumable:
-            exchange.left(RuntimeLeft(runtime, why, is_released))
-        shared = (entry.message for entry in exchange.fan_outs.take(runtime))
-        gone = "no session owns address"
-        for message in (*undelivered, *shared):
-            exchange.undeliverable(message, Code.NOT_FOUND, gone, DropReason.SESSION_GONE)
-
-    def move(self, waiting: tuple[OutboundMessage, ...]) -> None:
-        exchange, runtime = self._exchange, self.core.runtime
-        exchange.forget(runtime)
-        exchange.statuses.lost(runtime)
-        exchange.tables.moved_away(runtime)
-        for entry in waiting:
-            exchange.trace.hop(Op.FLUSH, entry.message)
-            exchange.send_elsewhere(runtime, entry)
 
 
 @final
@@ -293,7 +65,7 @@ class Overload:
         self._exchange: Final = exchange
         self._is_shedding = False
 
-    def overrun(self, session: HostedSession, port: Port, entry: OutboundMessage) -> None:
+    def overrun(self, session: Session, port: Connection, entry: OutboundMessage) -> None:
         """Close a link whose outbox is full; what waited there waits for the session now.
 
         Args:
@@ -319,7 +91,7 @@ class Overload:
             self._exchange.trace.counters.drop(DropReason.SESSION_GONE)
         return kept
 
-    def keep(self, session: HostedSession, entries: Sequence[OutboundMessage]) -> None:
+    def keep(self, session: Session, entries: Sequence[OutboundMessage]) -> None:
         """Have messages wait for a session, in order, while there is room.
 
         Args:
@@ -352,7 +124,7 @@ class Overload:
                 break
         self._is_shedding = False
 
-    def _holders(self) -> "Iterator[tuple[float, Port | HostedSession]]":
+    def _holders(self) -> "Iterator[tuple[float, Connection | Session]]":
         """Yield what the user of each answers for; those that share messages stand together.
 
         So the user that holds most gives way first, of its holders the largest.
@@ -361,14 +133,14 @@ class Overload:
         as much, one group after the other goes, not a part of each.
         """
         exchange = self._exchange
-        holders: list[tuple[Iterable[OutboundMessage], int, str, Port | HostedSession]] = [
+        holders: list[tuple[Iterable[OutboundMessage], int, str, Connection | Session]] = [
             *(
                 (port.outbox, port.outbox.framed, port.runtime or port.name, port)
                 for port in exchange.ports.values()
             ),
             *((one.core.waiting, 0, runtime, one) for runtime, one in exchange.sessions.items()),
         ]
-        groups: dict[int, list[tuple[float, str, Port | HostedSession]]] = {}
+        groups: dict[int, list[tuple[float, str, Connection | Session]]] = {}
         users = defaultdict[str, float](float)
         for held, framed, runtime, holder in holders:
             first = next(iter(held), None)
@@ -380,9 +152,9 @@ class Overload:
         largest = sorted(chain.from_iterable(groups.values()), key=lambda one: -one[0])
         return ((users[user], holder) for _, user, holder in largest)
 
-    def _shed(self, holder: Port | HostedSession) -> None:
+    def _shed(self, holder: Connection | Session) -> None:
         exchange = self._exchange
-        if isinstance(holder, HostedSession):
+        if isinstance(holder, Session):
             _log.warning("queue shed", runtime=holder.core.runtime)
             holder.shed()
             return
@@ -439,8 +211,8 @@ class Exchange:
         ids: IdSource,
         bounds: Bounds,
     ) -> None:
-        self.sessions: dict[str, HostedSession] = {}
-        self.ports: dict[int, Port] = {}
+        self.sessions: dict[str, Session] = {}
+        self.ports: dict[int, Connection] = {}
         self.components = Components(addresses.parts, trace)
         self.notices = DisconnectNotices()
         self.tables = Tables(
@@ -452,15 +224,15 @@ class Exchange:
         self.waiting: Final = waiting_shares(self._user_of)
         self.requests_at_parts = self.fresh_request_shares()
         self.fan_outs = FanOuts(self.sessions, self.budget, trace, self.put)
-        self.turn = TurnWrites(shared=self.fan_outs)
+        self.turn = TurnWrites(bounds.work_clock, self.fan_outs)
         self.fan_out = bounds.limits.fan_out
         self.pace_of = bounds.pace_of
         self.warn = bounds.warn
         self._failures = bounds.failures
         self.has_login = False
         self.returning = ReturnTime(trio.current_time())
-        self.others: OtherNodes | None = None
-        self.durable: DurableMessages | None = None
+        self.others: Group | None = None
+        self.durable: Durable | None = None
         self.lookups: Mapping[str, object] = {}
         self.look_up: Callable[[Message, str | None], bool] = lambda *_: False
         self.state = StateChanges(None)
@@ -486,7 +258,7 @@ class Exchange:
     def _user_of(self, runtime: str) -> str:
         return self.names.user_of(runtime)
 
-    def session_of(self, number: int) -> HostedSession | None:
+    def session_of(self, number: int) -> Session | None:
         """Return the session a link has."""
         runtime = self.runtimes.get(number)
         return None if runtime is None else self.sessions.get(runtime)
@@ -542,6 +314,14 @@ class Exchange:
                 session.lose_link(number, why)
             self.overload.keep(session, unsent)
 
+    def objection(self, runtime: str | None = None) -> Refused | None:
+        """Return why nothing may be changed now; None: it may.
+
+        Args:
+            runtime: A runtime that asks for a session here; None: any change.
+        """
+        return None if self.others is None else self.others.objection(runtime)
+
     # ---- sessions that outlive the node
 
     def begin(self, stub: str, asker: Asker, runtime: str) -> Session:
@@ -556,10 +336,10 @@ class Exchange:
         if self._ended:
             # Between two sessions of a runtime one has ended, so its key is a new one.
             key = f"{key}|{self._ended + 1}"
-        session = self.sessions[runtime] = HostedSession(self, key, stub, asker, runtime)
+        session = self.sessions[runtime] = Session(self, key, stub, asker, runtime)
         return session
 
-    def store(self, session: Session, port: Port | None = None) -> None:
+    def store(self, session: Session, port: Connection | None = None) -> None:
         """Have a session stored.
 
         Args:
@@ -572,7 +352,7 @@ class Exchange:
         elif kept is not None:
             self.state.note(SessionRow(session.stub, kept, session.identity), port)
 
-    def failed(self, port: Port) -> None:
+    def failed(self, port: Connection) -> None:
         """Note a request with a wrong token; leave a link whose host makes too many of them."""
         if self._failures.try_spend(port.host, trio.current_time()):
             return
@@ -671,7 +451,7 @@ class Exchange:
             why = f"too much waits for {peer}"
             self.undeliverable(entry.message, Code.UNAVAILABLE, why, DropReason.OVERFLOW)
 
-    def send_to_link(self, port: Port, message: Message) -> None:
+    def send_to_link(self, port: Connection, message: Message) -> None:
         """Give a message that is the link's own business to a link.
 
         Args:
@@ -682,7 +462,9 @@ class Exchange:
         if not port.put(OutboundMessage(message, encode(message))):
             self.lost(port.number, _SLOW)
 
-    def hand_out(self, port: Port, answer: Message, waiting: tuple[OutboundMessage, ...]) -> None:
+    def hand_out(
+        self, port: Connection, answer: Message, waiting: tuple[OutboundMessage, ...]
+    ) -> None:
         """Write the answer to an open request, then what waited for it, in order.
 
         Args:

@@ -5,12 +5,9 @@ session is the end of what waits for that session: later messages to it go out b
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import Final, final
 
-from typing_extensions import override
-
-from actors.node.links.port import SharedWrites
 from actors.node.session.session import Session
 from actors.node.trace import ComponentTrace
 from fsm.session.node_session_io import OutboundMessage
@@ -59,8 +56,11 @@ class _FanOut:
 
 
 @final
-class FanOuts(SharedWrites):
+class FanOuts:
     """The messages that not all of their many sessions have got; part of the bus's task.
+
+    Attributes:
+        waiting: What not all have yet, in order.
 
     Args:
         sessions: The sessions, by address of the runtime.
@@ -81,7 +81,7 @@ class FanOuts(SharedWrites):
         self._trace: Final = trace
         self._put_one: Final = put
         self._fan_outs: Final = deque[_FanOut]()
-        super().__init__(self._fan_outs)
+        self.waiting: Final[Sized] = self._fan_outs
         self._at_hand: Final = dict[str, deque[OutboundMessage]]()
 
     def add(self, runtimes: Sequence[str], entry: OutboundMessage) -> None:
@@ -129,8 +129,13 @@ class FanOuts(SharedWrites):
         if (self._fan_outs or self._at_hand) and runtime is not None:
             self._put_all(runtime, self.take(runtime))
 
-    @override
     def write(self, clock: Callable[[], float], until: float) -> None:
+        """Write to the next links; never waits.
+
+        Args:
+            clock: Returns seconds.
+            until: Time by which to stop.
+        """
         puts = FAN_OUT_PUTS
         while self._fan_outs:
             one = self._fan_outs[0]
@@ -149,8 +154,8 @@ class FanOuts(SharedWrites):
                     return
             self._over(one)
 
-    @override
     def hand_over(self) -> None:
+        """Put the rest into the outboxes."""
         while self._fan_outs:
             self._put(self._fan_outs[0])
 

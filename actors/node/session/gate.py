@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TypeAlias, final
 
 from actors.kit.counters import Tally
-from actors.node.links.port import Port
+from actors.node.links.connection import Connection
 from actors.node.policy_hook import Asker, Policy
 from actors.node.session.exchange import Exchange
 from actors.policy.engine import Decision
@@ -57,7 +57,7 @@ class Gate:
         if after is not None:
             after()
 
-    def refuse(self, message: Message, port: Port, refusal: Refusal) -> None:
+    def refuse(self, message: Message, port: Connection, refusal: Refusal) -> None:
         """Refuse a message over the link it came from, wherever it says it is from.
 
         Args:

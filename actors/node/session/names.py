@@ -3,14 +3,14 @@
 from collections.abc import Callable, Container, Iterable
 from typing import Final, TypeAlias, final
 
-from actors.node.links.port import Port
+from actors.node.links.connection import Connection
 from fsm.effects import Refused
 from fsm.session.runtime_names import Change, NameForgotten, NameKept, Owner, RuntimeNames
 from specs.addresses.address import is_node
 from specs.identity import Identity
 from specs.reply_code import Code
 
-KeepName: TypeAlias = Callable[[Change, Port | None], None]
+KeepName: TypeAlias = Callable[[Change, Connection | None], None]
 """Stores a change; the link, if there is one, is answered when it is stored."""
 
 
@@ -58,7 +58,7 @@ class UserNames:
         owner = None if identity is None else _owner(identity)
         return self._core.refusal(runtime, owner, self.wall())
 
-    def opened(self, runtime: str, identity: Identity, port: Port) -> None:
+    def opened(self, runtime: str, identity: Identity, port: Connection) -> None:
         """Note that a user has opened a session of a name; the link is answered when it is stored.
 
         Args:
@@ -80,7 +80,7 @@ class UserNames:
         self._store(changes)
         return NameForgotten(runtime) in changes
 
-    def release(self, runtime: str, identity: Identity, port: Port) -> Code:
+    def release(self, runtime: str, identity: Identity, port: Connection) -> Code:
         """Give a name of a user back; return how that ended, as the core does.
 
         Args:
@@ -92,7 +92,7 @@ class UserNames:
         self._store(changes, port)
         return code
 
-    def _store(self, changes: Iterable[Change], port: Port | None = None) -> None:
+    def _store(self, changes: Iterable[Change], port: Connection | None = None) -> None:
         for change in changes:
             self._keep(change, port)
 

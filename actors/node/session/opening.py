@@ -14,7 +14,7 @@ from actors.keys.runtime_key import thumbprint_of
 from actors.kit.back_ends.requests import Asked
 from actors.kit.counters import Outcome, Tally
 from actors.kit.log import get_logger
-from actors.node.links.port import Port
+from actors.node.links.connection import Connection
 from actors.node.login.connector import VALIDATE, read_identity
 from actors.node.login.provider import Login
 from actors.node.session.exchange import Exchange
@@ -61,7 +61,7 @@ class OpenRequest:
     """
 
     message: Message = attrs.field(repr=False)
-    port: Port
+    port: Connection
     runtime: str
     token: str | None = attrs.field(default=None, repr=False)
     shown: ShownKey | None = None
@@ -73,7 +73,7 @@ class OpenRequest:
 
 
 def open_request(
-    message: Message, asked: session.SessionControl, port: Port, rights: NodeRights
+    message: Message, asked: session.SessionControl, port: Connection, rights: NodeRights
 ) -> OpenRequest:
     """Read whose session is asked for.
 

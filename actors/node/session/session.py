@@ -1,42 +1,263 @@
-"""The session of a runtime, as the parts of the bus see it."""
+"""The session of a runtime: the host of its core, part of the bus's task."""
 
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias, final
 
-from actors.node.links.port import Port
+import attrs
+import trio
+
+from actors.kit.log import get_logger
+from actors.node.links.connection import Connection
+from actors.node.messages import RuntimeLeft
 from actors.node.policy_hook import Asker
+from actors.node.state.file import SessionForgotten
+from fsm.bus.node_routing import ToRuntimes
 from fsm.effects import Refused
+from fsm.engine import Step
+from fsm.machines.session import State
+from fsm.session.live_status import LOST
 from fsm.session.node_session import NodeSessionCore
-from fsm.session.node_session_io import Granted, KeptSession, Liveness, SessionRequest
+from fsm.session.node_session_io import (
+    Granted,
+    KeptSession,
+    Liveness,
+    OutboundMessage,
+    SessionRequest,
+)
+from specs.addresses.address import status_of
 from specs.identity import Identity
+from specs.limits.protocol import SESSION_QUEUE
+from specs.message import Message, MessageType, identified
+from specs.reply_code import TAKEN_OVER, Code, DropReason, LinkEnd
+from specs.trace import Op
+from transports.bodies import write_body
+from transports.codec import encode
+from transports.errors import CloseReason
+
+if TYPE_CHECKING:
+    from actors.node.session.exchange import Exchange
+    from specs.dialects.dialect import Dialect
+
+_log = get_logger("actors.node")
 
 Outcome: TypeAlias = Granted | Refused | None
 """What became of a request for the session; None: it has ended meanwhile."""
 
 
-class Session(Protocol):
-    """A runtime's session and the link that has it; part of the bus's task.
+@final
+class Session:
+    """A runtime's session and the link that has it: the host of the core, and its port.
+
+    What can lead to messages for this runtime is done when the core has returned.
 
     Attributes:
         asker: What policy may know of the sender over this session.
         port: The link that has the session; None while detached.
+        dialect: How the runtime spelt over its last link; None while it has one (N3).
     """
 
-    core: NodeSessionCore
-    stub: str
-    asker: Asker
-    port: Port | None
+    __slots__ = (
+        "_deferred", "_exchange", "_outcome", "_unsent", "asker", "core", "dialect", "port", "stub",
+    )  # fmt: skip
+
+    def __init__(
+        self, exchange: "Exchange", key: str, stub: str, asker: Asker, runtime: str
+    ) -> None:
+        self.core = NodeSessionCore(key, runtime, self, exchange.budget, exchange.waiting)
+        self.stub = stub
+        self.asker = asker
+        self.port: Connection | None = None
+        self.dialect: Dialect | None = None
+        self._exchange = exchange
+        self._outcome: Outcome = None
+        self._unsent: Sequence[OutboundMessage] = ()
+        self._deferred: list[Callable[[], None]] | None = None
 
     @property
     def identity(self) -> Identity | None:
         """The identity of the login that opened it; None: there was none."""
+        return self.asker.identity
 
-    def open(self, request: SessionRequest) -> Outcome: ...
-    def reopen(self, request: SessionRequest) -> Outcome: ...
-    def claim(self, link: int, liveness: Liveness) -> Outcome: ...
+    # ---- what happens to it
+
+    def open(self, request: SessionRequest) -> Outcome:
+        self.core.open(request, trio.current_time())
+        return self._settle()
+
+    def reopen(self, request: SessionRequest) -> Outcome:
+        self.core.reopen(request, trio.current_time())
+        return self._settle()
+
+    def claim(self, link: int, liveness: Liveness) -> Outcome:
+        self.core.claim(link, liveness, trio.current_time())
+        return self._settle()
+
     def restore(
         self, kept: KeptSession, *, is_of_other: bool = False, is_followed: bool = False
-    ) -> None: ...
-    def close(self, link: int) -> None: ...
-    def leave(self) -> None: ...
-    def move_away(self, why: str) -> None: ...
-    def tick(self) -> None: ...
+    ) -> None:
+        now = trio.current_time()
+        self.core.restore(kept, now, is_of_other=is_of_other, is_followed=is_followed)
+        self._settle()
+
+    def lose_link(self, link: int, why: str) -> None:
+        self.detach(link)
+        self.core.lose_link(link, why, trio.current_time())
+        self._settle()
+
+    def close(self, link: int) -> None:
+        self._exchange.fan_outs.settle(self.core.runtime)
+        self.core.close(link)
+        self._settle()
+
+    def leave(self) -> None:
+        self._exchange.fan_outs.settle(self.core.runtime)
+        self.core.leave()
+        self._settle(is_leaving=True)
+
+    def move_away(self, why: str) -> None:
+        self._exchange.fan_outs.settle(self.core.runtime)
+        self.core.move_away(why, trio.current_time())
+        self._settle(is_leaving=True)
+
+    def tick(self) -> None:
+        self.core.time_over(trio.current_time())
+        self._settle()
+
+    def wait(self, entry: OutboundMessage) -> None:
+        self.core.wait(entry)
+        self._settle()
+
+    def shed(self) -> None:
+        self.core.shed()
+        self._settle()
+
+    def detach(self, link: int) -> None:
+        """Forget a link that has the session no longer."""
+        exchange = self._exchange
+        exchange.runtimes.pop(link, None)
+        exchange.ports.pop(link, None)
+        if self.port is not None and self.port.number == link:
+            self.dialect = self.port.acceptor.dialect
+            self.port = None
+            if exchange.durable is not None:
+                exchange.durable.detached(self.core.runtime)
+
+    def _settle(self, *, is_leaving: bool = False) -> Outcome:
+        """Do what was put off until the core has returned."""
+        exchange, runtime = self._exchange, self.core.runtime
+        deferred, unsent, outcome = self._deferred, self._unsent, self._outcome
+        self._deferred, self._unsent, self._outcome = None, (), None
+        for act in deferred or ():
+            act()
+        exchange.alarms.set(runtime, self.core.deadline())
+        if self.core.state is not State.OPEN and not is_leaving:
+            self._notify_lost()
+        if isinstance(outcome, Granted):
+            exchange.trace.queued((entry.message for entry in unsent), runtime)
+            return attrs.evolve(outcome, waiting=(*unsent, *outcome.waiting))
+        exchange.overload.keep(self, unsent)
+        return outcome
+
+    def _notify_lost(self) -> None:
+        """Notify those who follow the status of the runtime that it is gone, once (REG-12)."""
+        exchange, runtime = self._exchange, self.core.runtime
+        if not exchange.statuses.lost(runtime):
+            return
+        number, to, body = exchange.next_id(runtime), status_of(runtime), write_body(LOST)
+        event = identified(
+            Message(number, MessageType.UPDATE, runtime, to, body), self.asker.sender
+        )
+        match exchange.tables.routing.route(event, runtime):
+            case ToRuntimes(runtimes) if len(runtimes) <= exchange.fan_out:
+                exchange.trace.hop(Op.PUBLISH, event, targets=len(runtimes))
+                exchange.hand_out_to(runtimes, OutboundMessage(event, encode(event)))
+            case _:
+                exchange.trace.drop(event, DropReason.NO_TARGET)
+
+    # ---- the port of the core
+
+    def _defer(self, act: Callable[[], None]) -> None:
+        self._deferred = self._deferred or []
+        self._deferred.append(act)
+
+    def step(self, step: Step) -> None:
+        self._exchange.trace.session_step(self.core.runtime, step)
+
+    def grant(self, granted: Granted) -> None:
+        exchange, runtime = self._exchange, self.core.runtime
+        self._outcome = granted
+        port = self.port = exchange.ports[granted.link]
+        exchange.tables.came(runtime, port.acceptor.form)
+        if self.dialect is not None:
+            port.acceptor.recall(self.dialect)
+            self.dialect = None
+        exchange.runtimes[granted.link] = runtime
+        exchange.trace.session(port, exchange.tables.addresses.node, runtime)
+        port.granted(runtime)
+
+    def refuse(self, code: Code, why: str) -> None:
+        self._outcome = Refused(code, why)
+
+    def cut(self, link: int, why: str, end: LinkEnd) -> None:
+        is_taken = why == TAKEN_OVER
+        log = _log.warning if is_taken else _log.info
+        log("session taken over" if is_taken else "link cut", runtime=self.core.runtime, why=why)
+        exchange = self._exchange
+        port = exchange.ports.pop(link, None)
+        self.detach(link)
+        if port is not None:
+            self._unsent = exchange.overload.lasting(port.cut(CloseReason.REFUSED, end))
+
+    def finish(self, link: int) -> None:
+        port = self._exchange.ports.pop(link, None)
+        self.detach(link)
+        if port is not None:
+            port.finish(port.close_reason)
+
+    def queued(self, message: Message) -> None:
+        self._exchange.trace.queued((message,), self.core.runtime)
+
+    def overflow(self, message: Message, why: str) -> None:
+        self._defer(partial(self._refuse_message, message, why))
+
+    def _refuse_message(self, message: Message, why: str) -> None:
+        self._exchange.warn(self.core.runtime, why, "SESSION_QUEUE", SESSION_QUEUE)
+        self._exchange.undeliverable(message, Code.UNAVAILABLE, why, DropReason.OVERFLOW)
+
+    def ping(self) -> None:
+        self._defer(self._ping)
+
+    def _ping(self) -> None:
+        if self.port is not None:
+            exchange = self._exchange
+            node = exchange.tables.addresses.session
+            number = exchange.next_id(node)
+            ping = Message(number, MessageType.EXECUTE, node, self.stub, {"method": "ping"})
+            exchange.send_to_link(self.port, ping)
+
+    def end(self, why: str, undelivered: tuple[Message, ...], *, is_resumable: bool) -> None:
+        exchange, runtime, is_released = self._exchange, self.core.runtime, False
+        if not is_resumable:
+            exchange.state.note(SessionForgotten(runtime))
+            is_released = exchange.names.ended(runtime)
+        exchange.forget(runtime)
+        others = exchange.others
+        with others.ended(runtime, is_resumable=is_resumable) if others else nullcontext():
+            exchange.tables.release(runtime, why)
+        if others is None or not is_resumable:
+            exchange.left(RuntimeLeft(runtime, why, is_released))
+        shared = (entry.message for entry in exchange.fan_outs.take(runtime))
+        gone = "no session owns address"
+        for message in (*undelivered, *shared):
+            exchange.undeliverable(message, Code.NOT_FOUND, gone, DropReason.SESSION_GONE)
+
+    def move(self, waiting: tuple[OutboundMessage, ...]) -> None:
+        exchange, runtime = self._exchange, self.core.runtime
+        exchange.forget(runtime)
+        exchange.statuses.lost(runtime)
+        exchange.tables.moved_away(runtime)
+        for entry in waiting:
+            exchange.trace.hop(Op.FLUSH, entry.message)
+            exchange.send_elsewhere(runtime, entry)

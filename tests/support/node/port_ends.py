@@ -1,14 +1,16 @@
 """Links of a node as its bus holds them, over sockets that a test reads itself."""
 
 import socket
+from collections import Counter
 
 import attrs
 import trio
 
-from actors.kit.counters import Traffic
+from actors.kit.counters import Counters
 from actors.node.limits import DEFAULT_LIMITS
 from actors.node.links.acceptor import Acceptor, LinkAcceptor
-from actors.node.links.port import Nudge, Outbox, Port
+from actors.node.links.connection import Connection
+from actors.node.session.bounds import Bounds
 from fsm.session.node_session_io import OutboundMessage
 from fsm.session.outbox_budget import OutboxBudget
 from specs.message import Message, MessageType
@@ -36,27 +38,62 @@ class Clock:
         return self.now
 
 
-class Writer:
-    """The reference to a link's task, which only notes what it is told."""
+class Tasks:
+    """Stands for the loop of a node: it only counts the tasks that are started, of each link."""
 
     def __init__(self) -> None:
-        self.told: list[Nudge] = []
+        self.bounds = Bounds(DEFAULT_LIMITS, frozenset(), Counters())
+        self.started: Counter[Connection] = Counter()
 
-    def try_tell(self, message: Nudge) -> bool:
-        """Note a signal."""
-        self.told.append(message)
-        return True
+    @property
+    def sent(self) -> int:
+        """The messages that all links have written."""
+        return sum(one.sent for one in self.bounds.counters.traffic.values())
+
+    def start(self, connection: Connection, _work: object) -> None:
+        """Count a task."""
+        self.started[connection] += 1
+
+
+class NotedBus:
+    """A bus that only takes note of what links bring; each has a session."""
+
+    is_over = False
+
+    def __init__(self) -> None:
+        self.connections: dict[int, Connection] = {}
+        self.heard: list[int] = []
+
+    def connected(self, connection: Connection) -> None:
+        """Note that a link has come."""
+        self.connections[connection.number] = connection
+        connection.granted("a runtime")
+
+    def arrived(self, number: int, _items: object) -> None:
+        """Note which link has brought something."""
+        self.heard.append(number)
+
+    def gone(self, number: int, _name: str, _why: str) -> None:
+        """Note that a link has gone."""
+        del self.connections[number]
+
+    def end_turn(self) -> None:
+        """Write nothing."""
 
 
 @attrs.define(eq=False)
 class End:
     """A link of a node as the bus holds it, and the socket of its peer."""
 
-    port: Port
-    writer: Writer
-    traffic: Traffic
+    connection: Connection
+    tasks: Tasks
     budget: OutboxBudget
     theirs: socket.socket
+
+    @property
+    def started(self) -> int:
+        """The tasks that were started for the link."""
+        return self.tasks.started[self.connection]
 
     def read(self) -> bytes:
         """Return the bytes that have arrived."""
@@ -73,12 +110,12 @@ class End:
     async def aclose(self) -> None:
         """Close both sockets."""
         self.theirs.close()
-        await trio.aclose_forcefully(self.port.outbox._link)
+        await trio.aclose_forcefully(self.connection.link)
 
 
 def open_end(
     number: int,
-    traffic: Traffic,
+    tasks: Tasks,
     budget: OutboxBudget,
     acceptor: Acceptor | None = None,
     *,
@@ -89,11 +126,8 @@ def open_end(
     if is_tight:
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
     theirs.setblocking(False)  # noqa: FBT003 - the standard library's signature
-    name = f"r{number}"
     stream = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
-    link = RawLink((Kind.STREAM, name, Upgrade()), stream)
-    outbox = Outbox(DEFAULT_LIMITS, link, traffic)
-    outbox.count_in(budget)
-    writer = Writer()
-    port = Port(number, name, acceptor or LinkAcceptor(), outbox, writer)
-    return End(port, writer, traffic, budget, theirs)
+    link = RawLink((Kind.STREAM, f"r{number}", Upgrade()), stream)
+    connection = Connection(number, link, acceptor or LinkAcceptor(), tasks)
+    connection.outbox.count_in(budget)
+    return End(connection, tasks, budget, theirs)

@@ -11,7 +11,6 @@ import actors
 from actors.hyperties import Caller
 from actors.kit.supervision.actor import ActorRef, Mailbox
 from actors.node.group.link import LogKeeper
-from actors.node.group.messages import AppendsAnswered, LogsListed
 from specs.limits.engine import LOG_UNITS
 from specs.limits.group import (
     DURABLE_ANSWER,
@@ -193,10 +192,13 @@ async def test_only_logs_that_have_entries_are_read(monkeypatch, autojump_clock)
 
 
 class Closed:
-    """An engine whose handle is closed, and the bus of its node."""
+    """An engine whose handle is closed, the bus of its node, and what the bus knows of logs."""
 
     def __init__(self):
-        self.told = []
+        self.lists = 0
+
+    def begin_list(self):
+        self.lists += 1
 
     @asynccontextmanager
     async def follow_logs(self):
@@ -204,21 +206,21 @@ class Closed:
         send.close()
         yield receive
 
-    async def tell(self, message):
-        self.told.append(message)
-        assert len(self.told) == 1
+    async def tell(self, call):
+        call(self)
+        assert self.lists == 1
 
 
 async def test_what_follows_logs_ends_with_its_engine():
-    both = Closed()
-    await LogKeeper(both, both, None)._follow()
-    assert both.told == [LogsListed()]
+    closed = Closed()
+    await LogKeeper(closed, closed, None, closed)._follow()
+    assert closed.lists == 1
 
 
 async def test_a_log_that_ends_begins_nothing_more():
     """Who asks is answered at once, and does not wait for an answer that never comes."""
-    both = Closed()
-    keeper = LogKeeper(both, both, None)
+    closed = Closed()
+    keeper = LogKeeper(closed, closed, None, closed)
     async with trio.open_nursery() as nursery:
         keeper.enter(ActorRef(Mailbox("logs", 1)), nursery, lambda: None)
         await keeper.closing()
@@ -464,7 +466,7 @@ async def test_an_answer_that_a_crashed_bus_has_asked_for_crashes_no_other(
     group, ends, autojump_clock
 ):
     """What waits for a bus outlives it."""
-    await group.nodes[0].node._bus.tell(AppendsAnswered(1, (5,)))
+    await group.nodes[0].node._bus.tell(lambda bus: bus._exchange.durable.take_outcomes(1, (5,)))
     assert (await ends.send("kept")).code == 202
     assert (await hear_in(ends.receiver, 0.0, 0.5)).value == "kept"
 
@@ -475,7 +477,8 @@ async def test_a_late_answer_says_nothing_of_what_was_asked_since(group, ends, a
     group.store.slow(1.0, first.engine)
     asked = await ends.sender.post("create", ends.from_, ends.to, value=1, durable=True)
     await trio.sleep(0.5)
-    await first.node._bus.tell(AppendsAnswered(0, (LogFullError(RB),)))
+    outcomes = (LogFullError(RB),)
+    await first.node._bus.tell(lambda bus: bus._exchange.durable.take_outcomes(0, outcomes))
     answer = await hear_in(ends.sender, 0.4, 2.0)
     assert (answer.id, answer.code) == (asked.id, 202)
 

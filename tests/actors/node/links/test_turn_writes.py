@@ -6,15 +6,14 @@ from collections import deque
 
 import pytest
 
-from actors.kit.counters import Traffic
 from actors.node.limits import NodeLimits
-from actors.node.links.port import Nudge, TurnWrites
+from actors.node.links.connection import TurnWrites
 from fsm.limits.rates import Rate
 from fsm.session.outbox_budget import OutboxBudget
 from specs.limits.protocol import FRAME_MESSAGES, WRITE_SLICE
 from tests.support.node import port_ends
 from tests.support.node.node_peer import RA, RB, open_world
-from tests.support.node.port_ends import Clock, End, entry
+from tests.support.node.port_ends import Clock, End, Tasks, entry
 from transports.errors import CloseReason
 from transports.system import open_system_network
 
@@ -26,8 +25,8 @@ async def open_end():
 
     def make(turn: TurnWrites, *, is_tight: bool = False) -> End:
         budget = OutboxBudget(1 << 30)
-        ends.append(port_ends.open_end(len(ends), Traffic(), budget, is_tight=is_tight))
-        ends[-1].port.turn = turn
+        ends.append(port_ends.open_end(len(ends), Tasks(), budget, is_tight=is_tight))
+        ends[-1].connection.turn = turn
         return ends[-1]
 
     yield make
@@ -40,87 +39,87 @@ async def test_what_a_link_got_in_a_turn_is_written_at_its_end(open_end):
     end = open_end(turn)
     entries = [entry(1), entry(2)]
     for one in entries:
-        assert end.port.put(one)
+        assert end.connection.put(one)
     assert end.lines() == []
 
     turn.write()
     assert end.lines() == [one.line for one in entries]
-    assert (end.writer.told, end.traffic.sent, end.budget.used) == ([], 2, 0)
+    assert (end.started, end.tasks.sent, end.budget.used) == (0, 2, 0)
     assert turn.is_settled
 
 
 async def test_a_link_that_has_written_everything_keeps_no_empty_queues(open_end):
     turn = TurnWrites(Clock())
     end = open_end(turn)
-    end.port.outbox.refill([entry(1), entry(2)])
-    end.port.put(entry(3))
-    while end.port.outbox:
-        turn.add(end.port)
+    end.connection.outbox.refill([entry(1), entry(2)])
+    end.connection.put(entry(3))
+    while end.connection.outbox:
+        turn.add(end.connection)
         turn.write()
-    assert end.traffic.sent == 3
-    assert [one for one in gc.get_referents(end.port.outbox) if isinstance(one, deque)] == []
+    assert end.tasks.sent == 3
+    assert [one for one in gc.get_referents(end.connection.outbox) if isinstance(one, deque)] == []
 
 
 async def test_the_task_of_a_link_writes_what_its_socket_does_not_take(open_end):
     turn = TurnWrites(Clock())
     end = open_end(turn, is_tight=True)
-    end.port.put(entry(1, 200_000))
+    end.connection.put(entry(1, 200_000))
     turn.write()
 
-    assert end.writer.told == [Nudge.WRITE]
-    assert end.port.outbox.is_begun
-    assert (end.traffic.sent, end.port.outbox.take()[0].message.id) == (0, 1)
+    assert end.started == 1
+    assert end.connection.outbox.is_begun
+    assert (end.tasks.sent, end.connection.outbox.take()[0].message.id) == (0, 1)
     assert end.budget.used > 500_000  # as a line, as it was read, and as a frame
-    end.port.put(entry(2))
+    end.connection.put(entry(2))
     turn.write()
-    assert end.writer.told == [Nudge.WRITE]
+    assert end.started == 1
 
 
 async def test_more_than_a_frame_is_left_to_the_task_of_the_link(open_end):
     turn = TurnWrites(Clock())
     end = open_end(turn)
     for number in range(FRAME_MESSAGES + 1):
-        end.port.put(entry(number + 1))
+        end.connection.put(entry(number + 1))
     turn.write()
 
     assert len(end.lines()) == FRAME_MESSAGES
-    assert (len(end.port.outbox), end.writer.told) == (1, [Nudge.WRITE])
+    assert (len(end.connection.outbox), end.started) == (1, 1)
 
 
 async def test_what_is_cut_in_the_turn_comes_back_and_is_not_written(open_end):
     turn = TurnWrites(Clock())
     end = open_end(turn)
     one = entry(1)
-    end.port.put(one)
+    end.connection.put(one)
 
-    assert end.port.cut(CloseReason.SLOW_CONSUMER) == [one]
+    assert end.connection.cut(CloseReason.SLOW_CONSUMER) == [one]
     turn.write()
     assert end.lines() == []
-    assert end.writer.told == [Nudge.LEAVE]
+    assert end.started == 1
 
 
 async def test_a_link_that_is_left_has_its_last_words_written_by_its_task(open_end):
     turn = TurnWrites(Clock())
     end = open_end(turn)
-    end.port.put(entry(1))
-    end.port.finish(CloseReason.DONE)
+    end.connection.put(entry(1))
+    end.connection.finish(CloseReason.DONE)
     turn.write()
 
     assert end.lines() == []
-    assert len(end.port.outbox) == 1
-    assert end.writer.told == [Nudge.LEAVE]
+    assert len(end.connection.outbox) == 1
+    assert end.started == 1
 
 
 async def test_a_link_that_is_held_is_written_to_when_it_is_released(open_end):
     turn = TurnWrites(Clock())
     end = open_end(turn)
-    end.port.put(entry(1))
-    end.port.hold()
+    end.connection.put(entry(1))
+    end.connection.hold()
     turn.write()
-    assert (end.lines(), end.writer.told) == ([], [])
+    assert (end.lines(), end.started) == ([], 0)
 
-    end.port.release()
-    assert end.writer.told == [Nudge.WRITE]
+    end.connection.release()
+    assert end.started == 1
 
 
 async def test_a_large_fan_out_is_written_in_slices(open_end):
@@ -128,7 +127,7 @@ async def test_a_large_fan_out_is_written_in_slices(open_end):
     turn = TurnWrites(clock)
     ends = [open_end(turn) for _ in range(10)]
     for end in ends:
-        end.port.put(entry(1))
+        end.connection.put(entry(1))
 
     clock.step = WRITE_SLICE / 3.5
     turn.write()
@@ -146,11 +145,11 @@ async def test_later_links_do_not_wait_for_a_fan_out_nor_that_for_them(open_end)
     crowd = [open_end(turn) for _ in range(10)]
     others = [open_end(turn) for _ in range(10)]
     for end in crowd:
-        end.port.put(entry(1))
+        end.connection.put(entry(1))
     clock.step = WRITE_SLICE
     turn.write()
     for end in others:
-        end.port.put(entry(2))
+        end.connection.put(entry(2))
 
     clock.step = WRITE_SLICE / 7.5
     turn.write()
@@ -164,7 +163,7 @@ async def test_writing_takes_as_long_as_what_is_done_between(open_end):
     turn = TurnWrites(clock)
     ends = [open_end(turn) for _ in range(10)]
     for end in ends:
-        end.port.put(entry(1))
+        end.connection.put(entry(1))
     clock.step = WRITE_SLICE
     turn.write()
 
@@ -180,17 +179,17 @@ async def test_tasks_of_links_that_cannot_be_written_to_are_all_woken_at_once(op
     turn = TurnWrites(clock)
     ends = [open_end(turn, is_tight=True) for _ in range(5)]
     for end in ends:
-        end.port.put(entry(1, 200_000))
+        end.connection.put(entry(1, 200_000))
     turn.write()
     for end in ends:
-        end.writer.told.clear()
-        end.port.outbox.is_idle = True
-        end.port.put(entry(2))
+        end.connection._is_working = False
+        end.connection.outbox.is_idle = True
+        end.connection.put(entry(2))
     clock.step = 2 * WRITE_SLICE
     turn.write()
 
     assert turn.is_settled
-    assert [end.writer.told for end in ends] == [[Nudge.WRITE]] * 5
+    assert [end.started for end in ends] == [2] * 5
 
 
 async def test_without_further_turns_the_tasks_of_the_links_write(open_end):
@@ -198,12 +197,12 @@ async def test_without_further_turns_the_tasks_of_the_links_write(open_end):
     turn = TurnWrites(clock)
     ends = [open_end(turn) for _ in range(3)]
     for end in ends:
-        end.port.put(entry(1))
+        end.connection.put(entry(1))
     turn.write()
     turn.hand_over()
 
     assert turn.is_settled
-    assert [end.writer.told for end in ends] == [[], [Nudge.WRITE], [Nudge.WRITE]]
+    assert [end.started for end in ends] == [0, 1, 1]
 
 
 async def test_over_real_sockets_a_peer_that_reads_late_gets_all_in_order():

@@ -6,12 +6,12 @@ import attrs
 import pytest
 import trio
 
-from actors.kit.counters import Counters, Traffic
+from actors.kit.counters import Counters
 from actors.kit.trace import NULL_TRACER
 from actors.node.limits import DEFAULT_LIMITS
-from actors.node.links import port as ports
+from actors.node.links import connection as connections
 from actors.node.links.acceptor import RestAcceptor
-from actors.node.links.port import Nudge, TurnWrites
+from actors.node.links.connection import TurnWrites
 from actors.node.session import fan_out
 from actors.node.session.fan_out import FanOuts
 from actors.node.trace import ComponentTrace
@@ -20,7 +20,7 @@ from fsm.session.outbox_budget import OutboxBudget
 from specs.limits.protocol import FAN_OUT_AT_ONCE, FAN_OUTS, FRAME_MESSAGES, WRITE_SLICE
 from specs.reply_code import DropReason
 from tests.support.node.node_peer import DOMAIN, SM, open_world
-from tests.support.node.port_ends import Clock, End, entry, open_end
+from tests.support.node.port_ends import Clock, End, Tasks, entry, open_end
 from transports.errors import CloseReason
 from transports.socket_link import RawLink
 from transports.system import open_system_network
@@ -38,17 +38,17 @@ class Crowd:
         self.sessions: dict[str, SimpleNamespace] = {}
         self.ends: list[End] = []
         self.budget = OutboxBudget(1 << 30)
-        self.traffic = Traffic()
+        self.tasks = Tasks()
         trace = ComponentTrace(NULL_TRACER, "node", Counters())
         self.fan_outs = FanOuts(self.sessions, self.budget, trace, self.put)
         self.turn = TurnWrites(self.clock, self.fan_outs)
 
     def join(self, acceptor=None, *, is_tight: bool = False) -> End:
         number = len(self.ends)
-        end = open_end(number, self.traffic, self.budget, acceptor, is_tight=is_tight)
-        end.port.turn = self.turn
+        end = open_end(number, self.tasks, self.budget, acceptor, is_tight=is_tight)
+        end.connection.turn = self.turn
         self.ends.append(end)
-        self.sessions[end.port.name] = SimpleNamespace(port=end.port)
+        self.sessions[end.connection.name] = SimpleNamespace(port=end.connection)
         return end
 
     def put(self, runtime: str, one: OutboundMessage) -> None:
@@ -84,7 +84,7 @@ async def test_what_many_get_is_written_in_slices(crowd):
     crowd.turn.write()
     assert crowd.turn.is_settled
     assert crowd.read() == [b""] * 4 + [one.line] * 6
-    assert (crowd.traffic.sent, crowd.budget.used) == (10, 0)
+    assert (crowd.tasks.sent, crowd.budget.used) == (10, 0)
 
 
 async def test_links_that_got_something_else_do_not_wait_for_it(crowd):
@@ -96,7 +96,7 @@ async def test_links_that_got_something_else_do_not_wait_for_it(crowd):
     crowd.read()
 
     other, own = Crowd.join(crowd), entry(2)
-    other.port.put(own)
+    other.connection.put(own)
     crowd.turn.write()
     assert other.read() == own.line
     assert not crowd.turn.is_settled
@@ -117,7 +117,7 @@ async def test_messages_of_a_turn_for_the_same_sessions_are_one_write(crowd, mon
 
     lines = b"\n".join(one.line for one in entries)
     assert (crowd.read(), made) == ([lines] * 3, [(lines,)])
-    assert (crowd.traffic.sent, crowd.budget.used) == (6, 0)
+    assert (crowd.tasks.sent, crowd.budget.used) == (6, 0)
 
 
 async def test_a_message_that_one_has_got_is_not_joined_by_the_next(crowd):
@@ -162,17 +162,20 @@ async def test_what_is_settled_before_its_turn_comes_once_and_first(crowd):
 async def test_a_link_with_something_waiting_gets_it_behind_that(crowd):
     waits, held, one = entry(1), entry(2), entry(3)
     end = crowd.join()
-    end.port.hold()
-    end.port.put(waits)
+    end.connection.hold()
+    end.connection.put(waits)
     left = crowd.join()
-    left.port.outbox.is_leaving = True
+    left.connection.outbox.is_leaving = True
     crowd.give(one)
     crowd.turn.write()
-    assert [[item.message.id for item in end.port.outbox] for end in crowd.ends] == [[1, 3], [3]]
+    assert [[item.message.id for item in end.connection.outbox] for end in crowd.ends] == [
+        [1, 3],
+        [3],
+    ]
 
-    end.port.put(held)
-    end.port.outbox.is_held = False
-    assert end.port.write_now()
+    end.connection.put(held)
+    end.connection.outbox.is_held = False
+    assert end.connection.write_now()
     assert end.read() == b"\n".join((waits.line, one.line, held.line))
 
 
@@ -181,12 +184,12 @@ async def test_what_a_node_of_another_domain_may_get_is_looked_at_one_by_one(cro
     crowd.sessions["domain://msg-node.b.example"] = crowd.sessions.pop("r0")
     crowd.give(entry(1))
     crowd.turn.write()
-    assert (end.read(), len(end.port.outbox)) == (b"", 1)
+    assert (end.read(), len(end.connection.outbox)) == (b"", 1)
 
 
 async def test_links_that_wait_longer_leave_some_time_for_it(crowd):
     for _ in range(20):
-        crowd.join().port.put(entry(1))
+        crowd.join().connection.put(entry(1))
     crowd.clock.step = WRITE_SLICE / 3.5
     crowd.turn.write()
     assert [bool(line) for line in crowd.read()] == [True] * 4 + [False] * 16
@@ -216,20 +219,20 @@ async def test_the_task_of_a_link_writes_what_its_socket_does_not_take(crowd):
         crowd.give(entry(number, 60_000))
     crowd.turn.write()
 
-    assert end.writer.told == [Nudge.WRITE]
-    assert end.port.outbox.is_begun
-    taken = end.port.outbox.take()
+    assert end.started == 1
+    assert end.connection.outbox.is_begun
+    taken = end.connection.outbox.take()
     assert [one.message.id for one in taken] == [1, 2]
     assert crowd.budget.used > 2 * 60_000  # as they were read, and as a frame
-    assert [one.message.id for one in end.port.outbox] == list(range(1, 20))
-    end.port.outbox.written()
-    assert end.port.outbox.framed == 0
+    assert [one.message.id for one in end.connection.outbox] == list(range(1, 20))
+    end.connection.outbox.written()
+    assert end.connection.outbox.framed == 0
 
 
 async def test_a_message_with_more_than_an_outbox_holds_is_not_written(crowd, monkeypatch):
     end = crowd.join()
     limits = attrs.evolve(DEFAULT_LIMITS, outbox_bytes=100)
-    end.port.outbox._limits = limits
+    end.connection.outbox._limits = limits
     refused = []
     monkeypatch.setattr(crowd.fan_outs, "_put_one", lambda *one: refused.append(one))
     large = entry(1, 100)
@@ -245,7 +248,7 @@ async def test_only_some_messages_wait_for_their_sessions(crowd):
         crowd.give(entry(number + 1))
         crowd.fan_outs.settle("r1")  # no other message joins it now
 
-    assert [one.message.id for one in crowd.ends[0].port.outbox] == [1]
+    assert [one.message.id for one in crowd.ends[0].connection.outbox] == [1]
     assert len(crowd.fan_outs._fan_outs) == FAN_OUTS
 
 
@@ -253,11 +256,13 @@ async def test_outboxes_are_filled_some_at_a_time(crowd, monkeypatch):
     """So that no message waits for all of them, also where links are not written to at once."""
     monkeypatch.setattr(fan_out, "FAN_OUT_PUTS", 3)
     for _ in range(5):
-        crowd.join().port.hold()
+        crowd.join().connection.hold()
     crowd.give(entry(1))
     for filled in (3, 5):
         crowd.turn.write()
-        assert [len(end.port.outbox) for end in crowd.ends] == [1] * filled + [0] * (5 - filled)
+        assert [len(end.connection.outbox) for end in crowd.ends] == [1] * filled + [0] * (
+            5 - filled
+        )
 
 
 async def test_without_further_turns_the_tasks_of_the_links_have_all(crowd):
@@ -269,7 +274,7 @@ async def test_without_further_turns_the_tasks_of_the_links_have_all(crowd):
     crowd.turn.hand_over()
 
     assert crowd.turn.is_settled
-    assert [end.writer.told for end in crowd.ends] == [[], [Nudge.WRITE], [Nudge.WRITE]]
+    assert [end.started for end in crowd.ends] == [0, 1, 1]
 
 
 # ---- sessions that leave or fail in the middle of a slice
@@ -291,7 +296,7 @@ async def test_a_session_that_leaves_in_the_middle_of_a_slice_gets_nothing_more(
     crowd.turn.write()
 
     assert [bool(line) for line in crowd.read()] == [True] * 4 + [False] + [True] * 5
-    assert (crowd.traffic.sent, crowd.budget.used) == (9, 0)
+    assert (crowd.tasks.sent, crowd.budget.used) == (9, 0)
 
 
 async def test_a_link_that_breaks_in_the_middle_of_a_slice_has_what_it_took_given_back(crowd):
@@ -301,19 +306,19 @@ async def test_a_link_that_breaks_in_the_middle_of_a_slice_has_what_it_took_give
     for _ in range(FAN_OUTS):
         crowd.give(one)
     crowd.turn.write()
-    broken = crowd.ends[1].port
+    broken = crowd.ends[1].connection
     # The peer may have read the first.
     assert ids(broken.cut(CloseReason.SLOW_CONSUMER)) == [1] * (FAN_OUTS - 1)
     for end in (crowd.ends[0], crowd.ends[2]):
-        end.port.outbox.written()
-        end.port.cut(CloseReason.DONE)
+        end.connection.outbox.written()
+        end.connection.cut(CloseReason.DONE)
     assert crowd.budget.used == 0
 
 
 async def test_a_session_that_fails_leads_to_messages_for_many_and_none_is_lost(crowd, monkeypatch):
     """Others are notified that it is gone, by more messages than may wait for many sessions."""
     for _ in range(3):
-        crowd.join().port.hold()
+        crowd.join().connection.hold()
     got: dict[str, list[int]] = {name: [] for name in crowd.sessions}
     is_gone = False
 
@@ -346,7 +351,7 @@ async def test_a_session_that_fails_leads_to_messages_for_many_and_none_is_lost(
 async def test_what_a_failing_session_is_answered_comes_behind_all_that_it_is_being_given(
     crowd, monkeypatch
 ):
-    crowd.join().port.hold()
+    crowd.join().connection.hold()
     got: list[int] = []
 
     def put(runtime: str, one: OutboundMessage) -> None:
@@ -367,7 +372,7 @@ async def test_what_a_failing_session_is_answered_comes_behind_all_that_it_is_be
 async def test_a_session_that_ends_while_it_is_given_messages_leaves_the_rest_of_them(
     crowd, monkeypatch
 ):
-    crowd.join().port.hold()
+    crowd.join().connection.hold()
     got: list[int] = []
     left: list[int] = []
 
@@ -419,7 +424,7 @@ def hold(monkeypatch):
 
 
 async def test_all_sessions_of_a_node_get_all_messages_in_order(monkeypatch):
-    monkeypatch.setattr(ports, "WRITE_SLICE", 0.0)
+    monkeypatch.setattr(connections, "WRITE_SLICE", 0.0)
     async with open_system_network() as network, open_world(network) as world:
         peers, obj, path = await subscribed(world)
         (last,) = await peers[-1].allocate()

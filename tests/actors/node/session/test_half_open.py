@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 import trio
 
-from specs.limits.protocol import CLOSE_BATCH, PING_PERIOD, PONG_TIMEOUT
+from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 from specs.reply_code import LinkEnd
 from tests.actors.node.session.toxic_proxy import open_proxy
 from tests.support.node.legacy_peer import OLD, OLD_INSIDE, LegacyPeer, plain_peer, session_peer
@@ -111,22 +111,3 @@ async def test_an_old_stub_is_found_although_a_write_to_it_is_stuck(autojump_clo
         await trio.sleep(2.1)
 
         assert (await world.states())[OLD_INSIDE] == "detached"
-
-
-async def test_links_that_are_lost_at_once_end_a_few_at_a_time(autojump_clock):
-    """The bus would have their ends before it all other work, for seconds if they are thousands."""
-    async with open_world() as world:
-        links = [await world.link() for _ in range(10 * CLOSE_BATCH)]
-        waiting = []
-
-        async def look(*, task_status):
-            task_status.started()
-            while world.ended().get(LinkEnd.LEFT, 0) < len(links):
-                waiting.append(world.node._bus.waiting)
-                await trio.lowlevel.checkpoint()
-
-        async with trio.open_nursery() as nursery:
-            await nursery.start(look)
-            for link in links:
-                nursery.start_soon(link.aclose)
-        assert max(waiting) <= 2 * CLOSE_BATCH

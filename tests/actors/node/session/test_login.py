@@ -127,6 +127,7 @@ async def test_a_login_on_two_links_opens_one_session(autojump_clock):
         for peer in (first, second):
             params = {"runtimeURL": RA, "token": issuer.token()}
             await peer.post("execute", peer.stub, SESSION, method="open", params=params)
+            await trio.sleep(0.1)
         token = (await second.hear()).body["value"]["sessionToken"]
         with pytest.raises(LinkError):
             await first.read_on()

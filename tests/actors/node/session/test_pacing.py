@@ -73,7 +73,7 @@ async def test_reconnecting_does_not_refill_the_token_bucket(autojump_clock):
     async with open_world(limits=SLOW) as world, trio.open_nursery() as nursery:
         ra, rb = await world.peer(RA), await world.peer(RB)
         nursery.start_soon(flood, ra, f"{RB}/ua", RATE.burst)
-        await hear_all(rb, RATE.burst - 5)
+        await hear_all(rb, RATE.burst)
         again = await world.outsider(RA)
         await again.control("re-open", runtimeURL=RA, token=ra.token)
         nursery.start_soon(flood, again, f"{RB}/ua", 300)

@@ -1,0 +1,792 @@
+"""A connection of the node, its queue, and what a turn of the bus writes (RELIABILITY L2).
+
+The bus decides, and never waits; `loop.py` says which connections can be read.
+"""
+
+import math
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import suppress
+from functools import partial
+from itertools import chain
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, final
+
+import trio
+
+from actors.kit.counters import Tally, Traffic
+from actors.kit.log import get_logger
+from actors.node.limits import NodeLimits
+from actors.node.links.acceptor import Acceptor, Item
+from actors.node.policy_hook import Asker
+from fsm.limits.rates import ErrorWindow
+from fsm.session.node_session import Beat, Heartbeat
+from fsm.session.node_session_io import Liveness, OutboundMessage, PeerForm
+from fsm.session.outbox_budget import OutboxBudget
+from specs.addresses.address import is_node
+from specs.identity import Stamp
+from specs.limits.protocol import (
+    FRAME_MESSAGES,
+    GOODBYE_TIMEOUT,
+    HANDSHAKE_TIMEOUT,
+    OUTBOX_BYTES,
+    WRITE_BYTES,
+    WRITE_SLICE,
+)
+from specs.reply_code import LinkEnd
+from transports.codec import BadLine
+from transports.errors import (
+    CloseReason,
+    FrameTooLargeError,
+    FrameTooSlowError,
+    LinkBrokenError,
+    LinkError,
+)
+from transports.link import Link
+
+if TYPE_CHECKING:
+    from actors.node.links.loop import Links
+    from actors.node.session.fan_out import FanOuts
+
+_log = get_logger("actors.node")
+
+_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
+
+
+def _without_values(line: BadLine) -> str:
+    """Return why a line is no message; what it quotes of a body is not for a log."""
+    return _QUOTED.sub("'…'", line.error.reason)
+
+
+@final
+class Outbox:
+    """What waits to be written to a link: the bus puts it here, and never waits.
+
+    What it holds counts in the budget of the node, also what is being written: until
+    the peer has taken it in, it takes room here, and the frames it is written in too.
+
+    Attributes:
+        framed: Bytes of the frames that are being written.
+        is_begun: Whether the link has taken entries that it has not written whole.
+        is_held: Whether nothing is to be written yet.
+        is_idle: Whether the writer must be woken for the next entry.
+        is_leaving: Whether the writer was ordered to leave.
+    """
+
+    __slots__ = (
+        "_budget", "_bytes", "_entries", "_is_closed", "_limits", "_link", "_old", "_taken",
+        "_traffic", "_writing", "framed", "is_begun", "is_held", "is_idle", "is_leaving",
+    )  # fmt: skip
+
+    def __init__(self, limits: NodeLimits, link: Link, traffic: Traffic) -> None:
+        self._limits: Final = limits
+        self._link: Final = link
+        self._traffic: Final = traffic
+        self._taken: Sequence[OutboundMessage] = ()
+        self._entries: deque[OutboundMessage] | None = None  # an empty one takes 760 bytes
+        self._bytes = 0
+        self._old: deque[OutboundMessage] | None = None
+        self._budget: OutboxBudget | None = None
+        self.framed = 0
+        self.is_begun = False
+        self._is_closed = False
+        self._writing: trio.CancelScope | None = None
+        self.is_held = False
+        self.is_idle = True
+        self.is_leaving = False
+
+    def __len__(self) -> int:
+        return len(self._entries or ()) + len(self._old or ())
+
+    def __iter__(self) -> Iterator[OutboundMessage]:
+        """Iterate over the held entries, in order; those being written come first."""
+        return chain(self._taken, self._old or (), self._entries or ())
+
+    def count_in(self, budget: OutboxBudget) -> None:
+        """Count what it holds in a budget from now on; nothing is put before."""
+        self._budget = budget
+
+    def refill(self, entries: Iterable[OutboundMessage]) -> None:
+        """Take in what waited for the session: it goes out first, and was bounded there."""
+        old = self._old = self._old or deque()
+        for entry in entries:
+            old.append(entry)
+            self._hold(entry)
+
+    def put(self, entry: OutboundMessage) -> bool:
+        """Add an entry; return False if there is no room, or the writer has ended."""
+        size = len(entry.line)
+        waiting = self._bytes + size
+        entries = self._entries
+        if entries is None:
+            entries = self._entries = deque()
+        if (
+            self._is_closed
+            or waiting > self._limits.outbox_bytes
+            or len(entries) >= self._limits.outbox_messages
+        ):
+            return False
+        entries.append(entry)
+        self._bytes = waiting
+        if self._budget is not None:
+            self._budget.hold(entry)
+        return True
+
+    def take(self) -> Sequence[OutboundMessage]:
+        """Take out the next entries, at most for one frame; the last ones are written.
+
+        Entries that the link has begun to write are returned again.
+        """
+        if not self.is_begun:
+            self._taken = () if self.is_held else self._next()
+        return self._taken
+
+    def _next(self) -> list[OutboundMessage]:
+        is_tight = self._budget is not None and self._budget.is_tight
+        room = 1 if is_tight else WRITE_BYTES
+        # Most sessions have nothing to write most of the time, and keep no empty queues.
+        if self._old:
+            taken, _ = _first(self._old, room)
+            self._old = self._old or None
+            return taken
+        if not self._entries:
+            return []
+        taken, size = _first(self._entries, room)
+        self._entries = self._entries or None
+        self._bytes -= size
+        return taken
+
+    def framing(self, acceptor: Acceptor) -> tuple[bytes, ...]:
+        """Make the frames of the messages taken; they count until they have been written.
+
+        There are none of those that the link has begun to write.
+        """
+        if self.is_begun:
+            return ()
+        made = tuple(acceptor.write(self._taken))
+        if self._budget is not None and not self._is_closed:
+            self.framed = sum(map(len, made))
+            self._budget.used += self.framed
+            for entry in self._taken:
+                if entry.spelt:
+                    self._budget.reweigh(entry)
+        return made
+
+    def written(self) -> None:
+        """Note that what was taken has left."""
+        taken, self._taken = self._taken, ()
+        self.is_begun = False
+        self._traffic.sent += len(taken)
+        self._let_go(taken)
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the link can be written to at once."""
+        return not self.is_leaving and self._link.is_clear
+
+    def write_now(self, acceptor: Acceptor) -> bool:
+        """Write what waits as far as a clear link takes it; return whether nothing is left.
+
+        Args:
+            acceptor: Makes frames of the entries.
+        """
+        if self.take():
+            self.is_begun = not self._link.write_now(self.framing(acceptor))
+            if self.is_begun:
+                return False
+            self.written()
+        return self.is_held or not (self._entries or self._old)
+
+    def write_shared(
+        self, entries: Sequence[OutboundMessage], wrapped: dict[type[Link], bytes], by: Acceptor
+    ) -> bool:
+        """Write entries at once that other links get, too, without putting them here.
+
+        Args:
+            entries: The entries.
+            wrapped: The bytes that carry them, for each class of links; made once for all.
+            by: Acceptor of the link.
+
+        Returns:
+            Whether the link has taken them; `is_begun`: not all of them is written.
+        """
+        link = self._link
+        is_free = self.is_idle and not (self.is_held or self._entries or self._old)
+        if not (is_free and by.writes_alike and self.is_clear):
+            return False
+        data = wrapped.get(type(link))
+        if data is None:
+            if not self._has_room_for(entries):
+                return False
+            data = wrapped[type(link)] = link.wrapped(tuple(by.write(entries)))
+        self.is_begun = not link.write_wrapped(data)
+        if not self.is_begun:
+            self._traffic.sent += len(entries)
+            return True
+        self._taken = tuple(entries)
+        self.framed = len(data)
+        if self._budget is not None:
+            self._budget.count(self.framed)
+        for entry in entries:
+            self._hold(entry)
+        return True
+
+    def _has_room_for(self, entries: Sequence[OutboundMessage]) -> bool:
+        """Return whether an empty outbox has room for entries; all of a node are alike."""
+        size = sum(len(entry.line) for entry in entries)
+        limits = self._limits
+        return size <= limits.outbox_bytes and len(entries) <= limits.outbox_messages
+
+    def writing(self) -> trio.CancelScope:
+        """Return the scope to write in, until the queue is closed."""
+        scope = self._writing = trio.CancelScope()
+        if self._is_closed:
+            scope.cancel()
+        return scope
+
+    def interrupt(self) -> None:
+        """Stop the write at hand: its peer has left."""
+        if self._writing is not None:
+            self._writing.cancel()
+
+    def close(self) -> list[OutboundMessage]:
+        """Take in nothing more, stop the write at hand, and give back what was not taken.
+
+        Of what is being written that is what the peer has surely not read.
+        """
+        self._is_closed = True
+        self.interrupt()
+        unread = self._taken[len(self._taken) - self._link.unread() :]
+        rest = [*unread, *(self._old or ()), *(self._entries or ())]
+        held = list(self)
+        self._taken = ()
+        self._old = self._entries = None
+        self._bytes = 0
+        self._let_go(held)
+        return rest
+
+    def _hold(self, entry: OutboundMessage) -> None:
+        if self._budget is not None:
+            self._budget.hold(entry)
+
+    def _let_go(self, entries: Iterable[OutboundMessage]) -> None:
+        """Release entries, and the frames that were being written."""
+        if self._budget is not None:
+            self._budget.used -= self.framed
+            for entry in entries:
+                self._budget.release(entry)
+        self.framed = 0
+
+
+def _first(entries: deque[OutboundMessage], room: int) -> tuple[list[OutboundMessage], int]:
+    """Take at most a frame's worth of entries, and at least one if there is one."""
+    taken: list[OutboundMessage] = []
+    size = 0
+    while entries and len(taken) < FRAME_MESSAGES:
+        size += len(entries[0].line)
+        if taken and size > room:
+            return taken, size - len(entries[0].line)
+        taken.append(entries.popleft())
+    return taken, size
+
+
+_ENDS: Final[Mapping[CloseReason, LinkEnd]] = MappingProxyType(
+    {
+        CloseReason.DONE: LinkEnd.CLOSED,
+        CloseReason.GOING_AWAY: LinkEnd.GOING_AWAY,
+        CloseReason.REFUSED: LinkEnd.REFUSED,
+        CloseReason.TOO_LARGE: LinkEnd.TOO_LARGE,
+        CloseReason.INTERNAL: LinkEnd.BROKEN,
+        CloseReason.SLOW_CONSUMER: LinkEnd.SLOW_CONSUMER,
+    }
+)
+"""End of a link for each close reason, where nothing more is known."""
+
+
+@final
+class Connection:
+    """A link of the node: what its peer sends comes in, and what is for the peer goes out.
+
+    Nothing here waits. What has to, runs in a task of its own for as long: to write to a peer that
+    reads slowly, to say goodbye. One that does not read is left by `write_timeout`. A peer that
+    sends too much is read later; one that has no session in time is left.
+
+    Attributes:
+        number: Never used twice in a node.
+        host: Host of its peer; empty: not known.
+        close_reason: How the link is closed when it is to be left.
+        end: Why the link is left; None: it is not. The first reason counts.
+        runtime: Whose session the link has; None: it has none yet.
+        turn: Writes of the turn of the bus; None: the bus does not know it yet.
+        asker: Known facts about the sender over that session.
+        is_over: Whether the bus has been told that the link is gone.
+    """
+
+    __slots__ = (
+        "_at_once", "_errors", "_heart", "_is_choked", "_is_heard", "_is_working", "_links",
+        "_resting", "_session_until", "_silence", "_why", "acceptor", "asker", "close_reason",
+        "end", "host", "is_over", "link", "name", "number", "outbox", "runtime", "traffic", "turn",
+    )  # fmt: skip
+
+    def __init__(self, number: int, link: Link, acceptor: Acceptor, links: "Links") -> None:
+        self.number: Final = number
+        self.name: Final = link.name
+        self.link: Final = link
+        self.acceptor: Final = acceptor
+        self._links: Final = links
+        self.traffic: Final = links.bounds.counters.traffic[acceptor.wire]
+        self.outbox: Final = Outbox(links.bounds.limits, link, self.traffic)
+        self.host = "" if link.guest is None else link.guest.host
+        self.close_reason = CloseReason.DONE
+        self.end: LinkEnd | None = None
+        self.runtime: str | None = None
+        self.asker = Asker()
+        self.turn: TurnWrites | None = None
+        self.is_over = False
+        pace = links.bounds.limits.messages
+        is_paced = math.isfinite(pace.per_second)
+        self._at_once: Final = min(FRAME_MESSAGES, pace.burst) if is_paced else FRAME_MESSAGES
+        self._errors: ErrorWindow | None = None
+        now = trio.current_time()
+        self._session_until = now + HANDSHAKE_TIMEOUT
+        if link.guest is not None:  # a node that was slow itself leaves half of the time
+            self._session_until = max(link.guest.until, now + HANDSHAKE_TIMEOUT / 2)
+        self._silence: trio.Event | None = None
+        self._is_working = self._is_choked = False
+        is_pinged = acceptor.liveness is Liveness.BY_LINK
+        self._heart: Final = Heartbeat() if is_pinged else None
+        self._resting: Final = trio.CancelScope()
+        self._is_heard = True
+        self._why = ""
+
+    # ---- what the bus has written
+
+    def put(self, entry: OutboundMessage) -> bool:
+        """Have an entry written; return False if the peer reads too slowly, or is gone."""
+        if not self.outbox.put(entry):
+            return False
+        self._add_to_turn()
+        return True
+
+    def refill(self, entries: Iterable[OutboundMessage]) -> None:
+        """Have what waited for the session written before anything else."""
+        self.outbox.refill(entries)
+        self._add_to_turn()
+
+    def hold(self) -> None:
+        """Write nothing until `release`, or until the link is to be left."""
+        self.outbox.is_held = True
+
+    def release(self) -> None:
+        """Write what waits. Idempotent."""
+        if self.outbox.is_held:
+            self.outbox.is_held = False
+            if self.outbox.is_idle:
+                self.wake()
+
+    def _add_to_turn(self) -> None:
+        if not self.outbox.is_idle or self.outbox.is_held:
+            return
+        if self.turn is None:
+            self.wake()
+        else:
+            self.outbox.is_idle = False
+            self.turn.add(self)
+
+    def write_now(self) -> bool:
+        """Write what waits as far as the link takes it at once; a task writes the rest.
+
+        Returns:
+            Whether it was written to: that takes time, to start a task takes nearly none.
+        """
+        outbox = self.outbox
+        is_clear = outbox.is_clear
+        if is_clear and outbox.write_now(self.acceptor):
+            outbox.is_idle = True
+        else:
+            self.wake()
+        return is_clear
+
+    def write_shared(
+        self, entries: Sequence[OutboundMessage], wrapped: dict[type[Link], bytes]
+    ) -> bool:
+        """Write entries at once that other links get, too; a task writes the rest.
+
+        Args:
+            entries: The entries.
+            wrapped: The bytes that carry them, for each class of links.
+
+        Returns:
+            Whether the link has taken them.
+        """
+        if not self.outbox.write_shared(entries, wrapped, self.acceptor):
+            return False
+        if self.outbox.is_begun:
+            self.wake()
+        return True
+
+    def wake(self) -> None:
+        """Have a task write what waits; it does so anyway when the link is to be left."""
+        self.outbox.is_idle = False
+        self._work()
+
+    # ---- what the bus knows of the peer
+
+    def granted(self, runtime: str) -> None:
+        """Note that the peer has the session of a runtime."""
+        self.runtime = runtime
+        self._session_until = math.inf
+        self._settle_guest()
+
+    def belongs_to(self, asker: Asker) -> None:
+        """Set the sender of the messages that are read from now on. Idempotent.
+
+        Args:
+            asker: Known facts about the sender over the link's session.
+        """
+        if asker is self.asker:
+            return
+        self.asker = asker
+        is_own = self.acceptor.form is PeerForm.OWN
+        is_of_several = asker.runtime is not None and is_node(asker.runtime)
+        self.acceptor.stamp = Stamp(
+            asker.sender, is_read=is_own and is_of_several, is_kept=not is_own
+        )
+
+    # ---- the end, as the bus orders it
+
+    def finish(self, close_reason: CloseReason, end: LinkEnd | None = None) -> None:
+        """Write what is left, then say goodbye.
+
+        Args:
+            close_reason: Reason that the peer is sent.
+            end: Reason that is counted.
+        """
+        self.outbox.is_held = False
+        self._end_by(close_reason, end)
+        self._leave()
+
+    def go_away(self) -> None:
+        """Write what is left, send the close reason, and wait until the peer has read it.
+
+        Messages that the peer has sent before are still read.
+        """
+        if not self.outbox.is_leaving:
+            self._silence = trio.Event()
+        self.finish(CloseReason.GOING_AWAY)
+
+    def read_no_more(self) -> None:
+        """Read no longer what comes after the goodbye. Idempotent."""
+        self._is_heard = False
+        self._links.ignore(self)
+        if self._silence is not None:
+            self._silence.set()
+
+    def cut(self, close_reason: CloseReason, end: LinkEnd | None = None) -> list[OutboundMessage]:
+        """Leave at once, and give back what was not written.
+
+        Args:
+            close_reason: Reason that the peer is sent.
+            end: Reason that is counted.
+        """
+        self._end_by(close_reason, end)
+        unsent = self.outbox.close()
+        self._leave()
+        return unsent
+
+    def _end_by(self, close_reason: CloseReason, end: LinkEnd | None) -> None:
+        if not self.is_over:
+            self.close_reason = close_reason
+            self.end = self.end or end or _ENDS[close_reason]
+
+    # ---- the end, by the link itself
+
+    def lose(self, end: LinkEnd, why: str, close_reason: CloseReason | None = None) -> None:
+        """Leave for a reason of this end: the peer cannot be written to any more.
+
+        Args:
+            end: Reason that is counted.
+            why: Reason for the log.
+            close_reason: Reason that the peer is sent.
+        """
+        self._why = self._why or why
+        if self.end is None:
+            self.end = end
+            self.close_reason = close_reason or self.close_reason
+        self._leave()
+
+    def _leave(self) -> None:
+        if not self.outbox.is_leaving:
+            self.outbox.is_leaving = True
+            self._work()
+
+    def make_room(self) -> None:
+        """Leave: newer connections have no room."""
+        self.lose(LinkEnd.MADE_ROOM, "made room for newer ones", CloseReason.REFUSED)
+
+    def time_over(self, now: float) -> None:
+        """Ask a silent peer for a sign of life, or leave one that gave none (R8).
+
+        One that has no session in time is left, too, and one that does not end a frame.
+        """
+        due = self.link.frame_due
+        if now >= self._session_until:
+            self.lose(LinkEnd.NO_SESSION, "no session in time", CloseReason.REFUSED)
+        elif due is not None and now >= due and self._is_heard:
+            self.lose(LinkEnd.SLOW_FRAME, FrameTooSlowError(self.name).reason, CloseReason.REFUSED)
+        elif self._heart is not None:
+            beat = self._heart.look(self.link.heard_at, now)
+            if beat is Beat.PING:
+                self.link.ping()
+            elif beat is Beat.GIVE_UP:
+                why = "silent, and a ping was not answered"
+                self.lose(LinkEnd.SILENT, why, CloseReason.REFUSED)
+                self.outbox.interrupt()
+
+    def deadline(self) -> float:
+        """Return when `time_over` is due."""
+        due = self.link.frame_due if self._is_heard else None
+        heart = math.inf if self._heart is None else self._heart.deadline(self.link.heard_at)
+        return min(self._session_until, heart, math.inf if due is None else due)
+
+    # ---- reading
+
+    def read(self) -> None:
+        """Take in what has come, and give it to the bus; never waits."""
+        link = self.link
+        link.fill()
+        pause = self._take(link.arrived())
+        if pause or link.has_arrived:
+            self._links.ignore(self)
+            self._links.start(self, partial(self._catch_up, pause))
+        else:
+            self._check_readable()
+
+    async def read_later(self) -> None:
+        """Take in what comes over a link that is not read together with others."""
+        try:
+            while self._is_heard:
+                pause = self._take(await self.link.receive())
+                if pause:
+                    await self.link.rest(pause)
+        except LinkError as exc:
+            self._read_end(exc)
+
+    async def _catch_up(self, pause: float) -> None:
+        """Take in what has come, little by little, from a peer that sends much, or too much."""
+        link = self.link
+        try:
+            with self._resting:
+                while pause or link.has_arrived:
+                    await link.rest(pause)
+                    pause = self._take(link.arrived())
+        except LinkError as exc:
+            self._read_end(exc)
+        if self._is_heard and not self.is_over:
+            self._links.watch(self)
+            self._check_readable()
+
+    def _check_readable(self) -> None:
+        link = self.link
+        try:
+            link.check_readable()
+        except LinkError as exc:
+            self._read_end(exc)
+            return
+        unwritten = link.unwritten
+        if unwritten:
+            self.wake()
+            if unwritten >= OUTBOX_BYTES:
+                self._links.ignore(self)
+                self._is_choked = True
+        if link.frame_due is not None:
+            self._links.arm(self)
+
+    def _take(self, frame: bytes | None) -> float:
+        """Give the bus what has come; return for how many seconds the peer is not to be read."""
+        if frame is None or not self._is_heard:
+            return 0
+        items = self._items(frame)
+        self.traffic.received += len(items)
+        self._links.tell(lambda bus: bus.arrived(self.number, items))
+        malformed = [item for item in items if isinstance(item, BadLine)]
+        if malformed and not self._bears(malformed):
+            self.read_no_more()
+            self._links.tell(lambda bus: bus.expel(self.number))
+            return 0
+        who, identity = self.runtime or self.number, self.asker.identity
+        return self._links.bounds.pause(who, identity, len(items) or 1)
+
+    def _items(self, frame: bytes | None) -> Sequence[Item]:
+        """Read a frame, and those that came with it, up to what the peer may send at once."""
+        items: list[Item] = []
+        while frame is not None:
+            items += self.acceptor.read(frame)
+            frame = self.link.arrived() if len(items) < self._at_once else None
+        return items
+
+    def _bears(self, malformed: Sequence[BadLine]) -> bool:
+        """Return whether the link may stay; the first malformed message of it is logged."""
+        about = {"runtime": self.runtime, "link": self.name}
+        if self._errors is None:
+            self._errors = ErrorWindow(self._links.bounds.limits.max_malformed)
+            _log.warning("malformed message", **about, why=_without_values(malformed[0]))
+        is_borne = self._errors.add(len(malformed), trio.current_time())
+        if not is_borne:
+            _log.warning("too many malformed messages", **about, why=_without_values(malformed[-1]))
+        return is_borne
+
+    def _read_end(self, error: LinkError) -> None:
+        """Note that nothing more can be read."""
+        match error:
+            case FrameTooLargeError():
+                self._links.tell(lambda bus: bus.refuse_frame(self.number))
+            case FrameTooSlowError():
+                self.lose(LinkEnd.SLOW_FRAME, error.reason, CloseReason.REFUSED)
+            case LinkBrokenError():
+                has_left = error.close_reason is not None
+                self.lose(LinkEnd.LEFT if has_left else LinkEnd.BROKEN, error.reason)
+            case _:
+                self.lose(LinkEnd.CLOSED, str(error))
+        self.read_no_more()
+
+    # ---- what waits, in a task
+
+    def _work(self) -> None:
+        if not (self._is_working or self.is_over):
+            self._is_working = True
+            self._links.start(self, self._write_and_leave)
+
+    async def _write_and_leave(self) -> None:
+        """Write until nothing waits; close the link then, if it is to be left."""
+        try:
+            await self._write()
+            if not self.outbox.is_leaving:
+                return
+            if self._silence is not None and not self._why:
+                await self._read_out(self._silence)
+            self.conclude()
+            await self.link.aclose(self.close_reason)
+        finally:
+            self._is_working = False
+
+    async def _write(self) -> None:
+        """Write until there is nothing to write, or no peer to write to."""
+        outbox, link = self.outbox, self.link
+        if self._why:
+            return
+        with outbox.writing() as writing:
+            while outbox.take() or link.unwritten:
+                writing.deadline = trio.current_time() + self._links.bounds.limits.write_timeout
+                try:
+                    await link.send_many(outbox.framing(self.acceptor))
+                except LinkError as exc:
+                    self.lose(LinkEnd.BROKEN, str(exc))
+                    return
+                outbox.written()
+        if writing.cancelled_caught and trio.current_time() >= writing.deadline:
+            _log.warning("slow consumer", runtime=self.runtime, link=self.name)
+            self.lose(LinkEnd.SLOW_CONSUMER, "slow consumer", CloseReason.SLOW_CONSUMER)
+        outbox.is_idle = True
+        if self._is_choked and self._is_heard:
+            self._is_choked = False
+            self._links.watch(self)
+
+    async def _read_out(self, silence: trio.Event) -> None:
+        """Send the close reason, and wait until the peer has read it.
+
+        Messages that the peer has sent before are still passed on.
+        """
+        with trio.move_on_after(GOODBYE_TIMEOUT), suppress(LinkError):
+            if await self.link.say_goodbye(self.close_reason):
+                await silence.wait()
+
+    def conclude(self) -> None:
+        """Tell the bus that the link is gone, and forget it; it still has to be closed. Idempotent.
+
+        What was not written is still in the outbox: the bus keeps it for the session.
+        """
+        if self.is_over:
+            return
+        self.is_over = self.outbox.is_leaving = True
+        self._is_heard = False
+        self._resting.cancel()
+        self._links.forget(self)
+        self._settle_guest()
+        self.end = self.end or LinkEnd.CLOSED
+        why = self._why or "closed by the node"
+        if not self._links.tell(lambda bus: bus.gone(self.number, self.name, why)):
+            self.outbox.close()
+        self._links.bounds.counters.count(Tally.LINKS_CLOSED, self.end)
+
+    def _settle_guest(self) -> None:
+        guest, self.link.guest = self.link.guest, None
+        if guest is not None:
+            guest.settle()
+
+
+@final
+class TurnWrites:
+    """The links that got something to write, until the end of a turn of the bus writes it.
+
+    Each is written to once, in one call of the system for all that it got in the turn. When the
+    slice of time is over, the rest is left to the next turns: links that got something in those
+    go first, and have half of the slice. What many links get comes last. The bus writes at
+    least as long as it does other things, so that what waits does not grow for lack of turns.
+
+    Args:
+        clock: Returns seconds that pass also within a turn.
+        shared: What many links get; None: nothing ever.
+    """
+
+    def __init__(self, clock: Callable[[], float], shared: "FanOuts | None" = None) -> None:
+        self._clock: Final = clock
+        self._shared: Final = shared
+        self._shared_waiting: Final[Sized] = () if shared is None else shared.waiting
+        self._fresh: Final[deque[Connection]] = deque()
+        self._late: Final[deque[Connection]] = deque()
+        self._is_behind = False
+        self._ended = 0.0
+
+    @property
+    def is_settled(self) -> bool:
+        """True if nothing is left for the next turn."""
+        return not (self._fresh or self._late or self._shared_waiting)
+
+    def add(self, connection: Connection) -> None:
+        """Have a link written to; it is added once until then."""
+        self._fresh.append(connection)
+
+    def write(self) -> None:
+        """Write for a slice of time; never waits."""
+        shared = self._shared_waiting
+        if not (self._fresh or self._late or shared):
+            return
+        now = self._clock()
+        slice_ = max(WRITE_SLICE, now - self._ended) if self._is_behind else WRITE_SLICE
+        self._write(self._fresh, now + (slice_ / 2 if self._late or shared else slice_))
+        if self._late:
+            self._write(self._late, now + (slice_ * 3 / 4 if shared else slice_))
+        if self._shared is not None and shared:
+            self._shared.write(self._clock, now + slice_)
+        self._late.extend(self._fresh)
+        self._fresh.clear()
+        self._is_behind = not self.is_settled
+        self._ended = self._clock()
+
+    def hand_over(self) -> None:
+        """Leave all writes to the tasks of the links: there are no more turns."""
+        if self._shared is not None:
+            self._shared.hand_over()
+        for connection in (*self._late, *self._fresh):
+            connection.wake()
+        self._late.clear()
+        self._fresh.clear()
+
+    def _write(self, connections: deque[Connection], until: float) -> None:
+        while connections:
+            # Where no link can be written to at once, nothing depends on the clock: simulated
+            # runs of the same seed are the same.
+            if connections.popleft().write_now() and self._clock() >= until:
+                return

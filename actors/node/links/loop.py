@@ -1,0 +1,278 @@
+"""The links of a node: one task reads all sockets, the bus routes, and each is written to once.
+
+A task for each socket would be woken, and would register its socket anew, for each message: with
+many peers that is most of what a message costs (MEASURED J).
+"""
+
+import math
+import selectors
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Final, Never, TypeAlias, final
+
+import attrs
+import trio
+from typing_extensions import override
+
+from actors.kit.counters import Tally
+from actors.kit.errors import ActorStoppedError
+from actors.kit.log import get_logger
+from actors.kit.supervision.actor import Actor, ActorRef
+from actors.kit.supervision.supervisor import Crash, Monitor
+from actors.node.links.acceptor import Acceptor
+from actors.node.links.connection import Connection
+from actors.node.messages import Bus, BusMessage
+from actors.node.session.bounds import Bounds
+from fsm.limits.timers import Alarms
+from specs.limits.protocol import LATE, PONG_TIMEOUT, READ_SLICE
+from specs.reply_code import LinkEnd
+from transports.errors import CloseReason, LinkClosedError
+from transports.link import Link, Listener, Upgrade
+
+_log = get_logger("actors.node")
+
+AcceptorMaker: TypeAlias = Callable[[Upgrade], Acceptor]
+"""Makes the acceptor of one link out of what its dialler asked for."""
+
+
+@final
+class Links:
+    """The links of a node, and what they need; every call of the bus for them passes here.
+
+    Attributes:
+        bounds: The limits, and what has been used of them.
+
+    Args:
+        bus: The bus; an exception of a call is a crash of it.
+        spawn: Starts a task.
+        monitor: Takes the exceptions of links.
+    """
+
+    def __init__(
+        self,
+        bus: Bus,
+        bounds: Bounds,
+        spawn: Callable[[Callable[[], Awaitable[None]]], None],
+        monitor: Monitor,
+    ) -> None:
+        self.bounds: Final = bounds
+        self._alarms: Final = Alarms[int]()
+        self._alarm_at = math.inf
+        self._bus: Final = bus
+        self._spawn: Final = spawn
+        self._monitor: Final = monitor
+        self._selector: Final = selectors.DefaultSelector()
+        self._watched: Final[dict[Connection, int]] = {}
+        self._connections: Final[dict[int, Connection]] = {}
+        self._is_in_turn = False
+        self._is_empty = trio.Event()
+        self._has_alarm = trio.Event()
+
+    # ---- links come and go
+
+    def admit(self, number: int, link: Link, acceptor: Acceptor) -> None:
+        """Serve a link until it ends."""
+        connection = Connection(number, link, acceptor, self)
+        self._connections[number] = connection
+        self.bounds.counters.count(Tally.LINKS_OPENED, acceptor.wire)
+        self.tell(lambda bus: bus.connected(connection))
+        greeting = acceptor.greeting()
+        if greeting:
+            self.tell(lambda bus: bus.arrived(number, greeting))
+        if link.guest is not None:
+            link.guest.watch(connection.make_room)
+        self.arm(connection)
+        if link.descriptor is None:
+            self.start(connection, connection.read_later)
+        else:
+            self.watch(connection)
+            self._read(connection)  # what came with the handshake
+
+    def watch(self, connection: Connection) -> None:
+        """Read a connection whenever something has come."""
+        descriptor = connection.link.descriptor
+        if descriptor is not None and connection not in self._watched and not connection.is_over:
+            self._watched[connection] = descriptor
+            self._selector.register(descriptor, selectors.EVENT_READ, connection)
+
+    def ignore(self, connection: Connection) -> None:
+        """Read a connection no more. Idempotent."""
+        descriptor = self._watched.pop(connection, None)
+        if descriptor is not None:
+            self._selector.unregister(descriptor)
+
+    def forget(self, connection: Connection) -> None:
+        """Look after a connection no longer: it ends."""
+        self.ignore(connection)
+        self._connections.pop(connection.number, None)
+        if not self._connections:
+            self._is_empty.set()
+
+    def arm(self, connection: Connection) -> None:
+        """Look after a connection when something of it is due."""
+        due = connection.deadline()
+        self._alarms.set(connection.number, due)
+        if due < self._alarm_at:
+            self._has_alarm.set()
+
+    async def leave(self) -> None:
+        """Leave every link in order.
+
+        If cancelled, some are still to be closed.
+        """
+        for connection in tuple(self._connections.values()):
+            connection.finish(connection.close_reason)
+        while self._connections:
+            self._is_empty = trio.Event()
+            await self._is_empty.wait()
+
+    async def close(self) -> None:
+        """Close the links that are left.
+
+        If cancelled, they are closed by force.
+        """
+        async with trio.open_nursery() as nursery:
+            for connection in tuple(self._connections.values()):
+                connection.conclude()
+                nursery.start_soon(connection.link.aclose, connection.close_reason)
+        self._selector.close()
+
+    # ---- what links have done
+
+    def tell(self, call: Callable[[Bus], object]) -> bool:
+        """Call the bus, and let it write; return False if it has ended."""
+        if self._bus.is_over:
+            return False
+        with Crash() as crash:
+            call(self._bus)
+            if not self._is_in_turn:
+                self._bus.end_turn()
+        if crash.error is not None:
+            self._bus.fail(crash.error)
+        return True
+
+    def start(self, connection: Connection, work: Callable[[], Awaitable[None]]) -> None:
+        """Run work of a connection in a task; an exception of it is the end of that connection."""
+        with suppress(ActorStoppedError):  # `close` is next
+            self._spawn(partial(self._run, connection, work))
+
+    async def _run(self, connection: Connection, work: Callable[[], Awaitable[None]]) -> None:
+        with Crash() as crash:
+            await work()
+        if crash.error is not None:
+            self._crashed(connection, crash.error)
+            await trio.aclose_forcefully(connection.link)
+
+    def _crashed(self, connection: Connection, error: Exception) -> None:
+        name = f"connection:{connection.number}"
+        _log.error("connection crashed", actor=name, exc_info=error)
+        self._monitor.crashed(name, error)
+        connection.lose(LinkEnd.BROKEN, "the node failed", CloseReason.INTERNAL)
+        connection.conclude()
+
+    # ---- the loop
+
+    async def run(self) -> None:
+        """Read what is ready, and let the bus write what came of it, until cancelled."""
+        ready: deque[Connection] = deque()
+        while True:
+            if ready:
+                await trio.lowlevel.checkpoint()
+            else:
+                await trio.lowlevel.wait_readable(self._selector)
+                ready.extend(key.data for key, _ in self._selector.select(0))
+            until = self.bounds.work_clock() + READ_SLICE
+            self._is_in_turn = True
+            while ready:
+                connection = ready.popleft()
+                if connection in self._watched:
+                    self._read(connection)
+                if self.bounds.work_clock() >= until:
+                    break
+            self._is_in_turn = False
+            self.tell(lambda _: None)
+
+    def _read(self, connection: Connection) -> None:
+        with Crash() as crash:
+            connection.read()
+        if crash.error is not None:
+            self._crashed(connection, crash.error)
+            self.start(connection, partial(trio.aclose_forcefully, connection.link))
+
+    async def run_alarms(self) -> None:
+        """Look after links of which something is due, until cancelled."""
+        while True:
+            self._alarm_at = self._alarms.deadline()
+            self._has_alarm = trio.Event()
+            with trio.move_on_at(self._alarm_at):
+                await self._has_alarm.wait()
+            now = trio.current_time()
+            late = now - self._alarm_at
+            for number in self._alarms.due(now):
+                connection = self._connections.get(number)
+                if connection is not None and late > LATE:
+                    # The node has been busy: what peers have sent may not be read yet.
+                    self._alarms.set(number, now + min(late, PONG_TIMEOUT))
+                elif connection is not None:
+                    connection.time_over(now)
+                    self._alarms.set(number, connection.deadline())
+
+
+@final
+@attrs.frozen
+class LinkSources:
+    """The listeners of links, and their terms; outlives a listener actor that is restarted."""
+
+    listeners: tuple[Listener, ...]
+    acceptors: Mapping[str, AcceptorMaker]
+    numbers: Iterator[int]
+    bounds: Bounds
+
+
+@final
+class SessionListener(Actor[Never]):
+    """Accepts the links of sessions, and serves them."""
+
+    def __init__(self, sources: LinkSources, bus: ActorRef[BusMessage], monitor: Monitor) -> None:
+        self._sources = sources
+        self._bus = bus
+        self._monitor = monitor
+        self._accepting = trio.CancelScope()
+
+    @override
+    async def start(self) -> None:
+        bus: Bus = await self._bus.ask(lambda reply: reply.send)
+        self._links = Links(bus, self._sources.bounds, self.spawn, self._monitor)
+        for work in (self._links.run, self._links.run_alarms, self._accept):
+            self.spawn(work)
+
+    @override
+    async def handle(self, message: Never) -> None:
+        """This actor receives no messages."""
+
+    async def _accept(self) -> None:
+        with self._accepting:
+            async with trio.open_nursery() as nursery:
+                for listener in self._sources.listeners:
+                    nursery.start_soon(self._accept_at, listener)
+
+    async def _accept_at(self, listener: Listener) -> None:
+        sources = self._sources
+        # Closed: the node is going down. Accepted links stay until they are ordered to leave.
+        with suppress(LinkClosedError):
+            while True:
+                link = await listener.accept()
+                acceptor = sources.acceptors[link.upgrade.path](link.upgrade)
+                self._links.admit(next(sources.numbers), link, acceptor)
+
+    @override
+    async def closing(self) -> None:
+        """Accept no more links, and let every connection finish."""
+        self._accepting.cancel()
+        await self._links.leave()
+
+    @override
+    async def stop(self) -> None:
+        await self._links.close()

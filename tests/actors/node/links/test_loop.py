@@ -1,0 +1,121 @@
+"""One task reads all sockets of a node; a link that fails, floods or is stuck harms no other."""
+
+import socket
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from actors.kit.counters import Counters
+from actors.kit.supervision.supervisor import Monitor
+from actors.node.limits import DEFAULT_LIMITS, NodeLimits
+from actors.node.links.acceptor import LinkAcceptor
+from actors.node.links.connection import Connection
+from actors.node.links.loop import Links
+from actors.node.session.bounds import Bounds
+from fsm.limits.rates import Rate
+from specs.limits.protocol import FRAME_MESSAGES, READ_SLICE
+from specs.reply_code import LinkEnd
+from tests.support.node.node_peer import DR, RA, RB, open_world
+from tests.support.node.port_ends import Clock, NotedBus
+from transports.errors import LinkBrokenError
+from transports.link import Kind, Upgrade
+from transports.socket_link import StreamLink
+from transports.system import open_system_network
+
+FRAME = b"\0\0\0\2{}"
+NO_RATE = NodeLimits(messages=Rate(float("inf"), 1))
+
+
+@pytest.fixture
+async def world():
+    async with open_system_network() as network, open_world(network, limits=NO_RATE) as world:
+        yield world
+
+
+async def test_a_link_that_is_idle_has_no_task(world):
+    before = trio.lowlevel.current_statistics().tasks_living
+    peers = [await world.peer(f"{RA}{number}") for number in range(10)]
+    await wait_all_tasks_blocked()
+    ours = 10 * 2  # those of the diallers: one reads, and one is the nursery's
+    assert trio.lowlevel.current_statistics().tasks_living - before <= ours
+    assert (await peers[0].control("ping")).code == 200
+
+
+async def test_a_link_whose_reading_fails_affects_no_other(world, monkeypatch):
+    read = LinkAcceptor.read
+    monkeypatch.setattr(LinkAcceptor, "read", lambda own, f: 1 / 0 if f == b"!" else read(own, f))
+    ra, rb = await world.peer(RA), await world.peer(RB)
+    await ra.raw(b"!")
+    with pytest.raises(LinkBrokenError):
+        await ra.hear()
+    assert (await rb.control("ping")).code == 200
+    assert world.ended()[LinkEnd.BROKEN] == 1
+
+
+async def test_each_link_is_read_before_any_is_read_twice(nursery):
+    """Also if the slice of time is over after each, so that other tasks have their turn."""
+    bus, bounds = NotedBus(), Bounds(DEFAULT_LIMITS, frozenset(), Counters())
+    bounds.work_clock = Clock(READ_SLICE)
+    links = Links(bus, bounds, nursery.start_soon, Monitor())
+    peers = []
+    for number in range(5):
+        ours, theirs = socket.socketpair()
+        link = StreamLink(
+            (Kind.UNIX, f"r{number}", Upgrade()),
+            trio.SocketStream(trio.socket.from_stdlib_socket(ours)),
+        )
+        links.admit(number, link, LinkAcceptor())
+        theirs.sendall(FRAME)
+        peers.append(theirs)
+
+    def arrived(number, _items):
+        bus.heard.append(number)
+        peers[number].sendall(FRAME)
+
+    bus.arrived = arrived
+    turns = 0
+    nursery.start_soon(links.run)
+    while len(bus.heard) < 10:
+        await trio.lowlevel.checkpoint()
+        turns += 1
+    nursery.cancel_scope.cancel()
+    for peer in peers:
+        peer.close()
+    await links.close()
+    assert not bus.connections
+    assert sorted(bus.heard[:5]) == sorted(bus.heard[5:10]) == list(range(5))
+    assert turns >= 9
+
+
+async def test_a_peer_that_sends_much_at_once_is_read_in_parts(world, monkeypatch):
+    ra, rb = await world.peer(RA), await world.peer(RB)
+    count = 5 * FRAME_MESSAGES
+    taken, take = [], Connection._items
+
+    def noted(connection, frame):
+        items = take(connection, frame)
+        taken.append(len(items))
+        return items
+
+    monkeypatch.setattr(Connection, "_items", noted)
+    line = b'{"id":%d,"type":"create","from":"%s/ua","to":"%s/ua","body":{}}'
+    frames = [line % (number, RA.encode(), RB.encode()) for number in range(1, count + 1)]
+    await ra.link.send_many(frames)
+    assert [(await rb.hear()).id for _ in frames] == list(range(1, count + 1))
+    assert max(taken) <= FRAME_MESSAGES
+
+
+async def test_a_bus_that_fails_in_a_call_of_a_link_is_started_again(world, monkeypatch):
+    ra = await world.peer(RA)
+    monkeypatch.setattr("actors.node.bus.NodeBus._message", broken)
+    await ra.post("read", f"{RA}/registry", DR, resource="/hyperty/name/x")
+    with pytest.raises(LinkBrokenError):
+        await ra.hear()
+    monkeypatch.undo()
+    again = await world.peer(RA)
+    assert (await again.control("ping")).code == 200
+
+
+def broken(*_):
+    raise RuntimeError("told to fail")
