@@ -1,19 +1,17 @@
 """The messages of the bus of a node."""
 
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias, final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias, final
 
 import attrs
 
 from actors.kit.back_ends.requests import Asked
-from actors.kit.supervision.actor import ActorRef, Reply
-from actors.node.errors import AddressTakenError
-from actors.node.links.acceptor import Item
-from actors.node.links.connection import Connection
+from actors.kit.supervision.actor import ActorRef
 from fsm.catalogue.foreign import ForeignCore
-from fsm.effects import Refused
-from fsm.policy.model import Book
 from specs.message import Message
+
+if TYPE_CHECKING:
+    from actors.node.bus import NodeBus
 
 ForeignCall: TypeAlias = Callable[[ForeignCore, float], None]
 """A call of the table of foreign domains at a time; the task of its owner makes it."""
@@ -69,31 +67,5 @@ class SessionView:
     paths: tuple[str, ...]
 
 
-class Bus(Protocol):
-    """The bus of a node, as links, parts and stubs call it.
-
-    Attributes:
-        is_over: Whether it has ended, or crashed.
-    """
-
-    is_over: bool
-
-    def connected(self, port: Connection) -> None: ...
-    def arrived(self, number: int, items: Sequence[Item]) -> None: ...
-    def refuse_frame(self, number: int) -> None: ...
-    def expel(self, number: int) -> None: ...
-    def gone(self, number: int, name: str, why: str) -> None: ...
-    def end_turn(self) -> None: ...
-    def fail(self, error: Exception) -> None: ...
-    def attach(self, address: str, component: Component) -> AddressTakenError | None: ...
-    def detach(self, address: str, component: Component) -> None: ...
-    def connect_abroad(self, foreign: ForeignRef) -> None: ...
-    def renew_paths(self, peer: str) -> None: ...
-    def take_foreign(self, message: Message, peer: str, stub: str) -> None: ...
-    def share_policies(self, book: Book, reply: Reply[Book | Refused]) -> None: ...
-    def sessions(self) -> tuple[SessionView, ...]: ...
-    def drain(self, done: Reply[None]) -> None: ...
-
-
-BusMessage: TypeAlias = Emitted | Callable[[Bus], object]
+BusMessage: TypeAlias = "Emitted | Callable[[NodeBus], object]"
 """What parts have to say, or a call; the task of the bus makes it."""

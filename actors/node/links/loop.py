@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Final, Never, TypeAlias, final
+from typing import TYPE_CHECKING, Final, Never, TypeAlias, final
 
 import attrs
 import trio
@@ -23,13 +23,16 @@ from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.supervisor import Crash, Monitor
 from actors.node.links.acceptor import Acceptor
 from actors.node.links.connection import Connection
-from actors.node.messages import Bus, BusMessage
+from actors.node.messages import BusMessage
 from actors.node.session.bounds import Bounds
 from fsm.limits.timers import Alarms
 from specs.limits.protocol import LATE, PONG_TIMEOUT, READ_SLICE
 from specs.reply_code import LinkEnd
 from transports.errors import CloseReason, LinkClosedError
 from transports.link import Link, Listener, Upgrade
+
+if TYPE_CHECKING:
+    from actors.node.bus import NodeBus
 
 _log = get_logger("actors.node")
 
@@ -52,7 +55,7 @@ class Links:
 
     def __init__(
         self,
-        bus: Bus,
+        bus: "NodeBus",
         bounds: Bounds,
         spawn: Callable[[Callable[[], Awaitable[None]]], None],
         monitor: Monitor,
@@ -78,9 +81,7 @@ class Links:
         self._connections[number] = connection
         self.bounds.counters.count(Tally.LINKS_OPENED, acceptor.wire)
         self.tell(lambda bus: bus.connected(connection))
-        greeting = acceptor.greeting()
-        if greeting:
-            self.tell(lambda bus: bus.arrived(number, greeting))
+        self.tell(lambda bus: bus.arrived(number, acceptor.greeting()))
         if link.guest is not None:
             link.guest.watch(connection.make_room)
         self.arm(connection)
@@ -141,7 +142,7 @@ class Links:
 
     # ---- what links have done
 
-    def tell(self, call: Callable[[Bus], object]) -> bool:
+    def tell(self, call: "Callable[[NodeBus], object]") -> bool:
         """Call the bus, and let it write; return False if it has ended."""
         if self._bus.is_over:
             return False
@@ -166,9 +167,8 @@ class Links:
             await trio.aclose_forcefully(connection.link)
 
     def _crashed(self, connection: Connection, error: Exception) -> None:
-        name = f"connection:{connection.number}"
-        _log.error("connection crashed", actor=name, exc_info=error)
-        self._monitor.crashed(name, error)
+        _log.error("connection crashed", link=connection.name, exc_info=error)
+        self._monitor.crashed(f"connection:{connection.number}", error)
         connection.lose(LinkEnd.BROKEN, "the node failed", CloseReason.INTERNAL)
         connection.conclude()
 
@@ -243,7 +243,7 @@ class SessionListener(Actor[Never]):
 
     @override
     async def start(self) -> None:
-        bus: Bus = await self._bus.ask(lambda reply: reply.send)
+        bus: NodeBus = await self._bus.ask(lambda reply: reply.send)
         self._links = Links(bus, self._sources.bounds, self.spawn, self._monitor)
         for work in (self._links.run, self._links.run_alarms, self._accept):
             self.spawn(work)
