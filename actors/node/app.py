@@ -41,6 +41,7 @@ from actors.node.foreign import ForeignParts, path_service, start_foreign
 from actors.node.health import Parts, watch
 from actors.node.http.rest_link import RestLinks
 from actors.node.links.acceptor import REST, LinkAcceptor, OpenListener, RestAcceptor
+from actors.node.links.bounds import Bounds
 from actors.node.links.loop import AcceptorMaker, LinkSources, SessionListener
 from actors.node.links.upstream import PlainAcceptor, SessionAcceptor
 from actors.node.login.connector import open_provider, start_connector
@@ -49,7 +50,6 @@ from actors.node.messages import BusMessage, SessionView
 from actors.node.policy.engine import Policing, policing_of
 from actors.node.registry.record_file import MemoryRecords, RecordFile, RecordWriter, SqliteRecords
 from actors.node.registry.registry import DomainRegistry, RegistryParts
-from actors.node.session.bounds import Bounds
 from actors.node.session.control import Control, key_set
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate

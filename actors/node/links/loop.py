@@ -22,9 +22,9 @@ from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.supervisor import Crash, Monitor
 from actors.node.links.acceptor import Acceptor
+from actors.node.links.bounds import Bounds
 from actors.node.links.connection import Connection
 from actors.node.messages import BusMessage
-from actors.node.session.bounds import Bounds
 from fsm.limits.timers import Alarms
 from specs.limits.protocol import LATE, PONG_TIMEOUT, READ_SLICE
 from specs.reply_code import LinkEnd

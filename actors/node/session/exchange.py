@@ -15,10 +15,10 @@ import trio
 from actors.kit.ids import IdSource
 from actors.kit.log import get_logger
 from actors.node.components import Components, DisconnectNotices
+from actors.node.links.bounds import Bounds
 from actors.node.links.connection import Connection, TurnWrites
 from actors.node.messages import RuntimeLeft
 from actors.node.policy_hook import Asker
-from actors.node.session.bounds import Bounds
 from actors.node.session.departure import Departure
 from actors.node.session.fan_out import FanOuts
 from actors.node.session.foreign_routes import ForeignRoutes

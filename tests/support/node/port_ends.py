@@ -9,8 +9,8 @@ import trio
 from actors.kit.counters import Counters
 from actors.node.limits import DEFAULT_LIMITS
 from actors.node.links.acceptor import Acceptor, LinkAcceptor
+from actors.node.links.bounds import Bounds
 from actors.node.links.connection import Connection
-from actors.node.session.bounds import Bounds
 from fsm.session.node_session_io import OutboundMessage
 from fsm.session.outbox_budget import OutboxBudget
 from specs.message import Message, MessageType

@@ -10,9 +10,9 @@ from actors.kit.counters import Counters
 from actors.kit.supervision.supervisor import Monitor
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from actors.node.links.acceptor import LinkAcceptor
+from actors.node.links.bounds import Bounds
 from actors.node.links.connection import Connection
 from actors.node.links.loop import Links
-from actors.node.session.bounds import Bounds
 from fsm.limits.rates import Rate
 from specs.limits.protocol import FRAME_MESSAGES, READ_SLICE
 from specs.reply_code import LinkEnd

@@ -7,8 +7,8 @@ from actors.kit.counters import Counters
 from actors.kit.supervision.supervisor import Monitor
 from actors.node.limits import DEFAULT_LIMITS
 from actors.node.links.acceptor import RestAcceptor
+from actors.node.links.bounds import Bounds
 from actors.node.links.loop import Links
-from actors.node.session.bounds import Bounds
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 from specs.reply_code import LinkEnd
 from tests.support.node.port_ends import NotedBus

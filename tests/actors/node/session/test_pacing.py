@@ -7,7 +7,7 @@ import trio
 
 from actors.kit.counters import Counters
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
-from actors.node.session.bounds import Bounds
+from actors.node.links.bounds import Bounds
 from fsm.limits.rates import Rate
 from specs.identity import Identity
 from specs.limits.protocol import IDENTITY_BURST, IDENTITY_RATE, MESSAGE_BURST
