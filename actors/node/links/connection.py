@@ -356,7 +356,7 @@ class Connection:
         self._is_working = self._is_choked = False
         is_pinged = acceptor.liveness is Liveness.BY_LINK
         self._heart: Final = Heartbeat() if is_pinged else None
-        self._resting: Final = trio.CancelScope()
+        self._resting: trio.CancelScope | None = None
         self._is_heard = True
         self._why = ""
 
@@ -577,7 +577,7 @@ class Connection:
         """Take in what has come, little by little, from a peer that sends much, or too much."""
         link = self.link
         try:
-            with self._resting:
+            with trio.CancelScope() as self._resting:
                 while pause or link.has_arrived:
                     await link.rest(pause)
                     pause = self._take(link.arrived())
@@ -711,7 +711,8 @@ class Connection:
             return
         self.is_over = self.outbox.is_leaving = True
         self._is_heard = False
-        self._resting.cancel()
+        if self._resting is not None:
+            self._resting.cancel()
         self._links.forget(self)
         self._settle_guest()
         self.end = self.end or LinkEnd.CLOSED

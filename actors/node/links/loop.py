@@ -164,13 +164,14 @@ class Links:
             await work()
         if crash.error is not None:
             self._crashed(connection, crash.error)
+            connection.conclude()
             await trio.aclose_forcefully(connection.link)
 
     def _crashed(self, connection: Connection, error: Exception) -> None:
         _log.error("connection crashed", link=connection.name, exc_info=error)
         self._monitor.crashed(f"connection:{connection.number}", error)
+        connection.read_no_more()
         connection.lose(LinkEnd.BROKEN, "the node failed", CloseReason.INTERNAL)
-        connection.conclude()
 
     # ---- the loop
 
@@ -199,7 +200,6 @@ class Links:
             connection.read()
         if crash.error is not None:
             self._crashed(connection, crash.error)
-            self.start(connection, partial(trio.aclose_forcefully, connection.link))
 
     async def run_alarms(self) -> None:
         """Look after links of which something is due, until cancelled."""

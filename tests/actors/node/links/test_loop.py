@@ -18,7 +18,7 @@ from specs.limits.protocol import FRAME_MESSAGES, READ_SLICE
 from specs.reply_code import LinkEnd
 from tests.support.node.node_peer import DR, RA, RB, open_world
 from tests.support.node.port_ends import Clock, NotedBus
-from transports.errors import LinkBrokenError
+from transports.errors import CloseReason, LinkBrokenError
 from transports.link import Kind, Upgrade
 from transports.socket_link import StreamLink
 from transports.system import open_system_network
@@ -47,8 +47,9 @@ async def test_a_link_whose_reading_fails_affects_no_other(world, monkeypatch):
     monkeypatch.setattr(LinkAcceptor, "read", lambda own, f: 1 / 0 if f == b"!" else read(own, f))
     ra, rb = await world.peer(RA), await world.peer(RB)
     await ra.raw(b"!")
-    with pytest.raises(LinkBrokenError):
+    with pytest.raises(LinkBrokenError) as broken:
         await ra.hear()
+    assert broken.value.close_reason is CloseReason.INTERNAL
     assert (await rb.control("ping")).code == 200
     assert world.ended()[LinkEnd.BROKEN] == 1
 
@@ -100,9 +101,10 @@ async def test_a_peer_that_sends_much_at_once_is_read_in_parts(world, monkeypatc
 
     monkeypatch.setattr(Connection, "_items", noted)
     line = b'{"id":%d,"type":"create","from":"%s/ua","to":"%s/ua","body":{}}'
-    frames = [line % (number, RA.encode(), RB.encode()) for number in range(1, count + 1)]
-    await ra.link.send_many(frames)
-    assert [(await rb.hear()).id for _ in frames] == list(range(1, count + 1))
+    for start in (1, count + 1, 2 * count + 1):  # not the first time only
+        numbers = range(start, start + count)
+        await ra.link.send_many([line % (one, RA.encode(), RB.encode()) for one in numbers])
+        assert [(await rb.hear()).id for _ in numbers] == list(numbers)
     assert max(taken) <= FRAME_MESSAGES
 
 
