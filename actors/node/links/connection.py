@@ -354,8 +354,7 @@ class Connection:
             self._session_until = max(link.guest.until, now + HANDSHAKE_TIMEOUT / 2)
         self._silence: trio.Event | None = None
         self._is_working = self._is_choked = False
-        is_pinged = acceptor.liveness is Liveness.BY_LINK
-        self._heart: Final = Heartbeat() if is_pinged else None
+        self._heart: Final = Heartbeat() if acceptor.liveness is Liveness.BY_LINK else None
         self._resting: trio.CancelScope | None = None
         self._is_heard = True
         self._why = ""
@@ -578,9 +577,9 @@ class Connection:
         link = self.link
         try:
             with trio.CancelScope() as self._resting:
-                while pause or link.has_arrived:
+                await link.rest(pause)
+                while (pause := self._take(link.arrived())) or link.has_arrived:
                     await link.rest(pause)
-                    pause = self._take(link.arrived())
         except LinkError as exc:
             self._read_end(exc)
         if self._is_heard and not self.is_over:
