@@ -155,13 +155,14 @@ class ObservedObject:
             ObjectError: The object is gone, and the condition never held; `code` says why.
         """
         state = self._state
-        while not holds(state.value):
-            later = await self.later_than(state.version)
-            if later is None:
-                raise self._end or ObjectError(self.url, Code.GONE, "it has no observer")
+        if holds(state.value):
+            await trio.lowlevel.checkpoint()
+            return state
+        while (later := await self.later_than(state.version)) is not None:
             state = later
-        await trio.lowlevel.checkpoint()
-        return state
+            if holds(state.value):
+                return state
+        raise self._end or ObjectError(self.url, Code.GONE, "it has no observer")
 
     async def later_than(self, version: int) -> ObjectState | None:
         """Wait for a later version than this one, and return the newest state.
@@ -171,7 +172,8 @@ class ObservedObject:
         Returns:
             The newest state; None if no later one will come.
         """
-        await trio.lowlevel.checkpoint()
+        if self._state.version > version or self._end is not None:
+            await trio.lowlevel.checkpoint()
         while self._state.version <= version:
             if self._end is not None:
                 return None
