@@ -367,8 +367,10 @@ class Link(AsyncResource, ABC):
     def fill(self) -> None:
         """Read what has come, without waiting, so that `arrived` returns it.
 
+        All that has come, unless frames wait already: then nothing is read, and when they are
+        taken it has to be called again, whether the descriptor can be read or not.
         The answers that the protocol requires are written as far as there is room; the rest is
-        `unwritten`. Reads nothing while frames wait. Never raises: `check_readable` does.
+        `unwritten`. Never raises: `check_readable` does.
         """
 
     def check_readable(self) -> None:

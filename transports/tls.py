@@ -424,6 +424,9 @@ class TlsSocket:
             pass
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
             pieces.append(b"")
+        except ssl.SSLError:
+            if not pieces:  # else it is raised again by the next call
+                raise
         finally:
             if self._outgoing.pending and not self._pen.locked():
                 self._unsent.extend(self._outgoing.read())

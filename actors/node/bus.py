@@ -3,12 +3,13 @@
 It checks what links bring: normal form, session, source, loop, policy, in this order. A refused
 request is answered over the link it came from; any other refused message is counted. An admitted
 message goes to sessions, to parts of the node, to other nodes. Sessions, and how messages reach
-them, are in `session/exchange.py`. All of it is the one task of `NodeBus`.
+them, are in `session/exchange.py`. It is called by links and by its own task, for the parts; no
+call waits, so that none is interrupted by another.
 """
 
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 import attrs
 import trio
@@ -31,7 +32,6 @@ from actors.node.session.session import Session
 from fsm.bus.node_routing import Admitted, Nobody, Refusal, ToComponent, ToRuntimes
 from fsm.effects import Refused
 from fsm.machines.session import State
-from fsm.policy.model import Book
 from fsm.registry.records import users_of
 from fsm.session.assertion import is_login_of
 from fsm.session.node_session_io import OutboundMessage, PeerForm
@@ -48,6 +48,10 @@ from specs.routing import Check
 from specs.trace import Op
 from transports.codec import BadLine, encode
 from transports.errors import CloseReason
+
+if TYPE_CHECKING:
+    from actors.node.group.durable import Durable
+    from actors.node.group.group import Group
 
 _OVER: Final = Refusal(Check.SESSION, "the credentials of the session are over; log in again")
 _WRONG_TOKEN: Final = Refusal(
@@ -113,6 +117,8 @@ class NodeBus(Actor[messages.BusMessage]):
 
     @override
     async def handle(self, message: messages.BusMessage) -> None:
+        if self._failure is not None:
+            raise self._failure
         match message:
             case messages.Emitted(emitted, to_runtime):
                 self.emitted(emitted, to_runtime)
@@ -135,15 +141,17 @@ class NodeBus(Actor[messages.BusMessage]):
         sessions = self._exchange.sessions.items()
         return tuple(_view(self._exchange, *one) for one in sessions)
 
-    def share_policies(self, book: Book, reply: Reply[Book | Refused]) -> None:
-        """Have the domain take the policies of this node's files.
+    @property
+    def group(self) -> "Group":
+        """The other nodes of the domain; only where there may be some."""
+        if self._others is None:
+            raise RuntimeError("this is the only node of its domain")
+        return self._others
 
-        Args:
-            book: The policies.
-            reply: Receives those that are in effect then, or why the change was not made.
-        """
-        if self._others is not None:
-            self._others.share_policies(book, reply)
+    @property
+    def durable(self) -> "Durable":
+        """The logs of the domain; only where there are some."""
+        return self.group.durable
 
     # ---- in
 
@@ -479,7 +487,8 @@ class NodeBus(Actor[messages.BusMessage]):
         exchange = self._exchange
         if exchange.others is not None:
             exchange.others.read_out()
-        exchange.departure.settle(trio.current_time())
+        if exchange.departure.has_begun:
+            exchange.departure.settle(trio.current_time())
         exchange.notices.settle()
         exchange.state.settle()
         exchange.foreign.settle()

@@ -4,7 +4,7 @@ What cannot be used is reported once; the version before stays, as a file may be
 file is gone if two looks in turn do not find it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Never, TypeAlias, final
 
@@ -62,21 +62,14 @@ class CatalogueReader(Actor[Never]):
 
     Args:
         shown: The catalogue.
-        bus: The bus of the node; its task calls `report`.
-        report: Takes all files that can be used, by path, when they have changed.
+        bus: The bus of the node.
     """
 
-    def __init__(
-        self,
-        shown: "ShownCatalogue",
-        bus: ActorRef[BusMessage],
-        report: Callable[[Mapping[str, CatalogueRow]], None],
-    ) -> None:
+    def __init__(self, shown: "ShownCatalogue", bus: ActorRef[BusMessage]) -> None:
         self._domain: Final = shown.domain
         self._directory: Final = shown.directory
         self._source: Final = DirectorySource(shown.directory)
         self._bus: Final = bus
-        self._report: Final = report
         self._read: dict[str, _Read] = {}
         self._reported: Mapping[str, CatalogueRow] | None = None
         self._flaws: dict[str, str] = {}
@@ -106,7 +99,7 @@ class CatalogueReader(Actor[Never]):
         files = {path: one.row for path, one in self._read.items() if one.row is not None}
         if files != self._reported:
             self._reported = files
-            await self._bus.tell(lambda _: self._report(files))
+            await self._bus.tell(lambda node: node.group.share_catalogue(files))
 
     async def _file(self, path: str, stamp: _Stamp) -> _Read:
         known = self._read.get(path)

@@ -127,8 +127,8 @@ class Group(CoreHost, MembershipPort):
             store: Writes the rows of this node.
             sender: Carries messages.
             leases: Answers to renewals of the node's lease. They do not pass through the mailbox of
-                the bus: they would come late behind what many links leave there that are cut at
-                once, so that a node is fenced that has renewed its lease.
+                the bus: behind much else they would come so late that a node is fenced that has
+                renewed its lease.
         """
         self._sender, self._leases = sender, leases
         self._rows.begin(store)

@@ -4,7 +4,7 @@ import math
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Never, TypeVarTuple, final
+from typing import Final, Never, TypeVarTuple, final
 
 import attrs
 import trio
@@ -41,10 +41,6 @@ from specs.reply_code import Code, DropReason
 from transports.codec import decode_line
 from transports.engine import contract
 from transports.engine.contract import Engine, EngineDownError
-
-if TYPE_CHECKING:
-    from actors.node.group.durable import Durable
-    from actors.node.group.group import Group
 
 Ts = TypeVarTuple("Ts")
 
@@ -280,22 +276,16 @@ class GroupLink(Actor[messages.Carry]):
         engine: The engine.
         node: Id of this node.
         counters: Where the messages are counted that find no room.
-        bus: The bus of this node; its task calls `group`.
+        bus: The bus of this node.
     """
 
     def __init__(
-        self,
-        engine: Engine,
-        node: str,
-        counters: Counters,
-        bus: ActorRef[BusMessage],
-        group: "Group",
+        self, engine: Engine, node: str, counters: Counters, bus: ActorRef[BusMessage]
     ) -> None:
         self._engine: Final = engine
         self._node: Final = node
         self._counters: Final = counters
         self._bus: Final = bus
-        self._group: Final = group
         self._is_open: Final = trio.Event()
 
     @override
@@ -311,13 +301,16 @@ class GroupLink(Actor[messages.Carry]):
         try:
             await self._engine.publish(message.node, tuple(messages.payloads(lines)))
         except EngineDownError:
-            await self._bus.tell(lambda _: self._group.not_carried(message.messages))
+            await self._bus.tell(lambda node: node.group.not_carried(message.messages))
 
     async def _receive(self) -> None:
         async with self._engine.inbox(self._node, self._lose) as came:
             self._is_open.set()
             async for batch in came:
-                await self._bus.tell(_calling(self._group.arrived, batch))
+                await self._take_in(batch)
+
+    async def _take_in(self, payloads: Sequence[bytes]) -> None:
+        await self._bus.tell(lambda node: node.group.arrived(payloads))
 
     def _lose(self, payload: bytes) -> None:
         for _ in messages.pairs(payload):
@@ -357,7 +350,7 @@ class GroupStore(EngineTasks):
 
     Args:
         engine: The engine.
-        bus: The bus of this node; its task calls `group`.
+        bus: The bus of this node.
         link: Carries messages.
         keep_secret: Writes the secret of the domain, if the engine has none.
     """
@@ -368,9 +361,7 @@ class GroupStore(EngineTasks):
         bus: ActorRef[BusMessage],
         link: ActorRef[messages.Carry],
         keep_secret: Callable[[], Awaitable[object]],
-        group: "Group",
     ) -> None:
-        self._group: Final = group
         self._engine: Final = engine
         self._keep_secret: Final = keep_secret
         self._bus: Final = bus
@@ -381,7 +372,7 @@ class GroupStore(EngineTasks):
 
     @override
     async def start(self) -> None:
-        await self._bus.tell(lambda _: self._group.begin(self, self._link, self._leases))
+        await self._bus.tell(lambda node: node.group.begin(self, self._link, self._leases))
         self.spawn(self._notice)
         self._follow_all()
 
@@ -428,7 +419,7 @@ class GroupStore(EngineTasks):
         while True:
             health = await self._engine.health_changed()
             if health.is_up:
-                await self._bus.tell(lambda _: self._group.renew())
+                await self._bus.tell(lambda node: node.group.renew())
 
     def _follow_all(self) -> None:
         for scope in self._watching:
@@ -440,16 +431,19 @@ class GroupStore(EngineTasks):
     async def _watch(self, prefix: str, scope: trio.CancelScope) -> None:
         with scope:
             async with self._engine.watch(prefix) as seen:
-                await self._bus.tell(lambda _: self._group.take_rows(prefix, None))
+                await self._take_rows(prefix, None)
                 async for batch in seen:
-                    await self._bus.tell(_calling(self._group.take_rows, prefix, batch))
+                    await self._take_rows(prefix, batch)
+
+    async def _take_rows(self, prefix: str, news: Sequence[contract.Seen] | None) -> None:
+        await self._bus.tell(lambda node: node.group.take_rows(prefix, news))
 
     async def _write(self, puts: Sequence[Put]) -> None:
         written = await self._engine.put_all(
             [contract.Put(put.key, put.value, put.expected) for put in puts]
         )
         answers = tuple(zip(puts, written, strict=True))
-        await self._bus.tell(lambda _: self._group.take_answers(answers))
+        await self._bus.tell(lambda node: node.group.take_answers(answers))
 
     async def _renew(self, lease: PutLease) -> None:
         if self._dropped is not None:
@@ -465,12 +459,7 @@ class GroupStore(EngineTasks):
         row: contract.Row | None = None
         with suppress(EngineDownError):  # the watch begins anew after that, and names what has gone
             row = await self._engine.get(key) or contract.Row(key, None, revision)
-        await self._bus.tell(lambda _: self._group.take_row_read(row, lookup))
-
-
-def _calling(method: Callable[[*Ts], object], *args: *Ts) -> Callable[[object], object]:
-    """Return a call for the task of the bus; what it is called with changes no more."""
-    return lambda _: method(*args)
+        await self._bus.tell(lambda node: node.group.take_row_read(row, lookup))
 
 
 def version_met(row: contract.Row | None, put: Put | PutLease) -> tuple[bytes | None, int]:
@@ -491,25 +480,20 @@ class LogKeeper(EngineTasks):
 
     Args:
         engine: The engine.
-        bus: The bus of this node; its task calls `durable`.
+        bus: The bus of this node.
         wall: Returns the seconds since the epoch.
     """
 
     def __init__(
-        self,
-        engine: Engine,
-        bus: ActorRef[BusMessage],
-        wall: Callable[[], float],
-        durable: "Durable",
+        self, engine: Engine, bus: ActorRef[BusMessage], wall: Callable[[], float]
     ) -> None:
-        self._durable: Final = durable
         self._engine: Final = engine
         self._bus: Final = bus
         self._wall: Final = wall
 
     @override
     async def start(self) -> None:
-        await self._bus.tell(lambda _: self._durable.begin(self))
+        await self._bus.tell(lambda node: node.durable.begin(self))
         self.spawn(self._follow)
 
     def append(self, number: int, appends: Sequence[contract.Append]) -> bool:
@@ -526,7 +510,7 @@ class LogKeeper(EngineTasks):
 
     async def _append(self, number: int, appends: Sequence[contract.Append]) -> None:
         outcomes = await self._engine.append_all(appends)
-        await self._bus.tell(lambda _: self._durable.take_outcomes(number, outcomes))
+        await self._bus.tell(lambda node: node.durable.take_outcomes(number, outcomes))
 
     async def _fetch(self, runtime: str, number: int, after: int, most: int) -> None:
         kept: Sequence[Kept] | None = None
@@ -534,26 +518,28 @@ class LogKeeper(EngineTasks):
             entries = await self._engine.fetch(runtime, after, most)
             offset = trio.current_time() - self._wall()
             kept = tuple(_kept(entry, offset) for entry in entries)
-        await self._bus.tell(lambda _: self._durable.take_entries(runtime, number, kept))
+        await self._bus.tell(lambda node: node.durable.take_entries(runtime, number, kept))
 
     async def _trim(self, reached: Mapping[str, int]) -> None:
         is_done = False
         with suppress(EngineDownError):
             await self._engine.acknowledge(reached)
             is_done = True
-        await self._bus.tell(lambda _: self._durable.end_trims(reached, is_done=is_done))
+        await self._bus.tell(lambda node: node.durable.end_trims(reached, is_done=is_done))
 
     async def _follow(self) -> None:
         has_ended = False
         while not has_ended:
             with trio.move_on_after(DURABLE_LISTING) as turn:
-                await self._bus.tell(lambda _: self._durable.begin_list())
+                await self._bus.tell(lambda node: node.durable.begin_list())
                 async with self._engine.follow_logs() as reached:
                     async for batch in reached:
-                        entries = tuple((one.log, one.position) for one in batch)
-                        await self._bus.tell(_calling(self._durable.add_entries, entries))
+                        await self._add_entries([(one.log, one.position) for one in batch])
             # It has ended with the engine's handle, if not by the clock.
             has_ended = not turn.cancelled_caught
+
+    async def _add_entries(self, entries: Sequence[tuple[str, int]]) -> None:
+        await self._bus.tell(lambda node: node.durable.add_entries(entries))
 
 
 def _kept(entry: contract.Entry, offset: float) -> Kept:

@@ -133,41 +133,23 @@ class Shared:
             supervisor: Supervisor of the started actors.
             bus: The bus of the node.
         """
-        engine = self.engine
-        link = await supervisor.start_child(
-            ChildSpec(
-                "group-link",
-                lambda: GroupLink(engine, self.node, self._counters, bus, self._joined),
-            )
-        )
+        make_link = partial(GroupLink, self.engine, self.node, self._counters, bus)
+        link = await supervisor.start_child(ChildSpec("group-link", make_link))
         await supervisor.start_child(
-            ChildSpec("logs", lambda: LogKeeper(engine, bus, self._wall, self._joined.durable))
+            ChildSpec("logs", partial(LogKeeper, self.engine, bus, self._wall))
         )
         # An engine that comes back empty has none: a node that starts then would make another.
-        keep_secret = partial(_secret, engine, self.mint)
+        keep_secret = partial(_secret, self.engine, self.mint)
         await supervisor.start_child(
-            ChildSpec(
-                "group-store", lambda: GroupStore(engine, bus, link, keep_secret, self._joined)
-            )
+            ChildSpec("group-store", partial(GroupStore, self.engine, bus, link, keep_secret))
         )
         await supervisor.start_child(
             ChildSpec("group-questions", partial(QuestionInbox, self.colleagues))
         )
-        shown = self.catalogue.shown
-        if shown is not None:
-            await supervisor.start_child(
-                ChildSpec(
-                    "catalogue", lambda: CatalogueReader(shown, bus, self._joined.share_catalogue)
-                )
-            )
-        await bus.ask(lambda reply: lambda _: self._joined.start_serving(reply))
-
-    @property
-    def _joined(self) -> Group:
-        """What the present bus knows of the group; a bus that is started again knows another."""
-        if self._group is None:
-            raise RuntimeError("the bus is made first")
-        return self._group
+        if self.catalogue.shown is not None:
+            read = partial(CatalogueReader, self.catalogue.shown, bus)
+            await supervisor.start_child(ChildSpec("catalogue", read))
+        await bus.ask(lambda reply: lambda node: node.group.start_serving(reply))
 
     def why_not(self) -> str | None:
         """Return why the node cannot use the engine, as half a sentence; None: it can."""

@@ -30,7 +30,6 @@ from specs.limits.protocol import (
     FRAME_MESSAGES,
     GOODBYE_TIMEOUT,
     HANDSHAKE_TIMEOUT,
-    OUTBOX_BYTES,
     WRITE_BYTES,
     WRITE_SLICE,
 )
@@ -530,23 +529,38 @@ class Connection:
         One that has no session in time is left, too, and one that does not end a frame.
         """
         due = self.link.frame_due
+        if due is not None and now >= due and self._links.is_watched(self):
+            self.read()  # the rest of it may have come
+            due = self.link.frame_due
+        if self.outbox.is_leaving:
+            return
         if now >= self._session_until:
-            self.lose(LinkEnd.NO_SESSION, "no session in time", CloseReason.REFUSED)
-        elif due is not None and now >= due and self._is_heard:
-            self.lose(LinkEnd.SLOW_FRAME, FrameTooSlowError(self.name).reason, CloseReason.REFUSED)
+            self._give_up(LinkEnd.NO_SESSION, "no session in time")
+        elif due is not None and now >= due and self._links.is_watched(self):
+            self._give_up(LinkEnd.SLOW_FRAME, FrameTooSlowError(self.name).reason)
         elif self._heart is not None:
-            beat = self._heart.look(self.link.heard_at, now)
+            beat = self._heart.look(self._heard_at, now)
             if beat is Beat.PING:
                 self.link.ping()
             elif beat is Beat.GIVE_UP:
-                why = "silent, and a ping was not answered"
-                self.lose(LinkEnd.SILENT, why, CloseReason.REFUSED)
-                self.outbox.interrupt()
+                self._give_up(LinkEnd.SILENT, "silent, and a ping was not answered")
+
+    def _give_up(self, end: LinkEnd, why: str) -> None:
+        self.lose(end, why, CloseReason.REFUSED)
+        self.outbox.interrupt()
+
+    @property
+    def _heard_at(self) -> float:
+        """Time of the last sign of life; the present while this end does not read."""
+        is_read = self.link.descriptor is None or self._links.is_watched(self)
+        return self.link.heard_at if is_read else trio.current_time()
 
     def deadline(self) -> float:
-        """Return when `time_over` is due."""
-        due = self.link.frame_due if self._is_heard else None
-        heart = math.inf if self._heart is None else self._heart.deadline(self.link.heard_at)
+        """Return when `time_over` is due; a link that is left has times of its own."""
+        if self.outbox.is_leaving:
+            return math.inf
+        due = self.link.frame_due if self._links.is_watched(self) else None
+        heart = math.inf if self._heart is None else self._heart.deadline(self._heard_at)
         return min(self._session_until, heart, math.inf if due is None else due)
 
     # ---- reading
@@ -554,9 +568,11 @@ class Connection:
     def read(self) -> None:
         """Take in what has come, and give it to the bus; never waits."""
         link = self.link
+        # Frames that wait already are of a time when something else was read only in part.
+        is_behind = link.has_arrived
         link.fill()
         pause = self._take(link.arrived())
-        if pause or link.has_arrived:
+        if pause or is_behind or link.has_arrived:
             self._links.ignore(self)
             self._links.start(self, partial(self._catch_up, pause))
         else:
@@ -584,7 +600,7 @@ class Connection:
             self._read_end(exc)
         if self._is_heard and not self.is_over:
             self._links.watch(self)
-            self._check_readable()
+            self.read()  # of what TLS has taken in, the socket does not tell
 
     def _check_readable(self) -> None:
         link = self.link
@@ -596,7 +612,7 @@ class Connection:
         unwritten = link.unwritten
         if unwritten:
             self.wake()
-            if unwritten >= OUTBOX_BYTES:
+            if unwritten > self.outbox.framed:  # answers, which the peer does not read
                 self._links.ignore(self)
                 self._is_choked = True
         if link.frame_due is not None:
@@ -667,6 +683,7 @@ class Connection:
                 await self._read_out(self._silence)
             self.conclude()
             await self.link.aclose(self.close_reason)
+            self._links.closed(self)
         finally:
             self._is_working = False
 
@@ -684,13 +701,13 @@ class Connection:
                     self.lose(LinkEnd.BROKEN, str(exc))
                     return
                 outbox.written()
+                if self._is_choked and self._is_heard:
+                    self._is_choked = False
+                    self._links.watch(self)
         if writing.cancelled_caught and trio.current_time() >= writing.deadline:
             _log.warning("slow consumer", runtime=self.runtime, link=self.name)
             self.lose(LinkEnd.SLOW_CONSUMER, "slow consumer", CloseReason.SLOW_CONSUMER)
         outbox.is_idle = True
-        if self._is_choked and self._is_heard:
-            self._is_choked = False
-            self._links.watch(self)
 
     async def _read_out(self, silence: trio.Event) -> None:
         """Send the close reason, and wait until the peer has read it.

@@ -81,7 +81,9 @@ class Links:
         self._connections[number] = connection
         self.bounds.counters.count(Tally.LINKS_OPENED, acceptor.wire)
         self.tell(lambda bus: bus.connected(connection))
-        self.tell(lambda bus: bus.arrived(number, acceptor.greeting()))
+        greeting = acceptor.greeting()
+        if greeting:
+            self.tell(lambda bus: bus.arrived(number, greeting))
         if link.guest is not None:
             link.guest.watch(connection.make_room)
         self.arm(connection)
@@ -89,7 +91,7 @@ class Links:
             self.start(connection, connection.read_later)
         else:
             self.watch(connection)
-            self._read(connection)  # what came with the handshake
+            connection.read()  # what came with the handshake
 
     def watch(self, connection: Connection) -> None:
         """Read a connection whenever something has come."""
@@ -104,9 +106,17 @@ class Links:
         if descriptor is not None:
             self._selector.unregister(descriptor)
 
+    def is_watched(self, connection: Connection) -> bool:
+        """Return whether a connection is read whenever something has come."""
+        return connection in self._watched
+
     def forget(self, connection: Connection) -> None:
-        """Look after a connection no longer: it ends."""
+        """Look after a connection no longer: it is being closed."""
         self.ignore(connection)
+        self._alarms.set(connection.number, math.inf)
+
+    def closed(self, connection: Connection) -> None:
+        """Note that a connection is closed."""
         self._connections.pop(connection.number, None)
         if not self._connections:
             self._is_empty.set()
@@ -134,11 +144,11 @@ class Links:
 
         If cancelled, they are closed by force.
         """
-        async with trio.open_nursery() as nursery:
-            for connection in tuple(self._connections.values()):
-                connection.conclude()
-                nursery.start_soon(connection.link.aclose, connection.close_reason)
-        self._selector.close()
+        with self._selector:
+            async with trio.open_nursery() as nursery:
+                for connection in self._connections.values():
+                    connection.conclude()
+                    nursery.start_soon(connection.link.aclose, connection.close_reason)
 
     # ---- what links have done
 
@@ -146,12 +156,12 @@ class Links:
         """Call the bus, and let it write; return False if it has ended."""
         if self._bus.is_over:
             return False
-        with Crash() as crash:
+        try:
             call(self._bus)
             if not self._is_in_turn:
                 self._bus.end_turn()
-        if crash.error is not None:
-            self._bus.fail(crash.error)
+        except Exception as exc:  # noqa: BLE001 - a crash of the bus, not of who calls it
+            self._bus.fail(exc)
         return True
 
     def start(self, connection: Connection, work: Callable[[], Awaitable[None]]) -> None:
@@ -166,6 +176,7 @@ class Links:
             self._crashed(connection, crash.error)
             connection.conclude()
             await trio.aclose_forcefully(connection.link)
+            self.closed(connection)
 
     def _crashed(self, connection: Connection, error: Exception) -> None:
         _log.error("connection crashed", link=connection.name, exc_info=error)
@@ -178,7 +189,7 @@ class Links:
     async def run(self) -> None:
         """Read what is ready, and let the bus write what came of it, until cancelled."""
         ready: deque[Connection] = deque()
-        while True:
+        while not self._bus.is_over:
             if ready:
                 await trio.lowlevel.checkpoint()
             else:
@@ -189,17 +200,17 @@ class Links:
             while ready:
                 connection = ready.popleft()
                 if connection in self._watched:
-                    self._read(connection)
+                    self._guard(connection, connection.read)
                 if self.bounds.work_clock() >= until:
                     break
             self._is_in_turn = False
             self.tell(lambda _: None)
 
-    def _read(self, connection: Connection) -> None:
-        with Crash() as crash:
-            connection.read()
-        if crash.error is not None:
-            self._crashed(connection, crash.error)
+    def _guard(self, connection: Connection, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except Exception as exc:  # noqa: BLE001 - the end of this link, and of no other
+            self._crashed(connection, exc)
 
     async def run_alarms(self) -> None:
         """Look after links of which something is due, until cancelled."""
@@ -216,7 +227,7 @@ class Links:
                     # The node has been busy: what peers have sent may not be read yet.
                     self._alarms.set(number, now + min(late, PONG_TIMEOUT))
                 elif connection is not None:
-                    connection.time_over(now)
+                    self._guard(connection, partial(connection.time_over, now))
                     self._alarms.set(number, connection.deadline())
 
 
@@ -263,9 +274,13 @@ class SessionListener(Actor[Never]):
         # Closed: the node is going down. Accepted links stay until they are ordered to leave.
         with suppress(LinkClosedError):
             while True:
-                link = await listener.accept()
-                acceptor = sources.acceptors[link.upgrade.path](link.upgrade)
-                self._links.admit(next(sources.numbers), link, acceptor)
+                link, number = await listener.accept(), next(sources.numbers)
+                with Crash(partial(self._monitor.crashed, f"connection:{number}")) as crash:
+                    acceptor = sources.acceptors[link.upgrade.path](link.upgrade)
+                    self._links.admit(number, link, acceptor)
+                if crash.error is not None:
+                    _log.error("link not admitted", link=link.name, exc_info=crash.error)
+                    await trio.aclose_forcefully(link)
 
     @override
     async def closing(self) -> None:

@@ -93,7 +93,7 @@ class PolicyReloader(Actor[_Message]):
         if isinstance(book, PolicyFileError):
             return book
         outcome: Book | Refused = await self._bus.ask(
-            lambda reply: lambda node: node.share_policies(book, reply)
+            lambda reply: lambda node: node.group.share_policies(book, reply)
         )
         if isinstance(outcome, Book):
             say_reread(outcome)

@@ -2,6 +2,7 @@
 
 from contextlib import asynccontextmanager
 from functools import partial
+from types import SimpleNamespace
 
 import attrs
 import pytest
@@ -207,20 +208,20 @@ class Closed:
         yield receive
 
     async def tell(self, call):
-        call(self)
+        call(SimpleNamespace(durable=self))
         assert self.lists == 1
 
 
 async def test_what_follows_logs_ends_with_its_engine():
     closed = Closed()
-    await LogKeeper(closed, closed, None, closed)._follow()
+    await LogKeeper(closed, closed, None)._follow()
     assert closed.lists == 1
 
 
 async def test_a_log_that_ends_begins_nothing_more():
     """Who asks is answered at once, and does not wait for an answer that never comes."""
     closed = Closed()
-    keeper = LogKeeper(closed, closed, None, closed)
+    keeper = LogKeeper(closed, closed, None)
     async with trio.open_nursery() as nursery:
         keeper.enter(ActorRef(Mailbox("logs", 1)), nursery, lambda: None)
         await keeper.closing()
@@ -466,7 +467,7 @@ async def test_an_answer_that_a_crashed_bus_has_asked_for_crashes_no_other(
     group, ends, autojump_clock
 ):
     """What waits for a bus outlives it."""
-    await group.nodes[0].node._bus.tell(lambda bus: bus._exchange.durable.take_outcomes(1, (5,)))
+    await group.nodes[0].node._bus.tell(lambda node: node.durable.take_outcomes(1, (5,)))
     assert (await ends.send("kept")).code == 202
     assert (await hear_in(ends.receiver, 0.0, 0.5)).value == "kept"
 
@@ -478,7 +479,7 @@ async def test_a_late_answer_says_nothing_of_what_was_asked_since(group, ends, a
     asked = await ends.sender.post("create", ends.from_, ends.to, value=1, durable=True)
     await trio.sleep(0.5)
     outcomes = (LogFullError(RB),)
-    await first.node._bus.tell(lambda bus: bus._exchange.durable.take_outcomes(0, outcomes))
+    await first.node._bus.tell(lambda node: node.durable.take_outcomes(0, outcomes))
     answer = await hear_in(ends.sender, 0.4, 2.0)
     assert (answer.id, answer.code) == (asked.id, 202)
 
