@@ -56,18 +56,24 @@ class Tasks:
 
 
 class NotedBus:
-    """A bus that only takes note of what links bring; each has a session."""
+    """A bus that only takes note of what links bring.
+
+    Args:
+        grants: Whether each link has a session from the start.
+    """
 
     is_over = False
 
-    def __init__(self) -> None:
+    def __init__(self, *, grants: bool = True) -> None:
+        self._grants = grants
         self.connections: dict[int, Connection] = {}
         self.heard: list[int] = []
 
     def connected(self, connection: Connection) -> None:
         """Note that a link has come."""
         self.connections[connection.number] = connection
-        connection.granted("a runtime")
+        if self._grants:
+            connection.granted("a runtime")
 
     def arrived(self, number: int, _items: object) -> None:
         """Note which link has brought something."""

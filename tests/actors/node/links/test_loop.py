@@ -14,12 +14,14 @@ from actors.node.links.bounds import Bounds
 from actors.node.links.connection import Connection
 from actors.node.links.loop import Links
 from fsm.limits.rates import Rate
-from specs.limits.protocol import FRAME_MESSAGES, READ_SLICE
+from specs.limits.protocol import FRAME_MESSAGES, HANDSHAKE_TIMEOUT, READ_SLICE
 from specs.reply_code import LinkEnd
 from tests.support.node.node_peer import DR, RA, RB, open_world
-from tests.support.node.port_ends import Clock, NotedBus
+from tests.support.node.port_ends import Clock, NotedBus, entry
+from tests.support.runtime.links import open_pair, open_place
 from transports.errors import CloseReason, LinkBrokenError
 from transports.link import Kind, Upgrade
+from transports.memory import FRAMES_IN_FLIGHT, Wire
 from transports.socket_link import StreamLink
 from transports.system import open_system_network
 
@@ -121,3 +123,35 @@ async def test_a_bus_that_fails_in_a_call_of_a_link_is_started_again(world, monk
 
 def broken(*_):
     raise RuntimeError("told to fail")
+
+
+async def test_a_peer_without_a_session_that_reads_nothing_is_left_in_time(autojump_clock, nursery):
+    """Nothing is written to it any more, and no timer is due again and again."""
+    bus = NotedBus(grants=False)
+    links = Links(
+        bus, Bounds(DEFAULT_LIMITS, frozenset(), Counters()), nursery.start_soon, Monitor()
+    )
+    nursery.start_soon(links.run_alarms)
+    wire = Wire(Kind.WEBSOCKET, "a", 1, Upgrade())
+    links.admit(1, wire.acceptor, LinkAcceptor())
+    connection = bus.connections[1]
+    for number in range(10 * FRAMES_IN_FLIGHT):
+        connection.refill([entry(number + 1, 60_000)])
+    await trio.sleep(HANDSHAKE_TIMEOUT - 0.1)
+    assert connection.end is None
+    await trio.sleep(0.2)
+    assert (connection.end, connection.is_over) == (LinkEnd.NO_SESSION, True)
+
+
+async def test_what_tls_has_taken_in_before_a_pause_is_read_after_it(tmp_path, nursery):
+    bus, limits = NotedBus(), NodeLimits(messages=Rate(50.0, 1))
+    links = Links(bus, Bounds(limits, frozenset(), Counters()), nursery.start_soon, Monitor())
+    nursery.start_soon(links.run)
+    async with open_place("tls-websocket", tmp_path) as place, open_pair(place) as pair:
+        links.admit(1, pair.acceptor, LinkAcceptor())
+        for _ in range(3):
+            await pair.dialler.send_many([entry(1, size).line for size in (20, 60_000, 20_000, 30)])
+        with trio.fail_after(20):
+            while len(bus.heard) < 12:
+                await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
