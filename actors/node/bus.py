@@ -50,7 +50,6 @@ from transports.codec import BadLine, encode
 from transports.errors import CloseReason
 
 if TYPE_CHECKING:
-    from actors.node.group.durable import Durable
     from actors.node.group.group import Group
 
 _OVER: Final = Refusal(Check.SESSION, "the credentials of the session are over; log in again")
@@ -147,11 +146,6 @@ class NodeBus(Actor[messages.BusMessage]):
         if self._others is None:
             raise RuntimeError("this is the only node of its domain")
         return self._others
-
-    @property
-    def durable(self) -> "Durable":
-        """The logs of the domain; only where there are some."""
-        return self.group.durable
 
     # ---- in
 

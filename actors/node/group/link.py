@@ -493,7 +493,7 @@ class LogKeeper(EngineTasks):
 
     @override
     async def start(self) -> None:
-        await self._bus.tell(lambda node: node.durable.begin(self))
+        await self._bus.tell(lambda node: node.group.durable.begin(self))
         self.spawn(self._follow)
 
     def append(self, number: int, appends: Sequence[contract.Append]) -> bool:
@@ -510,7 +510,7 @@ class LogKeeper(EngineTasks):
 
     async def _append(self, number: int, appends: Sequence[contract.Append]) -> None:
         outcomes = await self._engine.append_all(appends)
-        await self._bus.tell(lambda node: node.durable.take_outcomes(number, outcomes))
+        await self._bus.tell(lambda node: node.group.durable.take_outcomes(number, outcomes))
 
     async def _fetch(self, runtime: str, number: int, after: int, most: int) -> None:
         kept: Sequence[Kept] | None = None
@@ -518,20 +518,20 @@ class LogKeeper(EngineTasks):
             entries = await self._engine.fetch(runtime, after, most)
             offset = trio.current_time() - self._wall()
             kept = tuple(_kept(entry, offset) for entry in entries)
-        await self._bus.tell(lambda node: node.durable.take_entries(runtime, number, kept))
+        await self._bus.tell(lambda node: node.group.durable.take_entries(runtime, number, kept))
 
     async def _trim(self, reached: Mapping[str, int]) -> None:
         is_done = False
         with suppress(EngineDownError):
             await self._engine.acknowledge(reached)
             is_done = True
-        await self._bus.tell(lambda node: node.durable.end_trims(reached, is_done=is_done))
+        await self._bus.tell(lambda node: node.group.durable.end_trims(reached, is_done=is_done))
 
     async def _follow(self) -> None:
         has_ended = False
         while not has_ended:
             with trio.move_on_after(DURABLE_LISTING) as turn:
-                await self._bus.tell(lambda node: node.durable.begin_list())
+                await self._bus.tell(lambda node: node.group.durable.begin_list())
                 async with self._engine.follow_logs() as reached:
                     async for batch in reached:
                         await self._add_entries([(one.log, one.position) for one in batch])
@@ -539,7 +539,7 @@ class LogKeeper(EngineTasks):
             has_ended = not turn.cancelled_caught
 
     async def _add_entries(self, entries: Sequence[tuple[str, int]]) -> None:
-        await self._bus.tell(lambda node: node.durable.add_entries(entries))
+        await self._bus.tell(lambda node: node.group.durable.add_entries(entries))
 
 
 def _kept(entry: contract.Entry, offset: float) -> Kept:

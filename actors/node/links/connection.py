@@ -529,14 +529,14 @@ class Connection:
         One that has no session in time is left, too, and one that does not end a frame.
         """
         due = self.link.frame_due
-        if due is not None and now >= due and self._links.is_watched(self):
+        if due is not None and now >= due and self in self._links.watched:
             self.read()  # the rest of it may have come
             due = self.link.frame_due
         if self.outbox.is_leaving:
             return
         if now >= self._session_until:
             self._give_up(LinkEnd.NO_SESSION, "no session in time")
-        elif due is not None and now >= due and self._links.is_watched(self):
+        elif due is not None and now >= due and self in self._links.watched:
             self._give_up(LinkEnd.SLOW_FRAME, FrameTooSlowError(self.name).reason)
         elif self._heart is not None:
             beat = self._heart.look(self._heard_at, now)
@@ -552,14 +552,14 @@ class Connection:
     @property
     def _heard_at(self) -> float:
         """Time of the last sign of life; the present while this end does not read."""
-        is_read = self.link.descriptor is None or self._links.is_watched(self)
+        is_read = self.link.descriptor is None or self in self._links.watched
         return self.link.heard_at if is_read else trio.current_time()
 
     def deadline(self) -> float:
         """Return when `time_over` is due; a link that is left has times of its own."""
         if self.outbox.is_leaving:
             return math.inf
-        due = self.link.frame_due if self._links.is_watched(self) else None
+        due = self.link.frame_due if self in self._links.watched else None
         heart = math.inf if self._heart is None else self._heart.deadline(self._heard_at)
         return min(self._session_until, heart, math.inf if due is None else due)
 

@@ -46,6 +46,7 @@ class Links:
 
     Attributes:
         bounds: The limits, and what has been used of them.
+        watched: The connections that are read whenever something has come, with their descriptors.
 
     Args:
         bus: The bus; an exception of a call is a crash of it.
@@ -67,7 +68,7 @@ class Links:
         self._spawn: Final = spawn
         self._monitor: Final = monitor
         self._selector: Final = selectors.DefaultSelector()
-        self._watched: Final[dict[Connection, int]] = {}
+        self.watched: Final[dict[Connection, int]] = {}
         self._connections: Final[dict[int, Connection]] = {}
         self._is_in_turn = False
         self._is_empty = trio.Event()
@@ -96,19 +97,15 @@ class Links:
     def watch(self, connection: Connection) -> None:
         """Read a connection whenever something has come."""
         descriptor = connection.link.descriptor
-        if descriptor is not None and connection not in self._watched and not connection.is_over:
-            self._watched[connection] = descriptor
+        if descriptor is not None and connection not in self.watched and not connection.is_over:
+            self.watched[connection] = descriptor
             self._selector.register(descriptor, selectors.EVENT_READ, connection)
 
     def ignore(self, connection: Connection) -> None:
         """Read a connection no more. Idempotent."""
-        descriptor = self._watched.pop(connection, None)
+        descriptor = self.watched.pop(connection, None)
         if descriptor is not None:
             self._selector.unregister(descriptor)
-
-    def is_watched(self, connection: Connection) -> bool:
-        """Return whether a connection is read whenever something has come."""
-        return connection in self._watched
 
     def forget(self, connection: Connection) -> None:
         """Look after a connection no longer: it is being closed."""
@@ -199,7 +196,7 @@ class Links:
             self._is_in_turn = True
             while ready:
                 connection = ready.popleft()
-                if connection in self._watched:
+                if connection in self.watched:
                     self._guard(connection, connection.read)
                 if self.bounds.work_clock() >= until:
                     break

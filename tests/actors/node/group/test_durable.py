@@ -208,7 +208,7 @@ class Closed:
         yield receive
 
     async def tell(self, call):
-        call(SimpleNamespace(durable=self))
+        call(SimpleNamespace(group=SimpleNamespace(durable=self)))
         assert self.lists == 1
 
 
@@ -467,7 +467,7 @@ async def test_an_answer_that_a_crashed_bus_has_asked_for_crashes_no_other(
     group, ends, autojump_clock
 ):
     """What waits for a bus outlives it."""
-    await group.nodes[0].node._bus.tell(lambda node: node.durable.take_outcomes(1, (5,)))
+    await group.nodes[0].node._bus.tell(lambda node: node.group.durable.take_outcomes(1, (5,)))
     assert (await ends.send("kept")).code == 202
     assert (await hear_in(ends.receiver, 0.0, 0.5)).value == "kept"
 
@@ -479,7 +479,7 @@ async def test_a_late_answer_says_nothing_of_what_was_asked_since(group, ends, a
     asked = await ends.sender.post("create", ends.from_, ends.to, value=1, durable=True)
     await trio.sleep(0.5)
     outcomes = (LogFullError(RB),)
-    await first.node._bus.tell(lambda node: node.durable.take_outcomes(0, outcomes))
+    await first.node._bus.tell(lambda node: node.group.durable.take_outcomes(0, outcomes))
     answer = await hear_in(ends.sender, 0.4, 2.0)
     assert (answer.id, answer.code) == (asked.id, 202)
 

@@ -15,10 +15,12 @@ from actors.node.links.connection import Connection
 from actors.node.links.loop import Links
 from fsm.limits.rates import Rate
 from specs.limits.protocol import FRAME_MESSAGES, HANDSHAKE_TIMEOUT, READ_SLICE
+from specs.message import Message, MessageType
 from specs.reply_code import LinkEnd
 from tests.support.node.node_peer import DR, RA, RB, open_world
 from tests.support.node.port_ends import Clock, NotedBus, entry
 from tests.support.runtime.links import open_pair, open_place
+from transports.codec import encode
 from transports.errors import CloseReason, LinkBrokenError
 from transports.link import Kind, Upgrade
 from transports.memory import FRAMES_IN_FLIGHT, Wire
@@ -143,6 +145,10 @@ async def test_a_peer_without_a_session_that_reads_nothing_is_left_in_time(autoj
     assert (connection.end, connection.is_over) == (LinkEnd.NO_SESSION, True)
 
 
+def update(size):
+    return encode(Message(1, MessageType.UPDATE, f"{RA}/ua", f"{RB}/ua", {"value": "x" * size}))
+
+
 async def test_what_tls_has_taken_in_before_a_pause_is_read_after_it(tmp_path, nursery):
     bus, limits = NotedBus(), NodeLimits(messages=Rate(50.0, 1))
     links = Links(bus, Bounds(limits, frozenset(), Counters()), nursery.start_soon, Monitor())
@@ -150,7 +156,7 @@ async def test_what_tls_has_taken_in_before_a_pause_is_read_after_it(tmp_path, n
     async with open_place("tls-websocket", tmp_path) as place, open_pair(place) as pair:
         links.admit(1, pair.acceptor, LinkAcceptor())
         for _ in range(3):
-            await pair.dialler.send_many([entry(1, size).line for size in (20, 60_000, 20_000, 30)])
+            await pair.dialler.send_many([update(size) for size in (20, 60_000, 20_000, 30)])
         with trio.fail_after(20):
             while len(bus.heard) < 12:
                 await trio.lowlevel.checkpoint()
