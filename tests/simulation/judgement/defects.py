@@ -230,7 +230,7 @@ class Trial:
 DEFECTS: Final[Mapping[str, Trial]] = {
     "repeats are let in": Trial("crashed", 58, (OpenRequests, "repeated", _no_dedup)),
     "paths are not waited for": Trial("order", 30401, (PairOrderCore, "arrives", _no_holding)),
-    "answers take two nodes": Trial("claim I-B7", 30215, (Outbound, "send_by_route", _by_domain)),
+    "answers take two nodes": Trial("claim I-B7", 30218, (Outbound, "send_by_route", _by_domain)),
     "messages overtake": Trial("order", 100, (MiniBus, "try_tell", _two_in_one)),
     "leaves in words only": Trial(
         "after_leaving", 8, (ObservedObjects, "leave", _leave_in_words_only)
