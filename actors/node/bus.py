@@ -149,7 +149,7 @@ class NodeBus(Actor[messages.BusMessage]):
 
     # ---- in
 
-    def arrived(self, number: int, items: Sequence[Item]) -> None:
+    def take_items(self, number: int, items: Sequence[Item]) -> None:
         """Take in what one frame of a link held.
 
         Args:
@@ -565,7 +565,7 @@ class NodeBus(Actor[messages.BusMessage]):
 
     # ---- links
 
-    def connected(self, port: Connection) -> None:
+    def add_link(self, port: Connection) -> None:
         """Take a link, which has no session yet."""
         self._exchange.ports[port.number] = port
         port.outbox.count_in(self._exchange.budget)
@@ -576,7 +576,7 @@ class NodeBus(Actor[messages.BusMessage]):
             del self._exchange.ports[port.number]
             port.finish(CloseReason.GOING_AWAY)
 
-    def gone(self, number: int, name: str, why: str) -> None:
+    def remove_link(self, number: int, name: str, why: str) -> None:
         """Note that a link is no more."""
         self._trace.link(Op.CLOSE, name, self._node.node)
         self._control.gone(number)

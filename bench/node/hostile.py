@@ -136,7 +136,7 @@ _COMING: Final = 500.0
 """Milliseconds that an honest one may take to come meanwhile."""
 
 
-async def _asked(node: Server, attack: Attack | None, size: int, seconds: float) -> Asked:
+async def _measured(node: Server, attack: Attack | None, size: int, seconds: float) -> Asked:
     async with trio.open_nursery() as nursery:
         if attack is not None:
             await attack(size, node, nursery)
@@ -149,10 +149,10 @@ async def _asked(node: Server, attack: Attack | None, size: int, seconds: float)
 async def _attacked(kind: _Kind, size: int, seconds: float) -> list[Row]:
     """Measure others without and with an attack, each at a node of its own."""
     async with open_node_process(*kind.options) as node:
-        quiet = await _asked(node, kind.quiet, size, seconds)
+        quiet = await _measured(node, kind.quiet, size, seconds)
     async with open_node_process(*kind.options) as node:
         before = node.memory()
-        loud = await _asked(node, kind.attack, size, seconds)
+        loud = await _measured(node, kind.attack, size, seconds)
         grown = max(0, _peak(node) - before) / _MIB
     what = kind.what.format(size)
     reach = _COMING if kind.attack is _handshakes else None

@@ -8,20 +8,18 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
-from websockets.server import ServerProtocol
 
 from actors.keys.certificate import make_certificate
 from specs.limits.protocol import MAX_FRAME_BYTES
 from tests.support.chance import examples
 from tests.support.garbage import collected
 from tests.support.runtime.links import CHANNELS, PLACES, open_place
-from tests.support.wire.raw_websocket import handshake
+from tests.support.wire.raw_websocket import websocket_link
 from transports.errors import FrameTooLargeError, LinkBrokenError
 from transports.link import Kind, Link, Upgrade
 from transports.memory import MemoryLink
 from transports.socket_link import RawLink, SocketLink, StreamLink
 from transports.tls import AcceptedStream, PinnedTls, TlsStream
-from transports.websocket.server import WebSocketProtocol, WebSocketServerLink
 
 LARGEST = b"x" * MAX_FRAME_BYTES
 
@@ -91,14 +89,6 @@ def stream_link(stream: trio.SocketStream) -> Link:
 
 def raw_link(stream: AcceptedStream) -> Link:
     return RawLink((Kind.STREAM, "a", Upgrade()), stream)
-
-
-def websocket_link(stream: trio.SocketStream) -> Link:
-    protocol = WebSocketProtocol()
-    protocol.receive_data(handshake())
-    protocol.send_response(ServerProtocol.accept(protocol, protocol.events_received()[0]))
-    protocol.data_to_send()
-    return WebSocketServerLink("a", Upgrade(), stream, protocol)
 
 
 @asynccontextmanager

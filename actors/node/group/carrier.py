@@ -239,14 +239,14 @@ class Carrier:
 
     # ---- news
 
-    def take_in(self, payloads: Sequence[bytes]) -> None:
+    def take_messages(self, payloads: Sequence[bytes]) -> None:
         """Take in what other nodes sent, in order."""
         self._trace.losses()
         for payload in payloads:
             for head, line in pairs(payload):
                 self._came(head, line)
 
-    def not_carried(self, messages: Sequence[Outgoing]) -> None:
+    def return_unsent(self, messages: Sequence[Outgoing]) -> None:
         """Answer what the engine did not take."""
         self._trace.losses()
         self._answer_all(messages, _NOT_CARRIED)

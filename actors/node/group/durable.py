@@ -72,7 +72,7 @@ class Durable:
     # ---- from senders
 
     def keep(self, message: Message, runtime: str, by: str) -> None:
-        """Have a request kept; its sender is answered when it is, or why it is not.
+        """Write a request to the log of its receiver; the sender is answered when that is decided.
 
         Args:
             message: The request.

@@ -145,13 +145,13 @@ class Group(CoreHost, MembershipPort):
         """Renew the lease: the engine answers again."""
         self._tell(self._membership.renew)
 
-    def arrived(self, payloads: Sequence[bytes]) -> None:
+    def take_messages(self, payloads: Sequence[bytes]) -> None:
         """Take in what other nodes have sent."""
-        self._carrier.take_in(payloads)
+        self._carrier.take_messages(payloads)
 
-    def not_carried(self, unsent: Sequence[messages.Outgoing]) -> None:
+    def return_unsent(self, unsent: Sequence[messages.Outgoing]) -> None:
         """Answer messages that could not be given to the engine."""
-        self._carrier.not_carried(unsent)
+        self._carrier.return_unsent(unsent)
 
     def take_rows(self, prefix: str, news: Sequence[contract.Seen] | None) -> None:
         """Take what the watch of a prefix has brought; None: it begins."""
@@ -176,11 +176,11 @@ class Group(CoreHost, MembershipPort):
         self._rows.take_answers(answers)
 
     def share_policies(self, book: Book, reply: Reply[Book | Refused]) -> None:
-        """Have the domain take policies; the reply receives those that are in effect then."""
+        """Propose policies for the whole domain; the reply receives those in effect afterwards."""
         self._agreed.policies.propose(book, reply.send, is_of_files=True)
 
     def share_catalogue(self, files: Mapping[str, CatalogueRow]) -> None:
-        """Have the domain take all usable files of this node's catalogue, by path."""
+        """Publish all usable files of this node's catalogue for the whole domain, by path."""
         self._agreed.catalogue.core.set_directory(files)
 
     def _join(self) -> None:
@@ -380,7 +380,7 @@ class Group(CoreHost, MembershipPort):
         return session
 
     def keep(self, session: Session, port: Connection | None) -> None:
-        """Have other nodes know a session of this node.
+        """Publish a session of this node to the other nodes.
 
         Args:
             session: The session.
@@ -464,7 +464,7 @@ class Group(CoreHost, MembershipPort):
         return self.homes.row(runtime) is not None
 
     def lapsed(self, entity: str, runtime: str, observer: str, *, is_expired: bool) -> None:
-        """Have the node of a runtime end the consent to an observer there.
+        """Ask the node of a runtime to end its consent to an observer.
 
         Args:
             entity: Address of the object.

@@ -301,7 +301,7 @@ class GroupLink(Actor[messages.Carry]):
         try:
             await self._engine.publish(message.node, tuple(messages.payloads(lines)))
         except EngineDownError:
-            await self._bus.tell(lambda node: node.group.not_carried(message.messages))
+            await self._bus.tell(lambda node: node.group.return_unsent(message.messages))
 
     async def _receive(self) -> None:
         async with self._engine.inbox(self._node, self._lose) as came:
@@ -310,7 +310,7 @@ class GroupLink(Actor[messages.Carry]):
                 await self._take_in(batch)
 
     async def _take_in(self, payloads: Sequence[bytes]) -> None:
-        await self._bus.tell(lambda node: node.group.arrived(payloads))
+        await self._bus.tell(lambda node: node.group.take_messages(payloads))
 
     def _lose(self, payload: bytes) -> None:
         for _ in messages.pairs(payload):

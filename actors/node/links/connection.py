@@ -323,7 +323,7 @@ class Connection:
     """
 
     __slots__ = (
-        "_at_once", "_errors", "_heart", "_is_choked", "_is_heard", "_is_working", "_links",
+        "_at_once", "_errors", "_heart", "_is_choked", "_is_reading", "_is_working", "_links",
         "_resting", "_session_until", "_silence", "_why", "acceptor", "asker", "close_reason",
         "end", "host", "is_over", "link", "name", "number", "outbox", "runtime", "traffic", "turn",
     )  # fmt: skip
@@ -355,20 +355,20 @@ class Connection:
         self._is_working = self._is_choked = False
         self._heart: Final = Heartbeat() if acceptor.liveness is Liveness.BY_LINK else None
         self._resting: trio.CancelScope | None = None
-        self._is_heard = True
+        self._is_reading = True
         self._why = ""
 
     # ---- what the bus has written
 
     def put(self, entry: OutboundMessage) -> bool:
-        """Have an entry written; return False if the peer reads too slowly, or is gone."""
+        """Queue an entry for writing; return False if the peer reads too slowly, or is gone."""
         if not self.outbox.put(entry):
             return False
         self._add_to_turn()
         return True
 
     def refill(self, entries: Iterable[OutboundMessage]) -> None:
-        """Have what waited for the session written before anything else."""
+        """Queue what waited for the session, before anything else."""
         self.outbox.refill(entries)
         self._add_to_turn()
 
@@ -425,13 +425,13 @@ class Connection:
         return True
 
     def wake(self) -> None:
-        """Have a task write what waits; it does so anyway when the link is to be left."""
+        """Start the task that writes what waits, unless it runs."""
         self.outbox.is_idle = False
         self._work()
 
     # ---- what the bus knows of the peer
 
-    def granted(self, runtime: str) -> None:
+    def set_runtime(self, runtime: str) -> None:
         """Note that the peer has the session of a runtime."""
         self.runtime = runtime
         self._session_until = math.inf
@@ -476,7 +476,7 @@ class Connection:
 
     def read_no_more(self) -> None:
         """Read no longer what comes after the goodbye. Idempotent."""
-        self._is_heard = False
+        self._is_reading = False
         self._links.ignore(self)
         if self._silence is not None:
             self._silence.set()
@@ -581,12 +581,12 @@ class Connection:
     async def read_later(self) -> None:
         """Take in what comes over a link that is not read together with others."""
         try:
-            while self._is_heard:
+            while self._is_reading:
                 pause = self._take(await self.link.receive())
                 if pause:
                     await self.link.rest(pause)
         except LinkError as exc:
-            self._read_end(exc)
+            self._end_reading(exc)
 
     async def _catch_up(self, pause: float) -> None:
         """Take in what has come, little by little, from a peer that sends much, or too much."""
@@ -597,8 +597,8 @@ class Connection:
                 while (pause := self._take(link.arrived())) or link.has_arrived:
                     await link.rest(pause)
         except LinkError as exc:
-            self._read_end(exc)
-        if self._is_heard and not self.is_over:
+            self._end_reading(exc)
+        if self._is_reading and not self.is_over:
             self._links.watch(self)
             self.read()  # of what TLS has taken in, the socket does not tell
 
@@ -607,7 +607,7 @@ class Connection:
         try:
             link.check_readable()
         except LinkError as exc:
-            self._read_end(exc)
+            self._end_reading(exc)
             return
         unwritten = link.unwritten
         if unwritten:
@@ -620,13 +620,13 @@ class Connection:
 
     def _take(self, frame: bytes | None) -> float:
         """Give the bus what has come; return for how many seconds the peer is not to be read."""
-        if frame is None or not self._is_heard:
+        if frame is None or not self._is_reading:
             return 0
         items = self._items(frame)
         self.traffic.received += len(items)
-        self._links.tell(lambda bus: bus.arrived(self.number, items))
+        self._links.tell(lambda bus: bus.take_items(self.number, items))
         malformed = [item for item in items if isinstance(item, BadLine)]
-        if malformed and not self._bears(malformed):
+        if malformed and not self._tolerates(malformed):
             self.read_no_more()
             self._links.tell(lambda bus: bus.expel(self.number))
             return 0
@@ -641,7 +641,7 @@ class Connection:
             frame = self.link.arrived() if len(items) < self._at_once else None
         return items
 
-    def _bears(self, malformed: Sequence[BadLine]) -> bool:
+    def _tolerates(self, malformed: Sequence[BadLine]) -> bool:
         """Return whether the link may stay; the first malformed message of it is logged."""
         about = {"runtime": self.runtime, "link": self.name}
         if self._errors is None:
@@ -652,7 +652,7 @@ class Connection:
             _log.warning("too many malformed messages", **about, why=_without_values(malformed[-1]))
         return is_borne
 
-    def _read_end(self, error: LinkError) -> None:
+    def _end_reading(self, error: LinkError) -> None:
         """Note that nothing more can be read."""
         match error:
             case FrameTooLargeError():
@@ -680,7 +680,7 @@ class Connection:
             if not self.outbox.is_leaving:
                 return
             if self._silence is not None and not self._why:
-                await self._read_out(self._silence)
+                await self._wait_for_goodbye(self._silence)
             self.conclude()
             await self.link.aclose(self.close_reason)
             self._links.closed(self)
@@ -701,7 +701,7 @@ class Connection:
                     self.lose(LinkEnd.BROKEN, str(exc))
                     return
                 outbox.written()
-                if self._is_choked and self._is_heard:
+                if self._is_choked and self._is_reading:
                     self._is_choked = False
                     self._links.watch(self)
         if writing.cancelled_caught and trio.current_time() >= writing.deadline:
@@ -709,7 +709,7 @@ class Connection:
             self.lose(LinkEnd.SLOW_CONSUMER, "slow consumer", CloseReason.SLOW_CONSUMER)
         outbox.is_idle = True
 
-    async def _read_out(self, silence: trio.Event) -> None:
+    async def _wait_for_goodbye(self, silence: trio.Event) -> None:
         """Send the close reason, and wait until the peer has read it.
 
         Messages that the peer has sent before are still passed on.
@@ -726,14 +726,14 @@ class Connection:
         if self.is_over:
             return
         self.is_over = self.outbox.is_leaving = True
-        self._is_heard = False
+        self._is_reading = False
         if self._resting is not None:
             self._resting.cancel()
         self._links.forget(self)
         self._settle_guest()
         self.end = self.end or LinkEnd.CLOSED
         why = self._why or "closed by the node"
-        if not self._links.tell(lambda bus: bus.gone(self.number, self.name, why)):
+        if not self._links.tell(lambda bus: bus.remove_link(self.number, self.name, why)):
             self.outbox.close()
         self._links.bounds.counters.count(Tally.LINKS_CLOSED, self.end)
 

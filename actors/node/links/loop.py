@@ -81,10 +81,13 @@ class Links:
         connection = Connection(number, link, acceptor, self)
         self._connections[number] = connection
         self.bounds.counters.count(Tally.LINKS_OPENED, acceptor.wire)
-        self.tell(lambda bus: bus.connected(connection))
-        greeting = acceptor.greeting()
+        self._guard(connection, partial(self._begin, connection))
+
+    def _begin(self, connection: Connection) -> None:
+        link, greeting = connection.link, connection.acceptor.greeting()
+        self.tell(lambda bus: bus.add_link(connection))
         if greeting:
-            self.tell(lambda bus: bus.arrived(number, greeting))
+            self.tell(lambda bus: bus.take_items(connection.number, greeting))
         if link.guest is not None:
             link.guest.watch(connection.make_room)
         self.arm(connection)

@@ -195,7 +195,7 @@ class Session:
             self.dialect = None
         exchange.runtimes[granted.link] = runtime
         exchange.trace.session(port, exchange.tables.addresses.node, runtime)
-        port.granted(runtime)
+        port.set_runtime(runtime)
 
     def refuse(self, code: Code, why: str) -> None:
         self._outcome = Refused(code, why)

@@ -69,17 +69,17 @@ class NotedBus:
         self.connections: dict[int, Connection] = {}
         self.heard: list[int] = []
 
-    def connected(self, connection: Connection) -> None:
+    def add_link(self, connection: Connection) -> None:
         """Note that a link has come."""
         self.connections[connection.number] = connection
         if self._grants:
-            connection.granted("a runtime")
+            connection.set_runtime("a runtime")
 
-    def arrived(self, number: int, _items: object) -> None:
+    def take_items(self, number: int, _items: object) -> None:
         """Note which link has brought something."""
         self.heard.append(number)
 
-    def gone(self, number: int, _name: str, _why: str) -> None:
+    def remove_link(self, number: int, _name: str, _why: str) -> None:
         """Note that a link has gone."""
         del self.connections[number]
 

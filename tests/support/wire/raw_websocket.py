@@ -1,6 +1,12 @@
-"""Bytes of a WebSocket client's side, written by hand (RFC 6455)."""
+"""Bytes of a WebSocket client's side, written by hand (RFC 6455), and the other side's link."""
 
 import struct
+
+import trio
+from websockets.server import ServerProtocol
+
+from transports.link import Link, Upgrade
+from transports.websocket.server import WebSocketProtocol, WebSocketServerLink
 
 MASK = b"\x01\x02\x03\x04"
 
@@ -36,3 +42,12 @@ def frame(opcode: int, data: bytes, fin: int = 0x80) -> bytes:
 
 def text(data: bytes) -> bytes:
     return frame(1, data)
+
+
+def websocket_link(stream: trio.SocketStream) -> Link:
+    """Return the accepting end of a connection whose handshake is done."""
+    protocol = WebSocketProtocol()
+    protocol.receive_data(handshake())
+    protocol.send_response(ServerProtocol.accept(protocol, protocol.events_received()[0]))
+    protocol.data_to_send()
+    return WebSocketServerLink("a", Upgrade(), stream, protocol)

@@ -1,6 +1,7 @@
 """One task reads all sockets of a node; a link that fails, floods or is stuck harms no other."""
 
 import socket
+from contextlib import suppress
 
 import pytest
 import trio
@@ -14,14 +15,15 @@ from actors.node.links.bounds import Bounds
 from actors.node.links.connection import Connection
 from actors.node.links.loop import Links
 from fsm.limits.rates import Rate
-from specs.limits.protocol import FRAME_MESSAGES, HANDSHAKE_TIMEOUT, READ_SLICE
+from specs.limits.protocol import FRAME_MESSAGES, HANDSHAKE_TIMEOUT, READ_BYTES, READ_SLICE
 from specs.message import Message, MessageType
 from specs.reply_code import LinkEnd
 from tests.support.node.node_peer import DR, RA, RB, open_world
 from tests.support.node.port_ends import Clock, NotedBus, entry
 from tests.support.runtime.links import open_pair, open_place
+from tests.support.wire.raw_websocket import frame, text, websocket_link
 from transports.codec import encode
-from transports.errors import CloseReason, LinkBrokenError
+from transports.errors import CloseReason, LinkBrokenError, LinkError
 from transports.link import Kind, Upgrade
 from transports.memory import FRAMES_IN_FLIGHT, Wire
 from transports.socket_link import StreamLink
@@ -74,11 +76,11 @@ async def test_each_link_is_read_before_any_is_read_twice(nursery):
         theirs.sendall(FRAME)
         peers.append(theirs)
 
-    def arrived(number, _items):
+    def take_items(number, _items):
         bus.heard.append(number)
         peers[number].sendall(FRAME)
 
-    bus.arrived = arrived
+    bus.take_items = take_items
     turns = 0
     nursery.start_soon(links.run)
     while len(bus.heard) < 10:
@@ -161,3 +163,76 @@ async def test_what_tls_has_taken_in_before_a_pause_is_read_after_it(tmp_path, n
             while len(bus.heard) < 12:
                 await trio.lowlevel.checkpoint()
         nursery.cancel_scope.cancel()
+
+
+async def test_a_peer_that_sends_pings_and_reads_no_answers_is_not_read(nursery):
+    """What waits for it stays small, and it is read again when it reads."""
+    bus = NotedBus()
+    links = Links(
+        bus, Bounds(DEFAULT_LIMITS, frozenset(), Counters()), nursery.start_soon, Monitor()
+    )
+    nursery.start_soon(links.run)
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)  # noqa: FBT003 - the standard library's signature
+    link = websocket_link(trio.SocketStream(trio.socket.from_stdlib_socket(ours)))
+    links.admit(1, link, LinkAcceptor())
+    connection, pings = bus.connections[1], frame(9, b"x" * 125) * 100
+    while connection in links.watched:
+        with suppress(BlockingIOError):
+            theirs.send(pings)
+        await trio.lowlevel.checkpoint()
+    assert 0 < link.unwritten < 2 * READ_BYTES
+
+    with trio.fail_after(10):
+        while connection not in links.watched:
+            with suppress(BlockingIOError):
+                theirs.recv(READ_BYTES)
+            await trio.lowlevel.checkpoint()
+        while not bus.heard:
+            with suppress(BlockingIOError):
+                theirs.recv(READ_BYTES)
+            with suppress(BlockingIOError):
+                theirs.send(text(update(1)))
+            await trio.lowlevel.checkpoint()
+    nursery.cancel_scope.cancel()
+    theirs.close()
+    await links.close()
+
+
+async def test_a_link_that_fails_while_it_is_admitted_harms_no_other(world, monkeypatch):
+    ra = await world.peer(RA)
+    greeting, failed = LinkAcceptor.greeting, []
+
+    def fails_once(acceptor):
+        if not failed:
+            failed.append(acceptor)
+            raise RuntimeError("told to fail")
+        return greeting(acceptor)
+
+    monkeypatch.setattr(LinkAcceptor, "greeting", fails_once)
+    link = await world.link()
+    with pytest.raises(LinkBrokenError) as broken:
+        await link.receive()
+    assert broken.value.close_reason is CloseReason.INTERNAL
+    rb = await world.peer(RB)
+    assert [(await peer.control("ping")).code for peer in (ra, rb)] == [200, 200]
+
+
+async def test_a_link_without_a_session_is_closed_in_order_when_the_node_ends():
+    over = []
+
+    async def read(link):
+        try:
+            await link.receive()
+        except LinkError as exc:
+            over.append(exc)
+
+    async with (
+        open_system_network() as network,
+        trio.open_nursery() as reading,
+        open_world(network) as world,
+    ):
+        for _ in range(20):
+            reading.start_soon(read, await world.link())
+        await wait_all_tasks_blocked()
+    assert [one.close_reason for one in over] == [CloseReason.GOING_AWAY] * 20

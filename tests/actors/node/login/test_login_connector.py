@@ -157,7 +157,7 @@ async def test_a_link_that_is_cut_before_its_end_is_reported_of_gets_nothing(aut
         ]
         reported = {"code": 200, "value": {"user": ALICE}}
         bus = world.node._bus
-        assert bus.try_tell(lambda node: node.arrived(1, pings))
+        assert bus.try_tell(lambda node: node.take_items(1, pings))
         assert bus.try_tell(Emitted(Message(1, MessageType.RESPONSE, IDM, SESSION, reported)))
         await trio.testing.wait_all_tasks_blocked()
 

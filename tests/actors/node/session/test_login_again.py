@@ -161,7 +161,7 @@ async def test_a_token_that_expired_while_a_busy_node_waited_is_refused(mock_clo
         await opened(await world.outsider(), issuer.token())
         late = Message(7, MessageType.CREATE, f"{RA}/ua", f"{RB}/ua")
         items = (late, Message(8, MessageType.UPDATE, RA, RB))
-        assert world.node._bus.try_tell(lambda node: node.arrived(1, items))
+        assert world.node._bus.try_tell(lambda node: node.take_items(1, items))
         issuer.now = 200.0
         mock_clock.jump(200.0)
         await trio.testing.wait_all_tasks_blocked()
