@@ -609,10 +609,9 @@ class Connection:
         except LinkError as exc:
             self._end_reading(exc)
             return
-        unwritten = link.unwritten
-        if unwritten:
+        if link.unwritten:
             self.wake()
-            if unwritten > self.outbox.framed:  # answers, which the peer does not read
+            if link.unwritten > self.outbox.framed:  # answers, which the peer does not read
                 self._links.ignore(self)
                 self._is_choked = True
         if link.frame_due is not None:

@@ -78,8 +78,7 @@ class Links:
 
     def admit(self, number: int, link: Link, acceptor: Acceptor) -> None:
         """Serve a link until it ends."""
-        connection = Connection(number, link, acceptor, self)
-        self._connections[number] = connection
+        connection = self._connections[number] = Connection(number, link, acceptor, self)
         self.bounds.counters.count(Tally.LINKS_OPENED, acceptor.wire)
         self._guard(connection, partial(self._begin, connection))
 
