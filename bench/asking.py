@@ -10,7 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final, final
+from typing import Final
 
 import attrs
 import orjson
@@ -25,7 +25,6 @@ _HOSTS: Final = 250
 _WARM: Final = 0.3
 
 
-@final
 @attrs.define
 class Asked:
     """How long it took, in milliseconds.

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import FrameType
-from typing import Final, final
+from typing import Final
 
 import attrs
 import trio
@@ -32,7 +32,6 @@ _PACKAGES: Final = tuple(
 )
 
 
-@final
 @attrs.frozen
 class Calls:
     """The calls of one round trip.
@@ -48,7 +47,6 @@ class Calls:
     steps: float
 
 
-@final
 class _Steps(trio.abc.Instrument):
     """Counts how often tasks are run."""
 

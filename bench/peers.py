@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
-from typing import Final, TypeVar, final
+from typing import Final, TypeVar
 from urllib.parse import quote
 
 import orjson
@@ -105,7 +105,6 @@ def pong_to(text: bytes) -> bytes | None:
     return message(asked["id"], "response", asked["to"], asked["from"], {"code": 200})
 
 
-@final
 class Peer:
     """One connection.
 
@@ -232,7 +231,6 @@ class Peer:
             self.socket.close()
 
 
-@final
 class Sockets:
     """Connections of peers that are written and read by one poll: without tasks."""
 

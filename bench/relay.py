@@ -12,7 +12,7 @@ import sys
 from collections import defaultdict
 from contextlib import suppress
 from itertools import count
-from typing import Final, final
+from typing import Final
 
 import orjson
 import trio
@@ -26,7 +26,6 @@ _ROUTES: Final[defaultdict[str, list["_Guest"]]] = defaultdict(list)
 _NUMBERS: Final = count(1)
 
 
-@final
 class _Guest:
     """One connection."""
 

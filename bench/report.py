@@ -5,7 +5,7 @@ import sys
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
-from typing import Any, Final, TypeAlias, TypeVar, final
+from typing import Any, Final, TypeAlias, TypeVar
 
 import attrs
 import click
@@ -32,7 +32,6 @@ class BenchError(Exception):
     """The run was not as it was to be measured."""
 
 
-@final
 @attrs.frozen
 class Row:
     """A figure.

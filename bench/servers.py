@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final, final
+from typing import Final
 
 import attrs
 import orjson
@@ -38,7 +38,6 @@ def memory_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
 
 
-@final
 @attrs.define
 class Server:
     """A process of a node, or of what stands for it.

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Awaitable, Callable
-from enum import Enum, unique
+from enum import Enum
 from functools import lru_cache, partial, update_wrapper
 from typing import Concatenate, Final, ParamSpec, TypeVar, final
 
@@ -24,7 +24,6 @@ _PART: Final = 4
 """The index of the part in `hyperty-runtime://d/name/part/n`, split at slashes."""
 
 
-@unique
 class Intent(Enum):
     """The steps that a message may cause to get a route."""
 
@@ -47,7 +46,6 @@ class Intent(Enum):
     """By the live link there is, or not at all: its sender has another route (P2P-30)."""
 
 
-@final
 @attrs.frozen(slots=True)
 class LinkHint:
     """The statement of a sender how a link to its receiver is set up (RES-16).
@@ -126,7 +124,6 @@ class Refused:
     why: str
 
 
-@final
 @attrs.frozen(slots=True)
 class Dropped:
     """A message ends here, for one recorded reason (OBS-06)."""
@@ -135,7 +132,6 @@ class Dropped:
     reason: DropReason
 
 
-@final
 @attrs.frozen(slots=True)
 class RowChanged:
     """A row of a table came, changed or went; the host traces it.

@@ -18,7 +18,7 @@ from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from functools import cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, TypeAlias, cast, final
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import attrs
 from transitions import EventData, Machine, MachineError, Transition
@@ -40,7 +40,6 @@ that it passes, `observer_copy` once for each change of an object. All others st
 something begins or ends; the next busiest, `resolve_job`, 0.15 times per message."""
 
 
-@final
 @attrs.frozen(slots=True)
 class Step:
     """An entity moved: an effect of every core, traced by its host.
@@ -62,7 +61,6 @@ class Step:
     why: str = ""
 
 
-@final
 @attrs.frozen(slots=True)
 class _Holds:
     """A condition of a guard, as the library asks for it."""
@@ -74,7 +72,6 @@ class _Holds:
         return self.condition in event.kwargs.get("given", NOTHING)
 
 
-@final
 class _Model:
     """The state of an entity, in the library for one step."""
 
@@ -84,7 +81,6 @@ class _Model:
         self.state = state
 
 
-@final
 class _Shared(Machine):
     """The library's machine of a table, which lets an application's models have callbacks."""
 
@@ -158,7 +154,6 @@ def by_trigger(machine: Machine) -> Take:
     return take
 
 
-@final
 @attrs.frozen(slots=True)
 class _Move:
     """A row as it is followed: where to, and what must be true."""
@@ -199,7 +194,6 @@ def by_lookup(machine: Machine) -> Take:
     return take
 
 
-@final
 class Entity:
     """One entity of a machine; absent until its first step.
 

@@ -16,9 +16,9 @@ import json
 from collections import defaultdict, deque
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from enum import StrEnum, unique
+from enum import StrEnum
 from itertools import combinations
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -43,7 +43,6 @@ MACHINE_USERS: Final = (
 # ---- the census
 
 
-@final
 @attrs.frozen(slots=True, order=True)
 class TakenStep:
     """One kind of step.
@@ -202,7 +201,6 @@ def can_end(table: Table) -> frozenset[StrEnum]:
         found |= more
 
 
-@unique
 class Rule(StrEnum):
     """The rules of the check."""
 
@@ -219,7 +217,6 @@ class Rule(StrEnum):
     NOT_DECLARED = "not-declared"
 
 
-@final
 @attrs.frozen(slots=True)
 class Finding:
     """Something a table should not have.

@@ -23,7 +23,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from difflib import get_close_matches
-from enum import Enum, StrEnum, unique
+from enum import Enum, StrEnum
 from itertools import combinations
 from typing import Final, final
 
@@ -35,7 +35,6 @@ from specs.limits import group, protocol
 from specs.trace import ABSENT
 
 
-@final
 @attrs.frozen(slots=True)
 class Guard:
     """The conditions under which a row is followed.
@@ -84,7 +83,6 @@ def unless(*conditions: StrEnum) -> Guard:
     return Guard(unless=frozenset(conditions))
 
 
-@unique
 class Origin(Enum):
     """The source of a row."""
 
@@ -92,7 +90,6 @@ class Origin(Enum):
     EXTENSION = "extension"
 
 
-@final
 @attrs.frozen(slots=True)
 class Transition:
     """One row.
@@ -136,7 +133,6 @@ class Transition:
         return f"{self.trigger} [{self.guard}]" if self.guard != ALWAYS else self.trigger.value
 
 
-@final
 @attrs.frozen(slots=True)
 class Deadline:
     """The time that an entity may stay in a state.
@@ -165,7 +161,6 @@ def _limit(name: str) -> float | None:
     return None if found is None else float(found)
 
 
-@unique
 class NoCondition(StrEnum):
     """The conditions of a table without guards: none."""
 
@@ -173,7 +168,6 @@ class NoCondition(StrEnum):
 _NO_ROWS: Final[tuple[Transition, ...]] = ()
 
 
-@final
 @attrs.frozen(slots=True, kw_only=True, eq=False)
 class Table:
     """A machine, whole. Two tables are equal only if they are the same object.
@@ -327,7 +321,6 @@ def _bad_deadlines(table: Table) -> Iterable[str]:
 # The errors of machines and of their drawings.
 
 
-@final
 class UndeclaredTransitionError(ProtoflyError):
     """No row of the table allows this step: a bug here or in the peer.
 
@@ -367,7 +360,6 @@ class UnknownMachineError(ProtoflyError, public=True):
         self.name = name
 
 
-@final
 class CensusError(ProtoflyError):
     """A file of taken steps cannot be read: write it anew by a run of all tests.
 
@@ -382,6 +374,5 @@ class CensusError(ProtoflyError):
         self.reason = reason
 
 
-@final
 class LayoutError(ProtoflyError):
     """A drawing cannot be laid out: install Graphviz, or mend the graph."""

@@ -10,7 +10,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Final, NoReturn, final
+from typing import Final, NoReturn
 
 import click
 
@@ -89,7 +89,6 @@ def _joined(words: Iterator[str] | list[str]) -> str:
     return "; ".join(dict.fromkeys(words))
 
 
-@final
 class Exit(IntEnum):
     """What the exit status says."""
 

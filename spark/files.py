@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from itertools import repeat
 from operator import itemgetter
 from pathlib import Path
-from typing import BinaryIO, Final, TypeAlias, TypeVar, cast, final
+from typing import BinaryIO, Final, TypeAlias, TypeVar, cast
 from urllib.parse import unquote
 
 import attrs
@@ -168,7 +168,6 @@ def _opened(name: str) -> BinaryIO:
     return Path(name).open("rb")
 
 
-@final
 @attrs.frozen
 class ColumnsPart:
     """A part that `convert` wrote: the columns of the records of one process.
@@ -249,7 +248,6 @@ def _values(column: pa.Array) -> _Column | None:
     return [texts[place] for place in column.indices.fill_null(len(texts) - 1).to_pylist()]
 
 
-@final
 @attrs.frozen
 class NotesPart:
     """Lines that were no records when a trace was converted.

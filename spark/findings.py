@@ -1,8 +1,8 @@
 """What was found, as small frozen data; and the rule that makes it a verdict."""
 
 from collections.abc import Mapping, Sequence
-from enum import Enum, unique
-from typing import Final, final
+from enum import Enum
+from typing import Final
 
 import attrs
 
@@ -15,7 +15,6 @@ DIAGRAMS: Final = 10
 """Violations of each claim that a report draws by default."""
 
 
-@unique
 class Quarantine(Enum):
     """Whether lines that are no records make a trace incomplete."""
 
@@ -23,7 +22,6 @@ class Quarantine(Enum):
     ALLOWED = "allowed"
 
 
-@unique
 class Scope(Enum):
     """Which claims are judged."""
 
@@ -31,7 +29,6 @@ class Scope(Enum):
     MACHINES = "machines"
 
 
-@final
 @attrs.frozen
 class Row:
     """A row of a machine's table, as traces write it."""
@@ -41,7 +38,6 @@ class Row:
     new: str
 
 
-@final
 @attrs.frozen
 class Dwell:
     """How long entities stayed in a state; times in seconds."""
@@ -53,7 +49,6 @@ class Dwell:
     longest: float
 
 
-@final
 @attrs.frozen(kw_only=True)
 class MachineUse:
     """What a machine's entities did.
@@ -78,7 +73,6 @@ class MachineUse:
         return [row for row, times in self.used.items() if times == 0]
 
 
-@final
 @attrs.frozen(kw_only=True)
 class Step:
     """The step of an entity that breaks a claim.
@@ -97,7 +91,6 @@ class Step:
     before: Sequence[TimelineStep]
 
 
-@final
 @attrs.frozen(kw_only=True)
 class Broken:
     """A record that breaks a claim.
@@ -117,7 +110,6 @@ class Broken:
     step: Step | None = None
 
 
-@final
 @attrs.frozen(kw_only=True)
 class NodeFindings:
     """What was found in the trace of one node.
@@ -141,7 +133,6 @@ class NodeFindings:
     skew: Skew | None = None
 
 
-@final
 @attrs.frozen(kw_only=True)
 class Findings:
     """What was found in all traces.

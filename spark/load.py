@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import Final, final
+from typing import Final
 
 import attrs
 from pyspark.errors import AnalysisException
@@ -28,7 +28,6 @@ from specs.trace import writer_of
 _PARQUET: Final = ".parquet"
 
 
-@final
 @attrs.frozen
 class Source:
     """What was found at the paths.

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import reduce
 from pathlib import Path
-from typing import Final, final
+from typing import Final
 
 import attrs
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -172,7 +172,6 @@ _BROKEN: Final = (What.STEP.value, What.FINDING.value)
 _MACHINES: Final = (What.ENTITIES.value, What.USED.value, What.STAY.value)
 
 
-@final
 @attrs.frozen(kw_only=True)
 class Question:
     """What to judge, and how.
@@ -242,7 +241,6 @@ def _joined(folders: list[list[str]], accounts: Iterable[SparkRow]) -> list[list
     return [*joined.values()]
 
 
-@final
 @attrs.frozen
 class _Account:
     """The records of a process about itself."""
@@ -271,7 +269,6 @@ def _account(row: SparkRow) -> _Account:
     return _Account(numbers, summary, files, told["bad"], told["gaps"], told["unanswered"])
 
 
-@final
 class _Judged:
     """What the folds said, and the questions that are asked of it."""
 

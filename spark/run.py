@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Final, final
+from typing import Final
 
 import attrs
 from pyspark.sql import DataFrame, SparkSession
@@ -96,7 +96,6 @@ _SMALL_BYTES: Final = 64 * 1024 * 1024
 """Below that a good compiler does not pay (about 250,000 records)."""
 
 
-@final
 @attrs.frozen(kw_only=True)
 class Order:
     """What to judge, and what comes of it.
@@ -118,7 +117,6 @@ class Order:
     diagrams: int = DIAGRAMS
 
 
-@final
 @attrs.frozen
 class Outcome:
     """What came of an order: the findings, and where their report lies."""

@@ -1,6 +1,6 @@
 """The shapes of DataFrames; that of a record is derived, so that it cannot drift."""
 
-from enum import StrEnum, unique
+from enum import StrEnum
 from typing import Final
 
 import attrs
@@ -43,7 +43,6 @@ REST: Final = StructType([field for field in _WIRE.fields if field.name not in R
 """The fields of a record that no claim needs."""
 
 
-@unique
 class What(StrEnum):
     """What a row of SAID is about, and which of its fields are set.
 

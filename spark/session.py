@@ -18,7 +18,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from enum import Enum, unique
+from enum import Enum
 from importlib.resources import as_file, files
 from importlib.util import find_spec
 from pathlib import Path
@@ -45,7 +45,6 @@ exec {java} "$@"
 """
 
 
-@unique
 class JavaSource(Enum):
     """Which Java to take."""
 
@@ -146,7 +145,6 @@ _SHORT: Final[dict[str, bool | float | int | str | None]] = {
 }
 
 
-@unique
 class Effort(Enum):
     """How much Spark may prepare before it works.
 

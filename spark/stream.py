@@ -12,7 +12,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 from pyspark.sql import Row
@@ -36,7 +36,6 @@ _Key: TypeAlias = tuple[str | int | None, ...]
 _KEPT: Final = "kept binary"
 
 
-@final
 class FolderFold(StatefulProcessor):
     """Judges the processes of a folder: rows of PIECE, by folder; gives rows of SAID."""
 
@@ -83,7 +82,6 @@ def _of_process(folder: str, process: LiveProcess) -> folds.WorkerRow:
     )  # fmt: skip
 
 
-@final
 @attrs.define
 class _Judged:
     """The evidence of one key, and what was said of it."""
@@ -100,7 +98,6 @@ class _Judged:
         return found
 
 
-@final
 class AcrossFold(StatefulProcessor):
     """Judges evidence of several processes: rows of SAID, by fold and bucket.
 
@@ -148,7 +145,6 @@ def sizes_of(directory: Path) -> dict[str, int]:
     return {str(part.relative_to(directory)): part.stat().st_size for part in parts}
 
 
-@final
 class TraceSource(DataSource):
     """Pieces of traces as they are written.
 
@@ -169,7 +165,6 @@ class TraceSource(DataSource):
         return TraceReader(Path(self.options["path"]), int(self.options["tasks"]))
 
 
-@final
 @attrs.frozen
 class _Span(InputPartition):
     """Pieces that one task reads: of each, the file, where it begins and where it ends."""
@@ -177,7 +172,6 @@ class _Span(InputPartition):
     pieces: tuple[tuple[str, int, int], ...]
 
 
-@final
 class TraceReader(DataSourceStreamReader):
     """Reads what was added to parts, each byte once and those of a folder in their order."""
 

@@ -18,7 +18,7 @@ from importlib import import_module
 from inspect import getsource
 from pathlib import Path
 from pkgutil import walk_packages
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 from pyspark.sql import DataFrame, SparkSession
@@ -60,7 +60,6 @@ _Id: TypeAlias = tuple[str | int | None, ...]
 _IDENTITY: Final = ("claim", "run", "node", "ln", "about", "expected", "machine")
 
 
-@final
 @attrs.frozen(kw_only=True)
 class Seen:
     """A process, as far as it was judged.
@@ -77,7 +76,6 @@ class Seen:
     unjudged: str
 
 
-@final
 @attrs.define(kw_only=True)
 class Progress:
     """How far a watch came.
@@ -114,7 +112,6 @@ class Progress:
         return [one for one in self.processes.values() if one.unjudged]
 
 
-@final
 class Ledger:
     """Keeps what was found.
 
@@ -250,7 +247,6 @@ _SETTINGS: Final = {
 }  # fmt: skip
 
 
-@final
 @attrs.frozen(kw_only=True)
 class Watch:
     """What to watch, and for how long.
@@ -271,7 +267,6 @@ class Watch:
     settings: Mapping[str, str] = attrs.field(factory=dict)
 
 
-@final
 @attrs.frozen
 class Reported:
     """Where the news go.
@@ -294,7 +289,6 @@ class Reported:
             self.violation(visible(f"{claim_label(broken.claim)}: {broken_line(broken)}"))
 
 
-@final
 @attrs.frozen
 class Watched:
     """What came of a watch.
@@ -421,7 +415,6 @@ def _waited(
     return False
 
 
-@final
 class _Rounds:
     """Takes what the stream says, round by round."""
 

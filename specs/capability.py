@@ -7,9 +7,9 @@ by the same names. A constraint that is not in the table is not met.
 
 import re
 from collections.abc import Mapping
-from enum import Enum, unique
+from enum import Enum
 from types import MappingProxyType
-from typing import Final, final
+from typing import Final
 
 import attrs
 
@@ -18,8 +18,6 @@ from specs.jsonvalue import Json, JsonObject
 _VERSION: Final = re.compile(r"\d{1,4}(\.\d{1,4}){0,2}")
 
 
-@final
-@unique
 class Form(Enum):
     """The form of a value, in words; and when a capability meets a constraint of this form."""
 
@@ -50,7 +48,6 @@ class Form(Enum):
                 return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
-@final
 @attrs.frozen
 class Capability:
     """One capability.

@@ -62,7 +62,6 @@ class PlaceError(ProtoflyError):
         self.reason = reason
 
 
-@final
 class SpecError(ProtoflyError):
     """A table or a declaration contradicts itself: fix the table."""
 

@@ -6,7 +6,7 @@ another domain, believed as far as `said_by` goes.
 """
 
 from collections.abc import Mapping
-from enum import StrEnum, unique
+from enum import StrEnum
 from functools import lru_cache
 from typing import Final, final
 
@@ -20,7 +20,6 @@ IDENTITY: Final = "identity"
 """Key of a body for the identity of the sender; upstream's peers write something else there."""
 
 
-@final
 @attrs.frozen(slots=True, kw_only=True)
 class Identity:
     """The claims of a validated token about its bearer.
@@ -51,7 +50,6 @@ class Identity:
 
 
 @final
-@unique
 class VouchedBy(StrEnum):
     """The party that vouches for the user of a message."""
 
@@ -81,7 +79,6 @@ class SenderIdentity:
     vouched_by: VouchedBy = VouchedBy.NONE
 
 
-@final
 @attrs.frozen(slots=True)
 class Stamp:
     """What becomes of the identity of the messages that a reader reads.

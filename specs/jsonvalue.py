@@ -12,9 +12,9 @@ parts with a frozen one costs what it does not share.
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from enum import Enum, auto, unique
+from enum import Enum, auto
 from types import NoneType
-from typing import Final, NoReturn, TypeAlias, final
+from typing import Final, NoReturn, TypeAlias
 
 from typing_extensions import override
 
@@ -61,8 +61,6 @@ def _are_json(values: Collection[object], depth: int) -> bool:
     return depth > 0 and all(is_json(one, depth - 1) for one in values)
 
 
-@final
-@unique
 class Absence(Enum):
     """The absence of a value; null is a value."""
 
@@ -108,7 +106,6 @@ def _refuse(*_: object, **__: object) -> NoReturn:
     raise TypeError("the value of a data object is not changed in place: copy it first")
 
 
-@final
 class FrozenObject(dict[str, Json]):
     """A JSON object that stays as it is."""
 
@@ -125,7 +122,6 @@ class FrozenObject(dict[str, Json]):
         return dict.__repr__(self)
 
 
-@final
 class FrozenArray(list[Json]):
     """A JSON array that stays as it is."""
 

@@ -1,7 +1,7 @@
 """Closed vocabularies of refusal: reply codes, drop reasons, ends of links, refused connections."""
 
-from enum import IntEnum, StrEnum, unique
-from typing import Final, final
+from enum import IntEnum, StrEnum
+from typing import Final
 
 
 class Code(IntEnum):
@@ -81,8 +81,6 @@ class DropReason(StrEnum):
     CRASHED = "crashed"
 
 
-@final
-@unique
 class LinkEnd(StrEnum):
     """Reasons of the end of a node's link; each has exactly one."""
 
@@ -102,8 +100,6 @@ class LinkEnd(StrEnum):
     MALFORMED = "malformed"
 
 
-@final
-@unique
 class TurnedAway(StrEnum):
     """Reasons to refuse a connection."""
 
@@ -114,8 +110,6 @@ class TurnedAway(StrEnum):
     BAD_REQUEST = "bad-request"
 
 
-@final
-@unique
 class Ground(StrEnum):
     """Grounds on which a node refuses a message: each refusal has exactly one."""
 

@@ -19,7 +19,6 @@ from specs.errors import ProtoflyError
 from specs.limits.protocol import FRAME_TIMEOUT, MAX_FRAME_BYTES
 
 
-@final
 class CloseReason(Enum):
     """The reason of an orderly close; the values are WebSocket close codes (RFC 6455)."""
 
@@ -88,7 +87,6 @@ class FrameTooLargeError(LinkBrokenError, public=True):
         super().__init__(link, f"a frame is larger than {MAX_FRAME_BYTES} bytes")
 
 
-@final
 class FrameTooSlowError(LinkBrokenError):
     """A frame did not end within `FRAME_TIMEOUT` seconds; the caller closes with `REFUSED`."""
 
@@ -128,7 +126,6 @@ class ListenError(LinkError, public=True):
         self.reason = reason
 
 
-@final
 class LocalServerError(ProtoflyError):
     """There is no NATS server of one's own, or it does not start.
 

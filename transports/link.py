@@ -101,7 +101,6 @@ class Gate(ABC):
         """Count a connection that did not come in."""
 
 
-@final
 class Everybody(Gate):
     """Admits every connection: for listeners whose diallers are authenticated otherwise."""
 
@@ -124,7 +123,6 @@ EVERYBODY: Final[Gate] = Everybody()
 # The terms of one end of a data channel.
 
 
-@final
 @attrs.frozen(slots=True)
 class ChannelTerms:
     """The terms of one end of a data channel.
@@ -145,7 +143,6 @@ class ChannelTerms:
     relay_only: bool = False
 
 
-@final
 class Turn:
     """An operation that one task at a time may do.
 

@@ -5,7 +5,7 @@ import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 import trio
@@ -54,7 +54,6 @@ def _cut_anew(pieces: Sequence[bytes]) -> Iterator[bytes]:
         start, size = start + size, READ_BYTES
 
 
-@final
 @attrs.define(eq=False)
 class _State:
     """State that both ends of a wire share."""
@@ -62,7 +61,6 @@ class _State:
     is_cut: bool = False
 
 
-@final
 class MemoryLink(links.Link):
     """One end of a `Wire`.
 
@@ -243,7 +241,6 @@ class MemoryLink(links.Link):
         self._inward.close()
 
 
-@final
 class Wire:
     """Both ends of a link in memory, seen from outside."""
 
@@ -279,7 +276,6 @@ _FIRST_PORT: Final = 40_000
 """First port that is picked for port 0."""
 
 
-@final
 class _MemoryListener(links.Listener):
     """A bounded queue of links that were dialled."""
 
@@ -315,7 +311,6 @@ class _Faults:
     back: Pattern
 
 
-@final
 class MemoryNetwork(links.Network):
     """Keeps the contract of real sockets without one, and breaks on demand.
 

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
-from typing import Final, final
+from typing import Final
 
 import trio
 from typing_extensions import override
@@ -403,7 +403,6 @@ def _written_now(stream: AcceptedStream, data: bytes | bytearray) -> int:
     return os.write(stream.socket.fileno(), data)
 
 
-@final
 class RawLink(SocketLink):
     """Bytes as they come, at most `READ_BYTES` at once; an orderly close has no reason."""
 

@@ -4,7 +4,7 @@ import itertools
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Final, assert_never, final
+from typing import Final, assert_never
 
 import trio
 from typing_extensions import override
@@ -21,7 +21,6 @@ from transports.websocket.client import DialledStream, WebSocketDial, shake_hand
 from transports.websocket.server import ListenerTerms, open_websocket_listener
 
 
-@final
 class _StreamListener(links.Listener):
     """Accepts length-prefixed or raw links, which have no handshake."""
 
@@ -48,7 +47,6 @@ class _StreamListener(links.Listener):
         return self._network.wrap(self._kind, "in", accepted)
 
 
-@final
 class SystemNetwork(links.Network):
     """Links over real sockets; made by `open_system_network`."""
 

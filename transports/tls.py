@@ -125,7 +125,6 @@ def _load_authorities(context: ssl.SSLContext, file: Path) -> None:
         raise TlsFileError(file, "it holds no certificates in PEM form") from exc
 
 
-@final
 @attrs.frozen
 class OwnCertificate:
     """A certificate that an end shows, and its private key, in memory only.
@@ -139,7 +138,6 @@ class OwnCertificate:
     pem: bytes = attrs.field(repr=False)
 
 
-@final
 class PinnedContext(ssl.SSLContext):
     """A context of TLS 1.3 that shows one certificate, and accepts one of the peer.
 
@@ -191,7 +189,6 @@ def _load_from_memory(context: ssl.SSLContext, pem: bytes) -> None:
         os.close(descriptor)
 
 
-@final
 class PinnedTls:
     """Mutual TLS 1.3 between two ends, each of which knows the certificate of the other.
 
@@ -279,7 +276,6 @@ def _said(error: ssl.SSLCertVerificationError) -> str:
     return f"{NOT_ACCEPTED}: {first if first.isupper() else first.lower()} {rest}"
 
 
-@final
 class TlsSocket:
     """The socket of a `TlsStream`: what a link uses of a Trio socket, encrypted."""
 
@@ -475,7 +471,6 @@ class TlsSocket:
             self._pen.release()
 
 
-@final
 class TlsStream(trio.abc.HalfCloseableStream):
     """One end of a connection with TLS: accepting, or dialling after `socket.shake_hands`.
 

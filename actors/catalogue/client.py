@@ -67,7 +67,6 @@ _UNPROVED: Final = Refused(
 )
 
 
-@final
 @attrs.frozen
 class DomainKeys:
     """The keys of a domain.
@@ -124,7 +123,6 @@ T = TypeVar("T")
 D = TypeVar("D", SchemaDescriptor, RuntimeDescriptor)
 
 
-@final
 @attrs.frozen
 class Found:
     """A stub that may be deployed.
@@ -141,7 +139,6 @@ class Found:
     package: bytes | None = attrs.field(default=None, repr=False)
 
 
-@final
 @attrs.frozen
 class FoundHyperty:
     """A hyperty that may run in a sandbox.
@@ -164,7 +161,6 @@ class CatalogueStore:
     packages: PackageStore
 
 
-@final
 @attrs.frozen
 class _Visit:
     """One access to the catalogue of a domain.
@@ -181,7 +177,6 @@ class _Visit:
     revocations: tuple[Revocations, str] | None
 
 
-@final
 class CatalogueClient:
     """Finds stubs and schemas.
 

@@ -8,14 +8,12 @@ from fsm.catalogue.descriptor import Reason, Refused
 from specs.errors import PlaceError, ProtoflyError, ReasonError
 
 
-@final
 class SourceAwayError(PlaceError):
     """A catalogue cannot be read at the moment: its operator must act, or time."""
 
     summary = "the catalogue {} cannot be read"
 
 
-@final
 class NotServedError(ProtoflyError):
     """A catalogue has nothing at a path."""
 
@@ -25,7 +23,6 @@ class NotServedError(ProtoflyError):
         self.path = path
 
 
-@final
 class BadSealError(ProtoflyError):
     """A signature is missing, or not one that counts: its signer must act.
 
@@ -39,14 +36,12 @@ class BadSealError(ProtoflyError):
         self.why = why
 
 
-@final
 class BadDescriptorError(ReasonError):
     """The signed content is no descriptor: its author must act."""
 
     summary = "this is no descriptor"
 
 
-@final
 class BadArchiveError(ProtoflyError):
     """A package must not be opened: its publisher must act.
 
@@ -59,7 +54,6 @@ class BadArchiveError(ProtoflyError):
         self.reason = reason
 
 
-@final
 class RefusedDescriptorError(ProtoflyError):
     """A stub from a catalogue is refused; nothing of it was run."""
 
@@ -76,7 +70,6 @@ class TrustFileError(PlaceError, public=True):
     summary = "cannot use the trust file {}"
 
 
-@final
 class CatalogueFileError(PlaceError):
     """A file of a catalogue, or of what is remembered of one, cannot be used."""
 
@@ -89,7 +82,6 @@ NO_PLACE: Final = Refused(
 """No catalogue can be asked."""
 
 
-@final
 class RefusalError(ProtoflyError):
     """The checks end here without a verdict."""
 

@@ -46,7 +46,6 @@ class Check:
     passed: bool | None = True
 
 
-@final
 @attrs.frozen
 class Believed:
     """The trust on which an inspection is based.
@@ -60,7 +59,6 @@ class Believed:
     keys: Keys | None = None
 
 
-@final
 @attrs.frozen
 class Inspection:
     """The result of an inspection.
@@ -105,7 +103,6 @@ async def inspect(
     return Inspection(tuple(inspector.checks), inspector.descriptor, refused)
 
 
-@final
 @attrs.define
 class _Inspector:
     source: Source

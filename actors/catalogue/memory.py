@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, final
+from typing import Final
 
 import attrs
 import orjson
@@ -87,7 +87,6 @@ class PackageStore(ABC):
         """
 
 
-@final
 class NoStore(PackageStore):
     """Keeps nothing."""
 
@@ -101,7 +100,6 @@ class NoStore(PackageStore):
         await trio.lowlevel.checkpoint()
 
 
-@final
 class FolderStore(PackageStore):
     """Keeps packages as files in a folder.
 
@@ -160,7 +158,6 @@ async def fetched_package(store: PackageStore, source: Source, promised: SourceP
 _VERSION: Final = 1
 
 
-@final
 @attrs.frozen
 class Known:
     """The newest descriptor of an address."""
@@ -169,7 +166,6 @@ class Known:
     text: str = attrs.field(repr=False)
 
 
-@final
 @attrs.frozen
 class Kept:
     """All that is remembered.
@@ -208,7 +204,6 @@ class CatalogueMemory(ABC):
         """
 
 
-@final
 class VolatileMemory(CatalogueMemory):
     """Remembers until the process ends, for runtimes without a file."""
 
@@ -226,7 +221,6 @@ class VolatileMemory(CatalogueMemory):
         await trio.lowlevel.checkpoint()
 
 
-@final
 class FileMemory(CatalogueMemory):
     """Remembers in a JSON file, which is replaced as a whole at each change.
 

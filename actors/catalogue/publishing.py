@@ -8,7 +8,7 @@ each file is replaced whole. So a concurrent fetch finds files that fit together
 
 from base64 import b64decode
 from pathlib import Path
-from typing import Final, final
+from typing import Final
 
 import attrs
 import orjson
@@ -30,7 +30,6 @@ from specs.limits.node import JWKS_BYTES
 from transports.bodies import write_body
 
 
-@final
 class WrongKeyError(ProtoflyError):
     """A key is for another algorithm than that of catalogues."""
 
@@ -39,7 +38,6 @@ class WrongKeyError(ProtoflyError):
         self.algorithm = algorithm
 
 
-@final
 @attrs.frozen
 class Publisher:
     """The publisher of a package."""
@@ -152,7 +150,6 @@ def revocation_list(
 _TEXT: Final = "the text"
 
 
-@final
 @attrs.frozen
 class Offer:
     """A descriptor to be published.
@@ -167,7 +164,6 @@ class Offer:
     keys: bytes | None = None
 
 
-@final
 class CatalogueFolder:
     """The catalogue of one domain in a directory; its methods block.
 

@@ -10,9 +10,9 @@ What was sealed is read and judged here too: descriptors, lists and packages (T1
 
 import base64
 import re
-from enum import StrEnum, unique
+from enum import StrEnum
 from hashlib import sha256
-from typing import Final, TypeVar, final
+from typing import Final, TypeVar
 
 import attrs
 import orjson
@@ -45,8 +45,6 @@ _HEADER: Final = frozenset({"alg", "kid", "typ"})
 """All that a header may hold: no key of its own, no certificate, no extension (RFC 8725, 3.10)."""
 
 
-@final
-@unique
 class SealType(StrEnum):
     """Kinds of signed content; one is never accepted as another (RFC 8725, 3.11)."""
 
@@ -55,7 +53,6 @@ class SealType(StrEnum):
     PACKAGE = "protofly-package+jws"
 
 
-@final
 @attrs.frozen
 class Sealed:
     """A signed text of the right form, with an unverified signature.

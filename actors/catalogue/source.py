@@ -74,7 +74,6 @@ class Source(ABC):
         """
 
 
-@final
 class MemorySource(Source):
     """A catalogue in memory, for programs that bring their own.
 
@@ -122,7 +121,6 @@ _PATH: Final = re.compile(rf"{re.escape(WELL_KNOWN)}(?:/[A-Za-z0-9][A-Za-z0-9._-
 _NOTHING: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG})
 
 
-@final
 class DirectorySource(Source):
     """Reads a directory; its files are trusted no more than any other source."""
 
@@ -160,7 +158,6 @@ class DirectorySource(Source):
 _ABSENT: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
 
 
-@final
 class HttpSource(Source):
     """Asks one server, by its URL.
 

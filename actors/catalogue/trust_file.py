@@ -22,7 +22,7 @@ file.
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from enum import Enum, unique
+from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, final
@@ -53,8 +53,6 @@ _SHARED: Final = (
 _NO_KEYS: Final[Mapping[str, Keys]] = MappingProxyType({})
 
 
-@final
-@unique
 class KeyTrust(Enum):
     """Source of the keys of a domain if the trust file has none."""
 
@@ -62,7 +60,6 @@ class KeyTrust(Enum):
     FIRST_USE = "first-use"
 
 
-@final
 @attrs.frozen
 class DomainTrust:
     """The trust in one domain.
@@ -78,7 +75,6 @@ class DomainTrust:
     statements: Keys = attrs.field(factory=lambda: MappingProxyType({}))
 
 
-@final
 @attrs.frozen
 class IssuerTrust:
     """The trust in one identity provider.
@@ -149,7 +145,6 @@ def read_trust(path: PathInput) -> Trust:
     return Trust(MappingProxyType(domains), MappingProxyType(publishers), MappingProxyType(issuers))
 
 
-@final
 @attrs.frozen
 class _Reader:
     """Reads the parts of one file."""

@@ -5,7 +5,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import orjson
 import trio
@@ -162,7 +162,6 @@ def _flat(error: BaseException) -> Iterator[BaseException]:
 # The output of commands on stdout: one JSON object per line.
 
 
-@final
 class Table:
     """A table that is printed row by row; columns widen as needed."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import Final, final
+from typing import Final
 
 import click
 from typing_extensions import override
@@ -28,7 +28,6 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-@final
 class CommandError(ProtoflyError):
     """A sentence for the user of a command: the failure, its cause, and what to do."""
 
@@ -146,7 +145,6 @@ class OrderedGroup(click.Group):
         return list(self.commands)
 
 
-@final
 class CommandGroup(OrderedGroup):
     """Finds a command by its name, in the module that `command_of` imports."""
 

@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Final, TypeVar, final
+from typing import Final, TypeVar
 
 import trio
 
@@ -63,7 +63,6 @@ _AT_ONCE: Final = 0.3
 """Seconds that a process has to end by itself after a second signal (ours)."""
 
 
-@final
 class _Life:
     """State of a service: ready, stopping, or ended at once.
 

@@ -11,7 +11,7 @@ from inspect import Parameter, signature
 from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, Final, TypeAlias, TypeVar, final, get_args, get_origin
+from typing import Any, Final, TypeAlias, TypeVar, get_args, get_origin
 from zoneinfo import ZoneInfo
 
 import attrs
@@ -35,7 +35,6 @@ from transports import link, tls, urls
 from transports.webrtc.process import NO_WEBRTC, is_webrtc_installed
 
 
-@final
 class Quantity(click.FloatRange):
     """A number within a range; `nan` and `inf`, which a range does not exclude, are refused."""
 
@@ -49,7 +48,6 @@ class Quantity(click.FloatRange):
         return number
 
 
-@final
 class Count(click.IntRange):
     """A whole number within a range; the message about a wrong value names the range."""
 
@@ -82,7 +80,6 @@ _GATHERED: Final[Mapping[object, Read | None]] = {
 """Types of values that are given one by one, and what makes them."""
 
 
-@final
 @attrs.frozen
 class _Declared:
     """What is declared of an option or argument, beside its name and type."""
@@ -170,7 +167,6 @@ _Declaration: TypeAlias = tuple[str, object, object]
 """Name, type and default of a parameter; the default may declare an option."""
 
 
-@final
 @attrs.frozen
 class _Group:
     make: Maker

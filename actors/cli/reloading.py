@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 import click
@@ -26,7 +26,6 @@ Reload: TypeAlias = Callable[[], Awaitable[object]]
 """Reloads a file, and logs the outcome."""
 
 
-@final
 @attrs.frozen
 class ReloadableOptions:
     """Options that take effect without a restart.

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final, final
+from typing import Final
 
 import attrs
 import click
@@ -125,7 +125,6 @@ def command(
     return run(partial(serve, service, partial(_announce, ready, files)))
 
 
-@final
 @attrs.frozen
 class _Files:
     """The files in the directory of `--state`."""

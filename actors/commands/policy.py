@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from datetime import datetime, tzinfo
 from pathlib import Path
-from typing import BinaryIO, Final, final
+from typing import BinaryIO, Final
 
 import attrs
 import click
@@ -231,7 +231,6 @@ def explain_message(  # noqa: PLR0913 - one for each option
     return group.ExitCode.OK
 
 
-@final
 @attrs.frozen
 class _Here(attributes.Locals):
     """A runtime with one address, which belongs to its hyperties."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from enum import Enum, unique
+from enum import Enum
 from functools import partial
 from importlib import import_module
 from inspect import signature
@@ -176,7 +176,6 @@ Deploy: TypeAlias = Callable[[Runtime, str], Awaitable[str]]
 """Has a hyperty run in a runtime, by a name; returns its address."""
 
 
-@unique
 class Housing(Enum):
     """Processes in which hyperties run."""
 

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 from cryptography import x509
@@ -39,7 +39,6 @@ _EARLIER: Final = dt.timedelta(minutes=5)
 _Alternative: TypeAlias = x509.DNSName | x509.IPAddress
 
 
-@final
 @attrs.frozen
 class LocalTls:
     """The TLS files of a local node, readable by their owner only.
@@ -194,7 +193,6 @@ Stamp: TypeAlias = tuple[int, int, int]
 """Time, size, and number of a file, which show a change."""
 
 
-@final
 class BadSourceError(ProtoflyError):
     """A source provides no class of a hyperty.
 
@@ -207,7 +205,6 @@ class BadSourceError(ProtoflyError):
         self.details = details
 
 
-@final
 class _Uncached(SourceFileLoader):
     """Compiles a file at each load, as the age of compiled files counts in whole seconds only."""
 
@@ -216,7 +213,6 @@ class _Uncached(SourceFileLoader):
         raise OSError("compiled files are not looked at")
 
 
-@final
 @attrs.frozen
 class Source:
     """Location of the class of a hyperty.

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import cycle
 from pathlib import Path
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 import trio
@@ -36,7 +36,6 @@ _NAME_BYTES: Final = 16
 _KINDS: Final = (link.Kind.UNIX, link.Kind.TCP, link.Kind.WEBSOCKET)
 
 
-@final
 @attrs.frozen
 class LocalLogin(Credentials):
     """Login tokens of one user, signed by a local key; each opens one session.
@@ -75,7 +74,6 @@ nothing; and lines that show the place of the error, if there are any.
 """
 
 
-@final
 @attrs.define(eq=False)
 class Deployment:
     """A deployed hyperty and the file of its class.
@@ -136,7 +134,6 @@ class Deployment:
             self.url = await self._running.deploy(name, made)
 
 
-@final
 @attrs.frozen
 class Environment:
     """A running environment: the nodes, addresses of the runtimes by name, and their hyperties."""

@@ -8,11 +8,11 @@ lives, /readyz whether it can serve.
 import platform
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from enum import StrEnum, unique
+from enum import StrEnum
 from http import HTTPStatus
 from importlib import metadata
 from types import MappingProxyType
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import trio
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -45,8 +45,6 @@ from specs.reply_code import DropReason
 # The readiness of a process: the parts without which it cannot serve.
 
 
-@final
-@unique
 class Part(StrEnum):
     """Parts that a node or runtime needs to serve; `NODE` and `RUNTIME` stand for the whole."""
 
@@ -62,7 +60,6 @@ class Part(StrEnum):
     HYPERTIES = "hyperties"
 
 
-@final
 class Readiness:
     """The reasons why a process cannot serve; at first, that it is starting.
 
@@ -103,7 +100,6 @@ async def health() -> Page:
     return _ALIVE
 
 
-@final
 class ReadyPage:
     """Makes /readyz: what the parts say of themselves, and what they show when asked.
 
@@ -152,8 +148,6 @@ _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 """The text form every Prometheus reads."""
 
 
-@final
-@unique
 class Constant(Measured):
     """Counters that `Counters` keeps separately, because they are hot or older."""
 
@@ -188,7 +182,6 @@ OF_RUNTIMES: Final = frozenset(
 """The metrics that a runtime counts, beside its gauges."""
 
 
-@final
 class MetricsPage:
     """Makes /metrics out of the counters of a process; registered nowhere else.
 
@@ -207,7 +200,6 @@ class MetricsPage:
         return Page(HTTPStatus.OK, generate_latest(self._registry), _TEXT)
 
 
-@final
 class _Reader(Collector):
     """Reads the counters when it is asked to."""
 

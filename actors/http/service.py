@@ -12,7 +12,7 @@ from email.utils import formatdate
 from functools import partial
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Final, Never, final
+from typing import Final, Never
 from urllib.parse import parse_qsl
 
 import attrs
@@ -79,7 +79,6 @@ _QUERY_FIELDS: Final = 16
 _CONTINUE: Final = h11.InformationalResponse(status_code=HTTPStatus.CONTINUE, headers=[])
 
 
-@final
 class Conversation(Actor[Never]):
     """Answers the requests of one connection, one after the other.
 
@@ -290,7 +289,6 @@ _MAILBOX = 1
 """The type of messages of a conversation: it gets none."""
 
 
-@final
 class HttpListener(Actor[Never]):
     """Accepts HTTP connections; above the share of their host they are closed.
 

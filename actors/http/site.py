@@ -14,7 +14,7 @@ from hashlib import sha256
 from http import HTTPStatus
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 import orjson
@@ -42,7 +42,6 @@ Headers = tuple[tuple[str, str], ...]
 """Names in lower case, and values."""
 
 
-@final
 @attrs.frozen
 class Visit:
     """One request.
@@ -75,7 +74,6 @@ class Visit:
         return shown[len(_BEARER) :].strip() if shown.lower().startswith(_BEARER) else None
 
 
-@final
 @attrs.frozen
 class Page:
     """One answer.
@@ -105,7 +103,6 @@ class Parts(ABC):
         """Release what the source holds: the response is over, whoever ended it. Idempotent."""
 
 
-@final
 @attrs.frozen
 class Feed:
     """An answer that goes on until its source ends."""
@@ -154,7 +151,6 @@ _AWAY: Final = json_page(
 )
 
 
-@final
 class WellKnown:
     """Answers visits to a catalogue.
 
@@ -229,7 +225,6 @@ at the node.
 """
 
 
-@final
 class KeysPage:
     """Makes the page of a set of public keys.
 
@@ -298,7 +293,6 @@ Folder: TypeAlias = Callable[[Visit], Awaitable[Page]]
 _NO_FOLDERS: Final[Mapping[str, Folder]] = MappingProxyType({})
 
 
-@final
 class Gate:
     """Admits readers of metrics.
 
@@ -348,7 +342,6 @@ READ_ONLY: Final = json_page(
 )
 
 
-@final
 class Site:
     """Answers visits.
 
@@ -457,7 +450,6 @@ _PAGE_HEADERS: Final = (
 _NO_FILE: Final = json_page(HTTPStatus.NOT_FOUND, {"error": "no file is served here"})
 
 
-@final
 class WebFiles:
     """Answers visits below `WEB`."""
 

@@ -57,7 +57,6 @@ def canonical(algorithm: str) -> str | None:
     return name if name in ALGORITHMS else None
 
 
-@final
 class _Registry(JWSRegistry):
     """Knows the accepted algorithms.
 
@@ -91,7 +90,6 @@ _SECRET: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth"})
 _MATERIAL: Final = ("kty", "crv", "x", "y", "n", "e")
 
 
-@final
 @attrs.frozen
 class VerifyingKey:
     """A public key.

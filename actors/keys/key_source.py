@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Final, final
+from typing import Final
 
 import trio
 from typing_extensions import override
@@ -17,7 +17,6 @@ from specs.limits import node
 _log = get_logger("actors.keys")
 
 
-@final
 class KeysAwayError(PlaceError):
     """A set of keys cannot be had at the moment: the operator must act, or time."""
 
@@ -58,7 +57,6 @@ class KeySource(ABC):
         return keys
 
 
-@final
 class KeyFile(KeySource):
     """A file with a set of keys; read again at a login, at most once a second."""
 
@@ -95,7 +93,6 @@ class KeyFile(KeySource):
 _OK: Final = 200
 
 
-@final
 class KeyUrl(KeySource):
     """A server that publishes keys over HTTP; redirects are not followed."""
 
@@ -127,7 +124,6 @@ class KeyUrl(KeySource):
         await self._client.aclose()
 
 
-@final
 class KeyRing:
     """The keys of one source.
 

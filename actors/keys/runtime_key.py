@@ -7,7 +7,7 @@ signature made for one purpose is void for all others.
 
 import hashlib
 from collections.abc import Sequence
-from typing import Final, final
+from typing import Final
 
 import attrs
 import orjson
@@ -27,7 +27,6 @@ SEED_BYTES: Final = _KEY_BYTES
 _PREFIX: Final = "protofly/1"
 
 
-@final
 @attrs.frozen
 class RuntimeKey:
     """A runtime's private key.

@@ -8,7 +8,7 @@ other keys, certificates, extensions, encryption, nesting, makes it no token for
 import base64
 import hashlib
 import re
-from typing import Final, final
+from typing import Final
 
 import attrs
 import orjson
@@ -33,7 +33,6 @@ _TYPES: Final = frozenset({_TYPE, "at+jwt"})
 """Kinds of tokens (RFC 7519, RFC 9068), without the `application/` that may stand before them."""
 
 
-@final
 class BadTokenError(ReasonError):
     """A text is no token, or none that can be accepted: its bearer must act.
 
@@ -43,7 +42,6 @@ class BadTokenError(ReasonError):
     summary = "the token cannot be taken"
 
 
-@final
 @attrs.frozen
 class SignedToken:
     """A token of the right form; nothing of it has been verified.
@@ -182,14 +180,12 @@ def _object(part: str) -> JsonObject | None:
 _STATEMENT_TYPE: Final = "protofly-statement+jwt"
 
 
-@final
 class BadStatementError(ReasonError):
     """A text is no statement of the domain, or it is over."""
 
     summary = "no valid statement"
 
 
-@final
 @attrs.frozen(kw_only=True)
 class Statement:
     """A statement of a domain about one of its runtimes.

@@ -11,7 +11,7 @@ import time
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
-from enum import IntEnum, StrEnum, unique
+from enum import IntEnum, StrEnum
 from types import MappingProxyType
 from typing import Final, Self, TypeAlias, final
 
@@ -22,8 +22,6 @@ from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason, Ground
 
 
-@final
-@unique
 class Form(StrEnum):
     """Wire forms of a node."""
 
@@ -33,8 +31,6 @@ class Form(StrEnum):
     REST = "rest"
 
 
-@final
-@unique
 class BackEnd(StrEnum):
     """Services behind a node."""
 
@@ -44,8 +40,6 @@ class BackEnd(StrEnum):
     PUSH = "push"
 
 
-@final
-@unique
 class Outcome(StrEnum):
     """Result of a request to another service."""
 
@@ -75,8 +69,6 @@ class Measured(StrEnum):
         return member
 
 
-@final
-@unique
 class Tally(Measured):
     """Counters of `Counters.count`."""
 
@@ -100,8 +92,6 @@ class Tally(Measured):
     DESCRIPTORS = "descriptors_judged", ("outcome",), "Descriptors of stubs that were verified."
 
 
-@final
-@unique
 class Timing(Measured):
     """Durations of `Counters.took`."""
 
@@ -109,8 +99,6 @@ class Timing(Measured):
     CONNECTOR = "connector_request", ("connector", "outcome"), "Requests to back ends."
 
 
-@final
-@unique
 class Gauge(Measured):
     """Gauges of `Counters.watch`, read when metrics are read; one without a value is not shown."""
 
@@ -216,7 +204,6 @@ class Refused:
     rule: str = attrs.field(default="", converter=_clipped)
 
 
-@final
 @attrs.frozen(slots=True)
 class BrokenClaim:
     """A claim that the process itself found broken.
@@ -247,7 +234,6 @@ BOUNDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 """Seconds at which the classes of durations end; the last class has no end."""
 
 
-@final
 class Traffic:
     """Messages of one wire form."""
 
@@ -258,7 +244,6 @@ class Traffic:
         self.sent = 0
 
 
-@final
 class Durations:
     """Durations, counted in classes.
 
@@ -279,7 +264,6 @@ class Durations:
         self.total += seconds
 
 
-@final
 class Counters:
     """Counts of one process, for tests and metrics; each drop is counted once.
 

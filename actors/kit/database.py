@@ -11,9 +11,9 @@ import os
 import sqlite3
 from collections.abc import Set as AbstractSet
 from contextlib import closing
-from enum import StrEnum, unique
+from enum import StrEnum
 from pathlib import Path
-from typing import IO, Final, final
+from typing import IO, Final
 
 import attrs
 
@@ -21,7 +21,6 @@ _SUFFIX: Final = "-lock"
 _MEMORY: Final = ":memory:"
 
 
-@final
 class FileTakenError(OSError):
     """Another process has the file."""
 
@@ -36,8 +35,6 @@ below LOGIN_TIMEOUT."""
 _TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
 
 
-@final
-@unique
 class Durability(StrEnum):
     """Failures that a commit survives."""
 
@@ -45,7 +42,6 @@ class Durability(StrEnum):
     POWER = "FULL"
 
 
-@final
 @attrs.frozen
 class DatabaseForm:
     """The form of a database file.
@@ -121,7 +117,6 @@ def flaw_of(path: Path, form: DatabaseForm) -> str:
     return ""
 
 
-@final
 class DatabaseFile:
     """A database file, its one connection, and a lock beside it.
 

@@ -19,7 +19,6 @@ class ActorStoppedError(ProtoflyError, public=True):
         self.name = name
 
 
-@final
 class NameTakenError(ProtoflyError):
     """A supervisor has a child of this name already: a bug of the caller."""
 
@@ -28,7 +27,6 @@ class NameTakenError(ProtoflyError):
         self.name = name
 
 
-@final
 class PartEndedError(ProtoflyError):
     """What an actor stands for has ended, which is no bug here: it is logged without a traceback.
 
@@ -40,7 +38,6 @@ class PartEndedError(ProtoflyError):
         super().__init__(reason)
 
 
-@final
 class ReplyTwiceError(ProtoflyError):
     """An actor answered one ask twice: a bug of that actor."""
 

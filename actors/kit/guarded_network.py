@@ -10,7 +10,7 @@ nothing else, as it has no certificate of the name.
 
 import ssl
 from contextlib import AbstractAsyncContextManager
-from typing import Final, final
+from typing import Final
 
 import trio
 from typing_extensions import override
@@ -23,7 +23,6 @@ from transports.urls import join_host_port, read_host_port, read_websocket_url
 _NONE: Final = "there is no network here"
 
 
-@final
 class _NoNetwork(link.Network):
     """Neither dials nor listens."""
 
@@ -53,7 +52,6 @@ NO_NETWORK: Final[link.Network] = _NoNetwork()
 """Refuses to dial and to listen."""
 
 
-@final
 class GuardedNetwork(link.Network):
     """Dials the addresses that an egress allows.
 

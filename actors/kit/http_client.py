@@ -73,7 +73,6 @@ def check_plain(urls: Iterable[str], network: Network | None = None, *, insecure
 # The choice of the address of a host, made when it is dialled (S15).
 
 
-@final
 class PrivatePlaceError(PlaceError):
     """A host must not be dialled."""
 
@@ -96,7 +95,6 @@ class Egress(ABC):
         """
 
 
-@final
 class _Anywhere(Egress):
     """Dials any address: an operator configured it."""
 
@@ -106,7 +104,6 @@ class _Anywhere(Egress):
         return host
 
 
-@final
 class _Public(Egress):
     """Dials public addresses only; a host that has any other is refused whole."""
 
@@ -155,7 +152,6 @@ class HttpError(PlaceError, public=True):
     summary = "the server {} cannot be asked"
 
 
-@final
 class HttpDialError(HttpError):
     """The server takes no connection."""
 
@@ -220,7 +216,6 @@ def path_of(*segments: str, query: Mapping[str, str] | None = None) -> str:
     return f"{path}?{urlencode(query)}" if query else path
 
 
-@final
 @attrs.frozen
 class HttpAnswer:
     """The response of a server."""
@@ -242,7 +237,6 @@ class HttpAnswer:
         return read
 
 
-@final
 class HttpStream:
     """An answer as it comes; closed by the task that asked for it."""
 
@@ -299,7 +293,6 @@ def sockets(egress: Egress) -> Dial:
     return dial
 
 
-@final
 class HttpClient:
     """Asks one server.
 
@@ -422,7 +415,6 @@ class HttpClient:
             await self._pool.aclose()
 
 
-@final
 class _Body:
     """Bytes in one part, from the beginning each time that they are asked for.
 
@@ -457,7 +449,6 @@ def _errors(server: str) -> Iterator[None]:
         raise HttpError(server, str(exc) or "the connection broke") from exc
 
 
-@final
 class _OneServer(httpcore.AsyncNetworkBackend):
     """Dials the server it was made for, and no other."""
 

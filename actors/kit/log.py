@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
 from types import MappingProxyType
-from typing import Final, TextIO, final
+from typing import Final, TextIO
 
 from typing_extensions import override
 
@@ -60,7 +60,6 @@ _WRAPPERS: Final = 3
 _shared: Final[ContextVar[Mapping[str, object]]] = ContextVar("_shared")
 
 
-@final
 class Log:
     """A logger that takes an event and its fields.
 
@@ -156,7 +155,6 @@ def _renderer(style: Style | None) -> Callable[[None, str, dict[str, object]], o
             return structlog.processors.LogfmtRenderer(key_order=order, drop_missing=True)
 
 
-@final
 class _Lines(logging.Formatter):
     """Formats records in one of the styles."""
 
@@ -188,7 +186,6 @@ def _plain(value: object) -> object:
     return value if isinstance(value, int | float | None) else one_line(str(value))
 
 
-@final
 class _Writer(logging.Handler):
     """Writes each record to a stream; without one, to what is standard error at that time."""
 

@@ -5,7 +5,7 @@ only rare facts, steps and sampled messages are reported to it, so that it costs
 next to nothing. A claim that is broken becomes a log line, a count and a record of kind `fault`.
 """
 
-from typing import Final, Unpack, final
+from typing import Final, Unpack
 
 import attrs
 import trio
@@ -34,7 +34,6 @@ _OPS: Final = frozenset({Op.ADMIT, Op.CALLBACK, Op.DELIVER})
 _TRANSACTION: Final = "transaction"
 
 
-@final
 class SelfCheck(Tracer):
     """A tracer that passes everything on, and judges it.
 

@@ -147,7 +147,6 @@ class Ruling(TypedDict, total=False):
     why: str | None
 
 
-@final
 class StepFields(TypedDict, total=False):
     """Fields of the record of a step; see `Fact`."""
 
@@ -161,7 +160,6 @@ class StepFields(TypedDict, total=False):
     why: str
 
 
-@final
 class RulingFields(Ruling, total=False):
     """Fields of the record of a ruling; see `Fact`."""
 
@@ -169,7 +167,6 @@ class RulingFields(Ruling, total=False):
     mid: str
 
 
-@final
 class MessageFields(TypedDict, total=False):
     """Fields of the record of a message at every hop; see `Fact`."""
 
@@ -436,7 +433,6 @@ class Hop:
     heads: tuple[str, ...] = ()
 
 
-@final
 class Hops(Memory[str, Hop]):
     """The hops of one component that differ in one field: by its value."""
 
@@ -557,7 +553,6 @@ class Tracer(ABC):
         self.record(actor, ruling_fact(message, **ruling))
 
 
-@final
 class _NullTracer(Tracer):
     hops = False
     steps = False

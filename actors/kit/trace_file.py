@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from time import monotonic_ns, time_ns
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, Unpack, final
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, Unpack
 from uuid import uuid4
 
 import attrs
@@ -98,7 +98,6 @@ def node_directory(directory: Path, run: str, node: str) -> Path:
     return path
 
 
-@final
 class TraceParts:
     """Writes lines to one part after the other; blocks, so call it in a thread.
 
@@ -168,7 +167,6 @@ _ANSWERED: Final = 1000
 """Reply codes are less."""
 
 
-@final
 class FileTracer(Tracer):
     """Keeps what is reported on a page, and encodes a page at a time; `keep_trace` takes the pages.
 

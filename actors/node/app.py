@@ -94,7 +94,6 @@ def _fresh_keys(entropy: Callable[[int], bytes]) -> tuple[SigningKey, ...]:
     return (key,)
 
 
-@final
 @attrs.frozen
 class Plan:
     """The objects that all parts of one node share."""
@@ -579,7 +578,6 @@ def _paths(config: NodeConfig) -> dict[str, str | None]:
     return {LINK: PROTOFLY_V1, **plain}
 
 
-@final
 @attrs.frozen
 class Files:
     """The files that outlive the node."""

@@ -9,7 +9,7 @@ call waits, so that none is interrupted by another.
 
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import trio
@@ -68,7 +68,6 @@ _NO_LOGS: Final = "the node keeps no messages: it has no engine"
 _log = get_logger("actors.node")
 
 
-@final
 class NodeBus(Actor[messages.BusMessage]):
     """Routes between sessions and the parts of the node; owns all that it is made of.
 

@@ -8,7 +8,7 @@ Two parts answer on the spot, inside the bus's task: the subscription manager at
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Container, Iterable
-from typing import Final, final
+from typing import Final
 
 from typing_extensions import override
 
@@ -52,7 +52,6 @@ _TABLE: Final = "components"
 _WRITER: Final = "bus"
 
 
-@final
 class Components(Container[str]):
     """The addresses of a node's parts; owned by the bus's task.
 
@@ -165,7 +164,6 @@ def detach(bus: ActorRef[BusMessage], address: str, component: Component) -> Non
     bus.try_tell(lambda node: node.detach(address, component))
 
 
-@final
 class PathService(LocalService):
     """Sets and removes paths for the runtime whose session asks.
 
@@ -238,7 +236,6 @@ class PathService(LocalService):
         return owner in self._tables.subscriptions.subscribers(resource)
 
 
-@final
 class AllocationService(LocalService):
     """Allocates addresses of the node's domain, and takes them back."""
 
@@ -289,7 +286,6 @@ class AllocationService(LocalService):
         return f"{scheme}://{self._tables.addresses.domain}/{name}"
 
 
-@final
 class DisconnectNotices:
     """Notices for parts of the node, kept until each has room for them; part of the bus's task."""
 

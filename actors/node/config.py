@@ -83,7 +83,6 @@ class ForeignPlan:
         return self.domains.keys() if self.catalogues is None else _Others(own)
 
 
-@final
 @attrs.frozen
 class _Others(Container[str]):
     """All domains but one."""

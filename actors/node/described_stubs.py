@@ -5,7 +5,7 @@ version. A profile names the stub that ships with the node: `websocket`. The cod
 runs in a sandbox process, like that stub.
 """
 
-from typing import Final, final
+from typing import Final
 
 import attrs
 
@@ -24,7 +24,6 @@ _SHIPPED: Final = "websocket"
 """The one stub that ships with a node."""
 
 
-@final
 @attrs.frozen
 class ForeignStub:
     """A stub that passed all checks and may be deployed.
@@ -44,7 +43,6 @@ class ForeignStub:
     login: TokenSource = nothing
 
 
-@final
 class DescribedStubs:
     """Fetches stubs of other domains for a node.
 

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from typing import Final, final
+from typing import Final
 
 import attrs
 import trio
@@ -62,7 +62,6 @@ from transports.codec import encode
 from transports.link import Network
 
 
-@final
 class ForeignStubHost(StubHost[OutboundMessage]):
     """Reports one sandbox to the owner of the table, and delivers messages to its stub.
 
@@ -146,7 +145,6 @@ class ForeignStubHost(StubHost[OutboundMessage]):
 _log = get_logger("actors.node")
 
 
-@final
 @attrs.frozen
 class ForeignParts:
     """The parts of the routes to other domains."""
@@ -166,7 +164,6 @@ class ForeignParts:
         return ComponentTrace(self.tracer, "foreign", self.counters)
 
 
-@final
 class ForeignHost(Actor[messages.ForeignCall], ForeignPort):
     """Opens a sandbox for the stub of each domain that is wanted, and carries messages.
 
@@ -374,7 +371,6 @@ _AWAY: Final = "too many paths to other domains are being set up"
 _SILENT: Final = Refused(Code.BACKEND_TIMEOUT, "the object's node did not answer in time")
 
 
-@final
 @attrs.frozen
 class _Asked:
     """A path that another node was asked for.
@@ -394,7 +390,6 @@ class _Asked:
     until: float = attrs.field(factory=lambda: trio.current_time() + REPLY_TIMEOUT)
 
 
-@final
 class Onward(Paths):
     """Subscriptions of this node at others; part of the bus's task."""
 
@@ -538,7 +533,6 @@ def _refusal(answer: Message) -> Refused:
     return Refused(code, text)
 
 
-@final
 class OnwardPathService(LocalService):
     """The subscription manager of a node that has routes to other domains."""
 

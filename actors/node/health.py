@@ -4,7 +4,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Final, final
+from typing import Final
 
 import attrs
 import trio
@@ -47,7 +47,6 @@ _CONNECTOR: Final = ("connector:registry",)
 """Names of parts at the supervisor of the node."""
 
 
-@final
 @attrs.define
 class Parts:
     """The running parts, from outside; there is nothing to ask before they have started.

@@ -1,7 +1,7 @@
 """The messages of the bus of a node."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
@@ -20,7 +20,6 @@ ForeignRef: TypeAlias = ActorRef[ForeignCall]
 """Takes what is for other domains."""
 
 
-@final
 @attrs.frozen
 class RuntimeLeft:
     """The session of a runtime is over.
@@ -38,7 +37,6 @@ Component: TypeAlias = ActorRef[Asked | RuntimeLeft]
 """A part of the node that is an actor of its own."""
 
 
-@final
 @attrs.frozen
 class Emitted:
     """A component has something to say.
@@ -51,7 +49,6 @@ class Emitted:
     to_runtime: str | None = None
 
 
-@final
 @attrs.frozen
 class SessionView:
     """The state of a session.

@@ -1,7 +1,7 @@
 """The seam of the policy engine: asked once per message, before any effect (POL-01, I-M8)."""
 
 from abc import ABC, abstractmethod
-from typing import Final, final
+from typing import Final
 
 import attrs
 from typing_extensions import override
@@ -12,7 +12,6 @@ from specs.identity import Identity, SenderIdentity, VouchedBy
 from specs.message import Message
 
 
-@final
 @attrs.frozen
 class Asker:
     """Over whose session a message came.
@@ -50,7 +49,6 @@ class Policy(ABC):
         """
 
 
-@final
 class _PermitAll(Policy):
     _ruling: Final = Ruling(Decision.PERMIT, "default")
 

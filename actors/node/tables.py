@@ -1,7 +1,7 @@
 """The tables of a node that routing looks at, and how they change together."""
 
 from collections.abc import Callable, Collection, Container
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from actors.node.group.group import Group
 
 
-@final
 class NodeAddresses:
     """The addresses of one node's parts (ADR-04).
 
@@ -50,7 +49,6 @@ class NodeAddresses:
         self.parts = frozenset({*always, *served})
 
 
-@final
 @attrs.frozen
 class TableRules:
     """The rules of the tables.
@@ -64,7 +62,6 @@ class TableRules:
     rights: RightsRules
 
 
-@final
 class Tables:
     """The owners of addresses, and the subscriptions.
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable
-from enum import StrEnum, unique
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, Unpack, final
 
@@ -38,7 +38,6 @@ _OVER: Final = (State.CLOSED, State.EXPIRED, State.MOVED)
 
 
 @final
-@unique
 class Direction(StrEnum):
     """Direction of a relayed message (I-M11)."""
 
@@ -57,7 +56,6 @@ def ground_of(reason: DropReason) -> Ground:
             return Ground.ROUTE
 
 
-@final
 class ComponentTrace:
     """The trace records of one component."""
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import Final, final
+from typing import Final
 
 from actors.kit.log import get_logger
 from fsm.limits.shares import SandboxTotals
@@ -29,7 +29,6 @@ _NAME, _LEAF = "protofly-sandboxes", "protofly-host"
 _numbers: Final = count(1)
 
 
-@final
 class Cgroup:
     """A cgroup of this process's own making.
 

@@ -22,7 +22,7 @@ from importlib.metadata import (
 )
 from io import BytesIO
 from pathlib import Path
-from typing import Final, final
+from typing import Final
 
 import attrs
 
@@ -209,7 +209,6 @@ class _Search:
             return ()
 
 
-@final
 @attrs.frozen
 class _Module:
     """The file of a module, if it has one, and the folders of its own modules."""

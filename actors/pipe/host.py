@@ -108,7 +108,6 @@ class HandInResult(Enum):
     GONE = auto()
 
 
-@final
 @attrs.frozen
 class HostTools:
     """The objects that the host of a sandbox uses.

@@ -7,7 +7,7 @@ link that are under way; `FrameParts` assembles frames and archives.
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Final, final
+from typing import Final
 
 import trio
 
@@ -19,7 +19,6 @@ from transports.link import PROTOFLY_V1, Link, Network
 from transports.urls import Endpoint, read_endpoint
 
 
-@final
 class Window:
     """Frames sent and not yet taken at the other end of a pipe."""
 
@@ -52,7 +51,6 @@ class Window:
         self._moved.set()
 
 
-@final
 class FrameParts:
     """The parts of the frame that is coming.
 
@@ -80,7 +78,6 @@ class FrameParts:
         return frame
 
 
-@final
 class Outlet:
     """The outbound queue of one end of a pipe.
 
@@ -193,7 +190,6 @@ _SUBPROTOCOLS: Final = (None, PROTOFLY_V1)
 """Subprotocols that a link may ask for: an endpoint names none of its own."""
 
 
-@final
 class _Relay:
     """One link of a sandbox, from the dial to the farewell."""
 
@@ -281,7 +277,6 @@ class _Relay:
         self._put.close()
 
 
-@final
 class Relays:
     """All links of one sandbox.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
-from enum import StrEnum, unique
+from enum import StrEnum
 from typing import Final, TypeAlias, assert_never, final
 
 import attrs
@@ -18,7 +18,6 @@ from transports.link import Link
 # The errors between a sandbox process and its host.
 
 
-@final
 class PipeError(ReasonError):
     """The other end of the pipe broke its protocol; the sandbox must end."""
 
@@ -50,8 +49,6 @@ _HEAD_BYTES: Final = 16_384
 _PART_BYTES: Final = MAX_FRAME_BYTES - _HEAD_BYTES
 
 
-@final
-@unique
 class Word(StrEnum):
     """The kinds of messages of the pipe."""
 
@@ -79,7 +76,6 @@ class Word(StrEnum):
     LEFT = "left"
 
 
-@final
 @attrs.frozen(slots=True)
 class PipeMessage:
     """One message of the pipe.
@@ -178,13 +174,11 @@ async def nothing() -> str | None:
     return None
 
 
-@final
 @attrs.frozen
 class NodeStubContents:
     """Our own stub to a message node is in it."""
 
 
-@final
 @attrs.frozen
 class PackageContents:
     """A stub that came as a package is in it; its archive follows the plan, in parts.
@@ -197,7 +191,6 @@ class PackageContents:
     options: JsonObject = attrs.field(factory=dict)
 
 
-@final
 @attrs.frozen
 class HypertyContents:
     """A hyperty of the application is in it.
@@ -209,7 +202,6 @@ class HypertyContents:
     where: str
 
 
-@final
 @attrs.frozen
 class HypertyPackageContents:
     """A hyperty that came as a package is in it; its archive follows the plan, in parts.
@@ -229,7 +221,6 @@ PACKAGED: Final = (PackageContents, HypertyPackageContents)
 """Contents whose archive follows the plan."""
 
 
-@final
 @attrs.frozen
 class SandboxPlan:
     """One component in a sandbox.
@@ -342,7 +333,6 @@ def _texts(fields: JsonObject, name: str) -> tuple[str, ...]:
 # ---- code
 
 
-@final
 @attrs.frozen
 class SandboxCode:
     """What one sandbox process may import besides Python's standard library.

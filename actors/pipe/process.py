@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import trio
 
@@ -49,7 +49,6 @@ Raises:
 """
 
 
-@final
 class ProcessLink(StreamLink):
     """The host's end of the pipe to a sandbox process.
 
@@ -73,7 +72,6 @@ class ProcessLink(StreamLink):
         return ProcessorTime(int(ran) / 1e9, int(waited) / 1e9)
 
 
-@final
 class ProcessSandboxes:
     """The sandbox processes of one host, which are bounded all together.
 

@@ -7,10 +7,10 @@ policy applies (POL-15).
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum, unique
+from enum import StrEnum
 from functools import partial
 from types import MappingProxyType
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -30,8 +30,6 @@ from specs.message import DURABLE, Message, instance_id, position_of
 # The ruling of an enforcement point on one message (POL-01).
 
 
-@final
-@unique
 class Decision(StrEnum):
     """Decision of the enforcement point about a message."""
 
@@ -39,7 +37,6 @@ class Decision(StrEnum):
     DENY = "deny"
 
 
-@final
 @attrs.frozen
 class Ruling:
     """A decision and where it comes from.
@@ -65,7 +62,6 @@ class Ruling:
 _Told: TypeAlias = tuple[str, str, str, int | None, tuple[str, ...], str]
 
 
-@final
 class RulingHops:
     """What a component reports of rulings: equal rulings are reported by the same hop."""
 
@@ -111,7 +107,6 @@ class RulingHops:
 _log = get_logger("actors.policy")
 
 
-@final
 @attrs.frozen
 class Order:
     """A message and the decision about it, for obligations.
@@ -126,7 +121,6 @@ class Order:
     user: str | None
 
 
-@final
 class Tasks:
     """Executes obligations and advice of decisions, for one node or runtime.
 
@@ -210,7 +204,6 @@ _UNDECIDED: Final = "the policy cannot decide about this message"
 _UNFULFILLED: Final = "what the policy asks for along with it cannot be done"
 
 
-@final
 class PolicyEngine:
     """Judges by what the store holds when a message comes.
 

@@ -5,7 +5,6 @@ operator and are never written.
 """
 
 from collections.abc import Mapping
-from typing import final
 
 from actors.policy.store import PolicyFileError, PolicyStore
 from fsm.effects import Refused
@@ -22,7 +21,6 @@ from transports.bodies import read_body, write_body
 from transports.codec import encode
 
 
-@final
 class PolicyManagement:
     """Shows the policies of a store, and makes the next ones.
 

@@ -130,7 +130,6 @@ def _document(path: Path) -> object:
         raise PolicyFileError(path, f"it is no {form}: {exc}; correct it") from exc
 
 
-@final
 class PolicyStore:
     """Holds what a node or a runtime judges by; outlives a bus that crashes.
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 import orjson
@@ -143,7 +143,6 @@ CodeStubs: TypeAlias = Callable[[bytes, str, tuple[str, ...]], StubFactory]
 _WITH_TLS_ONLY: Final = partial(check_plain, insecure=False)
 
 
-@final
 @attrs.frozen
 class StubMakers:
     """The makers of stubs.
@@ -163,7 +162,6 @@ class StubMakers:
     protocols: JsonObject = attrs.field(factory=dict)
 
 
-@final
 @attrs.frozen
 class Evidence:
     """The records of what was fetched and what became of it.
@@ -180,7 +178,6 @@ class Evidence:
 _log = get_logger("actors.runtime")
 
 
-@final
 class FetchingCatalogue(catalogue.Catalogue):
     """Finds what is configured, and fetches what is not.
 

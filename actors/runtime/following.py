@@ -33,7 +33,6 @@ M = TypeVar("M")
 _log = get_logger("actors.runtime")
 
 
-@final
 class StepFeed(Tracer):
     """The tracer of one runtime, which also offers its steps to followers.
 
@@ -92,7 +91,6 @@ class StepFeed(Tracer):
         self._tracer.ruled(actor, message, **ruling)
 
 
-@final
 class _Models(Generic[M]):
     """The models of one follower, each in the state of its entity.
 
@@ -158,7 +156,6 @@ class _Models(Generic[M]):
                 return
 
 
-@final
 class _Follower(Actor[Step]):
     def __init__(self, models: _Models[M]) -> None:
         self._move = models.move
@@ -234,7 +231,6 @@ class Following(Generic[M]):
             await self.stop()
 
 
-@final
 class Followers:
     """All followers of the entities of one runtime.
 

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import final
 
 import trio
 
@@ -16,7 +15,6 @@ from specs.bodies.word import StatusValue
 from transports.link import Network
 
 
-@final
 class RuntimeHealth:
     """Watches a runtime from its start to its end.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import count
-from typing import Unpack, final
+from typing import Unpack
 
 import attrs
 
@@ -21,7 +21,6 @@ from specs.trace import Fact, Kind, Op
 _log = get_logger("actors.runtime")
 
 
-@final
 class HopTrace:
     """Writes the facts of one router or stub; each drop is counted as well.
 

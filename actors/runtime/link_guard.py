@@ -11,7 +11,7 @@ import math
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import orjson
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from actors.catalogue.trust_file import IssuerTrust, Trust
 
 
-@final
 @attrs.frozen(slots=True, kw_only=True)
 class Bond:
     """What an offer or answer is good for.
@@ -76,7 +75,6 @@ _ICE_PURPOSE: Final = "p2p-ice"
 _NOTHING: Final = hashlib.sha256(b"").hexdigest()
 
 
-@final
 @attrs.frozen(slots=True, kw_only=True)
 class Beliefs:
     """Whom a runtime believes.
@@ -94,7 +92,6 @@ class Beliefs:
     clock_offset: float = 0.0
 
 
-@final
 class LinkGuard:
     """What a runtime shows at its direct links, and whom it believes.
 

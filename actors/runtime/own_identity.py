@@ -1,7 +1,6 @@
 """The identity that a runtime shows to nodes and to peers."""
 
 from types import MappingProxyType
-from typing import final
 
 import attrs
 
@@ -11,7 +10,6 @@ from actors.keys.token import BadStatementError, read_statement
 from specs.limits.node import DOMAINS_KEPT
 
 
-@final
 @attrs.define(slots=True, eq=False)
 class OwnIdentity:
     """The key of a runtime, and what others have said of that key.

@@ -13,7 +13,7 @@ asks the user, stands in `actors.runtime.discovery.identity_gui`.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import trio
 from typing_extensions import override
@@ -61,7 +61,6 @@ def discoverer_of(port: CorePort, ids: IdSource) -> Discoverer:
     return Discoverer(domain_of(runtime), f"{runtime}/registry", ask, post)
 
 
-@final
 class ReadablePart(Actor[Delivery]):
     """A part that answers reads of its own runtime, `PART_REQUESTS` at a time.
 
@@ -115,7 +114,6 @@ class ReadablePart(Actor[Delivery]):
             self._next.release()
 
 
-@final
 class RefusingPart(Actor[Delivery]):
     """The address of a part that sends requests, and refuses those that are sent to it.
 

@@ -1,7 +1,6 @@
 """The identity of a runtime as the sender of messages between its own hyperties."""
 
 from contextlib import suppress
-from typing import final
 
 import attrs
 
@@ -9,7 +8,6 @@ from specs.identity import SenderIdentity
 from specs.jsonvalue import JsonObject
 
 
-@final
 @attrs.define(slots=True, eq=False)
 class OwnSender:
     """The runtime and its user; the stub of the own node writes it at each session.

@@ -6,7 +6,7 @@ although it has the same user: the policies are there to restrict it.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 from typing_extensions import override
@@ -29,7 +29,6 @@ from specs.reply_code import Code
 from specs.routing import Direction
 
 
-@final
 @attrs.frozen
 class RuntimeUser:
     """The user of a runtime.
@@ -69,7 +68,6 @@ PEP: Final = "pep"
 """The part of a runtime that manages its policies (ADR-03)."""
 
 
-@final
 class PolicyPart(Actor[_Message]):
     """Answers at `R/pep`, and reads the policy files again: one request after the other."""
 
@@ -116,7 +114,6 @@ class PolicyPart(Actor[_Message]):
         return changed(request, outcome, UNTIL_RELOAD)
 
 
-@final
 class RuntimePolicies(Judge):
     """Judges the messages of a runtime by the policy engine.
 
@@ -154,7 +151,6 @@ class RuntimePolicies(Judge):
         return self._engine.judge(request)
 
 
-@final
 class Policing:
     """The policies of a runtime.
 

@@ -14,7 +14,6 @@ from specs.reply_code import Code, DropReason
 from specs.routing import Direction
 
 
-@final
 @attrs.frozen(slots=True)
 class Refusal:
     """The reason why a Message BUS does not admit a message.

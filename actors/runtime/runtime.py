@@ -75,7 +75,6 @@ _SHARE: Final = 0.25
 """Share of its time limit that each step gets after one has exceeded it."""
 
 
-@final
 @attrs.define(eq=False)
 class _Removal:
     """The end of a deployment, made by a background task.
@@ -90,7 +89,6 @@ class _Removal:
     done: trio.Event = attrs.field(factory=trio.Event)
 
 
-@final
 @attrs.define(eq=False)
 class _Deployment:
     """A hyperty, from the allocation of its address to its removal.

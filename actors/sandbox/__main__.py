@@ -12,7 +12,6 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import BuiltinImporter, FrozenImporter, ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
-from typing import final
 
 import trio
 from typing_extensions import override
@@ -32,7 +31,6 @@ _LENGTH = 4
 """Bytes that say how long a frame of the pipe is."""
 
 
-@final
 class ReadableFinder(MetaPathFinder):
     """Finds installed modules; one whose file cannot be read is not there.
 

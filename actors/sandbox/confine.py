@@ -28,7 +28,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -89,7 +89,6 @@ there is no such call."""
 _Step: TypeAlias = tuple[int, int, int, int]
 
 
-@final
 @attrs.frozen
 class _Argument:
     """A rule on one argument of a call.
@@ -145,7 +144,6 @@ _LIMITED: Final[Mapping[str, tuple[tuple[int, int], tuple[_Argument, ...]]]] = M
 """Calls that are allowed with some arguments."""
 
 
-@final
 @attrs.frozen
 class _Machine:
     """One kind of processor: its number, and the column of its calls in the tables."""
@@ -297,7 +295,6 @@ _LIMITS: Final = (
 )
 
 
-@final
 @attrs.frozen
 class Confined:
     """Rights that a process has given up.

@@ -18,7 +18,7 @@ from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from io import BytesIO
 from types import ModuleType
-from typing import Final, TypeAlias, assert_never, cast, final
+from typing import Final, TypeAlias, assert_never, cast
 
 from typing_extensions import override
 
@@ -32,7 +32,6 @@ _SUFFIX: Final = ".py"
 _PACKAGE: Final = "/__init__.py"
 
 
-@final
 class ArchiveFinder(MetaPathFinder, InspectLoader):
     """Finds and loads modules from sources held in memory.
 

@@ -1,7 +1,7 @@
 """The hyperty of a sandbox, and its host; other sandboxes do not import this."""
 
 from collections.abc import Callable
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 import attrs
 
@@ -32,7 +32,6 @@ def checked(where: str, found: object) -> type[Hyperty]:
     return found
 
 
-@final
 @attrs.frozen
 class SandboxRuntime:
     """The runtime of a hyperty, as far as its sandbox has it; nothing is stored here.

@@ -4,7 +4,7 @@ import ssl
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from itertools import count
-from typing import Final, final
+from typing import Final
 
 import trio
 from typing_extensions import override
@@ -19,7 +19,6 @@ _PATIENCE: Final = DIAL_TIMEOUT + 1.0
 """Seconds a dial may take: the host's own patience ends first."""
 
 
-@final
 class PipeLink(links.Link):
     """A link that the host of the sandbox holds."""
 
@@ -100,7 +99,6 @@ class PipeLink(links.Link):
         await trio.lowlevel.checkpoint()
 
 
-@final
 class _Dial:
     """A link that was asked for."""
 
@@ -111,7 +109,6 @@ class _Dial:
         self.decided = trio.Event()
 
 
-@final
 class PipeNetwork(links.Network):
     """Dials through the pipe; the host decides whether it may."""
 

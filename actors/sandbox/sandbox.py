@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from itertools import count
 from traceback import format_exception
-from typing import Final, Unpack, final
+from typing import Final, Unpack
 
 import attrs
 import trio
@@ -52,7 +52,6 @@ from transports.link import Link
 from transports.sockets import open_background
 
 
-@final
 class _Awaited:
     """A request whose answer is awaited in place."""
 
@@ -61,7 +60,6 @@ class _Awaited:
         self.came = trio.Event()
 
 
-@final
 class PipePort(MiniBusPort):
     """The only route of a stub out of its sandbox, except for its links.
 
@@ -127,7 +125,6 @@ class PipePort(MiniBusPort):
         self._mini_bus.remove(address, ref, self.url)
 
 
-@final
 class PipeTracer(Tracer):
     """Reports steps always, and hops where they are wanted and the pipe has space."""
 
@@ -168,7 +165,6 @@ def _record_error(outlet: Outlet, error: Exception, handler: str) -> str:
     return correlation
 
 
-@final
 class PipeCredentials(Credentials):
     """Nothing is kept in the sandbox: a token opens one session, and its file moves on."""
 
@@ -276,7 +272,6 @@ async def _inhabit(tools: "_Tools", archive: bytes) -> None:
             outlet.put(plans.PipeMessage(plans.Word.READY, text=why[:SANDBOX_REASON]))
 
 
-@final
 @attrs.frozen
 class _Tools:
     """The objects that the parts of a sandbox use."""
@@ -308,7 +303,6 @@ class _Tools:
         return _Sandbox(self, tracer, supervisor, mini_bus)
 
 
-@final
 class _Sandbox:
     """A sandbox in which the MiniBUS runs."""
 

@@ -110,7 +110,6 @@ def _said(line: TraceLine) -> str:
 __all__ = ["Recorder", "complaint"]
 
 
-@final
 @attrs.frozen
 class _Fault:
     """The first violation of one claim."""
@@ -248,7 +247,6 @@ class Recorder:
             raise AssertionError(said)
 
 
-@final
 class _Pen(Tracer):
     """Writes the trace records of one process."""
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from itertools import count, cycle
 from pathlib import Path
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 import orjson
@@ -104,7 +104,6 @@ async def _flood(_: int, node: Server, nursery: trio.Nursery) -> None:
     nursery.start_soon(come)
 
 
-@final
 @attrs.frozen
 class _Kind:
     """A kind of attack.
@@ -175,7 +174,6 @@ def _peak(node: Server) -> int:
 # --- a burst
 
 
-@final
 @attrs.frozen(kw_only=True)
 class Size:
     """The size of a burst.
@@ -195,7 +193,6 @@ class Size:
     letters: int = 100
 
 
-@final
 @attrs.frozen
 class Burst:
     """The result of one burst.

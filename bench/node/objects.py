@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from itertools import count
-from typing import Final, final
+from typing import Final
 
 import attrs
 import trio
@@ -93,7 +93,6 @@ async def _of_the_product(changes: int, rounds: int) -> list[Row]:
     return rows
 
 
-@final
 @attrs.frozen
 class _Audience:
     """An object of a server, and sessions that observe it."""

@@ -19,7 +19,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, final
+from typing import Final
 
 import attrs
 import click
@@ -45,7 +45,6 @@ _NUMBERS: Final = count(100)
 _DICE: Final = random.Random(1)  # noqa: S311 - the same ones in each run
 
 
-@final
 @attrs.frozen
 class Work:
     """What is sent.
@@ -90,7 +89,6 @@ SEARCHED: Final = attrs.evolve(
 )
 
 
-@final
 @attrs.frozen
 class Crowd:
     """Sessions of a server, each with an address of a hyperty."""

@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, final
+from typing import Final
 
 import attrs
 import trio
@@ -45,7 +45,6 @@ _BODY: Final[JsonObject] = {"value": {"number": 1}}
 _BY_NODE: Final[JsonObject] = {**_BODY, "p2p": False}
 
 
-@final
 @attrs.define
 class _Stage:
     """A node, Bob with a hyperty, and Alice with another, and with a link to Bob.

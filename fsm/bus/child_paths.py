@@ -12,7 +12,7 @@ node, for `CHILD_WAIT` seconds at most.
 import math
 from collections import deque
 from enum import Enum, auto
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -21,7 +21,6 @@ from specs.limits.sync import CHILD_WAIT
 from specs.message import Message, instance_id
 
 
-@final
 class Elsewhere(Enum):
     """What happens to a child beside its delivery in this runtime, without a link."""
 
@@ -45,7 +44,6 @@ ChildPath: TypeAlias = str | Elsewhere
 """A link, or what is done without one."""
 
 
-@final
 @attrs.define(slots=True, eq=False)
 class _Row:
     """How one list of children is written.
@@ -60,7 +58,6 @@ class _Row:
     waiting: deque[Message] = attrs.field(factory=deque)
 
 
-@final
 class ChildPaths:
     """The paths of all lists of children that are written here; other lists go by the node."""
 

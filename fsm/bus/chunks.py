@@ -15,7 +15,7 @@ from binascii import Error as Base64Error
 from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -133,7 +133,6 @@ _FULL: Final = Code.UNAVAILABLE
 _LATER: Final = "other large bodies come first; try again later"
 
 
-@final
 @attrs.define
 class _Share:
     """Use of a budget by one peer."""
@@ -142,7 +141,6 @@ class _Share:
     count: int = 0
 
 
-@final
 class TransferBudget:
     """Memory for transfers that the peers of one runtime have begun.
 
@@ -241,7 +239,6 @@ _Key: TypeAlias = tuple[str, int]
 """Address of the requester, and the number of the transfer."""
 
 
-@final
 @attrs.define(eq=False)
 class _Transfer:
     """One body in memory.
@@ -315,7 +312,6 @@ class _Transfers:
             self.end(requester, transfer)
 
 
-@final
 @attrs.frozen
 class WholeBody:
     """An assembled body, until its message was handled.
@@ -329,7 +325,6 @@ class WholeBody:
     body: bytearray = attrs.field(repr=False)
 
 
-@final
 class AssembliesCore(_Transfers):
     """Bodies of requests that arrive at one hyperty."""
 
@@ -420,7 +415,6 @@ class AssembliesCore(_Transfers):
         self._budget.give_back(whole.peer, len(whole.body))
 
 
-@final
 class HeldBodiesCore(_Transfers):
     """Bodies of answers of one hyperty, held until their requesters have read them."""
 

@@ -40,7 +40,6 @@ class ForwardRefusedError(ProtoflyError, public=True):
         self.reason = reason
 
 
-@final
 @attrs.frozen
 class ForwardRule:
     """A forward rule, or an alias.
@@ -78,7 +77,6 @@ class ForwardRule:
         return (there, there[::-1]) if self.is_alias else (there,)
 
 
-@final
 class ForwardRules:
     """The rules of one Message BUS; a rule that was added several times has several owners.
 

@@ -5,7 +5,7 @@ subscription is held there, because its events would stop.
 """
 
 from collections.abc import Iterator
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 from specs.addresses.address import RUNTIME_SCHEME, domain_of, scheme_of
 from specs.message import Message, MessageType
@@ -13,7 +13,6 @@ from specs.message import Message, MessageType
 _Path: TypeAlias = tuple[str, str]
 
 
-@final
 class HeldPaths:
     """Receivers and resources of accepted subscriptions, by domain.
 

@@ -9,7 +9,7 @@ on it. Messages of one sender keep their order; senders do not wait for each oth
 import math
 from collections import OrderedDict
 from enum import Enum
-from typing import Final, Generic, TypeVar, final
+from typing import Final, Generic, TypeVar
 
 import attrs
 
@@ -25,7 +25,6 @@ _WRITER: Final = "p2p-stub"
 T = TypeVar("T")
 
 
-@final
 class SenderProof(Enum):
     """The knowledge about an address that a peer sends from."""
 
@@ -35,7 +34,6 @@ class SenderProof(Enum):
     """It cannot be the peer's, for any registry record."""
 
 
-@final
 class Holding(Enum):
     """The result of `LinkSenders.hold`."""
 
@@ -49,7 +47,6 @@ class Holding(Enum):
     """Too much waits already."""
 
 
-@final
 @attrs.define(slots=True, eq=False)
 class _Queue(Generic[T]):
     """The messages of one sender on one link, all waiting for one proof."""
@@ -59,7 +56,6 @@ class _Queue(Generic[T]):
     size: int = 0
 
 
-@final
 @attrs.define(slots=True, eq=False)
 class _Peer(Generic[T]):
     """The other end of one link.
@@ -79,7 +75,6 @@ class _Peer(Generic[T]):
     is_gone: bool = False
 
 
-@final
 class LinkSenders(Generic[T]):
     """The senders on the links of one runtime.
 

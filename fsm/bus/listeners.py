@@ -8,7 +8,7 @@ Message BUS it would send messages back to where they came from (I-B5).
 """
 
 from enum import Enum
-from typing import Final, Generic, Protocol, TypeVar, final
+from typing import Final, Generic, Protocol, TypeVar
 
 from fsm.effects import RowChanged
 from specs.errors import SpecError
@@ -39,7 +39,6 @@ class Router(Enum):
     MESSAGE_BUS = "bus"
 
 
-@final
 class RoutingCore(Generic[L]):
     """The listeners of each address."""
 

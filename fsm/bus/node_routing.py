@@ -10,7 +10,7 @@ again only when a table has changed.
 
 from collections.abc import Collection, Container, Mapping
 from types import MappingProxyType
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -25,7 +25,6 @@ from specs.reply_code import Code, DropReason, Ground
 from specs.routing import NODE_CHECKS, Check, is_routing_loop
 
 
-@final
 @attrs.frozen(slots=True)
 class Admitted:
     """The message may go on.
@@ -38,7 +37,6 @@ class Admitted:
     bind: tuple[str, ...] = ()
 
 
-@final
 @attrs.frozen(slots=True)
 class Refusal:
     """The message must not go on: it breaks a check of the node objects.
@@ -75,7 +73,6 @@ class Refusal:
 Admission: TypeAlias = Admitted | Refusal
 
 
-@final
 @attrs.frozen(slots=True)
 class ToComponent:
     """The message goes to a part of the node."""
@@ -83,7 +80,6 @@ class ToComponent:
     address: str
 
 
-@final
 @attrs.frozen(slots=True)
 class ToRuntimes:
     """The message goes to the sessions of these runtimes, one copy each.
@@ -98,7 +94,6 @@ class ToRuntimes:
     nodes: tuple[str, ...] = ()
 
 
-@final
 @attrs.frozen(slots=True)
 class Nobody:
     """The message has no receiver.
@@ -125,7 +120,6 @@ _GROUNDS: Final = {
 _CHECKS: Final = {row.check: row for row in NODE_CHECKS}
 
 
-@final
 class NodeRouting:
     """The routing decisions of the node of one domain.
 
@@ -316,7 +310,6 @@ _Ends: TypeAlias = tuple[str, MessageType, str, str]
 _Target: TypeAlias = tuple[str | None, MessageType, str]
 
 
-@final
 class RememberedRouting:
     """The decisions of one `NodeRouting`; whoever changes a table calls `forget`.
 

@@ -18,7 +18,7 @@ go before it.
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable
-from typing import Final, Generic, TypeAlias, TypeVar, final
+from typing import Final, Generic, TypeAlias, TypeVar
 
 import attrs
 
@@ -110,7 +110,6 @@ class _Waiting(Generic[T]):
     size: int = 0
 
 
-@final
 class PairOrderCore(Generic[T]):
     """Holds messages that came by a link too early, and finds those that come too late.
 

@@ -20,7 +20,7 @@ for it no longer than `REPLY_TIMEOUT`.
 
 import math
 from collections import OrderedDict, deque
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -38,7 +38,6 @@ _NAME_BYTES: Final = 192
 """Bytes of a remembered message without its text."""
 
 
-@final
 @attrs.frozen(slots=True)
 class Forward:
     """An effect: the message goes by this route now.
@@ -55,7 +54,6 @@ class Forward:
     then: str | None = None
 
 
-@final
 @attrs.frozen(slots=True)
 class Announce:
     """An effect: the link sends this announcement in place of its last one."""
@@ -176,7 +174,6 @@ class _Path:
                 del self.sent[alike[0]]
 
 
-@final
 class PairPathCore:
     """Keeps the order of every pair whose messages leave by stubs.
 

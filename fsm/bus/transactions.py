@@ -16,7 +16,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Iterable
 from enum import Enum
-from typing import Final, Generic, TypeAlias, TypeVar, final
+from typing import Final, Generic, TypeAlias, TypeVar
 
 import attrs
 
@@ -39,7 +39,6 @@ _HOP_FIELDS: Final = frozenset({"via", "auth", "idToken", "accessToken", DURABLE
 """Fields that may differ between two copies of one message; the digest leaves them out."""
 
 
-@final
 class Steps(Enum):
     """Reporting of the steps of entities: making a report costs more than the step.
 
@@ -64,7 +63,6 @@ def is_sampled(request_id: int) -> bool:
     return request_id % _SAMPLE == _SAMPLED
 
 
-@final
 @attrs.define(slots=True, eq=False)
 class Transaction(Generic[W]):
     """An open request.
@@ -89,7 +87,6 @@ class Transaction(Generic[W]):
     is_repeated: bool = False
 
 
-@final
 @attrs.define(slots=True)
 class Answer(Generic[W]):
     """The meaning of an answer: it belongs to a transaction, or must be dropped.
@@ -107,7 +104,6 @@ class Answer(Generic[W]):
     is_last: bool = False
 
 
-@final
 @attrs.frozen(slots=True)
 class Ended(Generic[W]):
     """A request that ended without its real answer.
@@ -123,7 +119,6 @@ class Ended(Generic[W]):
     step: Step | None
 
 
-@final
 @attrs.frozen(slots=True)
 class Repeated:
     """A request that is sent once more: the same message, with the same id (MSG-07).
@@ -136,7 +131,6 @@ class Repeated:
     step: Step | None
 
 
-@final
 @attrs.frozen(slots=True)
 class Terms:
     """The terms of a request.
@@ -156,7 +150,6 @@ ASKED_ONCE: Final = Terms()
 """One answers, and is asked once."""
 
 
-@final
 class TransactionsCore(Generic[W]):
     """The open requests of one router.
 
@@ -353,7 +346,6 @@ def _size_of(instance: _Instance) -> int:
     return protocol.DEDUP_COST + len(instance[0]) + len(instance[3])
 
 
-@final
 class _Window(OrderedDict[_Instance, float]):
     """The message instances of one sender, and their bytes of memory."""
 
@@ -362,7 +354,6 @@ class _Window(OrderedDict[_Instance, float]):
         self.size = protocol.DEDUP_COST + len(sender)
 
 
-@final
 class DeduplicationWindow:
     """The last message instances of each sender (I-P22).
 
@@ -431,7 +422,6 @@ class DeduplicationWindow:
             self._size -= window.size
 
 
-@final
 class EndedDurables:
     """The durable messages that need not be delivered any more, of the last `_SENDERS` pairs.
 
@@ -464,7 +454,6 @@ class EndedDurables:
         return place <= self._places.get((message.from_, message.to), 0)
 
 
-@final
 class OutstandingCore:
     """The outstanding requests of one component: delivered to it and not answered yet.
 

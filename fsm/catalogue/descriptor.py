@@ -1,7 +1,7 @@
 """Inputs and results of the judgement on a descriptor (T12..T15, S16)."""
 
 from collections.abc import Callable, Mapping
-from enum import Enum, StrEnum, unique
+from enum import Enum, StrEnum
 from typing import Final, TypeAlias, final
 
 import attrs
@@ -21,8 +21,6 @@ from specs.jsonvalue import Json, JsonObject
 from specs.limits.foreign_code import DESCRIPTOR_LIFE
 
 
-@final
-@unique
 class Reason(StrEnum):
     """Reasons to refuse a descriptor or its package; one each."""
 
@@ -58,8 +56,6 @@ class Reason(StrEnum):
     BAD_ARCHIVE = "bad-archive"
 
 
-@final
-@unique
 class Reach(Enum):
     """The places that the descriptors of a domain may name."""
 
@@ -67,8 +63,6 @@ class Reach(Enum):
     ANYWHERE = "anywhere"
 
 
-@final
-@unique
 class Level(Enum):
     """The code of a foreign domain that runs here (T13)."""
 
@@ -76,7 +70,6 @@ class Level(Enum):
     PACKAGE = 2
 
 
-@final
 @attrs.frozen
 class Terms:
     """The configuration of one domain by the operator of a runtime.
@@ -90,7 +83,6 @@ class Terms:
     reach: Reach = Reach.PUBLIC
 
 
-@final
 @attrs.frozen
 class Seen:
     """The newest descriptor that stood at a place.
@@ -104,7 +96,6 @@ class Seen:
     digest: str
 
 
-@final
 @attrs.frozen
 class Memory:
     """The memory of a runtime about a domain.
@@ -118,7 +109,6 @@ class Memory:
     revocations: Revocations | None = None
 
 
-@final
 @attrs.frozen
 class Here:
     """The abilities of this runtime.
@@ -143,7 +133,6 @@ class Here:
     protocols: JsonObject | None = None
 
 
-@final
 @attrs.frozen
 class Facts:
     """The facts about a signed descriptor; the signature fits.
@@ -159,7 +148,6 @@ class Facts:
     digest: str
 
 
-@final
 @attrs.frozen
 class HypertyFacts:
     """The facts about a signed descriptor of a hyperty; the signature fits.
@@ -175,7 +163,6 @@ class HypertyFacts:
     digest: str
 
 
-@final
 @attrs.frozen
 class Package:
     """The facts about the bytes of a package.
@@ -191,7 +178,6 @@ class Package:
     flaw: str | None = None
 
 
-@final
 @attrs.frozen
 class Trusted:
     """The descriptor may be acted upon.

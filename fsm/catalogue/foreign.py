@@ -16,7 +16,7 @@ forwarded message again, as if it came over the network (T16).
 
 import math
 from collections.abc import Container
-from typing import Final, Protocol, final
+from typing import Final, Protocol
 
 import attrs
 
@@ -71,7 +71,6 @@ class ForeignPort(Protocol):
         """Count a message that goes nowhere."""
 
 
-@final
 @attrs.define(slots=True)
 class _ForeignHistory:
     """The history of a domain beyond one sandbox.
@@ -102,7 +101,6 @@ class _ForeignHistory:
             )
 
 
-@final
 @attrs.frozen(slots=True)
 class _NoRoute:
     """Why nothing is sent to a domain.
@@ -116,7 +114,6 @@ class _NoRoute:
     retry_after: float | None = None
 
 
-@final
 class _ForeignSandbox:
     """A stub that is being deployed in a sandbox, or runs there.
 
@@ -173,7 +170,6 @@ _SENTENCE: Final = 200
 _LEAVING: Final = "the node is going down"
 
 
-@final
 class ForeignCore:
     """One node's table of foreign domains; `now` is in seconds on the host's clock.
 

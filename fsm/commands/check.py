@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, Unpack, final
+from typing import Final, Unpack
 
 import click
 from click.core import ParameterSource
@@ -32,7 +32,6 @@ _OF_COMPOSITIONS: Final = ("--losses", "--duplicates", "--channel", "--max-state
 """The options that say nothing of a machine by itself."""
 
 
-@final
 class _FileError(click.ClickException):
     """One sentence about a file."""
 

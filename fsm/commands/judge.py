@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Final, NoReturn, cast, final
+from typing import BinaryIO, Final, NoReturn, cast
 
 import attrs
 import click
@@ -33,7 +33,6 @@ _USAGE: Final = 2
 """Exit status of a wrong command line."""
 
 
-@final
 class UsageError(click.ClickException):
     """A wrong command line: one sentence, and no usage text around it."""
 
@@ -114,7 +113,6 @@ _CLEAR: Final = "\r\x1b[2K"
 """Empties the line of a terminal on which the bar stands."""
 
 
-@final
 class Progress:
     """How far some work is.
 
@@ -208,7 +206,6 @@ _BLOCK: Final = 1 << 16
 """Bytes that are read from a file at once."""
 
 
-@final
 class _Counted(io.FileIO):
     """A file that reports the number of bytes read."""
 
@@ -229,7 +226,6 @@ _NO_TRACE: Final = 3
 """Exit status of a path without a trace, as Spark's command has it."""
 
 
-@final
 class _NoTraceError(click.ClickException):
     """One sentence about a path."""
 
@@ -296,7 +292,6 @@ def _name(judged: ProcessJudgement) -> tuple[str, str]:
     return judged.node.run, judged.node.node
 
 
-@final
 class _Found:
     """The findings in all files."""
 

@@ -9,7 +9,7 @@ from contextlib import redirect_stdout
 from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import Final, TypedDict, final
+from typing import Final, TypedDict
 
 import attrs
 import click
@@ -33,7 +33,6 @@ _REST: Final = 60.0
 for each other or for an answer, shorter than the life of unused things."""
 
 
-@final
 class Asked(TypedDict):
     """The options of `product_options`.
 
@@ -83,7 +82,6 @@ def product_options(command: click.Command) -> click.Command:
     return command
 
 
-@final
 @attrs.frozen(slots=True)
 class _Wanted:
     """The arguments of the command line, and the form of the output."""

@@ -9,7 +9,7 @@ absolute, so that a viewer may see a change twice.
 from collections import Counter, deque
 from collections.abc import Mapping
 from itertools import islice
-from typing import Final, final
+from typing import Final
 
 import attrs
 
@@ -34,7 +34,6 @@ from specs.trace import ABSENT, Fact, Op
 # The messages of the few connections that an operator looks at: what hops of them are remembered.
 
 
-@final
 @attrs.frozen(slots=True)
 class Hop:
     """Something that happened to a message.
@@ -61,7 +60,6 @@ class Hop:
         return {**place, "runtime": self.runtime, "why": self.why, **self.message}
 
 
-@final
 @attrs.define
 class _Story:
     until: float
@@ -77,7 +75,6 @@ class _Story:
             self.known.add(mid)
 
 
-@final
 class Watched:
     """The watched connections, by runtime."""
 
@@ -179,7 +176,6 @@ def _clipped(text: str) -> str:
     return text[:TEXT_CHARS]
 
 
-@final
 @attrs.frozen(slots=True)
 class Event:
     """Something that happened at the node.
@@ -224,7 +220,6 @@ class Event:
         }
 
 
-@final
 @attrs.define(slots=True)
 class _Row:
     """A runtime with a session."""
@@ -236,7 +231,6 @@ class _Row:
     moves: int = 0
 
 
-@final
 @attrs.define(slots=True)
 class _Heat:
     """Where the entities of one machine are, and which rows of its table they took."""
@@ -271,7 +265,6 @@ _TOLD: Final = frozenset({SESSION.name, REGISTRATION.name, STUB_DEPLOYMENT.name}
 """Machines whose steps are events; what others do shows in the rows of tables."""
 
 
-@final
 class Fleet:
     """The runtimes and machines of one node.
 

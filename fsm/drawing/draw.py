@@ -27,7 +27,7 @@ import subprocess
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from enum import StrEnum, unique
+from enum import StrEnum
 from functools import cache
 from html import escape
 from typing import Final, Protocol, TypeAlias, assert_never
@@ -42,7 +42,6 @@ Weights: TypeAlias = Mapping[tuple[str, str, str], int]
 Rows that differ in their guard alone share a figure: a trace does not distinguish them."""
 
 
-@unique
 class Format(StrEnum):
     """A language of drawings."""
 

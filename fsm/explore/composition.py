@@ -14,7 +14,7 @@ while something else went on; `Bounds` says how much of that one run may have.
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from enum import Enum, unique
+from enum import Enum
 from functools import cache
 from inspect import signature
 from typing import ClassVar, Final, NamedTuple, TypeAlias, final
@@ -30,7 +30,6 @@ Untyped: TypeAlias = Callable[..., None]  # type: ignore[explicit-any] # any met
 Holds: TypeAlias = Callable[..., bool]  # type: ignore[explicit-any] # of hosts of any classes
 
 
-@final
 class UnsafeError(ProtoflyError):
     """A core decided what it must not decide; the text is the property that is broken."""
 
@@ -38,7 +37,6 @@ class UnsafeError(ProtoflyError):
 # --- hosts ------------------------------------------------------------------------------------
 
 
-@final
 class Call(NamedTuple):
     """An input of a place: a method of its host, or of the core of that, and its arguments.
 
@@ -55,7 +53,6 @@ class Call(NamedTuple):
         return " ".join(words).replace("hyperty-runtime://", "")
 
 
-@final
 class Sent(NamedTuple):
     """A message that was put on a channel."""
 
@@ -149,7 +146,6 @@ def _nothing(*_: object, **__: object) -> None:
 # --- what is composed -------------------------------------------------------------------------
 
 
-@final
 @attrs.frozen(slots=True, kw_only=True)
 class Bounds:
     """The bounds of one run; every run within them is explored.
@@ -174,7 +170,6 @@ class Bounds:
             raise SpecError("a channel without space carries nothing: use 1 or more")
 
 
-@unique
 class Medium(Enum):
     """The behaviour of a channel.
 
@@ -197,7 +192,6 @@ class Medium(Enum):
         return self in {Medium.NETWORK, Medium.UNORDERED}
 
 
-@final
 @attrs.frozen(slots=True)
 class Channel:
     """One direction between two places.
@@ -229,7 +223,6 @@ def _always(_: Host) -> bool:
     return True
 
 
-@final
 @attrs.frozen(slots=True)
 class Event:
     """An input of a place that is no message and no deadline.
@@ -258,7 +251,6 @@ class Event:
         return Call(self.input) if isinstance(self.input, str) else self.input
 
 
-@final
 @attrs.frozen(slots=True)
 class Never:
     """A condition that must not be.
@@ -276,7 +268,6 @@ class Never:
     unless_faults: bool = False
 
 
-@final
 @attrs.frozen(slots=True)
 class End:
     """A state in which everything may come to rest; no message is under way then.
@@ -293,7 +284,6 @@ class End:
     after_faults: bool = False
 
 
-@final
 @attrs.frozen(slots=True)
 class Wire:
     """The wire form of a message, for scenario files (protocol page 09).
@@ -316,7 +306,6 @@ def _unwritten(_channel: str, _message: Call) -> Wire | None:
 LONG: Final = 3_600.0
 
 
-@final
 @attrs.frozen(slots=True, kw_only=True)
 class Composition:
     """Machines that meet, with the bounds that are explored by default.

@@ -14,7 +14,7 @@ passes; a notice within a process is left out.
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -214,7 +214,6 @@ def _sender(before: Sequence[Taken], lost: Taken) -> int:
     return max(number for number, step in enumerate(before) if sent in step.sent)
 
 
-@final
 class _Writer:
     """Numbers the steps, and the messages of each sender."""
 

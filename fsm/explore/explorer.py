@@ -16,8 +16,8 @@ fault or a request. A step that waits for space in a network does not go on by i
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum, unique
-from typing import Final, final
+from enum import StrEnum
+from typing import Final
 
 import attrs
 
@@ -27,7 +27,6 @@ from fsm.explore.steps import FAIR, Kind, Next, Refusal, State, Steps
 from specs.trace import ABSENT
 
 
-@final
 @attrs.frozen(slots=True)
 class Taken:
     """One step.
@@ -76,7 +75,6 @@ class Taken:
                 return self.what
 
 
-@final
 @attrs.frozen(slots=True)
 class Run:
     """A run from the beginning.
@@ -136,7 +134,6 @@ MAX_STATES: Final = 2_000_000
 """States after which an exploration stops: about a gigabyte."""
 
 
-@unique
 class Fault(StrEnum):
     """The kinds of faults."""
 
@@ -146,7 +143,6 @@ class Fault(StrEnum):
     LIVELOCK = "livelock"
 
 
-@final
 @attrs.frozen(slots=True)
 class Finding:
     """Something wrong, with a shortest run to it.
@@ -162,7 +158,6 @@ class Finding:
     run: Run
 
 
-@final
 @attrs.frozen(slots=True, kw_only=True)
 class Exploration:
     """The result of an exploration.
@@ -215,7 +210,6 @@ def explore(
     return search.result()
 
 
-@final
 class _Properties:
     """Properties of states: each is looked at once for what its places are."""
 
@@ -241,7 +235,6 @@ _TOLD: Final = 1000
 """States after which the progress is told again."""
 
 
-@final
 class _Search:
     """One exploration."""
 

@@ -12,10 +12,10 @@ to the host's clock there; times before the horizon of the composition are equal
 import math
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from enum import Enum, StrEnum, unique
+from enum import Enum, StrEnum
 from operator import itemgetter
 from types import FunctionType, MethodType
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -37,7 +37,6 @@ _DIGITS: Final = 6
 _PLAIN: Final = frozenset({str, int, bool, bytes, type(None)})
 
 
-@final
 class _Freezer:
     """Makes values of objects."""
 
@@ -113,7 +112,6 @@ def _is_value(kind: type) -> bool:
 State: TypeAlias = tuple[int, ...]
 
 
-@unique
 class Kind(StrEnum):
     """The kind of a step."""
 
@@ -138,7 +136,6 @@ Refusal: TypeAlias = tuple[Kind, int, int]
 """Something that a core does not take: kind and numbers likewise."""
 
 
-@final
 @attrs.frozen(slots=True)
 class Reaction:
     """The result of an input at a place.
@@ -163,7 +160,6 @@ class Reaction:
         return bool(self.undeclared or self.broken)
 
 
-@final
 class _Hosts:
     """Every host that one place has been seen to have."""
 
@@ -199,7 +195,6 @@ class _Hosts:
         return thawed(self._kept[number], Host)
 
 
-@final
 class Steps:
     """The steps of a composition.
 

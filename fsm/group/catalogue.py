@@ -20,8 +20,8 @@ written anew if an engine comes back without it, with an older one, or with what
 import base64
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from enum import StrEnum, unique
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, final
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import attrs
 import orjson
@@ -47,7 +47,6 @@ CATALOGUE: Final = "catalogue/"
 """Prefix of the keys of the rows; the path of the file follows."""
 
 
-@final
 @attrs.frozen(slots=True)
 class CatalogueRow:
     """One file of the catalogue.
@@ -146,8 +145,6 @@ def _is_number(value: int) -> bool:
     return value > 0 and not isinstance(value, bool)
 
 
-@final
-@unique
 class Why(StrEnum):
     """The reasons for which a file of the directory is not served."""
 
@@ -182,7 +179,6 @@ Verify: TypeAlias = Callable[[str, str, str], bool]
 text and the keys."""
 
 
-@final
 class CatalogueCore:
     """The catalogue of one node of a group.
 

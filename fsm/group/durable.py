@@ -20,7 +20,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from heapq import heappop, heappush
-from typing import Final, Protocol, final
+from typing import Final, Protocol
 
 import attrs
 
@@ -34,7 +34,6 @@ from specs.reply_code import FIRST_FINAL, NOT_NOW
 # ---- the end of the sender
 
 
-@final
 @attrs.frozen(slots=True)
 class Offered:
     """A message that is to be kept.
@@ -52,7 +51,6 @@ class Offered:
     payload: bytes = attrs.field(repr=False)
 
 
-@final
 class AcceptCore:
     """What waits to be kept by the engine, in order; one batch is under way at a time.
 
@@ -104,7 +102,6 @@ class AcceptCore:
 # ---- the end of the receiver
 
 
-@final
 @attrs.frozen(slots=True)
 class Kept:
     """One entry of a log.
@@ -244,7 +241,6 @@ class _Log:
             self.ended = heappop(self.over)
 
 
-@final
 class DeliverCore:
     """The logs of the runtimes that have a link at this node.
 

@@ -7,7 +7,7 @@ when this node knew, and its subscribers get nothing.
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Final, final
+from typing import Final
 
 import attrs
 
@@ -17,7 +17,6 @@ from fsm.session.node_session_io import Credentials, KeptSession
 from specs.limits.group import GROUP_PATIENCE
 
 
-@final
 class Homes:
     """Where runtimes are that are not here; the host says what has changed, and when.
 

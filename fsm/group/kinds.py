@@ -6,7 +6,7 @@ and the value the address.
 
 import re
 from collections.abc import Mapping
-from enum import StrEnum, unique
+from enum import StrEnum
 from hashlib import blake2b
 from typing import Final, TypeAlias, final
 
@@ -23,7 +23,6 @@ from specs.limits.group import GROUP_ADDRESS
 
 
 @final
-@unique
 class Kind(StrEnum):
     """The kinds of rows; the first segments of their keys."""
 
@@ -36,8 +35,6 @@ class Kind(StrEnum):
     CATALOGUE = "catalogue"
 
 
-@final
-@unique
 class GroupTable(StrEnum):
     """The tables of the trace that say what the nodes of a group know of each other.
 
@@ -55,8 +52,6 @@ class GroupTable(StrEnum):
     ENGINE = "engine"
 
 
-@final
-@unique
 class RowRefusal(StrEnum):
     """The reasons for which a row is not taken."""
 
@@ -66,7 +61,6 @@ class RowRefusal(StrEnum):
     TOO_MANY = "too many rows"
 
 
-@final
 class RowRefusedError(ProtoflyError):
     """A row of the engine is none of ours, or a later version's; the node goes on without it.
 
@@ -81,7 +75,6 @@ class RowRefusedError(ProtoflyError):
         self.reason = reason
 
 
-@final
 @attrs.frozen(slots=True)
 class Holder:
     """One process of a node: what it holds ends with it.
@@ -95,7 +88,6 @@ class Holder:
     boot: int
 
 
-@final
 @attrs.frozen(slots=True)
 class NodeReport:
     """What a node says of itself, for people: nothing is decided by it.
@@ -109,7 +101,6 @@ class NodeReport:
     figures: Mapping[str, int]
 
 
-@final
 @attrs.frozen(slots=True)
 class NodeRow:
     """A node is a member of the group, as long as the row lasts.
@@ -132,7 +123,6 @@ class NodeRow:
         return node_key(self.holder.node)
 
 
-@final
 @attrs.frozen(slots=True)
 class SessionRow:
     """A runtime has a session.
@@ -161,7 +151,6 @@ class SessionRow:
         return session_key(self.runtime)
 
 
-@final
 @attrs.frozen(slots=True)
 class OwnerRow:
     """An address belongs to a runtime, with its session.
@@ -182,7 +171,6 @@ class OwnerRow:
         return owner_key(self.address)
 
 
-@final
 @attrs.frozen(slots=True)
 class PathRow:
     """A node has a subscriber of a resource, to which it delivers."""
@@ -196,7 +184,6 @@ class PathRow:
         return path_key(self.resource, self.holder.node)
 
 
-@final
 @attrs.frozen(slots=True)
 class NameRow:
     """A name of a runtime belongs to a user."""

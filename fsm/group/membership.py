@@ -21,9 +21,9 @@ many others there as a group has is no member: it deletes its row, and tries aga
 
 import math
 from collections.abc import Mapping
-from enum import Enum, auto, unique
+from enum import Enum, auto
 from hashlib import blake2b
-from typing import Final, final
+from typing import Final
 
 import attrs
 
@@ -34,7 +34,6 @@ from fsm.machines.group_membership import GROUP_MEMBERSHIP, State, Trigger
 from specs.limits.group import GROUP_NODES, GROUP_RENEWAL, GROUP_RETRY
 
 
-@final
 @attrs.frozen(slots=True)
 class PutLease:
     """A write of the node's row, which lasts for `GROUP_LEASE`; at once, or not at all.
@@ -86,8 +85,6 @@ class MembershipPort:
         """Report the row of a node that the group has no room for."""
 
 
-@final
-@unique
 class _Watch(Enum):
     """What the watch of the rows of nodes has brought since the node joined."""
 
@@ -96,7 +93,6 @@ class _Watch(Enum):
     CURRENT = auto()
 
 
-@final
 @attrs.define(slots=True)
 class _Place:
     """What is known of a node's own row while the node joins.
@@ -118,7 +114,6 @@ class _Place:
     has_room: bool = False
 
 
-@final
 class MembershipCore:
     """The membership of one node.
 

@@ -12,7 +12,7 @@ is removed.
 """
 
 from collections.abc import Mapping
-from typing import Final, Protocol, final
+from typing import Final, Protocol
 
 import attrs
 
@@ -20,7 +20,6 @@ from fsm.group.kinds import GroupRow, Holder, SessionRow
 from specs.reply_code import TAKEN_OVER
 
 
-@final
 @attrs.frozen(slots=True)
 class GiveUp:
     """A session whose copy at this node ends: its link is closed, what waits is handed over.
@@ -45,7 +44,6 @@ class MovesPort(Protocol):
         """End this node's copy of a session."""
 
 
-@final
 class MovesCore:
     """The sessions of one node: from when it decides to have them until it gives them up.
 

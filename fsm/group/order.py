@@ -12,7 +12,7 @@ those of one sender rise (MSG-03). A response has the id of its request, so it h
 A node does not deliver a late message. Its host answers a request with 503, and counts the rest.
 """
 
-from typing import Final, final
+from typing import Final
 
 from fsm.group.kinds import session_key
 from fsm.group.moves import MovesCore
@@ -23,7 +23,6 @@ from specs.message import Message, MessageType
 _NONE: Final = (0, 0)
 
 
-@final
 class SenderOrder:
     """The latest home and id of each sender and receiver whose messages one node has delivered.
 

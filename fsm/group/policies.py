@@ -14,8 +14,8 @@ comes back without it, or with an older one.
 """
 
 from collections.abc import Mapping
-from enum import IntEnum, StrEnum, unique
-from typing import Final, Protocol, final
+from enum import IntEnum, StrEnum
+from typing import Final, Protocol
 
 import attrs
 import orjson
@@ -37,7 +37,6 @@ POLICY_KEY: Final = "policy/book"
 """Key of the row of the policies, of which there is one."""
 
 
-@final
 @attrs.frozen(slots=True)
 class PolicyRow:
     """The policies of the domain, as the engine has them.
@@ -144,8 +143,6 @@ _UNREADABLE: Final = read_set(
 """What a node judges by that cannot read the policies of its domain."""
 
 
-@final
-@unique
 class Whose(StrEnum):
     """The versions that are compared."""
 
@@ -179,7 +176,6 @@ _LARGE: Final = Refused(
 _NO_JSON: Final = Refused(Code.MALFORMED, "a set has a value that JSON does not have")
 
 
-@final
 class PoliciesCore:
     """The policies of one node of a group.
 

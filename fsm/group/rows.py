@@ -35,7 +35,6 @@ THE_NODE: Final = 0
 """Stands for a link where the node itself waits for a row to be written."""
 
 
-@final
 @attrs.frozen(slots=True)
 class Put:
     """A write of a row, or its removal, that is made if the row has the expected revision.
@@ -90,7 +89,6 @@ class RowsPort(Protocol):
         """Report a row that another program, or a later version, has written: it is not taken."""
 
 
-@final
 @attrs.frozen(slots=True)
 class _Version:
     """A version of a row in the engine.
@@ -137,7 +135,6 @@ class _Flight:
     is_in_doubt: bool = False
 
 
-@final
 @attrs.define(slots=True)
 class _Watch:
     """What a watch has brought that is not current yet.
@@ -150,7 +147,6 @@ class _Watch:
     newest: int = 0
 
 
-@final
 class RowsCore:
     """The mirror of one node.
 

@@ -14,9 +14,9 @@ claims across processes rest on what happened before what.
 from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import IntEnum, unique
+from enum import IntEnum
 from hashlib import blake2b
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 from zlib import crc32
 
 import attrs
@@ -36,7 +36,6 @@ CROSSED: Final = frozenset({Op.XMIT.value, Op.RCV.value})
 """What is recorded where a message crosses between processes."""
 
 
-@unique
 class Part(IntEnum):
     """At which end of which hop a crossing was recorded.
 
@@ -50,7 +49,6 @@ class Part(IntEnum):
     STUB_GOT = 3
 
 
-@final
 @attrs.frozen(slots=True)
 class Crossing:
     """A message that left a process, or came to it.
@@ -78,7 +76,6 @@ class Crossing:
         return self.part < Part.NODE_GOT
 
 
-@final
 class Crossings:
     """Keeps a few crossings of one process while its records are read."""
 
@@ -114,7 +111,6 @@ class Crossings:
         )
 
 
-@final
 class _Least:
     """The crossings of one link and direction with the least ranks."""
 
@@ -177,7 +173,6 @@ _FOLLOWS: Final = {
 }
 
 
-@final
 @attrs.frozen
 class Skew:
     """The time by which the clock of a process is ahead of another one.

@@ -8,7 +8,7 @@ end of a process is judged when its end is recorded.
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Final, TypeAlias, TypeVar, final
+from typing import Final, TypeAlias, TypeVar
 
 import attrs
 
@@ -26,7 +26,6 @@ _SHOWN: Final = 1000
 _B = TypeVar("_B", Violation, Finding)
 
 
-@final
 @attrs.frozen(kw_only=True)
 class LiveProcess:
     """A process, as far as it was judged.
@@ -44,7 +43,6 @@ class LiveProcess:
     unjudged: str
 
 
-@final
 @attrs.frozen(kw_only=True)
 class Round:
     """The news since the last round.
@@ -64,7 +62,6 @@ class Round:
     bad: tuple[BadLine, ...]
 
 
-@final
 class LiveJudge:
     """Judges the processes of one folder while its files grow; `fsm.frozen` keeps it as bytes."""
 
@@ -120,7 +117,6 @@ class LiveJudge:
 _News: TypeAlias = tuple[list[Violation], list[Finding], list[Evidence]]
 
 
-@final
 class _Watched:
     """One process that is judged while it runs; between rounds its judge is bytes."""
 

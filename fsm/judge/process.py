@@ -19,7 +19,7 @@ has taken `_MEMORY` records is replaced by a new one, which is counted.
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import groupby
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 from typing_extensions import override
@@ -53,7 +53,6 @@ class DisorderError(ProtoflyError):
     """Records came out of order: sort them, then judge."""
 
 
-@final
 class LateHomeError(DisorderError):
     """A record says late that its process is a runtime: judge again, with its home.
 
@@ -68,7 +67,6 @@ class LateHomeError(DisorderError):
         self.home = home
 
 
-@final
 @attrs.frozen
 class ProcessJudgement:
     """The judgement of one process.
@@ -110,7 +108,6 @@ def _is_of_node(record: TraceLine) -> bool:
     return record.table == "components" and is_backend(record.key or "")
 
 
-@final
 class _ClaimSet:
     """The claims on all processes of one sort.
 
@@ -156,7 +153,6 @@ _OF_RUNTIME: Final = _ClaimSet(Place.NODE, "_OF_RUNTIME")
 _OF_NODE: Final = _ClaimSet(Place.RUNTIME, "_OF_NODE")
 
 
-@final
 class ProcessJudge:
     """Judges one run of one process while its records are read."""
 
@@ -348,7 +344,6 @@ MONITORED: Final = tuple(claim for claim in PROCESS_CLAIMS if claim.is_forgetful
 """The claims that a monitor uses."""
 
 
-@final
 @attrs.define
 class _Watch:
     """A claim that is judged, by what, and how many records that has taken."""
@@ -358,7 +353,6 @@ class _Watch:
     taken: int = 0
 
 
-@final
 class OnlineJudge:
     """Judges the records of one process as they come; not thread-safe.
 

@@ -24,7 +24,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import groupby, islice
-from typing import ClassVar, Final, final
+from typing import ClassVar, Final
 
 import attrs
 
@@ -37,7 +37,6 @@ WINDOW: Final = 5
 """Records of an entity that are kept before a violation."""
 
 
-@final
 @attrs.frozen(slots=True, order=True)
 class EntityId:
     """An entity of a trace."""
@@ -48,7 +47,6 @@ class EntityId:
     key: str
 
 
-@final
 @attrs.frozen
 class TimelineStep:
     """A state record, as a timeline shows it."""
@@ -60,7 +58,6 @@ class TimelineStep:
     new: str | None
 
 
-@final
 @attrs.frozen(slots=True)
 class Violation:
     """One claim, broken by one record.
@@ -86,7 +83,6 @@ class Violation:
     before: Sequence[TimelineStep] = attrs.field(default=(), eq=False)
 
 
-@final
 @attrs.frozen(slots=True)
 class EntityJudgement:
     """The judgement of one entity.
@@ -109,7 +105,6 @@ class EntityJudgement:
         return self.violations[0] if self.violations else None
 
 
-@final
 @attrs.frozen(slots=True)
 class NodeJudgement:
     """The judgement of one node's trace as a whole.
@@ -137,7 +132,6 @@ class NodeJudgement:
         return Flaw.DROPPED not in self.flaws and all(hole < since for hole in self.holes)
 
 
-@final
 @attrs.frozen(slots=True)
 class Judgement:
     """The judgement of a trace.
@@ -214,7 +208,6 @@ def order_of(record: TraceLine) -> tuple[str, str, int, str, str, str, str, str]
     return record.run, record.node, record.ln, record.k, op, old, new, cause
 
 
-@final
 class Numbers:
     """Sees by the numbers of the records of one process whether any are missing."""
 
@@ -293,7 +286,6 @@ def verdict_of(*, violations: bool, whole: bool) -> Verdict:
     return Verdict.CONFORMANT if whole else Verdict.INCOMPLETE
 
 
-@final
 class Machines:
     """Judges the steps of all entities of one process while its records are read.
 
@@ -383,7 +375,6 @@ def seconds_of(stay: int) -> float:
 _MOVES: Final = frozenset({Op.STEP, Op.REFUSED})
 
 
-@final
 class _Entity:
     """One entity, as far as its records were read.
 

@@ -16,7 +16,7 @@ from functools import partial
 from heapq import merge
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol, TypeAlias, TypeVar, final
+from typing import BinaryIO, Final, Protocol, TypeAlias, TypeVar
 
 import attrs
 
@@ -35,7 +35,6 @@ from specs.trace import Kind, Op, writer_of
 _CROSSED: Final = frozenset({Op.XMIT, Op.RCV})
 
 
-@final
 @attrs.frozen(slots=True, order=True)
 class Missing:
     """Something that the traces lack.
@@ -55,7 +54,6 @@ class Missing:
     is_end: bool = False
 
 
-@final
 class Gaps:
     """Finds where the trace of one process has its flaws.
 
@@ -132,7 +130,6 @@ def _numbers(first: int, last: int) -> str:
     return f"record {first} is" if first == last else f"records {first}-{last} are"
 
 
-@final
 @attrs.frozen
 class Mention:
     """A participant that is mentioned.
@@ -150,7 +147,6 @@ class Mention:
     what: str
 
 
-@final
 @attrs.frozen
 class Participants:
     """The participants in the records of one process.
@@ -164,7 +160,6 @@ class Participants:
     others: tuple[Mention, ...] = ()
 
 
-@final
 @attrs.frozen
 class ProcessSummary:
     """What a process leaves for others to be compared with.
@@ -186,7 +181,6 @@ class ProcessSummary:
     crossings: Sequence[Crossing] = ()
 
 
-@final
 class ParticipantFinder:
     """Finds the participants in the records of one process.
 
@@ -310,7 +304,6 @@ SCHEMA: Final = "protofly.manifest/1"
 """Name of the form."""
 
 
-@final
 class ManifestError(ProtoflyError):
     """A file is no manifest: correct it."""
 
@@ -318,7 +311,6 @@ class ManifestError(ProtoflyError):
         super().__init__(f"cannot use the manifest {place}: {reason}")
 
 
-@final
 @attrs.frozen(field_transformer=checked)
 class Participant:
     """A process that took part.
@@ -342,7 +334,6 @@ class Participant:
         return self.node == process.node and self.run in {None, process.run}
 
 
-@final
 @attrs.frozen
 class Manifest:
     """The participants of a run."""
@@ -487,12 +478,10 @@ _SHOWN: Final = 1000
 """Characters of a line that is no record that are kept."""
 
 
-@final
 class TraceFileError(ProtoflyError):
     """There is no trace at a place, or it cannot be read."""
 
 
-@final
 class PackedRestError(ProtoflyError):
     """The rest of a packed file is damaged or missing.
 
@@ -515,7 +504,6 @@ def unreadable(name: str, reason: Exception) -> TraceFileError:
     return TraceFileError(f"cannot read {name}: {reason}; copy it anew or leave it out")
 
 
-@final
 @attrs.frozen
 class BadLine:
     """A line that is no record.
@@ -550,7 +538,6 @@ class Part(Protocol):
 _P = TypeVar("_P", bound=Part)
 
 
-@final
 @attrs.frozen
 class LinesPart:
     """A part in JSON Lines, which may be packed by gzip.
@@ -655,7 +642,6 @@ def _unpacked(file: BinaryIO, size: int) -> Iterator[bytes]:
         raise PackedRestError(str(exc)) from exc
 
 
-@final
 class _Numbers:
     """The numbers of the records in the lines of a file, as runs of numbers that follow each other.
 
@@ -699,7 +685,6 @@ class _Numbers:
         return None
 
 
-@final
 class Reading:
     """Files of a trace, which are read as often as they are asked for.
 

@@ -9,13 +9,13 @@ Undeclared fields are ignored. Anything else is quarantined, not judged.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from enum import StrEnum, unique
+from enum import StrEnum
 from functools import lru_cache
 from math import isfinite
 from operator import attrgetter, itemgetter
 from sys import intern
 from types import MappingProxyType, NoneType
-from typing import Final, TypeAlias, final, get_args
+from typing import Final, TypeAlias, get_args
 
 import attrs
 import orjson
@@ -30,7 +30,6 @@ MAX_LINE: Final = 1 << 20
 _Scalar: TypeAlias = type[str] | type[int] | type[float]
 
 
-@unique
 class Claim(StrEnum):
     """A claim that a trace of states must keep; in this order at one record.
 
@@ -70,7 +69,6 @@ STEP_TEXTS: Final[Mapping[Claim, str]] = MappingProxyType(
 """What each of them says."""
 
 
-@unique
 class Flaw(StrEnum):
     """The reason why the trace of one node, sorted by `ln`, is incomplete.
 
@@ -87,7 +85,6 @@ class Flaw(StrEnum):
     DROPPED = "dropped"
 
 
-@unique
 class Verdict(StrEnum):
     """The verdict on a trace: violations before incomplete before open before conformant.
 
@@ -101,7 +98,6 @@ class Verdict(StrEnum):
     INCOMPLETE = "incomplete"
 
 
-@final
 class BadTraceLineError(ProtoflyError):
     """A line of a trace cannot be read: quarantine it.
 
@@ -114,7 +110,6 @@ class BadTraceLineError(ProtoflyError):
         self.reason = reason
 
 
-@final
 @attrs.define(order=False, unsafe_hash=True)
 class TraceLine:
     """The fields of a record by which it is judged; what they mean stands at `specs.trace`.
@@ -349,7 +344,6 @@ def line_of(stamp: Stamp, fact: Fact) -> TraceLine:
     return read_record(fields | {wire: getattr(fact, name) for wire, name in _OF_FACT})
 
 
-@final
 class _Plan:
     """The conversion of records with the same fields, of the same types, to lines.
 
@@ -400,7 +394,6 @@ _DEFAULTS: Final = tuple(field.default for field in attrs.fields(TraceLine))
 _MOST_PLANS: Final = 1000
 
 
-@final
 class Reader:
     """Reads some fields of decoded records, and checks all that are declared.
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
-from typing import Final, final
+from typing import Final
 
 import attrs
 
@@ -30,7 +30,6 @@ from specs.addresses.address import is_node
 from specs.claims import CLAIMS
 
 
-@final
 @attrs.frozen(slots=True)
 class RunJudgement:
     """The judgement of a run.
@@ -75,7 +74,6 @@ def judge_run(
     return combined(processes, quarantined, untraced, manifest)
 
 
-@final
 @attrs.frozen
 class FolderJudgement:
     """The judgement of files in one folder, mostly those of one process.
@@ -170,7 +168,6 @@ def _judged(
             return judge.end()
 
 
-@final
 class RunJudge:
     """Judges the traces of several processes while their records are read."""
 

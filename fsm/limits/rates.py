@@ -21,7 +21,6 @@ from specs.limits import protocol
 from specs.limits.bus import CONTENTION, SUBMIT_BURST, SUBMIT_RATE
 
 
-@final
 class TokenBucket:
     """A token bucket of `burst` tokens, refilled by `rate` tokens a second.
 
@@ -85,7 +84,6 @@ class Rate:
     burst: int
 
 
-@final
 class TokenBuckets(Generic[K]):
     """A token bucket for each key.
 
@@ -143,7 +141,6 @@ class TokenBuckets(Generic[K]):
         self._sweep_at = max(_SMALL, 2 * len(self._full_at))
 
 
-@final
 class FloodCore:
     """A token bucket for one sender, and how long the sender was delayed by it.
 
@@ -189,7 +186,6 @@ _APART: Final = 1 / SUBMIT_RATE
 """Seconds between two turns of one that takes all it can."""
 
 
-@final
 class FairQueueCore:
     """The fair queue of one router."""
 
@@ -244,7 +240,6 @@ class FairQueueCore:
 # Error windows: malformed messages, crashes and offences that are borne in a period.
 
 
-@final
 class CrashCount:
     """The crashes of one sandbox within `SANDBOX_SECONDS`; `SANDBOX_RESTARTS` are borne."""
 
@@ -266,7 +261,6 @@ class CrashCount:
         return not self._crashes or self._crashes[-1] <= now - protocol.SANDBOX_SECONDS
 
 
-@final
 class ErrorWindow:
     """The error window of one link: its latest malformed messages.
 
@@ -298,7 +292,6 @@ class ErrorWindow:
         return len(times) <= self._borne
 
 
-@final
 class QuarantineCore:
     """The quarantine of nodes that used addresses without a right to them too often.
 

@@ -33,7 +33,6 @@ def peer_of(message: Message) -> str:
     return "" if message.identity is None else message.identity.runtime
 
 
-@final
 class WorkShares(Generic[T]):
     """The work of one hyperty, by peers.
 
@@ -107,7 +106,6 @@ class WorkShares(Generic[T]):
         return self._begun[peer] < self._most - self._begun.total()
 
 
-@final
 class OpenShares(Generic[T]):
     """The requests of one process that are open at one receiver, by senders.
 
@@ -194,7 +192,6 @@ def user_of(message: Message, domain: str) -> str:
     return message.from_ if sender is None else sender.user or sender.runtime
 
 
-@final
 @attrs.define(slots=True)
 class Share:
     """A number of things, and their bytes of memory."""
@@ -208,7 +205,6 @@ class Share:
         self.size += size
 
 
-@final
 class UserShares:
     """The shares of the users of one node.
 
@@ -305,7 +301,6 @@ class UserShares:
 _HALF: Final = 2
 
 
-@final
 class UserQueue(Generic[T]):
     """What waits in one place, in order; the messages of one user have half of it at most.
 
@@ -351,7 +346,6 @@ class UserQueue(Generic[T]):
         return taken
 
 
-@final
 class UserTurns(Generic[T]):
     """What waits in one place, in order for each user; the users take turns.
 
@@ -502,7 +496,6 @@ TOTALS: Final = SandboxTotals()
 """Those of a host that is not configured."""
 
 
-@final
 class SandboxAdmission:
     """The sandbox processes of one host.
 

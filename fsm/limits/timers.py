@@ -3,7 +3,7 @@
 import heapq
 import math
 from enum import Enum, auto
-from typing import Generic, TypeVar, final
+from typing import Generic, TypeVar
 
 import attrs
 
@@ -13,7 +13,6 @@ from specs.limits.protocol import LATE, SANDBOX_BEAT, SANDBOX_SILENCE
 K = TypeVar("K", str, int, tuple[str, str])
 
 
-@final
 class Alarms(Generic[K]):
     """The next due time of each key.
 
@@ -64,7 +63,6 @@ class Alarms(Generic[K]):
 # When a sandbox process is asked for a sign of life, and when it is ended for its silence.
 
 
-@final
 @attrs.frozen
 class ProcessorTime:
     """What a process had of the processors since it was started.
@@ -82,7 +80,6 @@ IDLE = ProcessorTime(0.0, 0.0)
 """The processor time of what is no process, or of one that is not measured."""
 
 
-@final
 class Sign(Enum):
     """What is done when the time of `SignsOfLife.due` has come."""
 
@@ -91,7 +88,6 @@ class Sign(Enum):
     WAIT = auto()
 
 
-@final
 class SignsOfLife:
     """The signs of life of one sandbox, from when it is ready.
 

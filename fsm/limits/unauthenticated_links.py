@@ -9,7 +9,7 @@ honest client has a session after milliseconds, and its link no longer counts.
 from collections import Counter, OrderedDict
 from ipaddress import IPv6Address, ip_address
 from itertools import islice
-from typing import Final, final
+from typing import Final
 
 import attrs
 
@@ -33,7 +33,6 @@ def host_key(host: str) -> str:
     return f"{int(address) >> (128 - _IPV6_SITE_BITS):x}/{_IPV6_SITE_BITS}"
 
 
-@final
 @attrs.frozen
 class Knock:
     """A link that is accepted.
@@ -47,7 +46,6 @@ class Knock:
     makes_room: int | None
 
 
-@final
 class UnauthenticatedLinks:
     """The links that have no session yet.
 
@@ -121,7 +119,6 @@ class UnauthenticatedLinks:
         return None
 
 
-@final
 class HostShares:
     """Connections that are open, by host: no host can have them all.
 

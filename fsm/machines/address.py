@@ -8,13 +8,12 @@ there, and comes back after its session was over (RT-03, SYN-25). Where several 
 have been released at another of them.
 """
 
-from enum import StrEnum, unique
+from enum import StrEnum
 from typing import Final
 
 from fsm.table import Deadline, Origin, Table, Transition
 
 
-@unique
 class State(StrEnum):
     """The states of an address."""
 
@@ -22,7 +21,6 @@ class State(StrEnum):
     RELEASED = "released"
 
 
-@unique
 class Trigger(StrEnum):
     """The triggers of an address."""
 

@@ -7,13 +7,12 @@ it writes nothing, has no links, and joins anew with another boot epoch. A node 
 renews its lease until all its runtimes have been told.
 """
 
-from enum import StrEnum, unique
+from enum import StrEnum
 from typing import Final
 
 from fsm.table import Deadline, Origin, Table, Transition
 
 
-@unique
 class State(StrEnum):
     """The states of a membership."""
 
@@ -24,7 +23,6 @@ class State(StrEnum):
     LEFT = "left"
 
 
-@unique
 class Trigger(StrEnum):
     """The triggers of a membership."""
 

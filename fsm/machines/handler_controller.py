@@ -6,13 +6,12 @@ it observes the requester's offer, answers by an object of its own, has the link
 and is closed for good. A link that is lost and comes back stays open.
 """
 
-from enum import StrEnum, unique
+from enum import StrEnum
 from typing import Final
 
 from fsm.table import Deadline, Guard, Origin, Table, Transition, when
 
 
-@unique
 class State(StrEnum):
     """The states of a controller."""
 
@@ -22,7 +21,6 @@ class State(StrEnum):
     CLOSED = "closed"
 
 
-@unique
 class Trigger(StrEnum):
     """The triggers of a controller."""
 
@@ -33,7 +31,6 @@ class Trigger(StrEnum):
     OVER = "over"
 
 
-@unique
 class Condition(StrEnum):
     """Conditions on the registry's row of the remote runtime."""
 

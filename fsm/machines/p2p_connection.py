@@ -22,13 +22,12 @@ live or yields, an end dials nothing. The protocol pages describe the actions (P
 P2P-27); the machine is ours.
 """
 
-from enum import StrEnum, unique
+from enum import StrEnum
 from typing import Final
 
 from fsm.table import Deadline, Origin, Table, Transition
 
 
-@unique
 class State(StrEnum):
     """The states of one end of a link."""
 
@@ -40,7 +39,6 @@ class State(StrEnum):
     DISCONNECTED = "disconnected"
 
 
-@unique
 class Trigger(StrEnum):
     """The triggers of one end of a link."""
 
@@ -128,7 +126,6 @@ P2P_CONNECTION: Final = Table(
 """The P2P connection."""
 
 
-@unique
 class DialState(StrEnum):
     """The states of the dialling of one end."""
 
@@ -140,7 +137,6 @@ class DialState(StrEnum):
     ENDED = "ended"
 
 
-@unique
 class DialTrigger(StrEnum):
     """The triggers of the dialling of one end."""
 

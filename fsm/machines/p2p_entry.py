@@ -13,13 +13,12 @@ to nothing:
 * The link is live: it is the route until the new one is live, and stays if that one fails.
 """
 
-from enum import StrEnum, unique
+from enum import StrEnum
 from typing import Final
 
 from fsm.table import Deadline, Origin, Table, Transition, unless, when
 
 
-@unique
 class State(StrEnum):
     """The states of an entry."""
 
@@ -29,7 +28,6 @@ class State(StrEnum):
     REMOVED = "removed"
 
 
-@unique
 class Trigger(StrEnum):
     """The triggers of an entry."""
 
@@ -43,7 +41,6 @@ class Trigger(StrEnum):
     ENDED = "ended"
 
 
-@unique
 class Condition(StrEnum):
     """Conditions on the direction of a set-up."""
 

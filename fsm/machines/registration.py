@@ -11,13 +11,12 @@ time is over or its runtime leaves: no runtime can resume it. `created` and `dea
 never seen outside the registry (C-57).
 """
 
-from enum import StrEnum, unique
+from enum import StrEnum
 from typing import Final
 
 from fsm.table import Deadline, Origin, Table, Transition
 
 
-@unique
 class State(StrEnum):
     """The states of a record."""
 
@@ -28,7 +27,6 @@ class State(StrEnum):
     DEAD = "dead"
 
 
-@unique
 class Trigger(StrEnum):
     """The triggers of a record."""
 

@@ -7,13 +7,12 @@ else it asks the domain registry, has a stub deployed, or joins the waiting jobs
 A direct link is looked for beside the message, which goes by the node meanwhile.
 """
 
-from enum import StrEnum, unique
+from enum import StrEnum
 from typing import Final
 
 from fsm.table import Deadline, Table, Transition
 
 
-@unique
 class State(StrEnum):
     """The states of a search."""
 
@@ -25,7 +24,6 @@ class State(StrEnum):
     FAILED = "failed"
 
 
-@unique
 class Trigger(StrEnum):
     """The triggers of a search."""
 

@@ -8,13 +8,12 @@ without a link for T_gc: a node that stops closes what is still detached. Where 
 the domain, a session ends as `moved` when another of them has it: what the runtime owns stays.
 """
 
-from enum import StrEnum, unique
+from enum import StrEnum
 from typing import Final
 
 from fsm.table import Deadline, Origin, Table, Transition
 
 
-@unique
 class State(StrEnum):
     """The states of a session."""
 
@@ -25,7 +24,6 @@ class State(StrEnum):
     MOVED = "moved"
 
 
-@unique
 class Trigger(StrEnum):
     """The triggers of a session."""
 

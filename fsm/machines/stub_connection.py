@@ -17,13 +17,12 @@ a link is dialled and the session opened from `in-progress` as well as from
 closed. The protocol pages describe the actions (STB-06, STB-17, M-14..M-17); the machine is ours.
 """
 
-from enum import StrEnum, unique
+from enum import StrEnum
 from typing import Final
 
 from fsm.table import Deadline, Origin, Table, Transition
 
 
-@unique
 class State(StrEnum):
     """The states of a stub's connection to its node."""
 
@@ -34,7 +33,6 @@ class State(StrEnum):
     DISCONNECTED = "disconnected"
 
 
-@unique
 class Trigger(StrEnum):
     """The triggers of a stub's connection."""
 
@@ -99,7 +97,6 @@ STUB_CONNECTION: Final = Table(
 """The connection of a message node's protostub."""
 
 
-@unique
 class LinkState(StrEnum):
     """The states of the link of a stub."""
 
@@ -114,7 +111,6 @@ class LinkState(StrEnum):
     ENDED = "ended"
 
 
-@unique
 class LinkTrigger(StrEnum):
     """The triggers of the link of a stub."""
 

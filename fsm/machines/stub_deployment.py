@@ -7,13 +7,12 @@ constructed while its deployment still runs (C-41); `deploying` comes before `cr
 and `deployed` before the first message sent (I-S7), nothing else is ordered.
 """
 
-from enum import StrEnum, unique
+from enum import StrEnum
 from typing import Final
 
 from fsm.table import Deadline, Table, Transition
 
 
-@unique
 class State(StrEnum):
     """The states of a deployment."""
 
@@ -22,7 +21,6 @@ class State(StrEnum):
     DEPLOYMENT_FAILED = "deployment-failed"
 
 
-@unique
 class Trigger(StrEnum):
     """The triggers of a deployment."""
 

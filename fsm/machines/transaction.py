@@ -8,13 +8,12 @@ on and never delivered (I-T5). Each provisional answer begins the wait anew, and
 time that the same request is sent once more, if the requester wants that.
 """
 
-from enum import StrEnum, unique
+from enum import StrEnum
 from typing import Final
 
 from fsm.table import Deadline, Origin, Table, Transition
 
 
-@unique
 class State(StrEnum):
     """The states of a transaction."""
 
@@ -23,7 +22,6 @@ class State(StrEnum):
     TIMED_OUT = "timed-out"
 
 
-@unique
 class Trigger(StrEnum):
     """The triggers of a transaction."""
 

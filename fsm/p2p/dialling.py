@@ -8,7 +8,7 @@ of its own network, and `127.0.0.1:22` one of its own machine.
 
 import hmac
 from collections.abc import Iterable
-from enum import Enum, StrEnum, unique
+from enum import Enum, StrEnum
 from ipaddress import IPv6Address, ip_address
 from typing import Final, assert_never, final
 
@@ -31,7 +31,6 @@ from specs.errors import BadMessageError
 _ANY_BELOW: Final = "*."
 
 
-@unique
 class P2pUse(StrEnum):
     """Use of direct links."""
 
@@ -46,7 +45,6 @@ class P2pUse(StrEnum):
     NEVER = "never"
 
 
-@unique
 class P2pWait(StrEnum):
     """Handling of messages while a link is being set up (C-20)."""
 
@@ -133,7 +131,6 @@ _PROOF_CHARACTERS: Final = 32
 """128 bits in hexadecimal digits."""
 
 
-@unique
 class Place(Enum):
     """The hosts from which an address leads to the same place."""
 
@@ -206,7 +203,6 @@ def _machine_proof(machine: bytes, kind: str, address: str, secret: str) -> str:
     return hmac.new(machine, text.encode(), "sha256").hexdigest()[:_PROOF_CHARACTERS]
 
 
-@final
 @attrs.frozen(slots=True)
 class DialPolicy:
     """The candidates that this end dials, and lets others dial (T10).
@@ -303,7 +299,6 @@ class DialPolicy:
         return _machine_proof(self.machine, _WEBRTC, candidate, "")
 
 
-@final
 @attrs.frozen(slots=True)
 class ChannelAnswer:
     """The answer of the peer to the data channel that this end offers."""
@@ -311,7 +306,6 @@ class ChannelAnswer:
     sdp: str
 
 
-@final
 class DialPlan:
     """The peer's candidates, and which of them this round has tried."""
 

@@ -16,8 +16,8 @@ to yield: it goes when the other link is live, and is resumed if that one fails 
 import math
 import re
 from collections.abc import Collection, Iterable
-from enum import Enum, unique
-from typing import Final, Protocol, final
+from enum import Enum
+from typing import Final, Protocol
 
 import attrs
 
@@ -106,7 +106,6 @@ def plea(negotiation: int, count: int) -> str:
 _RATE: Final = Rate(INVITATION_RATE, INVITATION_BURST)
 
 
-@final
 class HandlerQuota:
     """The shares of one handler."""
 
@@ -146,7 +145,6 @@ _CROSSING: Final = DIAL_TIMEOUT + HANDSHAKE_TIMEOUT
 _HAS_ENDED: Final = "the link has ended"
 
 
-@final
 @attrs.frozen(slots=True)
 class LinkTerms:
     """The two ends of a link, as seen from one of them.
@@ -164,7 +162,6 @@ class LinkTerms:
     peer: str
 
 
-@unique
 class Opening(Enum):
     """The end that dialled."""
 
@@ -172,7 +169,6 @@ class Opening(Enum):
     ACCEPTED = "accepted"
 
 
-@unique
 class Loss(Enum):
     """The end of a link; ORDERLY: the peer said goodbye and is not coming back."""
 
@@ -268,7 +264,6 @@ class LinkPort(Protocol):
         """Remove this end: it is done."""
 
 
-@final
 class LinkEnd:
     """Decides for one end of one link.
 

@@ -6,14 +6,13 @@ believed: no candidate is dialled, no certificate is accepted.
 """
 
 import math
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 
 from specs.identity import SenderIdentity, VouchedBy
 
 
-@final
 @attrs.frozen(slots=True, kw_only=True)
 class Vouching:
     """What an identity provider or a domain has said of a key, and it was verified.
@@ -32,7 +31,6 @@ class Vouching:
     runtime: str | None = None
 
 
-@final
 @attrs.frozen(slots=True, kw_only=True)
 class Shown:
     """What an offer or answer shows, verified as far as cryptography goes.
@@ -54,7 +52,6 @@ class Shown:
     statement: Vouching | str | None = None
 
 
-@final
 @attrs.frozen(slots=True)
 class Unsigned:
     """It is not signed yet: nothing of it counts."""
@@ -63,7 +60,6 @@ class Unsigned:
 UNSIGNED: Final = Unsigned()
 
 
-@final
 @attrs.frozen(slots=True)
 class Believed:
     """It is of the peer.
@@ -90,7 +86,6 @@ class Believed:
         return bool(named) and all(named)
 
 
-@final
 @attrs.frozen(slots=True)
 class Distrusted:
     """It is not of the peer, or too little is known of the peer."""

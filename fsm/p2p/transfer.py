@@ -11,8 +11,8 @@ The control lines `Behind`, `Ack`, `Ping`, `Pong` and `Bye` are about the link i
 
 import math
 from collections import deque
-from enum import Enum, unique
-from typing import Final, TypeAlias, final
+from enum import Enum
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -30,7 +30,6 @@ Key: TypeAlias = int | str
 """Name of a message within its pair: the id of a request or event, the name of an answer."""
 
 
-@final
 @attrs.frozen(slots=True)
 class Behind:
     """An announcement: what a link brings for a pair from now on follows what went before.
@@ -57,7 +56,6 @@ class Behind:
         return _BEHIND + sum(map(len, texts)) + _ANSWER * len(self.answers)
 
 
-@final
 @attrs.frozen(slots=True)
 class Ack:
     """All messages up to number `seq` were taken."""
@@ -65,19 +63,16 @@ class Ack:
     seq: int
 
 
-@final
 @attrs.frozen(slots=True)
 class Ping:
     """Is the peer there?"""
 
 
-@final
 @attrs.frozen(slots=True)
 class Pong:
     """Yes."""
 
 
-@final
 @attrs.frozen(slots=True)
 class Bye:
     """Nothing more will come, on purpose."""
@@ -86,7 +81,6 @@ class Bye:
 Control: TypeAlias = Ack | Ping | Pong | Bye
 
 
-@final
 @attrs.frozen(slots=True)
 class Numbered:
     """A message with its number on the link."""
@@ -101,7 +95,6 @@ _PRESSING: Final = LINK_WINDOW // 8
 """Messages taken at which their acknowledgement waits for nothing any more (ours)."""
 
 
-@final
 @attrs.frozen(slots=True)
 class _Turned:
     """A message that is given back when all before it is acknowledged."""
@@ -109,7 +102,6 @@ class _Turned:
     message: Message
 
 
-@unique
 class TransferEnd(Enum):
     """The reason of the end."""
 
@@ -119,7 +111,6 @@ class TransferEnd(Enum):
     FLOOD = "flood"
 
 
-@unique
 class _CloseReason(Enum):
     NONE = "none"
     POLITE = "polite"
@@ -127,7 +118,6 @@ class _CloseReason(Enum):
     SAID = "said"
 
 
-@final
 class P2PTransferCore:
     """One end of one live link.
 

@@ -6,9 +6,9 @@ whether the sender has logged in, whether the resource is the sender's own.
 
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
-from enum import Enum, unique
+from enum import Enum
 from functools import lru_cache
-from typing import Final, Protocol, TypeAlias, final
+from typing import Final, Protocol, TypeAlias
 
 import attrs
 
@@ -39,7 +39,6 @@ class Locals(Protocol):
         """Return the names of the hyperties here that an address belongs to."""
 
 
-@final
 @attrs.frozen(slots=True, eq=False)
 class Passing:
     """The passage of a message through the Message BUS of a runtime.
@@ -55,7 +54,6 @@ class Passing:
     here: Locals
 
 
-@final
 @attrs.frozen(slots=True)
 class Moment:
     """A second in one time zone: `2026-11-21`, `08:30:00`, 0 for Monday."""
@@ -83,7 +81,6 @@ _host_of: Final = lru_cache(_REMEMBERED)(addresses.host_of)
 _LISTS: Final = ("resources", "childrenResources")
 
 
-@final
 @attrs.frozen(eq=False)
 class Place:
     """The place where messages are judged, a node or a runtime; the same for all of them.
@@ -111,7 +108,6 @@ class Place:
         return allocation_of(self.domain)
 
 
-@final
 @attrs.frozen(slots=True, eq=False)
 class Request:
     """One message and all that a condition may ask about it. Never changes.
@@ -220,7 +216,6 @@ Read: TypeAlias = Callable[[Request], Value | None]
 """Returns an attribute; None: it cannot be had."""
 
 
-@unique
 class Form(Enum):
     """The form of an attribute, which decides its operators."""
 
@@ -236,7 +231,6 @@ class Form(Enum):
     LIST = "list of texts"
 
 
-@final
 @attrs.frozen
 class Attribute:
     """One row of the table.

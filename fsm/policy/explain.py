@@ -7,7 +7,7 @@ into, every other condition is compared as a whole.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -20,7 +20,6 @@ from fsm.policy.terms import Algorithm, Direction, Operator, Result
 # ---- explanations
 
 
-@final
 @attrs.frozen
 class Seen:
     """The result of a condition.
@@ -37,7 +36,6 @@ class Seen:
     parts: tuple["Seen", ...] = ()
 
 
-@final
 @attrs.frozen
 class Finding:
     """The result of one element.
@@ -56,7 +54,6 @@ class Finding:
     condition: Seen | None = None
 
 
-@final
 @attrs.frozen
 class Explanation:
     """A decision and its reasons.
@@ -179,7 +176,6 @@ _STRONGER: Final = {
 """The result that ends the evaluation of a level."""
 
 
-@final
 @attrs.frozen
 class Remark:
     """One odd thing.

@@ -19,7 +19,6 @@ Check: TypeAlias = Callable[[Request], bool | None]
 """A test of a condition; None: the result cannot be known."""
 
 
-@final
 @attrs.frozen
 class Leaf:
     """One comparison.
@@ -35,7 +34,6 @@ class Leaf:
     test: Test = attrs.field(eq=False, repr=False)
 
 
-@final
 @attrs.frozen
 class Not:
     """The contrary."""
@@ -43,7 +41,6 @@ class Not:
     of: "Condition"
 
 
-@final
 @attrs.frozen
 class AllOf:
     """All of them; of none: always."""
@@ -51,7 +48,6 @@ class AllOf:
     parts: tuple["Condition", ...]
 
 
-@final
 @attrs.frozen
 class AnyOf:
     """At least one of them."""
@@ -149,7 +145,6 @@ def _any(checks: Sequence[Check]) -> Check:
     return some
 
 
-@final
 @attrs.frozen
 class Task:
     """Something to be done along with a decision (POL-13).
@@ -173,7 +168,6 @@ Duties: TypeAlias = dict[Result, tuple[Task, ...]]
 """Obligations and advice by the decision they belong to (C-61)."""
 
 
-@final
 @attrs.frozen(kw_only=True)
 class Scope:
     """The common part of rules, policies and sets.
@@ -194,7 +188,6 @@ class Scope:
     duties: Duties = attrs.field(factory=dict)
 
 
-@final
 @attrs.frozen(kw_only=True)
 class Rule:
     """The effect on messages that a condition describes (POL-06).
@@ -249,7 +242,6 @@ class PolicySet:
 _E = TypeVar("_E", Rule, Policy, PolicySet)
 
 
-@final
 @attrs.frozen(kw_only=True)
 class Book:
     """All that a node judges by at one moment.

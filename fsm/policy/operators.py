@@ -10,7 +10,7 @@ time is linear in the text for every pattern.
 import re
 from collections.abc import Callable, Sequence
 from datetime import date
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -24,7 +24,6 @@ from specs.limits.node import MAX_POLICY_TEXT
 _ANY = "*"
 
 
-@final
 @attrs.frozen(slots=True)
 class Pattern:
     """A pattern, cut at its stars.

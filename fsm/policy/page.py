@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
-from typing import Final, TypeAlias, TypeGuard, TypeVar, final
+from typing import Final, TypeAlias, TypeGuard, TypeVar
 
 import attrs
 
@@ -12,7 +12,6 @@ from specs.limits.node import MAX_POLICY_TEXT
 from specs.limits.protocol import MAX_ID
 
 
-@final
 class BadPolicyError(ProtoflyError):
     """A policy does not say what a policy must say: it is refused as a whole.
 
@@ -44,7 +43,6 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_ID
 
 
-@final
 @attrs.frozen
 class Place:
     """One value and its path.

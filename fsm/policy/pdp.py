@@ -10,7 +10,7 @@ inner ones first (I-K3).
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -19,7 +19,6 @@ from fsm.policy.attributes import RESOURCE, Request, subjects
 from fsm.policy.terms import Algorithm, Direction, Result
 
 
-@final
 @attrs.frozen(slots=True)
 class Verdict:
     """The result of one element for a message.
@@ -44,7 +43,6 @@ SILENT: Final = Verdict(Result.NOT_APPLICABLE)
 _STAMP: Final = "stamp"
 
 
-@final
 class Pdp:
     """Judges by one book; made anew for each version of it.
 

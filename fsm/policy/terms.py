@@ -1,10 +1,9 @@
 """The words of the policy language, and how else they are spelt (POL-02, POL-12, C-61)."""
 
-from enum import StrEnum, unique
+from enum import StrEnum
 from typing import Final
 
 
-@unique
 class Result(StrEnum):
     """The result of a rule, a policy, a set or all of them for a message (POL-02)."""
 
@@ -14,7 +13,6 @@ class Result(StrEnum):
     INDETERMINATE = "indeterminate"
 
 
-@unique
 class Algorithm(StrEnum):
     """Combining algorithms: several results become one (POL-12)."""
 
@@ -23,7 +21,6 @@ class Algorithm(StrEnum):
     FIRST_APPLICABLE = "firstApplicable"
 
 
-@unique
 class Direction(StrEnum):
     """The direction of messages (POL-17).
 
@@ -36,7 +33,6 @@ class Direction(StrEnum):
     BOTH = "both"
 
 
-@unique
 class Moment(StrEnum):
     """The moment of an obligation: before or after the message is forwarded (POL-13)."""
 
@@ -44,7 +40,6 @@ class Moment(StrEnum):
     AFTER = "after"
 
 
-@unique
 class Operator(StrEnum):
     """The operators that compare an attribute (POL-10)."""
 

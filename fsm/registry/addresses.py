@@ -16,7 +16,7 @@ names an address must have exactly that.
 
 import hashlib
 from collections.abc import Iterable
-from typing import Final, final
+from typing import Final
 from uuid import UUID
 
 import attrs
@@ -36,7 +36,6 @@ _VARIANT, _FREE_BITS = 0x80, 0x3F
 _TEXT: Final = 36
 
 
-@final
 class AddressMint:
     """Makes names of addresses and recognises them.
 
@@ -95,7 +94,6 @@ class AddressMint:
 # ---- reuse
 
 
-@final
 @attrs.frozen(slots=True)
 class Purpose:
     """The purpose of an address.
@@ -110,7 +108,6 @@ class Purpose:
     descriptor: str | None = None
 
 
-@final
 class AddressReuse:
     """The addresses that are kept, oldest first."""
 

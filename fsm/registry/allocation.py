@@ -12,7 +12,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable
 from sys import intern
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -28,7 +28,6 @@ from specs.reply_code import Code
 from specs.trace import Op
 
 
-@final
 @attrs.frozen(slots=True)
 class Allocated:
     """The requested addresses are allocated."""
@@ -36,7 +35,6 @@ class Allocated:
     addresses: tuple[str, ...]
 
 
-@final
 @attrs.frozen(slots=True)
 class Taken:
     """These have an owner from now on."""
@@ -44,7 +42,6 @@ class Taken:
     addresses: tuple[str, ...]
 
 
-@final
 @attrs.frozen(slots=True)
 class Freed:
     """These addresses have no owner now; empty, if all were unknown."""
@@ -61,7 +58,6 @@ _DIGEST: Final = 8
 """Bytes of a tombstone: among 10^6 of them two agree once in 10^7 nodes."""
 
 
-@final
 class Tombstones:
     """The digests of the released addresses of one domain; about 70 bytes each.
 
@@ -142,7 +138,6 @@ _NO_CLAIMS: Final = Refused(
 )
 
 
-@final
 class AllocationCore:
     """The allocation table of one domain.
 

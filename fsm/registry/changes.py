@@ -12,7 +12,7 @@ after the link has come back the new list shows which of them have gone meanwhil
 """
 
 import math
-from typing import Final, final
+from typing import Final
 
 import attrs
 
@@ -99,7 +99,6 @@ class _Follower:
         return self.entity.state is State.ACTIVE
 
 
-@final
 class ChangesPublisher:
     """The list of local entities, and its followers: at most one per remote runtime."""
 
@@ -233,7 +232,6 @@ class _Followed:
     early_bytes: int = 0
 
 
-@final
 class ChangesFollower:
     """The entities of each remote runtime, as its registry reports them."""
 

@@ -11,7 +11,7 @@ disconnected records only if none is live. Memory is bounded: a watch knows the 
 """
 
 from collections.abc import Iterable, Mapping
-from enum import StrEnum, unique
+from enum import StrEnum
 from typing import Protocol, TypedDict, final
 
 import attrs
@@ -89,7 +89,6 @@ def query_of(criteria: Criteria) -> "Query":
     return Query(**criteria)
 
 
-@final
 @attrs.frozen(slots=True, kw_only=True)
 class Query:
     """A search; see `Criteria`.
@@ -229,7 +228,6 @@ def entry_of(record: FoundRecord) -> FoundEntry:
 
 
 @final
-@unique
 class Change(StrEnum):
     """The change of an entry that is watched."""
 
@@ -273,7 +271,6 @@ class WatchPort(Protocol):
         """Read a record by its address (M-25); `take_record` follows, unless it cannot be read."""
 
 
-@final
 class DiscoveryWatch:
     """The entries that one watcher knows.
 

@@ -13,7 +13,7 @@ The functions read the table of addresses and change nothing.
 """
 
 from collections.abc import Callable, Container
-from enum import Enum, unique
+from enum import Enum
 from typing import Final, final
 
 import attrs
@@ -51,8 +51,6 @@ _COMPONENT: Final = 3
 """Slashes in the address of a runtime; one of its components has more."""
 
 
-@final
-@unique
 class Ownership(Enum):
     """The right of a session to use an address as its own."""
 
@@ -61,8 +59,6 @@ class Ownership(Enum):
     FOREIGN = "another session's"
 
 
-@final
-@unique
 class Hearing(Enum):
     """The right of a session to receive the messages to an address."""
 
@@ -73,7 +69,6 @@ class Hearing(Enum):
 
 
 @final
-@unique
 class Observation(Enum):
     """The party that decides that an object is observed."""
 
@@ -82,7 +77,6 @@ class Observation(Enum):
 
 
 @final
-@unique
 class Names(Enum):
     """What runtimes of upstream's forms may call themselves, and their components."""
 
@@ -90,7 +84,6 @@ class Names(Enum):
     LOOSE = "a runtime's name may have slashes, and sessions may share a free component"
 
 
-@final
 @attrs.frozen
 class RightsRules:
     """The rules of one node about the rights of sessions.
@@ -108,7 +101,6 @@ class RightsRules:
     has_login: bool = False
 
 
-@final
 class NodeRights:
     """The rights of sessions at the node of one domain.
 

@@ -25,7 +25,7 @@ import json
 import math
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum, unique
+from enum import StrEnum
 from heapq import heapify, heappop, heapreplace
 from typing import Final, Self, TypeAlias, final
 
@@ -47,8 +47,6 @@ from specs.limits import node, protocol
 from specs.reply_code import Code
 
 
-@final
-@unique
 class By(StrEnum):
     """The attribute that a search goes by."""
 
@@ -79,7 +77,6 @@ _URL: Final = "url"
 """The criteria that name one record instead of a search."""
 
 
-@final
 @attrs.frozen(slots=True)
 class Search:
     """A search; every part must hold.
@@ -193,7 +190,6 @@ def _cost(row: "Row") -> int:
     return node.RECORD_COST + len(row.url) + len(row.text) + keys
 
 
-@final
 @attrs.frozen(slots=True)
 class Row:
     """A record as it is kept.
@@ -240,7 +236,6 @@ Entry: TypeAlias = tuple[int, str]
 """Number and address of a record."""
 
 
-@final
 class RecordIndex:
     """The records by the attributes that they can be searched for, and by their sessions.
 
@@ -337,7 +332,6 @@ def _keys(record: Mapping[str, Json]) -> Iterator[tuple[By, str]]:
             yield By.IDENTIFIER, f"{name}@{host_of(user)}"
 
 
-@final
 @attrs.frozen(slots=True)
 class Create:
     """A runtime registers a record (M-21).
@@ -357,7 +351,6 @@ class Create:
     users: frozenset[str] | None = None
 
 
-@final
 @attrs.frozen(slots=True)
 class Touch:
     """A runtime changes a record, unregisters it or keeps it alive (M-22..M-24).
@@ -375,7 +368,6 @@ class Touch:
     users: frozenset[str] | None = None
 
 
-@final
 @attrs.frozen(slots=True)
 class Read:
     """A request for one record, or one attribute of it (M-25).
@@ -402,7 +394,6 @@ class Read:
         return Answered(Code.TIMEOUT, AWAY, [shown])
 
 
-@final
 @attrs.frozen(slots=True)
 class Find:
     """A search for a page of records (M-26..M-28).
@@ -423,7 +414,6 @@ Change: TypeAlias = tuple[str, Row | None]
 """Address of a record, and its row from now on; None: it is no more."""
 
 
-@final
 @attrs.frozen(slots=True)
 class Answered:
     """The answer to a request.
@@ -564,7 +554,6 @@ _ALL_CALLS: Final = Rate(1 / 6, 30)
 """Calls that one device gets of all: one sender alone cannot use them up (ours)."""
 
 
-@final
 @attrs.frozen(slots=True, kw_only=True)
 class Device:
     """How a push service reaches the device of a runtime (RFC 8030, RFC 8291).
@@ -586,7 +575,6 @@ class Device:
     until: float
 
 
-@final
 class DeviceTable:
     """The devices of one node; a runtime has one, a user at most `PUSH_DEVICES`."""
 
@@ -685,7 +673,6 @@ _TAG: Final = 6
 _BAD: Final = "after is no cursor that this search has returned"
 
 
-@final
 @attrs.frozen(slots=True)
 class Found:
     """A record that a search found.
@@ -759,7 +746,6 @@ class Cursor:
         return base64.urlsafe_b64encode(json.dumps(parts, separators=(",", ":")).encode()).decode()
 
 
-@final
 @attrs.frozen(slots=True)
 class Lane:
     """The records of one session that a search finds.
@@ -773,7 +759,6 @@ class Lane:
     older: Callable[[int], Iterator[Found]]
 
 
-@final
 @attrs.frozen(slots=True)
 class Page:
     """A part of the records that a search found.
@@ -822,7 +807,6 @@ def page_of(lanes: Iterable[Lane], start: Cursor, limit: int) -> Page:
     return Page(tuple(one.value for one in filling.taken), after)
 
 
-@final
 class _Tags:
     """Short names of runtimes in a cursor."""
 
@@ -837,7 +821,6 @@ class _Tags:
         return tag
 
 
-@final
 class _Filling:
     """A page while it is filled.
 

@@ -9,7 +9,7 @@ that others can see is reported (I-G5).
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final, Protocol, final
+from typing import Final, Protocol
 
 import attrs
 
@@ -53,7 +53,6 @@ class RegistrationPort(Protocol):
         """Report a status to the subscribers of a record (M-30)."""
 
 
-@final
 @attrs.frozen(slots=True)
 class _Before:
     """The state of an address when the last changes were durable.
@@ -66,7 +65,6 @@ class _Before:
     reported: tuple[str, State] | None
 
 
-@final
 class RegistrationCore:
     """The records of one domain.
 

@@ -43,7 +43,6 @@ from specs.limits.protocol import RETRY_COOL_DOWN
 from specs.reply_code import Code
 
 
-@final
 @attrs.frozen
 class Reservation:
     """A reservation that the broker granted.
@@ -59,7 +58,6 @@ class Reservation:
     value: JsonObject
 
 
-@final
 class Reservations:
     """The reservations of all sessions of one node."""
 
@@ -113,14 +111,12 @@ class Reservations:
 _GROWTH: Final = 2.0
 
 
-@final
 @attrs.define
 class _Retry:
     due: float
     tries: int = 0
 
 
-@final
 class RetryQueue:
     """The retry queue: names of work to do at a back end, oldest first."""
 
@@ -209,7 +205,6 @@ class RelayPort(Protocol):
         """Drop the answer of the back end to a request that is over."""
 
 
-@final
 @attrs.frozen(slots=True)
 class _Request:
     """An open request: its requester, its lane, the user or runtime whose limits it counts for."""
@@ -224,7 +219,6 @@ _FULL: Final = "too many requests wait for the back end"
 _SLOW: Final = "the back end did not answer in time"
 
 
-@final
 class RelayCore:
     """The open requests to one back end; `now` is in seconds on the host's clock."""
 
@@ -329,7 +323,6 @@ class RelayCore:
 _VISIBLE: Final = frozenset({State.LIVE.value, State.DISCONNECTED.value})
 
 
-@final
 class StatusWatch:
     """The last known status of each record, of the latest records only (I-G5).
 
@@ -394,7 +387,6 @@ _NO_PAGES: Final = Answered(Code.MALFORMED, "the registry behind this node has n
 _NO_USER: Final = Answered(Code.MALFORMED, "the registry behind this node needs value.user")
 
 
-@final
 @attrs.frozen
 class RestCall:
     """A call of the REST interface.

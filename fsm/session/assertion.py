@@ -18,7 +18,7 @@ import hmac
 import math
 import re
 from collections.abc import Iterator
-from typing import Final, final
+from typing import Final
 
 import attrs
 
@@ -52,7 +52,6 @@ def is_login_of(identity: Identity | None, token: object) -> bool:
 # ---- used tokens
 
 
-@final
 @attrs.frozen(slots=True)
 class Use:
     """One token that has been used.
@@ -66,7 +65,6 @@ class Use:
     end: float
 
 
-@final
 class SpentTokens:
     """The tokens used so far.
 
@@ -147,7 +145,6 @@ _MAX_NAME: Final = 256
 """Characters in an identifier that another party chooses."""
 
 
-@final
 @attrs.frozen
 class AssertionTerms:
     """The requirements of a node on a token.
@@ -172,7 +169,6 @@ class AssertionTerms:
         return len(self.issuers) > 1
 
 
-@final
 @attrs.frozen
 class Acceptable:
     """The token is accepted, and used up.
@@ -186,7 +182,6 @@ class Acceptable:
     use: Use
 
 
-@final
 @attrs.frozen
 class Unacceptable:
     """The token is refused for this reason.
@@ -211,7 +206,6 @@ class _BadClaimError(Exception):
         self.after = after
 
 
-@final
 class AssertionCore:
     """Judges tokens, and remembers those that were used.
 
@@ -407,7 +401,6 @@ def _key(value: Json) -> str | None:
 # ---- keys
 
 
-@final
 class KeyCacheCore:
     """Decides for one source of keys.
 

@@ -4,7 +4,7 @@ A runtime that loses its link cannot say so itself: its node does, once, unless 
 itself before it left. A runtime that never published its status is nobody's business.
 """
 
-from typing import Final, final
+from typing import Final
 
 from specs.addresses.address import status_of
 from specs.bodies.session import Status
@@ -15,7 +15,6 @@ LOST: Final = Status(StatusValue.DISCONNECTED.value, description="the node lost 
 """What the node says of a runtime that is gone."""
 
 
-@final
 class LiveStatuses:
     """Runtimes with a session at the node, at most, that have said last that they are live."""
 

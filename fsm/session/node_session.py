@@ -35,8 +35,8 @@ import hashlib
 import hmac
 import math
 from collections.abc import Callable, Sequence
-from enum import Enum, auto, unique
-from typing import Final, final
+from enum import Enum, auto
+from typing import Final
 
 from fsm.engine import Entity
 from fsm.limits.shares import Share, UserShares, own_user
@@ -79,7 +79,6 @@ def waiting_shares(user_of: Callable[[str], str] = own_user) -> UserShares:
     return UserShares(kind, each, together, user_of, Code.UNAVAILABLE)
 
 
-@final
 class NodeSessionCore:
     """The session of one runtime; what waits for it counts in a budget, if one is given.
 
@@ -503,8 +502,6 @@ def _digest(token: str) -> bytes:
 # ---- the heartbeat of a link
 
 
-@final
-@unique
 class Beat(Enum):
     """The action for a peer."""
 
@@ -513,7 +510,6 @@ class Beat(Enum):
     GIVE_UP = auto()
 
 
-@final
 class Heartbeat:
     """One peer, looked at when its deadline has passed."""
 

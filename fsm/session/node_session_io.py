@@ -3,7 +3,7 @@
 In whose form a peer of a message node speaks (DESIGN section 8).
 """
 
-from enum import Enum, unique
+from enum import Enum
 from typing import Protocol, final
 
 import attrs
@@ -14,8 +14,6 @@ from specs.message import Message
 from specs.reply_code import Code, LinkEnd
 
 
-@final
-@unique
 class PeerForm(Enum):
     """The form of the peer behind a session.
 
@@ -26,8 +24,6 @@ class PeerForm(Enum):
     UPSTREAM = "upstream"
 
 
-@final
-@unique
 class Liveness(Enum):
     """The sign that the peer of a link is alive."""
 
@@ -35,7 +31,6 @@ class Liveness(Enum):
     BY_LINK = "left to the link"
 
 
-@final
 @attrs.define(slots=True)
 class OutboundMessage:
     """A message to runtimes, and its encoding.
@@ -99,7 +94,6 @@ class KeptSession:
         return other is not None and other.digest in self.displaced
 
 
-@final
 @attrs.frozen(slots=True)
 class SessionRequest:
     """A link asks for the session (M-14, M-15).
@@ -130,7 +124,6 @@ class SessionRequest:
     key: str | None = None
 
 
-@final
 @attrs.frozen(slots=True)
 class Granted:
     """The link has the session now; what waited goes out first, in order.

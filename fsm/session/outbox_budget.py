@@ -9,7 +9,7 @@ its way costs nothing and doubles nothing.
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, TypeVar, final
+from typing import Final, TypeVar
 
 from fsm.session.node_session_io import OutboundMessage
 from specs.errors import ProtoflyError
@@ -50,7 +50,6 @@ def _weight_of(entry: OutboundMessage) -> int:
     return _COPIES * len(entry.line) + _OBJECTS + more
 
 
-@final
 class OutboxBudget:
     """The memory that what waits in a node takes, in bytes.
 
@@ -131,7 +130,6 @@ class OutboxBudget:
 # ---- what one peer has not read
 
 
-@final
 class CursorError(ProtoflyError):
     """The peer asks for what is not there: it was acknowledged, or never sent.
 
@@ -144,7 +142,6 @@ class CursorError(ProtoflyError):
         self.after = after
 
 
-@final
 class SendWindow:
     """The messages of one link that are not acknowledged yet.
 

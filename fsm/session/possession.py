@@ -8,7 +8,6 @@ is gone.
 """
 
 import hashlib
-from typing import final
 
 
 def signed_parts(domain: str, runtime: str, challenge: str, token: str | None) -> tuple[str, ...]:
@@ -24,7 +23,6 @@ def signed_parts(domain: str, runtime: str, challenge: str, token: str | None) -
     return domain, runtime, challenge, digest
 
 
-@final
 class Challenges:
     """The challenges of a node that were not answered yet, one for each link at most."""
 

@@ -5,14 +5,11 @@ knows that it was started again once a runtime names a session that it does not 
 cannot find then may be found in a moment, so it says 503, and not 404.
 """
 
-from typing import final
-
 from specs.limits.node import RETURN_TIME
 
 RESTARTED = "the node has been started again, and a runtime may be on its way back"
 
 
-@final
 class ReturnTime:
     """Decides whether what a node does not know may still come back.
 

@@ -16,7 +16,7 @@ durable.
 
 import math
 from collections.abc import Container, Iterable
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -25,7 +25,6 @@ from specs.limits.node import NAME_LIFE, NODE_NAMES, USER_NAME_BYTES, USER_NAMES
 from specs.reply_code import Code
 
 
-@final
 @attrs.frozen(slots=True)
 class Owner:
     """A user; only issuer and name together identify one."""
@@ -34,7 +33,6 @@ class Owner:
     user: str
 
 
-@final
 @attrs.frozen(slots=True)
 class NameKept:
     """A name belongs to a user.
@@ -55,7 +53,6 @@ class NameKept:
         return now >= self.left + NAME_LIFE
 
 
-@final
 @attrs.frozen(slots=True)
 class NameForgotten:
     """A name belongs to nobody any more."""
@@ -66,7 +63,6 @@ class NameForgotten:
 Change: TypeAlias = NameKept | NameForgotten
 
 
-@final
 @attrs.frozen
 class NameLimits:
     """How many names are kept.
@@ -83,7 +79,6 @@ class NameLimits:
 _DEFAULTS: Final = NameLimits()
 
 
-@final
 class RuntimeNames:
     """The names of one node."""
 

@@ -22,7 +22,7 @@ newest first, with the seconds after which there is space.
 import math
 from collections import deque
 from collections.abc import Callable
-from typing import Final, Protocol, final
+from typing import Final, Protocol
 
 import attrs
 
@@ -38,7 +38,6 @@ from specs.message import Message, MessageType
 from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, TURNED_AWAY, Code, DropReason
 
 
-@final
 @attrs.frozen(slots=True)
 class SessionAnswered:
     """The node answered a session control.
@@ -132,7 +131,6 @@ class StubPort(Protocol):
         """Answer who has asked for a disconnect: the stub may be undeployed."""
 
 
-@final
 class _StubOutbox:
     """Two queues in order of arrival, both bounded (STB-17, I-S9).
 
@@ -285,7 +283,6 @@ class _StubOutbox:
             self._port.drop(message, DropReason.OVERFLOW)
 
 
-@final
 class _Backoff:
     """Counts attempts at one thing: the first is at once, then pauses double.
 
@@ -352,7 +349,6 @@ _FORGOTTEN: Final = frozenset({Code.GONE, Code.UNAUTHENTICATED, Code.NOT_FOUND})
 """Answers to a re-open that say: there is no such session any more."""
 
 
-@final
 class StubClientCore:
     """One node stub: an entity of `stub_connection`, and one of `node_link`.
 

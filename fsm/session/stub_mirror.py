@@ -1,6 +1,6 @@
 """The steps that a stub in a sandbox reports, compared with its tables (OBS-06)."""
 
-from typing import Final, final
+from typing import Final
 
 from fsm.engine import Entity, Step
 from fsm.machines.stub_connection import (
@@ -24,7 +24,6 @@ _RESTS: Final = {
 """The last step of a connection whose sandbox has ended."""
 
 
-@final
 class StubMirror:
     """Repeats the reported steps of an untrusted stub on the tables.
 

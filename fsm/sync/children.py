@@ -10,7 +10,7 @@ however many there are.
 
 from collections.abc import Iterator
 from hashlib import blake2b
-from typing import Final, final
+from typing import Final
 
 import attrs
 
@@ -27,7 +27,6 @@ from specs.reply_code import Code
 _ACTS: Final = frozenset({MessageType.CREATE, MessageType.UPDATE, MessageType.DELETE})
 
 
-@final
 @attrs.frozen(slots=True)
 class ChildOp:
     """One operation of a creator on a child of its own.
@@ -91,7 +90,6 @@ _DIGESTS: Final = 1 << (8 * _DIGEST_BYTES)
 _LATE: Final = Refused(Code.CONFLICT, "this was said before, or something later was")
 
 
-@final
 @attrs.frozen(slots=True)
 class Kept:
     """One child.
@@ -108,7 +106,6 @@ class Kept:
     size: int
 
 
-@final
 @attrs.define
 class _Creator:
     """The state of one creator.
@@ -124,7 +121,6 @@ class _Creator:
     size: int = 0
 
 
-@final
 class ChildSet:
     """All children of one object; bounded in number and size, per creator and together."""
 

@@ -12,7 +12,7 @@ counts for neither.
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final, Protocol, TypeAlias, final
+from typing import Final, Protocol, TypeAlias
 
 import attrs
 
@@ -50,7 +50,6 @@ class ConsentPort(Protocol):
         """The observer left, or was expelled."""
 
 
-@final
 @attrs.frozen(slots=True)
 class _Asked:
     """A request for consent that is under way."""
@@ -62,7 +61,6 @@ class _Asked:
     until: float
 
 
-@final
 class ConsentCore:
     """The requests for consent that are under way through one node.
 

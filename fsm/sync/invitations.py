@@ -1,7 +1,7 @@
 """The open invitations: the answers of observers, and the answers to the reporter (M-33, M-34)."""
 
 import math
-from typing import Protocol, final
+from typing import Protocol
 
 import attrs
 
@@ -30,14 +30,12 @@ class InvitationPort(Protocol):
         """
 
 
-@final
 @attrs.frozen(slots=True)
 class _Wait:
     entity: Entity
     until: float
 
 
-@final
 class InvitationsCore:
     """The invitations of one sync manager: an entity of `invitation` per object and observer.
 

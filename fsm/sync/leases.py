@@ -20,7 +20,7 @@ back; it may stand still, or leap, while the machine sleeps.
 
 import math
 from collections.abc import Callable
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -50,7 +50,6 @@ _LAST_PAUSE: Final = 1 / 12
 """Part of a lease to which the pauses between attempts grow."""
 
 
-@final
 @attrs.define(slots=True)
 class _Lease:
     """One observer's, at the reporter's end.
@@ -64,7 +63,6 @@ class _Lease:
     until: float
 
 
-@final
 class LeasesCore:
     """The leases that the reporter's end has granted."""
 
@@ -120,7 +118,6 @@ class LeasesCore:
         return over
 
 
-@final
 @attrs.define(slots=True)
 class _Grant:
     """One observer's lease, at its own end.
@@ -136,7 +133,6 @@ class _Grant:
     when: float = math.inf
 
 
-@final
 class RenewalsCore:
     """The leases granted to the observers of a runtime, and when each is to be renewed."""
 
@@ -216,7 +212,6 @@ class RenewalsCore:
 # ---- repeats
 
 
-@final
 @attrs.define(slots=True)
 class _Rest:
     """What is repeated of one object, since it is new.
@@ -232,7 +227,6 @@ class _Rest:
     latest: float
 
 
-@final
 class RepeatTimes:
     """The due times of what is repeated of each object."""
 
@@ -300,7 +294,6 @@ class RepeatTimes:
         return None
 
 
-@final
 @attrs.define(slots=True)
 class _Last:
     """The last change of an object.
@@ -313,7 +306,6 @@ class _Last:
     left: float
 
 
-@final
 class RepeatsCore:
     """The last change of each object, and when it is due again."""
 

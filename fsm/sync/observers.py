@@ -86,7 +86,6 @@ class ObserversCore:
         return [ObserverLeft(one) for one in gone]
 
 
-@final
 class ObserversSeen:
     """The position of one reader in the joins and leaves, which starts with the present list.
 

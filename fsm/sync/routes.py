@@ -13,10 +13,9 @@ reporter goes by the last request it got, so where that is in doubt the request 
 
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import Final, Protocol, final
+from typing import Final, Protocol
 
 
-@final
 class Moving(Enum):
     """The result of a move."""
 
@@ -30,7 +29,6 @@ class Moving(Enum):
     """It may or may not go by it: nothing was heard of it."""
 
 
-@final
 class ObserverRoute:
     """The route of one object's changes.
 
@@ -157,7 +155,6 @@ class RoutesPort(Protocol):
         """
 
 
-@final
 class ReportRoutes:
     """The links to the observers of one object that is reported here.
 

@@ -7,7 +7,7 @@ relies on it. `Rest` is the content of a file: the sum of all that was written.
 """
 
 from collections.abc import Iterable
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 import attrs
 
@@ -15,7 +15,6 @@ from specs.bodies.object import DataObject
 from specs.jsonvalue import JsonObject
 
 
-@final
 @attrs.frozen(slots=True)
 class ObjectKept:
     """An object has this value and version.
@@ -28,7 +27,6 @@ class ObjectKept:
     is_public: bool = False
 
 
-@final
 @attrs.frozen(slots=True)
 class ObjectForgotten:
     """An object is deleted: nothing of it stays."""
@@ -36,7 +34,6 @@ class ObjectForgotten:
     url: str
 
 
-@final
 @attrs.frozen(slots=True)
 class ObserverKept:
     """A hyperty observes an object, by this sync manager.
@@ -51,7 +48,6 @@ class ObserverKept:
     lease: int | None = None
 
 
-@final
 @attrs.frozen(slots=True)
 class ObserverForgotten:
     """A hyperty no longer observes an object."""
@@ -60,7 +56,6 @@ class ObserverForgotten:
     observer: str
 
 
-@final
 @attrs.frozen(slots=True)
 class AllowedKept:
     """The reporter has allowed or expelled an observer.
@@ -74,7 +69,6 @@ class AllowedKept:
     may: bool | None
 
 
-@final
 @attrs.frozen(slots=True)
 class ChildrenKept:
     """The children of an object, as the store writes them; None: there are none."""
@@ -83,7 +77,6 @@ class ChildrenKept:
     children: JsonObject | None
 
 
-@final
 @attrs.frozen(slots=True)
 class CopyKept:
     """The copy of a remote object at an observer here."""
@@ -94,7 +87,6 @@ class CopyKept:
     data: JsonObject
 
 
-@final
 @attrs.frozen(slots=True)
 class CopyForgotten:
     """An observer here has ended its subscription to an object."""
@@ -103,7 +95,6 @@ class CopyForgotten:
     observer: str
 
 
-@final
 @attrs.frozen(slots=True)
 class HomeKept:
     """A hyperty of this runtime has an address.
@@ -116,7 +107,6 @@ class HomeKept:
     descriptor: str
 
 
-@final
 @attrs.frozen(slots=True)
 class HomeForgotten:
     """The address was given back."""
@@ -124,7 +114,6 @@ class HomeForgotten:
     url: str
 
 
-@final
 @attrs.frozen(slots=True)
 class SessionKept:
     """The session with the node of a domain has this token."""
@@ -150,7 +139,6 @@ Keep: TypeAlias = (
 # --- what there is ------------------------------------------------------------------------
 
 
-@final
 @attrs.define(slots=True)
 class ObjectAtRest:
     """One object that is stored.
@@ -182,7 +170,6 @@ class ObjectAtRest:
                 self.children = children
 
 
-@final
 @attrs.define(slots=True)
 class Rest:
     """All that one runtime has stored.

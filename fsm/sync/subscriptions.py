@@ -13,7 +13,7 @@ holds for all paths of the runtime on that object, also for those that follow.
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from sys import intern
-from typing import Final, Protocol, TypeAlias, TypeVar, final
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Entity, Step
@@ -77,7 +77,6 @@ _OF_REGISTRY: Final = "/registration"
 """The resource of reports on a record; there are reports when the address has no owner, too."""
 
 
-@final
 class SubscriptionCore:
     """The subscription table of one node.
 

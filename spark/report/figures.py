@@ -5,9 +5,9 @@ by the node. A request takes from its submission to its final answer, both by on
 """
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum, unique
+from enum import StrEnum
 from functools import reduce
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -39,7 +39,6 @@ _SET_UPS: Final = ("stub_connection", "p2p_connection")
 _NANO: Final = 1e-9
 
 
-@unique
 class Way(StrEnum):
     """How a message leaves a process."""
 
@@ -47,7 +46,6 @@ class Way(StrEnum):
     NODE = "by the node"
 
 
-@final
 @attrs.frozen
 class ProcessRun:
     """When a process wrote its first and its last record, in seconds since the epoch."""
@@ -59,7 +57,6 @@ class ProcessRun:
     records: int
 
 
-@final
 @attrs.frozen
 class Hole:
     """A part of a trace that is missing: from the record before it to the one after it.
@@ -74,7 +71,6 @@ class Hole:
     reason: str
 
 
-@final
 @attrs.frozen
 class Component:
     """How many message records of an operation a component wrote."""
@@ -84,7 +80,6 @@ class Component:
     records: int
 
 
-@final
 @attrs.frozen
 class Hop:
     """The messages that processes of a name sent by one route.
@@ -116,7 +111,6 @@ class Hop:
         return max(self.counts) / self.seconds
 
 
-@final
 @attrs.frozen
 class Traffic:
     """Messages that left a process, each counted once.
@@ -138,7 +132,6 @@ class Traffic:
         return self.direct / total if total else None
 
 
-@final
 @attrs.frozen
 class Latency:
     """Seconds from the submission of requests between runtimes to their final answers.
@@ -161,7 +154,6 @@ class Latency:
         return self.quantiles[QUANTILES.index(0.95)]
 
 
-@final
 @attrs.frozen
 class SetUp:
     """Seconds from the creation of a connection to its first `live`."""
@@ -172,7 +164,6 @@ class SetUp:
     seconds: float
 
 
-@final
 @attrs.frozen(kw_only=True)
 class Figures:
     """Each list is bounded: the first processes, the busiest components and hops, and so on.

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, final
+from typing import Final
 
 import attrs
 
@@ -82,7 +82,6 @@ VIOLATION_SCHEMA: Final = "protofly.violation/1"
 """Shape of the object for the first violation of a claim."""
 
 
-@final
 @attrs.frozen
 class Report:
     """Where a report lies.
@@ -98,7 +97,6 @@ class Report:
     drawings: dict[str, Path]
 
 
-@final
 @attrs.frozen(kw_only=True)
 class Extent:
     """What only a report shows.

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, ParamSpec, final
+from typing import Final, ParamSpec
 
 import attrs
 import jinja2
@@ -25,7 +25,6 @@ _UNDECLARED: Final = 20
 """Undeclared steps and states shown of each machine."""
 
 
-@final
 @attrs.frozen(kw_only=True)
 class ReportInput:
     """What the page shows beside the findings.

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -164,7 +164,6 @@ _OF: Final = tuple(f"of_{name}" for name in _PLACE)
 _IN_ORDER: Final = ("wall_ns", *_PLACE)
 
 
-@final
 @attrs.frozen(kw_only=True)
 class Event:
     """A record as a history shows it; the fields are those of `specs.trace`."""

@@ -18,7 +18,7 @@ They come from Parquet as they are, and from lines in one of two ways. Both find
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias, cast, final
+from typing import Final, TypeAlias, cast
 
 import attrs
 import numpy as np
@@ -60,12 +60,10 @@ _FENCE: Final = 7_776_665_554_443_332_221
 """Odd and greater than 2**53: no fraction equals it."""
 
 
-@final
 class UndecidedError(ProtoflyError):
     """Columns do not decide it: judge record by record."""
 
 
-@final
 @attrs.frozen
 class Batch:
     """Records of one process that follow each other.
@@ -100,7 +98,6 @@ def batches_of(part: Part) -> Iterator[Batch]:
         raise UndecidedError(f"{part.name} has no records")
 
 
-@final
 class _Lines:
     """Reads the lines of a file, and learns which fields they have."""
 

@@ -12,12 +12,10 @@ from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.util import find_spec
 from types import ModuleType
-from typing import final
 
 from typing_extensions import override
 
 
-@final
 class _WithoutPandas(MetaPathFinder):
     """A module finder that reports Pandas as not installed."""
 

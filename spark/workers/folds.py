@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from operator import attrgetter
-from typing import Final, TypeAlias, cast, final
+from typing import Final, TypeAlias, cast
 from zlib import crc32
 
 import attrs
@@ -143,7 +143,6 @@ def _told(length: int, said: Sequence[WorkerRow]) -> pa.Array:
     return pa.array(rows, pa.list_(_SAID))
 
 
-@final
 class _Folders:
     """Judges the processes of one folder after the other.
 
@@ -325,7 +324,6 @@ def unpacked(fold: str, run: str, node: str, data: str) -> Iterator[Evidence]:
         yield Evidence(fold, key, run, node, place, ln, about, tuple(values))
 
 
-@final
 class _MachineUse:
     """How all processes together used the machines."""
 
@@ -356,7 +354,6 @@ def of_finding(finding: Finding) -> WorkerRow:
     )  # fmt: skip
 
 
-@final
 class _Buckets:
     """Judges the evidence of one bucket after the other.
 

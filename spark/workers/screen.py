@@ -12,7 +12,7 @@ Between batches there is kept of each entity in which state it is, and since whe
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final, TypeAlias, TypeVar, final
+from typing import Final, TypeAlias, TypeVar
 
 import attrs
 import numpy as np
@@ -69,7 +69,6 @@ def screened(parts: Sequence[Part]) -> ProcessJudgement:
     return screen.end(parts)
 
 
-@final
 class _Words:
     """Numbers for the words of machines."""
 
@@ -119,7 +118,6 @@ def _equal(column: pa.DictionaryArray, word: str) -> _Flags:
     return found
 
 
-@final
 class _Entities:
     """The entities of one machine, by numbers.
 
@@ -202,7 +200,6 @@ class _Entities:
             self.suspects.update(keys[place] for place in restless.tolist())
 
 
-@final
 @attrs.frozen(eq=False)
 class _Steps:
     """Steps in some order, by numbers of words.
@@ -221,7 +218,6 @@ class _Steps:
         return _Steps(self.old[rows], self.new[rows], self.t[rows], self.is_declared[rows])
 
 
-@final
 class _Screen:
     """Sees of a process which of its entities have to be replayed."""
 

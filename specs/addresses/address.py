@@ -10,10 +10,10 @@ refused by all: no domain is served there.
 """
 
 import re
-from enum import StrEnum, unique
+from enum import StrEnum
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
-from typing import Final, final
+from typing import Final
 from urllib.parse import urlsplit
 
 import attrs
@@ -372,8 +372,6 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ATTRIBUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{0,63}")
 
 
-@final
-@unique
 class CatalogueType(StrEnum):
     """The kind of a descriptor."""
 
@@ -388,7 +386,6 @@ _OTHER_STUBS: Final = frozenset({"default", "P2PHandler"})
 _TYPES: Final = {**{str(one): one for one in CatalogueType}, "protostub": CatalogueType.STUB}
 
 
-@final
 @attrs.frozen(slots=True, order=True)
 class Entry:
     """A place in the catalogue of a domain.

@@ -6,7 +6,7 @@ the request, after the answer. Requests about a transfer have the ends and the t
 that it belongs to, so that policies decide on them as on that one.
 """
 
-from enum import StrEnum, unique
+from enum import StrEnum
 from typing import Annotated, Final
 
 import attrs
@@ -29,7 +29,6 @@ _TEXTS: Final = -(-CHUNK_BYTES // CHUNK_TEXT)
 _LAST: Final = -(-TRANSFER_MOST // CHUNK_BYTES) - 1
 
 
-@unique
 class ChunkStep(StrEnum):
     """What a request about a transfer does."""
 

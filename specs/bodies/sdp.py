@@ -4,7 +4,7 @@ Only what a data channel needs is read, and nothing else is accepted (docs/p2p.m
 """
 
 import re
-from typing import Final, final
+from typing import Final
 
 import attrs
 
@@ -26,7 +26,6 @@ _PORTS: Final = range(1, 65_536)
 _ROLES: Final = {"offer": "actpass", "answer": "active"}
 
 
-@final
 @attrs.frozen(slots=True)
 class Description:
     """What is read of a session description.
@@ -48,7 +47,6 @@ class Description:
     candidates: tuple[str, ...] = ()
 
 
-@final
 @attrs.frozen(slots=True)
 class IceAddress:
     """Where an ICE candidate leads; `host` is an address of IP, or a name."""

@@ -8,7 +8,7 @@ check and is taken as it is.
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final, TypeGuard, final
+from typing import Final, TypeGuard
 
 import attrs
 
@@ -45,7 +45,6 @@ _LOOKED_AT: Final = _SLOW_KEYS | {IDENTITY, "source", "via", "code"}
 """Fields of a body that count beside the envelope."""
 
 
-@final
 @attrs.frozen(slots=True)
 class Envelope:
     """Type and ends of messages in normal form, without their ids."""

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import final
 
 import trio
 
@@ -10,7 +9,6 @@ _CHUNK = 65_536
 _ENDS = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 
 
-@final
 class Proxy:
     """Passes on what comes, unless it is cut.
 

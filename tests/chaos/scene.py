@@ -87,7 +87,6 @@ class Node:
         return status
 
 
-@final
 @attrs.define
 class Scene:
     """All but the runtimes.
@@ -174,7 +173,6 @@ async def open_scene(folder: Path, count: int) -> AsyncIterator[Scene]:
                 lives.cancel_scope.cancel()
 
 
-@final
 class Runtimes:
     """The processes with the runtimes."""
 

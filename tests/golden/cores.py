@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from functools import wraps
 from importlib import import_module
 from types import FunctionType
-from typing import Final, final
+from typing import Final
 
 import attrs
 
@@ -90,7 +90,6 @@ Note = Callable[[str, str], None]
 """Takes a subject and a line."""
 
 
-@final
 class Port:
     """The port of a core, whose calls are noted, and made."""
 
@@ -155,7 +154,6 @@ class _Known:
     did: list[object] = attrs.field(factory=list)
 
 
-@final
 class _Watch:
     """Wraps the methods of one class."""
 

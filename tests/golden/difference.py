@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from difflib import unified_diff
 from functools import cache
 from pathlib import Path
-from typing import Final, final
+from typing import Final
 
 import attrs
 
@@ -26,7 +26,6 @@ _ROWS: Final = 14
 _WIDTH: Final = 300
 
 
-@final
 @attrs.frozen
 class Difference:
     """A subject that is otherwise.

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from hashlib import blake2b
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -50,7 +50,6 @@ _MARK: Final = re.compile("\ue000(\\d+)\ue001")
 _WORD: Final = re.compile("(?<=[a-z0-9])(?=[A-Z])")
 
 
-@final
 class Ids:
     """Ids of messages as ranks: the first, second, ... request of a sender to a receiver.
 

@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import final
 
 import trio
 
@@ -12,7 +11,6 @@ from transports.codec import BadLine, decode_frame
 from transports.link import Link
 
 
-@final
 class Notes:
     """Lines of one run, as they come."""
 

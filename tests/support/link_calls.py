@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from inspect import ismethod, signature
-from typing import Any, final
+from typing import Any
 
 import attrs
 
@@ -11,7 +11,6 @@ from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.link_end import LinkEnd, LinkPort, LinkTerms, Role
 
 
-@final
 @attrs.frozen
 class Call:
     """A call of a method; its arguments are attributes of it.
@@ -31,7 +30,6 @@ class Call:
         raise AttributeError(name)
 
 
-@final
 class Calls:
     """Makes calls of the methods of a class: `tell.dial_failed(1)`."""
 
@@ -54,7 +52,6 @@ class Calls:
 tell, asks = Calls(LinkEnd), Calls(LinkPort)
 
 
-@final
 class RecordingPort:
     """Notes what it is asked: steps, and other calls.
 
@@ -90,7 +87,6 @@ def make(call: Call, core: object, now: float) -> None:
     method(**dict(call.arguments), **timed)
 
 
-@final
 class Told:
     """A core and its port: a call of it returns what it asked for, or what it returns."""
 

@@ -8,7 +8,7 @@ import json
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, final
+from typing import Any
 
 import attrs
 import trio
@@ -71,7 +71,6 @@ class Attack:
     redirect: Callable[[str, str], str] = lambda _, address: address
 
 
-@final
 class AlteredLink(Link):
     """A runtime's link to its node."""
 
@@ -92,7 +91,6 @@ class AlteredLink(Link):
         await self._link.aclose(close_reason)
 
 
-@final
 class AlteredNetwork(Network):
     """The network as a runtime has it whose node is malicious."""
 
@@ -131,7 +129,6 @@ class About:
         return "/p2phandler/" in self.stub
 
 
-@final
 @attrs.define(slots=False)
 class MaliciousNode:
     """What the node knows and has.
@@ -284,7 +281,6 @@ class MaliciousNode:
             await trio.aclose_forcefully(link)
 
 
-@final
 @attrs.define
 class Victims:
     """Alice and Bob, who want a direct link, and whoever else is there.

@@ -1,7 +1,7 @@
 """The hosts of the composition in which two runtimes ask each other for a link, led by a test."""
 
 from collections import defaultdict, deque
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 from fsm.engine import Step
 from fsm.explore.composition import Call, Medium, Sent
@@ -18,7 +18,6 @@ End: TypeAlias = tuple[str, str]
 """A runtime and the address of its end of a link."""
 
 
-@final
 class World:
     """Signals between the runtimes are queued per direction, and may be lost.
 

@@ -9,7 +9,7 @@ import functools
 import inspect
 import pkgutil
 from collections.abc import Callable
-from typing import Final, final
+from typing import Final
 
 import pytest
 from typing_extensions import override
@@ -17,7 +17,6 @@ from typing_extensions import override
 _NOTHING: Final = object()
 
 
-@final
 class Stand(pytest.MonkeyPatch):
     """Puts stand-ins in place of attributes, and knows which of the functions were called.
 

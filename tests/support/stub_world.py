@@ -3,7 +3,6 @@
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import final
 
 import attrs
 import trio
@@ -43,7 +42,6 @@ THERE = f"{RB}/ua"
 """A part of the runtime that is there to be talked to."""
 
 
-@final
 class RenewingPort(KeepingPort):
     """Says of each session that everything is had again, as a runtime does."""
 
@@ -60,7 +58,6 @@ class RenewingPort(KeepingPort):
             await self.stub.tell(Delivery(Message(1, MessageType.EXECUTE, UA, S, body), S))
 
 
-@final
 @attrs.frozen
 class StubForm:
     """A stub as a profile may ask for it.
@@ -90,7 +87,6 @@ FORMS = {
 HTTP = HttpConfig("127.0.0.1:0", rest=True)
 
 
-@final
 class DialledNetwork(Network):
     """A network that knows when one party dialled, and can be ordered to let it dial nowhere."""
 

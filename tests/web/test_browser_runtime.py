@@ -2,7 +2,6 @@
 
 import time
 from pathlib import Path
-from typing import final
 
 import pytest
 import trio
@@ -143,7 +142,6 @@ LOG_IN = """async (node, token, whose) => {
 }"""
 
 
-@final
 class WhoAsks(Hyperty):
     """Answers with what it is told of the sender."""
 

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Final, Generic, TypeAlias, TypeVar, final
+from typing import Final, Generic, TypeAlias, TypeVar
 
 import attrs
 import trio
@@ -186,7 +186,6 @@ class EngineError(ProtoflyError):
     """Base of the errors of engines; never raised itself."""
 
 
-@final
 class ConflictError(EngineError):
     """The row has another revision than the write expected; nothing was written.
 
@@ -202,7 +201,6 @@ class ConflictError(EngineError):
         self.row = row
 
 
-@final
 class LogFullError(EngineError):
     """A log has no room; the entry is not in it.
 
@@ -215,7 +213,6 @@ class LogFullError(EngineError):
         self.log = log
 
 
-@final
 class EngineDownError(EngineError):
     """The engine cannot be reached, does not answer in time, or the handle is closed.
 
@@ -444,7 +441,6 @@ def check_payloads(payloads: Sequence[bytes]) -> None:
 Item = TypeVar("Item")
 
 
-@final
 class Bell:
     """Wakes the task that waits for anything to happen."""
 
@@ -474,7 +470,6 @@ class Due(ABC, Generic[Item]):
         """Take the next batch; empty: nothing is new."""
 
 
-@final
 class Inbox(Due[bytes]):
     """Payloads, within bounds.
 

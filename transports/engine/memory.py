@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from heapq import heappop, heappush
-from typing import Final, TypeVar, final
+from typing import Final, TypeVar
 
 import attrs
 import trio
@@ -23,7 +23,6 @@ from transports.sockets import open_background
 _Outcome = TypeVar("_Outcome")
 
 
-@final
 class _Watch(contract.Due[contract.Seen]):
     """Rows; of each the last version."""
 
@@ -56,7 +55,6 @@ class _Watch(contract.Due[contract.Seen]):
         return batch
 
 
-@final
 class _LogNews(contract.Due[contract.Reached]):
     """Which logs have got entries; of each the last position."""
 
@@ -96,7 +94,6 @@ class _Faults:
     swallowed: int = 0
 
 
-@final
 class MemoryEngine(contract.Engine):
     """A handle of a store in memory.
 
@@ -341,7 +338,6 @@ class _End:
     key: str
 
 
-@final
 class MemoryStore:
     """Rows in memory, shared by the handles that it opens.
 

@@ -8,7 +8,7 @@ are messages with an end. Payloads between nodes are plain messages.
 import itertools
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Final, final
+from typing import Final
 
 import orjson
 import trio
@@ -29,7 +29,6 @@ _NO_RESPONDERS: Final = b"NATS/1.0 503"
 """Begin of the headers of an answer that the server gives when nobody listens."""
 
 
-@final
 class NatsEngine(contract.Engine):
     """A handle of the rows of a group; made by `open_engine`."""
 

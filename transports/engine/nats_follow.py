@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from operator import itemgetter
-from typing import Final, Generic, TypeAlias, final
+from typing import Final, Generic, TypeAlias
 
 import attrs
 import orjson
@@ -30,7 +30,6 @@ _NEEDED: Final = ("max_msgs_per_subject", "allow_msg_ttl", "discard_new_per_subj
 """Settings without which a stream does not do what rows or logs need."""
 
 
-@final
 class NatsStream:
     """The streams of a group, and whether they can be used.
 
@@ -191,7 +190,6 @@ _PULL: Final = orjson.dumps({
 })  # fmt: skip
 
 
-@final
 class Reading:
     """One consumer: what it has delivered, and whether that is all there was at its beginning.
 
@@ -401,7 +399,6 @@ def _numbered(reading: Reading, deliveries: Iterable[Delivery]) -> Iterator[Numb
 # What is followed in the streams of NATS: rows, and which logs get entries.
 
 
-@final
 @attrs.frozen
 class _Place:
     """What a watch reads from.
@@ -415,7 +412,6 @@ class _Place:
     server: str | None
 
 
-@final
 class NatsWatch(NatsFollower[Seen]):
     """Follows rows over outages.
 
@@ -481,7 +477,6 @@ class NatsWatch(NatsFollower[Seen]):
             reading.seen.clear()
 
 
-@final
 class NatsLogNews(NatsFollower[Reached]):
     """Follows which logs get entries; begins again after an outage, as few logs have any.
 

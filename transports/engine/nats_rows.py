@@ -10,7 +10,7 @@ import base64
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 from urllib.parse import quote, unquote
 
 import attrs
@@ -139,7 +139,6 @@ _NO_MESSAGE: Final = 10037
 """Number of the error of JetStream that no message has the subject (JSNoMessageFoundErr)."""
 
 
-@final
 @attrs.frozen(slots=True)
 class StoredMessage:
     """A message in a stream.

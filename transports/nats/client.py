@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from enum import Enum
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 import trio
@@ -22,7 +22,6 @@ Take: TypeAlias = Callable[[wires.Delivery | None], None]
 """Takes a message of a subscription, without waiting; None: the connection was lost."""
 
 
-@final
 class Missing(Enum):
     """Why a request has no answer."""
 
@@ -34,7 +33,6 @@ _ANSWERS: Final = 1
 """Number of the subscription to answers."""
 
 
-@final
 @attrs.frozen(slots=True)
 class Request:
     """A message that is answered.
@@ -50,7 +48,6 @@ class Request:
     head: bytes = b""
 
 
-@final
 class _Batch:
     """Requests that went out together, and their answers."""
 
@@ -70,7 +67,6 @@ class _Batch:
                 self.is_over.set()
 
 
-@final
 class NatsClient:
     """Publishes, subscribes and asks; between two connections it does nothing.
 

@@ -67,7 +67,6 @@ class ServerUrl:
         return join_host_port(self.host, self.port)
 
 
-@final
 @attrs.frozen
 class Terms:
     """How servers are reached.
@@ -85,7 +84,6 @@ class Terms:
     tls: ssl.SSLContext | None = None
 
 
-@final
 class NatsConnection:
     """A connection that is greeted.
 

@@ -20,7 +20,6 @@ from specs.limits.engine import NATS_LINE, NATS_MESSAGE
 # The errors of a NATS client.
 
 
-@final
 class NatsError(ProtoflyError):
     """A server cannot be used; the text says why, as half a sentence."""
 
@@ -41,7 +40,6 @@ _WORDS: Final = {b"MSG": 4, b"HMSG": 5}
 """Words of a line that begins a message; one more if there is a subject to answer to."""
 
 
-@final
 @attrs.define(slots=True)
 class Delivery:
     """A message of a subscription.
@@ -61,7 +59,6 @@ class Delivery:
     payload: bytes
 
 
-@final
 @attrs.frozen
 class Greeting:
     """What a server says of itself, as JSON."""
@@ -69,7 +66,6 @@ class Greeting:
     text: bytes
 
 
-@final
 @attrs.frozen
 class Refusal:
     """What a server does not like; often it closes the connection afterwards."""
@@ -77,13 +73,11 @@ class Refusal:
     text: str
 
 
-@final
 @attrs.frozen
 class Pinged:
     """The server asks for a sign of life."""
 
 
-@final
 @attrs.frozen
 class Ponged:
     """The server answers a ping: it has handled all that was sent before."""
@@ -95,7 +89,6 @@ _PINGED: Final = Pinged()
 _PONGED: Final = Ponged()
 
 
-@final
 class Wire:
     """Reads what a server sends."""
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
 from itertools import count
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 import orjson
@@ -34,7 +34,6 @@ _PORTS: Final = {"stun": 3478, "turn": 3478, "turns": 5349}
 _MOST: Final = 65_535
 
 
-@final
 @attrs.frozen(slots=True)
 class WorkerTerms:
     """The terms of one end of a data channel, as `aiortc` understands them.
@@ -60,7 +59,6 @@ class WorkerTerms:
     turn_transport: str = "udp"
 
 
-@final
 @attrs.frozen(slots=True)
 class _Server:
     scheme: str
@@ -122,7 +120,6 @@ Part: TypeAlias = str | bytes
 """One message of a data channel."""
 
 
-@final
 class BadChannelError(Exception):
     """The peer has broken the rules of the channel.
 
@@ -135,7 +132,6 @@ class BadChannelError(Exception):
         self.reason = reason
 
 
-@final
 @attrs.frozen(slots=True)
 class Frame:
     """A frame has arrived.
@@ -148,7 +144,6 @@ class Frame:
     size: int
 
 
-@final
 @attrs.frozen(slots=True)
 class Farewell:
     """Nothing more comes, on purpose."""
@@ -161,7 +156,6 @@ def size_of(part: Part) -> int:
     return len(part.encode()) if isinstance(part, str) else len(part)
 
 
-@final
 class ChannelCore:
     """One end of a data channel."""
 
@@ -295,7 +289,6 @@ class ChannelCore:
 _PORT: Final = 50_000
 
 
-@final
 class _MemoryEnd(ChannelEnd):
     """One end, and what it knows of the other one."""
 
@@ -361,7 +354,6 @@ class _MemoryEnd(ChannelEnd):
         return self.link
 
 
-@final
 class MemoryChannels:
     """The data channels of one network.
 

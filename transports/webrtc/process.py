@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, final
+from typing import Final
 
 import orjson
 import trio
@@ -45,7 +45,6 @@ def _wrap(end: socket.socket, kind: Kind, name: str) -> StreamLink:
     return StreamLink((kind, name, Upgrade()), stream)
 
 
-@final
 class _End(ChannelEnd):
     """One end of a data channel, which lives in the process."""
 
@@ -116,7 +115,6 @@ class _End(ChannelEnd):
         return self._frames
 
 
-@final
 class WebRtcProcess:
     """Starts the process of WebRTC when it is first needed, and hands it connections.
 

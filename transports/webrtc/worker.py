@@ -13,7 +13,7 @@ import socket
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Final, final
+from typing import Final
 
 import orjson
 from aioice import Candidate, Connection, TransportPolicy
@@ -52,7 +52,6 @@ _ICE: Final = "candidate:"
 _DTLS: Final = "sha-256"
 
 
-@final
 class _Pipe:
     """Frames on one of the sockets."""
 
@@ -99,7 +98,6 @@ async def _open_pipe(end: socket.socket) -> _Pipe:
     return _Pipe(reader, writer)
 
 
-@final
 class _Ice(Connection):
     """ICE that reports candidates as it finds them, at the addresses it is told."""
 
@@ -148,7 +146,6 @@ class _Ice(Connection):
             super().data_received(data, component)
 
 
-@final
 class _Gatherer(RTCIceGatherer):
     """The gatherer of such an ICE."""
 
@@ -157,7 +154,6 @@ class _Gatherer(RTCIceGatherer):
         self._connection = connection
 
 
-@final
 class _Stack:
     """ICE, DTLS, SCTP and the data channel of one connection."""
 
@@ -237,7 +233,6 @@ class _Stack:
                 await self._ice.stop()
 
 
-@final
 class _Peer:
     """One connection, between its sockets and its data channel."""
 

@@ -1,7 +1,7 @@
 """The dialling end of a WebSocket, on trio-websocket."""
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 import h11
@@ -43,7 +43,6 @@ _LIBRARY_ERRORS: Final = (
 """Errors of the reader of the library when a server breaks the rules."""
 
 
-@final
 class _WebSocketClientLink(Link):
     """A dialled WebSocket; the reader of the library answers pings and closing."""
 

@@ -10,7 +10,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
-from typing import Final, final
+from typing import Final
 
 import attrs
 import trio
@@ -35,7 +35,6 @@ _UTF8: Final = codecs.getincrementaldecoder("utf-8")
 _CONTROL: Final = frozenset({Opcode.CLOSE, Opcode.PING, Opcode.PONG})
 
 
-@final
 class WebSocketProtocol(ServerProtocol):
     """The protocol of the library, except that an oversized frame does not close the connection.
 
@@ -71,7 +70,6 @@ class WebSocketProtocol(ServerProtocol):
             super().fail(code, reason)
 
 
-@final
 class WebSocketServerLink(SocketLink):
     """An accepted WebSocket; a frame is a text message, and binary ones are accepted, too."""
 
@@ -209,7 +207,6 @@ _TOO_FAST: Final = (
 """The answer to a host that connects too often, before it has sent anything."""
 
 
-@final
 class _WebSocketListener(links.Listener):
     """A bounded queue of links with a finished handshake."""
 
@@ -232,7 +229,6 @@ class _WebSocketListener(links.Listener):
         return link
 
 
-@final
 @attrs.frozen
 class ListenerTerms:
     """The served paths, and the gate that admits connections."""

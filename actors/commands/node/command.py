@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import click
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 _log = log.get_logger("actors.node")
 
 
-@final
 @attrs.define
 class _Certificate:
     """The certificate of a listener, which can be read again.

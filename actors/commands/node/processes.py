@@ -13,7 +13,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Final, Self, final
+from typing import Final, Self
 
 import attrs
 import orjson
@@ -37,7 +37,6 @@ from transports.engine.server import LocalServer, open_server
 from transports.nats import connection, wire
 
 
-@final
 @attrs.frozen
 class Member:
     """What the parent decides for one of its processes.
@@ -89,7 +88,6 @@ class Member:
         )
 
 
-@final
 @attrs.frozen
 class _Stop:
     """Have a process drain; the reply is its exit status."""
@@ -97,7 +95,6 @@ class _Stop:
     reply: Reply[int]
 
 
-@final
 class _NodeProcess(Actor[_Stop | signal.Signals]):
     """One of the processes: a signal is passed on to it; it is to end when it is told to, only.
 

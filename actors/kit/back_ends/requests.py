@@ -97,7 +97,6 @@ _RUNTIME: Final = "runtime"
 _OWN_AFFAIR: Final = "only the runtime itself may read all that it has registered"
 
 
-@final
 @attrs.frozen
 class Asked:
     """A message for a service of a domain, with what only its router knows.
@@ -197,7 +196,6 @@ _MANY: Final = Answered(Code.TOO_LARGE, f"a runtime has at most {MAX_RECORDS} re
 _AWAY: Final = Answered(Code.TIMEOUT, AWAY)
 
 
-@final
 @attrs.frozen
 class RecordReply:
     """The answer to a request, and the change that others see.
@@ -214,7 +212,6 @@ def _no_change(_url: str) -> None:
     """Do nothing before a change."""
 
 
-@final
 class RestRecords:
     """Sends requests to the server, within the rules; methods raise the errors of `HttpClient.ask`.
 

@@ -27,7 +27,6 @@ class _State(Enum):
     ABANDONED = auto()
 
 
-@final
 class Reply(Generic[R]):
     """The one-shot answer channel of an ask; it is part of the message.
 
@@ -136,7 +135,6 @@ class Losable(Protocol):
         """End the wait because no actor is left to answer."""
 
 
-@final
 class OpenReplies:
     """Callers that wait for answers of a called object; `lose` ends all their waits."""
 
@@ -193,7 +191,6 @@ _WAKE_UP: Final[Asked[Never]] = Asked(Nothing.YET, _nobody())
 """A request without a requester: it only ends a wait for an item."""
 
 
-@final
 class Mailbox(Generic[M]):
     """Messages for one actor, and the asks that it has not answered.
 
@@ -305,7 +302,6 @@ M_contra = TypeVar("M_contra", contravariant=True)
 Ts = TypeVarTuple("Ts")
 
 
-@final
 class ActorRef(Generic[M_contra]):
     """The only handle to an actor; it stays the same through all restarts.
 
@@ -515,7 +511,6 @@ class Actor(ABC, Generic[M_contra]):
 # A message from a router to one listener, and the messages whose actor is gone.
 
 
-@final
 class Purpose(Enum):
     """Use of a message by the stub of a link."""
 
@@ -529,7 +524,6 @@ class Purpose(Enum):
     """Send only what is announced of its pair; the message stands for the pair."""
 
 
-@final
 @attrs.define
 class Delivery:
     """One message for one listener.
@@ -567,7 +561,6 @@ class DeadLetters(ABC):
         """
 
 
-@final
 class _Logged(DeadLetters):
     @override
     def lost(self, actor: str, message: object) -> None:
@@ -582,7 +575,6 @@ LOGGED: Final[DeadLetters] = _Logged()
 # Tasks of objects that are called, and do not have a mailbox of their own.
 
 
-@final
 class BackgroundTasks(Actor[Never]):
     """Runs tasks for called objects. It gets no messages.
 

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from contextvars import Context
 from enum import Enum, auto
 from types import TracebackType
-from typing import Final, Generic, Protocol, TypeVar, cast, final
+from typing import Final, Generic, Protocol, Self, TypeVar, cast, final
 from weakref import WeakSet
 
 import attrs
@@ -44,7 +44,6 @@ T = TypeVar("T")
 M = TypeVar("M")
 
 
-@final
 class _Piece:
     """A coroutine in a context of its own, that says when it waits for the first time.
 
@@ -91,7 +90,6 @@ class _Piece:
         self._coroutine.close()
 
 
-@final
 class Workers(Generic[T]):
     """Runs the work of one life of an actor: pieces begin in the order in which they were given.
 
@@ -175,7 +173,6 @@ class Workers(Generic[T]):
 # Crashes of actors, and the online monitor of steps that no table declares (OBS-06).
 
 
-@final
 class Crash:
     """Hold an exception of the block, so that a supervisor can decide.
 
@@ -197,7 +194,7 @@ class Crash:
         self._heard: Final = heard
         self.error: Exception | None = None
 
-    def __enter__(self) -> "Crash":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -227,7 +224,6 @@ class Crash:
 _log = get_logger("actors.kit")
 
 
-@final
 class Monitor:
     """Traces, counts and logs the refused steps of one process, each once.
 
@@ -287,7 +283,6 @@ BATCH: Final = 64
 """Messages handled between two checkpoints (MEASURED C: the fairness of a batch)."""
 
 
-@final
 class Incarnation(Generic[M]):
     """Runs one actor object on a mailbox that outlives it.
 
@@ -417,7 +412,6 @@ class Restart(Enum):
     """Never."""
 
 
-@final
 @attrs.frozen
 class ChildSpec(Generic[M]):
     """The name, factory and restart rule of a child.
@@ -511,7 +505,6 @@ class Strategy(Enum):
     """All children."""
 
 
-@final
 @attrs.frozen
 class Intensity:
     """Number of restarts that a supervisor makes before it gives up.
@@ -524,7 +517,6 @@ class Intensity:
     seconds: float = 60.0
 
 
-@final
 @attrs.frozen
 class Regime:
     """The children that are restarted after a crash, and the limit of restarts."""
@@ -565,7 +557,6 @@ class _AnyChild(Protocol):
     def bury(self, dead_letters: DeadLetters) -> None: ...
 
 
-@final
 class Supervisor:
     """Starts, watches, restarts and stops its children; made by `open_supervisor`."""
 

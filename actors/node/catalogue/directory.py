@@ -6,7 +6,7 @@ file is gone if two looks in turn do not find it.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Never, TypeAlias, final
+from typing import TYPE_CHECKING, Final, Never, TypeAlias
 
 import attrs
 import trio
@@ -35,7 +35,6 @@ _Stamp: TypeAlias = tuple[int, int, int]
 """What changes with each change of a file."""
 
 
-@final
 @attrs.frozen(slots=True)
 class _Read:
     """A file as it was read.
@@ -51,12 +50,10 @@ class _Read:
     is_missing: bool = False
 
 
-@final
 class _UnusableError(Exception):
     """A file cannot be used."""
 
 
-@final
 class CatalogueReader(Actor[Never]):
     """Reads what has changed, and reports all files.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import orjson
 import trio
@@ -30,7 +30,6 @@ _PACKAGES: Final = 2
 """Packages of a file that are served: whoever has read the version before still asks for its."""
 
 
-@final
 class DomainCatalogue(Source, catalogue.CataloguePort):
     """Host of the core that decides which files a node serves, and the source of these.
 

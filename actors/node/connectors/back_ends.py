@@ -44,7 +44,6 @@ RELAY_LIMITS: Final = RelayLimits(
 """Default limits of the requests to a back end."""
 
 
-@final
 @attrs.frozen
 class ConnectorParts:
     """The parts of a connector.
@@ -61,7 +60,6 @@ class ConnectorParts:
     limits: RelayLimits = RELAY_LIMITS
 
 
-@final
 @attrs.frozen
 class _Done:
     """Outcome of one request at the back end."""
@@ -70,7 +68,6 @@ class _Done:
     outcome: Replied | HttpError | BackEndError
 
 
-@final
 @attrs.define
 class _Job:
     """A request that is open."""
@@ -84,7 +81,6 @@ class _Job:
 _Message: TypeAlias = Asked | RuntimeLeft | _Done
 
 
-@final
 class Connector(Actor[_Message], RelayPort):
     """Relays what is asked at one address to one back end, and answers always."""
 
@@ -272,7 +268,6 @@ class BackEnds:
     limits: RelayLimits = RELAY_LIMITS
 
 
-@final
 @attrs.frozen
 class Home:
     """The objects of a node that connectors use."""

@@ -9,7 +9,7 @@ import re
 from abc import ABC, abstractmethod
 from base64 import urlsafe_b64decode
 from functools import partial
-from typing import Final, final
+from typing import Final
 
 import orjson
 import trio
@@ -72,7 +72,6 @@ class GlobalRecords(ABC):
         """
 
 
-@final
 class HttpGlobalRecords(GlobalRecords):
     """A global registry with `GET` and `PUT /guid/<guid>`."""
 
@@ -101,7 +100,6 @@ class HttpGlobalRecords(GlobalRecords):
         await self._client.aclose()
 
 
-@final
 class GlobalRegistry(service.Service):
     """Relays to the global registry."""
 

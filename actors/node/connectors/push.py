@@ -106,7 +106,6 @@ class PushConfig:
     services: frozenset[str] = attrs.field(default=(), converter=_set)
 
 
-@final
 class DeviceFile:
     """The devices on disk; every method blocks.
 
@@ -172,7 +171,6 @@ class DeviceFile:
             self._file.close()
 
 
-@final
 @attrs.frozen
 class _Pushed:
     """Outcome of a call to one device; `pause`: seconds after which another attempt may succeed."""
@@ -182,7 +180,6 @@ class _Pushed:
     why: str = ""
 
 
-@final
 class Push(Service):
     """Registers devices and wakes them.
 
@@ -366,7 +363,6 @@ class Push(Service):
         return origin, (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
-@final
 @attrs.frozen
 class _Owner:
     runtime: str

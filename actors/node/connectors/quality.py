@@ -21,7 +21,7 @@ A node without such a server can have a list of its own (`ConfiguredServers`).
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Final, final
+from typing import Final
 
 import trio
 from typing_extensions import override
@@ -98,7 +98,6 @@ class QualityBroker(ABC):
         """
 
 
-@final
 class Quality(service.Service):
     """Relays to a quality broker, and gives back what sessions leave behind."""
 
@@ -192,7 +191,6 @@ class Quality(service.Service):
             self._retries.owe(name)
 
 
-@final
 class HttpQualityBroker(QualityBroker):
     """Asks one server."""
 
@@ -243,7 +241,6 @@ class HttpQualityBroker(QualityBroker):
         await self._client.aclose()
 
 
-@final
 class ConfiguredServers(QualityBroker):
     """The servers that the operator of the node has listed: no other service is asked.
 

@@ -5,7 +5,6 @@ them. When a session ends, its records are disconnected, as in a registry of the
 """
 
 from functools import partial
-from typing import final
 
 import trio
 from typing_extensions import override
@@ -23,7 +22,6 @@ from specs.message import Message
 _log = get_logger("actors.node")
 
 
-@final
 class RestRegistry(Service):
     """Relays to a registry behind a REST interface."""
 

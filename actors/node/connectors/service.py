@@ -5,7 +5,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 import attrs
 import trio
@@ -23,7 +23,6 @@ Say: TypeAlias = Callable[[Message], Awaitable[None]]
 """Sends a message by its address, as the connector's."""
 
 
-@final
 @attrs.frozen
 class Replied:
     """The answer of a back end, in the protocol's terms.
@@ -48,7 +47,6 @@ def with_value(code: int, value: Json, why: str = "") -> Replied:
     return Replied(code, {"description": why, "value": value} if why else {"value": value})
 
 
-@final
 @attrs.frozen
 class Plan:
     """The work that a request needs of the back end.
@@ -95,7 +93,6 @@ class Service(ABC):
 _log = get_logger("actors.node")
 
 
-@final
 class RetryWorker:
     """Owes things to one back end.
 

@@ -5,8 +5,8 @@ nobody watches. A frame is encoded once. A viewer that is too far behind is drop
 """
 
 from collections import deque
-from enum import StrEnum, unique
-from typing import TYPE_CHECKING, Final, final
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
 
 import orjson
 import trio
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from actors.node.dashboard.overview import Overview
 
 
-@final
-@unique
 class ViewerEnd(StrEnum):
     """Reasons of the end of a viewer, or of its refusal."""
 
@@ -40,7 +38,6 @@ def _event(name: str, number: int, content: JsonObject) -> bytes:
     return b"id: %d\nevent: %b\ndata: %b\n\n" % (number, name.encode(), data)
 
 
-@final
 class Board:
     """The dashboard of one node, without its pages.
 
@@ -185,7 +182,6 @@ class Board:
         return [[runtime, link, count] for count, runtime, link in most]
 
 
-@final
 class Viewer(Parts):
     """One page that watches: a stream of server-sent events."""
 

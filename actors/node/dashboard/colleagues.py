@@ -7,8 +7,8 @@ sent at most once; a node that does not answer in time is named.
 import itertools
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from enum import StrEnum, unique
-from typing import Final, Never, final
+from enum import StrEnum
+from typing import Final, Never
 
 import attrs
 import orjson
@@ -25,8 +25,6 @@ from specs.reply_code import DropReason
 from transports.engine.contract import Engine, EngineDownError
 
 
-@final
-@unique
 class _Form(StrEnum):
     """What one node sends to another."""
 
@@ -39,7 +37,6 @@ def _inbox(node: str) -> str:
     return f"{node}/questions"
 
 
-@final
 @attrs.define
 class _Asked:
     """A question that is open, with the answers that have come."""
@@ -57,7 +54,6 @@ class _Asked:
         return True
 
 
-@final
 class Colleagues:
     """Asks other nodes, and answers what they ask.
 
@@ -146,7 +142,6 @@ def _read(payload: bytes) -> Json:
     return read
 
 
-@final
 class QuestionInbox(Actor[Never]):
     """Receives what other nodes ask and answer.
 

@@ -6,7 +6,7 @@ crossing of its own, and the age of the last one says how long ago the node was 
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, final
+from typing import Final
 
 import attrs
 import trio
@@ -27,7 +27,6 @@ from transports.engine import contract
 _NANO: Final = 1e9
 
 
-@final
 @attrs.frozen
 class Wanted:
     """What somebody looks for.
@@ -98,7 +97,6 @@ _REPORTED: Final = (
 """Begins of the names of the figures that a node reports, the most wanted first."""
 
 
-@final
 @attrs.frozen
 class _Gone:
     """A node that was a member, and whether it gave its lease up."""
@@ -109,7 +107,6 @@ class _Gone:
     at: float
 
 
-@final
 class Overview:
     """The members of the group, and what they say of themselves; part of the bus's task.
 

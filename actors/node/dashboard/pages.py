@@ -7,7 +7,7 @@ changes anything, and no token, key or body of a message is shown.
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from heapq import nlargest
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 import trio
@@ -44,7 +44,6 @@ _RECORD_FIELDS: Final = (
 """Fields of a registry record that are shown: no user, no key, no statement."""
 
 
-@final
 @attrs.frozen
 class Sources:
     """What the pages show beside the board.
@@ -68,7 +67,6 @@ class Sources:
 _View: TypeAlias = Callable[[Visit], Page | Feed | Awaitable[Page]]
 
 
-@final
 class _DashboardService(HttpService):
     """One path, for readers that the gate admits."""
 
@@ -129,7 +127,6 @@ def dashboard_services(
     return {f"{DASHBOARD}/{name}": _DashboardService(gate, view) for name, view in paths.items()}
 
 
-@final
 class _Views:
     """Makes the answers."""
 

@@ -5,7 +5,7 @@ while an operator looks at a connection: `hops` is then true though no trace has
 """
 
 import time
-from typing import TYPE_CHECKING, Final, Unpack, final
+from typing import TYPE_CHECKING, Final, Unpack
 
 import trio
 from typing_extensions import override
@@ -30,7 +30,6 @@ def wall() -> float:
     return time.time_ns() / _NANO
 
 
-@final
 class Tap(Tracer):
     """The tracer of a node that has a dashboard.
 

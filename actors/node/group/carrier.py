@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import trio
@@ -51,7 +51,6 @@ def _outbox() -> UserQueue[Outgoing]:
     return UserQueue("messages that wait for a node", Share(CARRIED_MESSAGES, CARRIED_WAITING))
 
 
-@final
 class Carrier:
     """Gives messages to other nodes, and takes in theirs; part of the bus's task.
 

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, final
+from typing import Final
 
 import attrs
 import trio
@@ -41,7 +41,6 @@ def _owner(identity: Identity | None, key: str | None) -> str:
     return key or "" if identity is None else f"{identity.issuer} {identity.user}"
 
 
-@final
 class Durable:
     """Host of the cores of durable messages; part of the bus's task.
 

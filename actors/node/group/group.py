@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final
 
 import trio
 from typing_extensions import override
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 _log = get_logger("actors.node")
 
 
-@final
 class Group(CoreHost, MembershipPort):
     """Host of the cores of the group; part of the bus's task.
 

@@ -47,7 +47,6 @@ Ts = TypeVarTuple("Ts")
 # The links that are answered later; part of the bus's task.
 
 
-@final
 class HeldLinks:
     """Counts for how many writes each link waits.
 
@@ -92,7 +91,6 @@ class HeldLinks:
         self._waits.clear()
 
 
-@final
 @attrs.frozen
 class _Awaited:
     """A node that is to hand over what waits there for a runtime.
@@ -106,7 +104,6 @@ class _Awaited:
     until: float
 
 
-@final
 class LeftBehind:
     """The links of runtimes that have just come from other nodes.
 
@@ -181,7 +178,6 @@ class LeftBehind:
                 self.over(runtime)
 
 
-@final
 class ReadOut:
     """The sessions that other nodes have taken up while this one still reads their links.
 
@@ -268,7 +264,6 @@ def report_refusal(counters: Counters, key: str, reason: RowRefusal) -> None:
     _log.warning("row of the engine refused", key=key[:_KEY], why=str(reason))
 
 
-@final
 class GroupLink(Actor[messages.Carry]):
     """Carries messages from and to other nodes.
 
@@ -342,7 +337,6 @@ class EngineTasks(Actor[Never]):
         self._is_closing = True
 
 
-@final
 class GroupStore(EngineTasks):
     """Writes the rows of this node, and follows all rows of the domain.
 
@@ -472,7 +466,6 @@ def version_met(row: contract.Row | None, put: Put | PutLease) -> tuple[bytes | 
     return (None, put.expected) if row is None else (row.value, row.revision)
 
 
-@final
 class LogKeeper(EngineTasks):
     """Adds to the logs of runtimes, reads and trims them, and follows which of them get entries.
 

@@ -6,7 +6,7 @@ that of the session of its owner. Messages for the address wait meanwhile, in or
 """
 
 from collections.abc import Callable
-from typing import Final, final
+from typing import Final
 
 import attrs
 
@@ -31,7 +31,6 @@ _TOGETHER: Final = Share(GROUP_LOOKUPS, GROUP_LOOKUP_BYTES)
 _EACH: Final = Share(GROUP_LOOKUPS // 8, GROUP_LOOKUP_BYTES // 4)
 
 
-@final
 @attrs.define
 class _Lookup:
     """An address that is looked up.
@@ -46,7 +45,6 @@ class _Lookup:
     counted: int = 1
 
 
-@final
 class Lookups:
     """Looks receivers up in the engine; part of the bus of the node.
 

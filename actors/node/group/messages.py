@@ -1,10 +1,10 @@
 """What one node of a domain sends to another, and keeps in the logs of runtimes, as bytes."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from enum import StrEnum, unique
+from enum import StrEnum
 from functools import lru_cache
 from itertools import zip_longest
-from typing import Final, final
+from typing import Final
 
 import attrs
 import orjson
@@ -13,7 +13,6 @@ from fsm.session.node_session_io import OutboundMessage
 from specs.limits.node import CARRIED_BYTES, CARRIED_PAIRS, HEAD_KEPT, HEADS_KEPT
 
 
-@final
 @attrs.frozen(slots=True)
 class Outgoing:
     """A message for another node.
@@ -37,7 +36,6 @@ class Outgoing:
 # ---- to the actors that talk with the engine
 
 
-@final
 @attrs.frozen(slots=True)
 class Carry:
     """Publish messages to a node, in order."""
@@ -46,7 +44,6 @@ class Carry:
     messages: Sequence[Outgoing]
 
 
-@final
 @attrs.frozen(slots=True, eq=False)
 class LookUp:
     """A row that is read, as without it an address has no receiver at this node."""
@@ -58,8 +55,6 @@ class LookUp:
 # What one node of a domain sends to another: lines in pairs, a head and a message in normal form.
 
 
-@final
-@unique
 class _Form(StrEnum):
     MESSAGE = "m"
     WITHDRAWAL = "w"
@@ -67,7 +62,6 @@ class _Form(StrEnum):
     KEPT = "k"
 
 
-@final
 @attrs.frozen(slots=True)
 class Head:
     """Whence a message comes, and to whom it goes.
@@ -96,7 +90,6 @@ class Head:
         return len(self.node) + len(self.to or "") + len(self.by or "")
 
 
-@final
 @attrs.frozen(slots=True)
 class Withdrawal:
     """The owner of an object says that an observer observes it no longer; there is no message.
@@ -111,7 +104,6 @@ class Withdrawal:
     is_expired: bool
 
 
-@final
 @attrs.frozen(slots=True)
 class HandedOver:
     """All that waited for a runtime was sent before; there is no message."""
@@ -195,7 +187,6 @@ def pairs(payload: bytes) -> Iterator[tuple[bytes, bytes]]:
     return zip_longest(lines[::2], lines[1::2], fillvalue=b"")
 
 
-@final
 @attrs.frozen(slots=True)
 class LogEntry:
     """An entry of a log.

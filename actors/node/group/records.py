@@ -12,7 +12,7 @@ The row of a token stays until the token expires.
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 import orjson
@@ -43,7 +43,6 @@ _ATTEMPTS: Final = 3
 """Attempts to write on top of what another node writes at the same time."""
 
 
-@final
 @attrs.frozen(slots=True)
 class _Known:
     """The newest version of a record that this node knows, another's or its own.
@@ -61,7 +60,6 @@ _Wanted: TypeAlias = tuple[Change, int]
 """A change, and the revision that its row must have."""
 
 
-@final
 class EngineRecords(RecordFile, RecordNews):
     """Keeps rows in the engine.
 
@@ -241,7 +239,6 @@ def _read(about: str, value: bytes) -> Row | None:
     return None
 
 
-@final
 class EngineTokens(UsedTokens):
     """A token opens one session at one node of the domain.
 

@@ -8,7 +8,7 @@ that asked for it is answered when it is written.
 from collections import Counter, deque
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final, TypeAlias, assert_never, final
+from typing import Final, TypeAlias, assert_never
 
 import attrs
 import trio
@@ -41,7 +41,6 @@ _Write: TypeAlias = Callable[[str, kinds.GroupRow | None, int | None], None]
 _Hold: TypeAlias = Callable[[str], int | None]
 
 
-@final
 class OwnerRows:
     """Writes the rows of this node's sessions, and applies those of others.
 
@@ -124,7 +123,6 @@ class OwnerRows:
 # Which nodes of a domain have subscribers of what: one row for each node and address.
 
 
-@final
 class PathRows:
     """Writes the rows of this node, and notes those of others; part of the bus's task.
 
@@ -200,7 +198,6 @@ _Tell: TypeAlias = Callable[[Callable[[float], None]], None]
 _HeedNode: TypeAlias = Callable[[str, kinds.NodeRow | None, int], None]
 
 
-@final
 @attrs.frozen
 class Agreed:
     """What the domain has one version of: its policies, and the files of its catalogue.
@@ -270,7 +267,6 @@ class Agreed:
         self.catalogue.core.leave()
 
 
-@final
 class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
     """Host of the cores of rows and of sessions: applies rows of all nodes, writes those of this.
 

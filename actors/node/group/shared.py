@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from hashlib import blake2b
-from typing import Final, final
+from typing import Final
 
 import attrs
 import trio
@@ -45,7 +45,6 @@ _MINT: Final = "secret/mint"
 _NAME_BYTES: Final = 8
 
 
-@final
 @attrs.define
 class Shared:
     """The engine, and this node's place in it.

@@ -4,7 +4,7 @@ They name the group and its members, and say at which revision of the engine's r
 its lease and its sessions. So judges can join the traces of the nodes of one group.
 """
 
-from typing import Final, final
+from typing import Final
 
 from actors.kit.log import get_logger
 from actors.node.trace import ComponentTrace
@@ -17,7 +17,6 @@ from transports.engine.contract import Counts
 _log = get_logger("actors.node")
 
 
-@final
 class GroupTrace:
     """The trace records of a node about the other nodes of its domain.
 

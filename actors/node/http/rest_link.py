@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from http import HTTPStatus
 from itertools import count
-from typing import ClassVar, Final, final
+from typing import ClassVar, Final
 from weakref import WeakValueDictionary
 
 import trio
@@ -39,7 +39,6 @@ class RestError(ProtoflyError):
         super().__init__(self.summary.format(*values))
 
 
-@final
 class NewerPollError(RestError):
     """A newer request waits for the messages of the session: this one waits no longer."""
 
@@ -47,7 +46,6 @@ class NewerPollError(RestError):
     summary = "a newer request waits for the messages of this session"
 
 
-@final
 class PostNumberError(RestError):
     """A post is neither the next one nor the last one again."""
 
@@ -55,7 +53,6 @@ class PostNumberError(RestError):
     summary = "posts are numbered without gaps; the next one is {}"
 
 
-@final
 class PostsPileUpError(RestError):
     """The runtime sends faster than it may, and does not wait for its posts."""
 
@@ -63,7 +60,6 @@ class PostsPileUpError(RestError):
     summary = "too many posts of this session wait to be taken in; wait for them"
 
 
-@final
 class RestGoneError(RestError):
     """The session is not held by these requests any more; its token may bring it back."""
 
@@ -71,7 +67,6 @@ class RestGoneError(RestError):
     summary = "this session has no link over HTTP; re-open it with its token"
 
 
-@final
 class TurnedAwayError(RestError):
     """Too many connections, from one host or in all."""
 
@@ -79,7 +74,6 @@ class TurnedAwayError(RestError):
     summary = "too many come at once; try again later"
 
 
-@final
 class RestLink(Link):
     """One runtime's requests, as the acceptor sees them."""
 
@@ -273,7 +267,6 @@ class RestLink(Link):
             raise RestGoneError
 
 
-@final
 class RestLinks(Listener):
     """The listener of such links, which also finds them by the tokens of their sessions.
 

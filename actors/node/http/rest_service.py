@@ -29,7 +29,6 @@ from specs.reply_code import LAST_SUCCESS
 from transports.codec import BadLine, decode_line, encode
 
 
-@final
 class EventParts(Parts):
     """One stream of events; the id of each is the number of its message.
 
@@ -107,7 +106,6 @@ class _RestService(HttpService):
         return json_page(status, {"code": int(status), "description": why}, *headers)
 
 
-@final
 class SessionService(_RestService):
     """Opens, re-opens and closes sessions (M-14..M-16).
 
@@ -165,7 +163,6 @@ class SessionService(_RestService):
         return _said(line, answer)
 
 
-@final
 class MessagesService(_RestService):
     """Takes what runtimes send, and gives them what they get."""
 

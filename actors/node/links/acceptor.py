@@ -9,7 +9,7 @@ The acceptor of runtimes whose link is made of HTTP requests (CON-06).
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import ClassVar, Final, TypeAlias, final
+from typing import ClassVar, Final, TypeAlias
 
 import attrs
 import trio
@@ -35,7 +35,6 @@ from transports.link import Listener
 # A listener that closes before anything else of the node.
 
 
-@final
 class OpenListener:
     """A listener in a task of its own: it closes before anything else of the node."""
 
@@ -67,7 +66,6 @@ class OpenListener:
         await self._is_closed.wait()
 
 
-@final
 @attrs.frozen
 class Claim:
     """The peer has come for the session of a runtime, and knows no tokens.
@@ -175,7 +173,6 @@ class Acceptor(ABC):
         """Write messages as frames, in order."""
 
 
-@final
 class LinkAcceptor(Acceptor):
     """`/link`, subprotocol `protofly.v1`: normal form, a frame is lines."""
 
@@ -197,7 +194,6 @@ REST: Final = "/rest"
 """Path of links that are made of HTTP requests; no WebSocket is served there."""
 
 
-@final
 class RestAcceptor(Acceptor):
     """Normal form; what is posted is lines, and each message that is asked for has a number.
 

@@ -2,7 +2,7 @@
 
 import math
 from time import perf_counter
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import trio
 from typing_extensions import override
@@ -26,7 +26,6 @@ _Who: TypeAlias = str | int
 """A session, by its runtime; a link that has none, by its number."""
 
 
-@final
 class _NodeGuest(Guest):
     __slots__ = ("_gate", "_number")
 
@@ -40,7 +39,6 @@ class _NodeGuest(Guest):
         self._gate.settle(self._number)
 
 
-@final
 class NodeGate(Gate):
     """The gate of the listener of a node: host of the core that counts unauthenticated links."""
 
@@ -80,7 +78,6 @@ class NodeGate(Gate):
         self._guests.pop(number, None)
 
 
-@final
 class _TokenBucket:
     """Rates of sessions of one kind, each, and all of one identity together."""
 
@@ -106,7 +103,6 @@ def _a_minute(count: float) -> Rate:
     return Rate(count / 60, int(count)) if math.isfinite(count) else Rate(math.inf, 1)
 
 
-@final
 class Bounds:
     """The limits, and what has been used of them.
 

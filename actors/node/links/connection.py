@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -58,7 +58,6 @@ def _without_values(line: BadLine) -> str:
     return _QUOTED.sub("'…'", line.error.reason)
 
 
-@final
 class Outbox:
     """What waits to be written to a link: the bus puts it here, and never waits.
 
@@ -303,7 +302,6 @@ _ENDS: Final[Mapping[CloseReason, LinkEnd]] = MappingProxyType(
 """End of a link for each close reason, where nothing more is known."""
 
 
-@final
 class Connection:
     """A link of the node: what its peer sends comes in, and what is for the peer goes out.
 
@@ -742,7 +740,6 @@ class Connection:
             guest.settle()
 
 
-@final
 class TurnWrites:
     """The links that got something to write, until the end of a turn of the bus writes it.
 

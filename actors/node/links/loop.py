@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, Never, TypeAlias, final
+from typing import TYPE_CHECKING, Final, Never, TypeAlias
 
 import attrs
 import trio
@@ -40,7 +40,6 @@ AcceptorMaker: TypeAlias = Callable[[Upgrade], Acceptor]
 """Makes the acceptor of one link out of what its dialler asked for."""
 
 
-@final
 class Links:
     """The links of a node, and what they need; every call of the bus for them passes here.
 
@@ -230,7 +229,6 @@ class Links:
                     self._alarms.set(number, connection.deadline())
 
 
-@final
 @attrs.frozen
 class LinkSources:
     """The listeners of links, and their terms; outlives a listener actor that is restarted."""
@@ -241,7 +239,6 @@ class LinkSources:
     bounds: Bounds
 
 
-@final
 class SessionListener(Actor[Never]):
     """Accepts the links of sessions, and serves them."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Final, final
+from typing import Final
 
 import attrs
 import orjson
@@ -31,7 +31,6 @@ _OPENING: Final = 1
 """Id of the request that this acceptor sends for the peer; only a refusal is passed on."""
 
 
-@final
 class PlainAcceptor(Acceptor):
     """`/stub/connect?runtimeURL=`: a peer has the session of the runtime that it names.
 
@@ -106,7 +105,6 @@ _STUB: Final = "protostub/session"
 """Path below the runtime that replaces the token of the stub inside the node."""
 
 
-@final
 class SessionAcceptor(Acceptor):
     """`/ws`: a message is a frame, a session is opened as upstream does it.
 

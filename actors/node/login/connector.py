@@ -4,7 +4,7 @@ import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import trio
 from typing_extensions import override
@@ -102,7 +102,6 @@ _ELSEWHERE: Final = frozenset({"generateAssertion", "getLoginEndpoint"})
 _Message: TypeAlias = Asked | RuntimeLeft
 
 
-@final
 class IdentityConnector(Actor[_Message]):
     """Answers each question once, also if the provider fails; bounded in number.
 

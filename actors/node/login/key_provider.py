@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import final
 
 from typing_extensions import override
 
@@ -27,7 +26,6 @@ from specs.limits import node
 _log = get_logger("actors.node")
 
 
-@final
 class KeyProvider(provider.IdentityProvider):
     """Verifies tokens by keys, judges what they claim, and takes each of them once.
 

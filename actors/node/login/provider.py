@@ -4,7 +4,7 @@ import math
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from enum import StrEnum, unique
+from enum import StrEnum
 from pathlib import Path
 from typing import Final, TypeAlias, final
 
@@ -77,7 +77,6 @@ _NO_FLOOR: Final = "DELETE FROM forgotten WHERE until <= ?"
 _SET_FLOOR: Final = "INSERT INTO forgotten VALUES (?)"
 
 
-@final
 @attrs.define(eq=False)
 class _Pending:
     """A token that is to be written down.
@@ -122,7 +121,6 @@ class UsedTokens(ABC):
         """Close the place."""
 
 
-@final
 class UsedTokenFile(UsedTokens):
     """A SQLite file of digests; it contains no token and no user name.
 
@@ -261,7 +259,6 @@ class IdentityProvider(ABC):
         """
 
 
-@final
 class Nobody(IdentityProvider):
     """Refuses all credentials."""
 
@@ -280,7 +277,6 @@ ProviderMaker: TypeAlias = Callable[[Callable[[], float]], IdentityProvider]
 
 
 @final
-@unique
 class Admission(StrEnum):
     """Conditions for opening a session."""
 

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Mapping
 from enum import IntEnum, StrEnum
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import trio
 
@@ -22,7 +22,6 @@ Answer: TypeAlias = Callable[[Book | Refused], None]
 _Write: TypeAlias = Callable[[policies.PolicyRow], None]
 
 
-@final
 class DomainPolicies(CoreHost):
     """Host of the core that decides by which policies a node judges.
 

@@ -5,7 +5,7 @@ Messages to `MN(d)/policy` manage the policies; only administrators may send the
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 from typing_extensions import override
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 _log = get_logger("actors.policy")
 
 
-@final
 @attrs.frozen
 class Reload:
     """The operator at the node's terminal has the files read again.
@@ -56,7 +55,6 @@ class Reload:
     reply: Reply[str]
 
 
-@final
 @attrs.frozen
 class ReloadAsked:
     """An administrator asks for it by a message, which is answered when it is done."""
@@ -68,7 +66,6 @@ class ReloadAsked:
 _Message: TypeAlias = ReloadAsked | Reload
 
 
-@final
 class PolicyReloader(Actor[_Message]):
     """Reads in a thread, one after the other, and replaces all policies or none."""
 
@@ -115,7 +112,6 @@ ADMIN: Final = "admin"
 """The role whose bearers may manage policies."""
 
 
-@final
 class PolicyService(LocalService):
     """Answers administrators who manage the policies of the node.
 
@@ -160,7 +156,6 @@ class PolicyService(LocalService):
         return None
 
 
-@final
 class NodePolicies(Policy):
     """Asks the policy engine about the messages of a node.
 
@@ -188,7 +183,6 @@ class NodePolicies(Policy):
         return self._engine.judge(request)
 
 
-@final
 @attrs.define(eq=False)
 class Policing:
     """The policy engine; outlives a bus that crashes.

@@ -10,7 +10,7 @@ import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, TypeAlias, assert_never, final
+from typing import Final, TypeAlias, assert_never
 
 import attrs
 import orjson
@@ -81,7 +81,6 @@ class RecordFile(ABC):
         """Close the file."""
 
 
-@final
 class MemoryRecords(RecordFile):
     """Keeps rows as long as the process lives."""
 
@@ -106,7 +105,6 @@ class MemoryRecords(RecordFile):
         """Rows live as long as this object."""
 
 
-@final
 class SqliteRecords(RecordFile):
     """Keeps rows in a SQLite file, which no other process may keep rows in meanwhile."""
 
@@ -199,7 +197,6 @@ Written: TypeAlias = RegistryFileError | None
 """Result of a write: an error, and nothing of it is durable; or None, and all is."""
 
 
-@final
 @attrs.frozen
 class Commit:
     """Make changes durable."""
@@ -208,7 +205,6 @@ class Commit:
     done: Reply[Written]
 
 
-@final
 @attrs.frozen
 class Recover:
     """Begin with the file anew: write all that is durable so far."""
@@ -219,7 +215,6 @@ class Recover:
 Write: TypeAlias = Commit | Recover
 
 
-@final
 class RecordWriter(Actor[Write]):
     """Writes what it is asked to, one after the other."""
 

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final, TypeAlias, assert_never, final
+from typing import Final, TypeAlias, assert_never
 
 import attrs
 import trio
@@ -95,7 +95,6 @@ class RecordNews(ABC):
         """
 
 
-@final
 @attrs.frozen(slots=True)
 class _Mirrored:
     """Other nodes have changed records.
@@ -118,7 +117,6 @@ _NOT_READ: Final = "the records of other nodes cannot be read now"
 _NOT_KEPT: Final = "the registry cannot write its file now; nothing was changed"
 
 
-@final
 @attrs.frozen
 class RegistryParts:
     """The parts of a domain registry.
@@ -138,7 +136,6 @@ class RegistryParts:
     news: "RecordNews | None" = None
 
 
-@final
 @attrs.define
 class _Batch:
     """Changes that become durable together, and the messages that follow.
@@ -156,7 +153,6 @@ class _Batch:
     left: dict[str, RuntimeLeft] = attrs.field(factory=dict)
 
 
-@final
 class DomainRegistry(Actor[_Message], RegistrationPort):
     """Answers what is asked of the records of a domain, after the commit.
 

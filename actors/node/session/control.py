@@ -8,7 +8,7 @@ session itself. What is refused before that leaves nothing behind.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final, assert_never, final
+from typing import Final, assert_never
 
 import attrs
 import trio
@@ -58,7 +58,6 @@ def key_set(keys: Sequence[SigningKey]) -> JsonObject:
     return {"keys": entries}
 
 
-@final
 class Control:
     """The session manager at `MN(d)/session`; part of the bus's task.
 

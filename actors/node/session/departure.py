@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Final, final
+from typing import Final
 
 from actors.node.links.connection import Connection
 from actors.node.session.session import Session
@@ -10,7 +10,6 @@ from specs.limits.group import GROUP_HANDOVER, GROUP_LINGER
 from specs.limits.node import READ_OUT
 
 
-@final
 class Departure:
     """Closes all links in order, and then all sessions.
 

@@ -8,7 +8,7 @@ that a runtime has left. Each move of a session is a trace record, a line of the
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -57,7 +57,6 @@ _SLOW: Final = "slow consumer"
 _TOO_MUCH: Final = "too many messages wait in the node"
 
 
-@final
 class Overload:
     """Frees the node of peers that do not read; part of the bus's task."""
 
@@ -170,7 +169,6 @@ class Overload:
             exchange.undeliverable(entry.message, Code.UNAVAILABLE, _TOO_MUCH, DropReason.OVERFLOW)
 
 
-@final
 class Exchange:
     """Owned by the bus's task; nothing here waits.
 

@@ -6,7 +6,7 @@ session is the end of what waits for that session: later messages to it go out b
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence, Sized
-from typing import Final, final
+from typing import Final
 
 from actors.node.session.session import Session
 from actors.node.trace import ComponentTrace
@@ -18,7 +18,6 @@ from specs.trace import Op
 from transports.link import Link
 
 
-@final
 class _FanOut:
     """Messages, and the sessions that get all of them.
 
@@ -55,7 +54,6 @@ class _FanOut:
         )
 
 
-@final
 class FanOuts:
     """The messages that not all of their many sessions have got; part of the bus's task.
 

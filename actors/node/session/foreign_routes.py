@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Container
-from typing import final
 
 import trio
 
@@ -30,7 +29,6 @@ class Paths(ABC):
         """Remove at other nodes paths that no local session uses any more."""
 
 
-@final
 class ForeignRoutes:
     """The foreign of a domain; part of the bus's task.
 

@@ -1,7 +1,7 @@
 """Policy checks of messages, and refusals over their links (POL-01, MN-25)."""
 
 from collections.abc import Callable
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 from actors.kit.counters import Tally
 from actors.node.links.connection import Connection
@@ -16,7 +16,6 @@ from specs.trace import Op
 _After: TypeAlias = Callable[[], object]
 
 
-@final
 class Gate:
     """Asks the policy of the node, once for each message; part of the bus's task."""
 

@@ -1,7 +1,7 @@
 """The names of runtimes that belong to users, and their storage; part of the bus's task."""
 
 from collections.abc import Callable, Container, Iterable
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 from actors.node.links.connection import Connection
 from fsm.effects import Refused
@@ -14,7 +14,6 @@ KeepName: TypeAlias = Callable[[Change, Connection | None], None]
 """Stores a change; the link, if there is one, is answered when it is stored."""
 
 
-@final
 class UserNames:
     """Host of the core of names.
 

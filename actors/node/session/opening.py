@@ -4,7 +4,7 @@ POL-18, M-14, M-15, M-55, SC-40.
 """
 
 from collections.abc import Callable
-from typing import TypeAlias, TypeVar, final
+from typing import TypeAlias, TypeVar
 
 import attrs
 import trio
@@ -33,7 +33,6 @@ from specs.trace import Op
 from transports.bodies import write_body
 
 
-@final
 @attrs.frozen
 class ShownKey:
     """A public key that a link shows.
@@ -49,7 +48,6 @@ class ShownKey:
     proof: str | None
 
 
-@final
 @attrs.frozen
 class OpenRequest:
     """A link wants the session of a runtime, or of another domain's node.
@@ -121,7 +119,6 @@ _log = get_logger("actors.node")
 _AWAY = "your login cannot be verified now; try again"
 
 
-@final
 @attrs.frozen
 class Vouched:
     """A login succeeded."""
@@ -131,7 +128,6 @@ class Vouched:
     credentials: Credentials
 
 
-@final
 @attrs.frozen
 class Denied:
     """A login did not succeed, because of this; it may after as many seconds."""
@@ -145,7 +141,6 @@ class Denied:
 Verdict: TypeAlias = Vouched | Denied
 
 
-@final
 class Logins:
     """Asks the identity connector by message, and keeps the waiting links; part of the bus's task.
 

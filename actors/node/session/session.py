@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 import trio
@@ -46,7 +46,6 @@ Outcome: TypeAlias = Granted | Refused | None
 """What became of a request for the session; None: it has ended meanwhile."""
 
 
-@final
 class Session:
     """A runtime's session and the link that has it: the host of the core, and its port.
 

@@ -10,7 +10,7 @@ import math
 import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, Protocol, TypeAlias, assert_never, final
+from typing import Final, Protocol, TypeAlias, assert_never
 
 import attrs
 import orjson
@@ -64,7 +64,6 @@ _FORGET_NAME: Final = "DELETE FROM name WHERE runtime = ?"
 _NAMES: Final = "SELECT runtime, issuer, user, left_at, released FROM name ORDER BY runtime"
 
 
-@final
 @attrs.frozen
 class SessionRow:
     """A session as it is stored.
@@ -86,7 +85,6 @@ class SessionRow:
         return self.session.runtime
 
 
-@final
 @attrs.frozen
 class SessionForgotten:
     """A session is over."""
@@ -102,7 +100,6 @@ def key_of(change: Change) -> tuple[bool, str]:
     return isinstance(change, NameKept | NameForgotten), change.runtime
 
 
-@final
 @attrs.frozen
 class Stored:
     """What a state file has of an earlier process."""
@@ -111,7 +108,6 @@ class Stored:
     names: tuple[NameKept, ...]
 
 
-@final
 class StateFile:
     """A SQLite file that no other process uses meanwhile; made if it is not there."""
 
@@ -255,7 +251,6 @@ class HeldLink(Protocol):
         """Write what waits. Idempotent."""
 
 
-@final
 @attrs.frozen
 class Store:
     """Make changes durable, then let the answers go."""
@@ -264,7 +259,6 @@ class Store:
     links: tuple[HeldLink, ...]
 
 
-@final
 class StateChanges:
     """The changes that are not with the writer yet; part of the bus's task.
 
@@ -313,7 +307,6 @@ def _replace(changes: dict[tuple[bool, str], Change], change: Change) -> None:
     changes[key] = change
 
 
-@final
 class StateWriter(Actor[Store]):
     """Writes all that has come since the last commit in one.
 

@@ -422,7 +422,6 @@ _FULL = Refusal(
 )
 
 
-@final
 class SenderProofs:
     """Hosts `LinkSenders` for a Message BUS; part of its task.
 

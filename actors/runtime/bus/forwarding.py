@@ -6,7 +6,7 @@ Messages from outside wait for their turn, for any path (C-20, I-B7).
 """
 
 from collections import deque
-from typing import Final, final
+from typing import Final
 
 import attrs
 import trio
@@ -60,7 +60,6 @@ _GIVEN: Final = frozenset({DropReason.DENIED, DropReason.CRASHED})
 """Why a message goes no further although it came in its turn."""
 
 
-@final
 class Forwarding:
     """The forwarding of the messages of one runtime.
 
@@ -637,7 +636,6 @@ class Forwarding:
         self._take_in_order(self.order.tick(now), now)
 
 
-@final
 @attrs.frozen(slots=True, eq=False)
 class _CatchingUp:
     """A component waits until a link brings the events of an address."""
@@ -648,7 +646,6 @@ class _CatchingUp:
     until: float
 
 
-@final
 @attrs.frozen(slots=True)
 class _Refused:
     """The end of a message: the answer to a request, the reason of a drop for anything else."""

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from contextlib import suppress
 from types import TracebackType
-from typing import Final, Never, final
+from typing import Final, Never
 
 import trio
 from typing_extensions import override
@@ -27,7 +27,6 @@ from fsm.effects import Intent
 from specs.reply_code import Code, DropReason
 
 
-@final
 class DeadMail(DeadLetters):
     """Counts messages of actors that are gone; requests among them are answered 503 (OBS-06)."""
 
@@ -54,7 +53,6 @@ message takes as long as to route it, or longer where many wait. All waits but t
 """
 
 
-@final
 class MessageBus(Actor[Never]):
     """Routes the messages of one runtime.
 

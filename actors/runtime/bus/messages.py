@@ -7,7 +7,7 @@ component that takes more than its share while others wait gets its permits back
 
 from collections import deque
 from enum import Enum
-from typing import Final, Protocol, final
+from typing import Final, Protocol
 
 import attrs
 import trio
@@ -26,7 +26,6 @@ from specs.message import Message
 from specs.reply_code import Code, DropReason
 
 
-@final
 class Permits:
     """The permits of one component, each as good as another.
 
@@ -62,7 +61,6 @@ class Permits:
         self._permits.release()
 
 
-@final
 class FairQueue:
     """Gives permits back, each in its turn.
 
@@ -109,7 +107,6 @@ class Origin(Enum):
 # ---- listeners
 
 
-@final
 @attrs.frozen(slots=True)
 class Full:
     """A queue that has no space for a message.
@@ -145,7 +142,6 @@ class Listener(Protocol):
         """Put a message where it is read, if there is room; return whether there was."""
 
 
-@final
 @attrs.define(eq=False)
 class LinkListener:
     """Sends what it is given out by one link of a stub, for any address under which it was found.
@@ -181,7 +177,6 @@ class LinkListener:
         return is_delivered
 
 
-@final
 class Deliveries:
     """The listeners of one bus, and the delivery into their mailboxes; it never waits.
 
@@ -255,7 +250,6 @@ class AnswerSink(Protocol):
         """Take the answer; called once for a request."""
 
 
-@final
 @attrs.frozen(slots=True)
 class Turn:
     """To the mailbox of an actor: a task of it has been answered, and goes on now."""
@@ -272,7 +266,6 @@ class Turn:
             await trio.lowlevel.checkpoint()
 
 
-@final
 @attrs.frozen(slots=True)
 class AnswerInTurn:
     """An answer that takes its turn behind what came to the mailbox of the requester before it.
@@ -290,7 +283,6 @@ class AnswerInTurn:
             self.reply.send(value)
 
 
-@final
 @attrs.define(slots=True, eq=False)
 class InFlight:
     """A message that is under way in the bus; a request is until its last answer has gone.
@@ -326,7 +318,6 @@ class InFlight:
         return Intent.NODE if is_by_node else intent_of(answer)
 
 
-@final
 @attrs.frozen(slots=True)
 class Announced:
     """A link has announced what the messages of a pair follow that it brings (C-20)."""
@@ -335,7 +326,6 @@ class Announced:
     by: str
 
 
-@final
 @attrs.frozen(slots=True)
 class Lost:
     """A delivery that its receiver will never handle; `full`: the queue without space for it."""

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
-from typing import Final, final
+from typing import Final
 
 from actors.kit.supervision.actor import ActorRef, Delivery, Purpose
 from actors.runtime.hop_trace import HopTrace
@@ -169,7 +169,6 @@ class MiniBusPort(ABC):
         """
 
 
-@final
 class MiniBus:
     """The router of one sandbox: it delivers what comes for its components (BUS-04).
 

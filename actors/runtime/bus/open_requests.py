@@ -1,7 +1,7 @@
 """The open requests of a Message BUS: senders, answers, return routes (MSG-04..07, BUS-07)."""
 
 from collections import Counter, OrderedDict
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 import attrs
 import trio
@@ -21,7 +21,6 @@ from specs.trace import Op
 _Pair: TypeAlias = tuple[str, str]
 
 
-@final
 class OpenRequests:
     """Hosts the core of open requests; part of the bus."""
 

@@ -10,7 +10,7 @@ sends more than its node accepts waits itself (R11), and no queue behind the bus
 import math
 from collections import OrderedDict, deque
 from enum import Enum, auto
-from typing import Final, Protocol, final
+from typing import Final, Protocol
 
 import attrs
 
@@ -53,7 +53,6 @@ class Asking(Enum):
     """There is no room for it."""
 
 
-@final
 @attrs.frozen(slots=True)
 class Waiting:
     """A message, and what may be done for it.
@@ -67,7 +66,6 @@ class Waiting:
     route: str | None = None
 
 
-@final
 class RouteCache:
     """Per target: what waits, in order of arrival, and the route that was reported last."""
 
@@ -166,7 +164,6 @@ class Ending(Protocol):
         """Begin the time of a request now: until now it has waited here."""
 
 
-@final
 @attrs.frozen(slots=True)
 class _Held:
     """A message that waits for the window of a stub; `sender`: whose permit it keeps."""
@@ -176,7 +173,6 @@ class _Held:
     sender: InFlight | None
 
 
-@final
 class _Window:
     """The window of one stub.
 
@@ -200,7 +196,6 @@ class _Window:
         return held
 
 
-@final
 class Outbound:
     """Routes of one runtime, and the order of what goes by them; part of the bus.
 

@@ -104,7 +104,6 @@ _BY_ENDS: Final = [row.check for row in RUNTIME_CHECKS].index(Check.LOOP) + 1
 """Number of the first checks, which depend on nothing but the ends of most messages."""
 
 
-@final
 class Pipelines:
     """Runs the stages of the table for one bus."""
 

@@ -5,7 +5,7 @@ Methods raise ActorStoppedError if the runtime has closed.
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final
 
 import trio
 from typing_extensions import override
@@ -129,7 +129,6 @@ class SandboxPort(_Port):
         self._bus.submit(flight)
 
 
-@final
 class HypertyPort(SandboxPort):
     """The port of a hyperty: it shares the bus fairly with other hyperties (R11)."""
 
@@ -153,7 +152,6 @@ class HypertyPort(SandboxPort):
         self._bus.submit(flight)
 
 
-@final
 class CorePort(_Port):
     """The port of a core component; its listeners are rows of the Message BUS."""
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final, final
+from typing import Final
 
 import trio
 
@@ -11,7 +11,6 @@ from fsm.bus.chunks import TransferBudget
 from specs.limits import transfer
 
 
-@final
 class Permits:
     """Permits for work with peers; a slow peer delays only work with itself.
 
@@ -51,7 +50,6 @@ class Permits:
                 del self._users[peer], self._permits[peer]
 
 
-@final
 class Transfers:
     """Memory and permits of the transfers of one process.
 

@@ -15,7 +15,7 @@ an `IdentityGui` has no display: it answers 404. The user sees one question at a
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Final, final
+from typing import Final
 
 import trio
 from typing_extensions import override
@@ -65,7 +65,6 @@ class IdentityGui(ABC):
         """
 
 
-@final
 class IdentityGuiPart(Actor[Delivery]):
     """Passes questions of the parts that log in on to the application.
 

@@ -32,7 +32,6 @@ from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body, read_object, write_body
 
 
-@final
 @attrs.frozen
 class RegistryReader:
     """Reads at the registry of one domain.
@@ -160,7 +159,6 @@ _LASTING: Final = frozenset({Code.MALFORMED, Code.UNAUTHENTICATED, Code.FORBIDDE
 """Answers to a search that another attempt does not change."""
 
 
-@final
 @attrs.define(eq=False)
 class Discoverer:
     """Searches in the name of one component of a runtime, and takes status reports for it.
@@ -335,7 +333,6 @@ def _path(url: str) -> JsonObject:
     return write_body(Path((f"{url}{_STATUS}",)))
 
 
-@final
 @attrs.frozen
 class _WatchPort(discovery.WatchPort):
     """Keeps what a watch asks for until its next change is wanted."""

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from typing import Final, final
+from typing import Final
 
 import trio
 
@@ -35,7 +35,6 @@ _AWAY: Final = frozenset({Code.UNAUTHENTICATED, Code.TIMEOUT, Code.UNAVAILABLE})
 """Answers in the place of a node that cannot be reached."""
 
 
-@final
 class HypertyAddresses:
     """Asks the address allocation of the same runtime for addresses.
 

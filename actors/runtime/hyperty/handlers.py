@@ -6,7 +6,7 @@ know whole addresses only (BUS-01), so a path below the address of a hyperty is 
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Final, TypeVar, final, get_type_hints
+from typing import Final, TypeVar, get_type_hints
 
 import attrs
 
@@ -31,7 +31,6 @@ _MARK: Final = "__protofly_handles__"
 F = TypeVar("F", bound=Callable[..., Awaitable[Sendable]])  # type: ignore[explicit-any] # any such
 
 
-@final
 @attrs.frozen
 class _Wanted:
     """The requests of a handler: verb, path, or class of the value.
@@ -90,7 +89,6 @@ def handles(what: str | type[attrs.AttrsInstance], *, path: str = "") -> Callabl
     return marked
 
 
-@final
 @attrs.frozen
 class Handler:
     """A method that handles requests.
@@ -143,7 +141,6 @@ class Handler:
         return isinstance(value, dict) and needed <= value.keys() <= known
 
 
-@final
 class Handlers:
     """The handlers of a class of hyperties.
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Awaitable, Callable
 from contextvars import Context, copy_context
-from typing import Final, TypeVar, final
+from typing import Final, TypeVar
 
 import attrs
 import trio
@@ -41,7 +41,6 @@ _INVITING: Final = f"/{SUBSCRIPTION}"
 T = TypeVar("T")
 
 
-@final
 @attrs.define(eq=False)
 class _Work:
     """A request, and the body that came in chunks for it.
@@ -57,7 +56,6 @@ class _Work:
     context: Context = attrs.field(factory=copy_context)
 
 
-@final
 @attrs.frozen
 class _Fault:
     """An exception of a handler, as the requester gets it.
@@ -84,7 +82,6 @@ def _make_hyperty(make: HypertyMaker) -> Hyperty:
     return hyperty
 
 
-@final
 class HypertyHost(Actor[Delivery]):
     """Runs one hyperty for one life.
 

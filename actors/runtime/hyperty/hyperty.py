@@ -70,7 +70,6 @@ class HypertyFailedError(ProtoflyError, public=True):
         self.cause = cause
 
 
-@final
 class Lifecycle:
     """The lifecycle of one hyperty.
 
@@ -183,7 +182,6 @@ class Lifecycle:
         return self._failure
 
 
-@final
 @attrs.frozen
 class Profile:
     """The description of a hyperty in the domain registry.

@@ -8,7 +8,7 @@ unacknowledged.
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from typing import Final, TypeAlias, TypeVar, final
+from typing import Final, TypeAlias, TypeVar
 
 import attrs
 import trio
@@ -120,7 +120,6 @@ async def send_ahead(
         }
 
 
-@final
 class _Upload:
     """One body on its way to a receiver.
 
@@ -309,7 +308,6 @@ def _with_body(message: Message, body: JsonObject) -> Message:
 # ---- the end that keeps
 
 
-@final
 class KeptBodies:
     """Arriving bodies, and bodies of answers, of one hyperty until it ends or restarts."""
 

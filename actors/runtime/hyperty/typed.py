@@ -17,7 +17,6 @@ from typing import (
     TypeVar,
     Union,
     cast,
-    final,
     get_args,
     get_origin,
 )
@@ -119,7 +118,6 @@ def read_as(value: Json, kind: type[T]) -> T:
 # ---- reading
 
 
-@final
 class _FlawError(ValueError):
     """A value does not obey its annotation.
 
@@ -334,7 +332,6 @@ _CONVERTER: Final = _converter()
 # ---- describing
 
 
-@final
 class Shapes:
     """The JSON Schemas of annotations, and of the attrs classes in them.
 

@@ -38,7 +38,6 @@ _NO_ROOM: Final = "its sandbox has no room"
 _TOO_LARGE: Final = f"larger than {MAX_MESSAGE_BYTES} bytes"
 
 
-@final
 class SandboxMail:
     """The mail of one sandbox; part of its host's task."""
 
@@ -175,7 +174,6 @@ class NoCodeError(ProtoflyError, public=True):
         self.where = where
 
 
-@final
 @attrs.frozen
 class HypertyCode:
     """The module and class by which another process imports a hyperty.
@@ -228,7 +226,6 @@ class HypertyCode:
         return cls(f"{made.__module__}:{made.__qualname__}")
 
 
-@final
 @attrs.frozen
 class HypertyPackage:
     """The code of a hyperty that came from a catalogue.
@@ -250,7 +247,6 @@ SandboxedCode: TypeAlias = HypertyCode | HypertyPackage
 """The code of a hyperty that runs in a sandbox."""
 
 
-@final
 class SandboxProcesses:
     """A hyperty in sandbox processes, one after the other, for `Runtime.host`.
 
@@ -327,7 +323,6 @@ class SandboxProcesses:
         return SandboxedHyperty(plan, tools, port, self)
 
 
-@final
 class SandboxedHyperty(SandboxHost[Delivery]):
     """The hyperty, as the rest of the runtime sees it."""
 

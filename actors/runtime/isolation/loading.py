@@ -6,7 +6,7 @@ undoes those before it.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum, unique
+from enum import StrEnum
 from typing import Final, final
 
 from actors.catalogue.errors import CatalogueFileError, RefusedDescriptorError
@@ -21,7 +21,6 @@ from specs.errors import BadMessageError, BadUrlError, ProtoflyError
 
 
 @final
-@unique
 class LoadStep(StrEnum):
     """The steps of loading a hyperty."""
 

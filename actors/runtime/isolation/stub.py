@@ -6,7 +6,7 @@ connection that its table allows; the status events on the bus are the host's.
 """
 
 from functools import partial
-from typing import Final, final
+from typing import Final
 
 import attrs
 import trio
@@ -30,7 +30,6 @@ _OWN_IDS: Final = 1_000_000_000
 """Message ids in a stub's name that are its host's; those of the stub itself begin above."""
 
 
-@final
 @attrs.frozen
 class StubCode:
     """The code of a stub, as its descriptor names it.
@@ -87,7 +86,6 @@ def _keep(
     return SandboxedStub(plan, tools, context)
 
 
-@final
 class SandboxedStub(StubHost[Delivery]):
     """The stub, as the rest of the runtime knows it."""
 

@@ -49,7 +49,6 @@ class ChildChange:
     new: Json
 
 
-@final
 class ChildChanges:
     """An async iterator over the changes of children."""
 
@@ -168,7 +167,6 @@ def _checked_child(name: str, value: JsonInput) -> Json:
     return as_json(value, (), unpacked)
 
 
-@final
 @attrs.frozen
 class _CopyPort(ChildrenPort):
     """Does what a copy of children wants done; what takes long in tasks."""

@@ -12,7 +12,7 @@ removed it belongs to the value no more.
 """
 
 from collections.abc import Callable, Iterable, Iterator, MutableSequence
-from typing import Any, Final, Protocol, TypeAlias, final, overload
+from typing import Any, Final, Protocol, TypeAlias, overload
 
 from typing_extensions import override
 
@@ -52,7 +52,6 @@ class Whole(Protocol):
         """
 
 
-@final
 class Place:
     """The place of one object or list in a value.
 
@@ -233,7 +232,6 @@ def _equal(place: Place, other: object) -> bool:
     return isinstance(plain, dict | list) and same(place.now, plain)
 
 
-@final
 class LiveObject:
     """An object in the value; an attribute is an item, unless its name is of the form `__name__`.
 
@@ -331,7 +329,6 @@ def _no_attribute(part: LiveObject, name: str) -> str:
     return f"the value has no {f'{where}.' if where else ''}{name}"
 
 
-@final
 class LiveList(MutableSequence[_Part]):
     """A list in the value; each call of a method is one write, for any number of changes.
 

@@ -218,7 +218,6 @@ class ObservedObject:
             raise self._end
 
 
-@final
 class Changes:
     """An async iterator over the changes of an observed object, in order."""
 
@@ -241,7 +240,6 @@ class Changes:
         return self._found.popleft()
 
 
-@final
 class States:
     """An async iterator over the states of an observed object, each newer than the last."""
 
@@ -308,7 +306,6 @@ async def open_observation(
         participant.unwatch(url)
 
 
-@final
 class _Observation:
     """Hosts one core, is its port, and takes the notices of its object."""
 

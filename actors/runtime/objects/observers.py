@@ -1,6 +1,6 @@
 """The observers of an object, as its reporter sees them (SYN-23)."""
 
-from typing import Final, final
+from typing import Final
 from weakref import WeakSet
 
 import trio
@@ -10,7 +10,6 @@ from fsm.sync.observers import ObserverMove, ObserversCore, ObserversSeen
 from specs.bodies.object import ObserverList, ObserversChange
 
 
-@final
 class Observers(ObserversCore):
     """The observers of one reported object, and those who wait for a change of them.
 
@@ -66,7 +65,6 @@ class Observers(ObserversCore):
             await self.wait()
 
 
-@final
 class ObserverMoves:
     """An async iterator over joining and leaving observers; it ends with the object.
 

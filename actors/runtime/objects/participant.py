@@ -6,7 +6,7 @@ There is one participant for all lives of a hyperty; the program that deployed i
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import attrs
 import trio
@@ -47,7 +47,6 @@ RequestWindows: TypeAlias = dict[str, _Shares]
 """The windows of the receivers of one process that have open requests, by address."""
 
 
-@final
 class RequestPlace:
     """One request that is open at a receiver, for the time of an `async with` block.
 
@@ -99,7 +98,6 @@ class RequestPlace:
             self._windows.pop(self._to, None)
 
 
-@final
 class CoreTimer:
     """Tells a core what happens, and when its time is over.
 
@@ -173,7 +171,6 @@ class HypertyRuntime(Protocol):
         """Identity of the runtime as a sender; None: it is not known here."""
 
 
-@final
 class Participant:
     """One hyperty: what it can do in its runtime, and no other hyperty in its name.
 

@@ -371,7 +371,6 @@ def checked_value(value: Mapping[str, JsonInput], schema: ObjectSchema | None) -
     return copy
 
 
-@final
 @attrs.frozen
 class NewReport:
     """A data object that a hyperty is about to report.

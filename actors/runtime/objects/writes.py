@@ -6,7 +6,7 @@ that wait for it.
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Final, assert_never, final
+from typing import Final, assert_never
 
 import trio
 from typing_extensions import override
@@ -26,7 +26,6 @@ from transports.bodies import write_body
 from transports.sockets import open_background
 
 
-@final
 class Writes(Whole):
     """The writes to one object, and the value after them.
 

@@ -6,7 +6,7 @@ then its other kinds of links remain.
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Final, final
+from typing import Final
 
 import trio
 
@@ -23,7 +23,6 @@ CHANNEL_SECRET: Final = "webrtc"  # noqa: S105 - names the kind: the channel lea
 """The secret of the first line on a data channel."""
 
 
-@final
 class DataChannel:
     """One end of a data channel; none, until it is opened."""
 

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Final, TypeAlias, assert_never, final
+from typing import Final, TypeAlias, assert_never
 
 import attrs
 import orjson
@@ -116,7 +116,6 @@ def _place(fields: dict[str, Json]) -> tuple[int, float, frozenset[int]]:
     raise BadMessageError("an announcement on a P2P link lacks its top, its age or its answers")
 
 
-@final
 @attrs.frozen(slots=True)
 class Hello:
     """First line of the dialler; the secret of the candidate names the link that is meant."""
@@ -125,7 +124,6 @@ class Hello:
     secret: str = attrs.field(repr=False)
 
 
-@final
 @attrs.frozen(slots=True)
 class Opened:
     """Answer of the listener: the link is open in both directions."""
@@ -179,7 +177,6 @@ Entropy: TypeAlias = Callable[[int], bytes]
 """n random bytes."""
 
 
-@final
 @attrs.frozen(slots=True)
 class ProvenLink:
     """A link whose other end has proven its certificate.
@@ -307,7 +304,6 @@ _PATH: Final = "/p2p"
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
-@final
 @attrs.frozen(slots=True)
 class Offered:
     """A candidate of ours and the listener behind it."""
@@ -328,7 +324,6 @@ def machine_secret() -> bytes | None:
     return hashlib.sha256(b"protofly-host|" + boot).digest()
 
 
-@final
 @attrs.frozen(slots=True)
 class Meeting:
     """The peer for which an end listens.

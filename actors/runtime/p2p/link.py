@@ -6,7 +6,6 @@ is exactly what our bus does not have.
 
 from collections import deque
 from collections.abc import Sequence
-from typing import final
 
 import attrs
 import trio
@@ -30,7 +29,6 @@ from transports.codec import BadLine, decode_frame, encode, frames
 from transports.errors import CloseReason, FrameTooLargeError, LinkError
 
 
-@final
 @attrs.frozen(slots=True)
 class LinkUse:
     """The objects that a link works with.
@@ -50,7 +48,6 @@ class LinkUse:
     sender: SenderIdentity
 
 
-@final
 class P2PLink:
     """One end of a live link; `run` is its life, in a task of the stub.
 

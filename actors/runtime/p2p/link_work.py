@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 import trio
@@ -31,7 +31,6 @@ _JOBS: Final = 16
 """Jobs that may wait: one to listen, and dials, which come one at a time."""
 
 
-@final
 @attrs.frozen(slots=True)
 class EndEvent:
     """A task of the stub reports an event of one end.
@@ -45,7 +44,6 @@ class EndEvent:
     tell: Callable[[], None]
 
 
-@final
 @attrs.frozen(slots=True)
 class LinkProven:
     """A link is open, and its other end is the peer; the stub decides whether it is used.
@@ -64,7 +62,6 @@ Report: TypeAlias = Callable[[EndEvent | LinkProven], Awaitable[None]]
 """Sends a message to the stub."""
 
 
-@final
 class LinkWork:
     """Runs what one end asks for in one negotiation, in tasks that end with that."""
 

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Final, Protocol, TypeVarTuple, final
+from typing import Final, Protocol, TypeVarTuple
 
 import attrs
 import trio
@@ -100,7 +100,6 @@ def shown_object(message: Message, runtime: str) -> str | None:
     return url if isinstance(url, str) else None
 
 
-@final
 class EndHost(PortHost, LinkPort):
     """One end of one link.
 
@@ -572,7 +571,6 @@ class EndHost(PortHost, LinkPort):
         self._context.tracer.record(self._context.url, fact)
 
 
-@final
 @attrs.frozen
 class _CopyPort(CopyPort):
     """The port of the copy of a peer's object."""

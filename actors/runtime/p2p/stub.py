@@ -298,7 +298,6 @@ def _objection(delivery: Delivery) -> str | None:
     return "an invitation comes by the node, and by no link" if is_by_link else None
 
 
-@final
 class P2PRequester(P2PStub):
     """Links this runtime to one other, on request (STB-01, P2P-04, SC-16).
 
@@ -361,7 +360,6 @@ class P2PRequester(P2PStub):
         await self._end.perform()
 
 
-@final
 class P2PHandler(P2PStub):
     """Takes the links other runtimes ask for (STB-01, P2P-01, P2P-19, SC-17).
 

@@ -34,7 +34,6 @@ class AllocationError(ProtoflyError, public=True):
         self.reason = reason
 
 
-@final
 class NotKeptError(ProtoflyError):
     """A profile names an address that is not kept for its hyperty; the node was not asked.
 
@@ -50,7 +49,6 @@ class NotKeptError(ProtoflyError):
         self.address = address
 
 
-@final
 @attrs.frozen(slots=True)
 class AddressGiven:
     """An address for one hyperty.
@@ -63,7 +61,6 @@ class AddressGiven:
     is_new: bool
 
 
-@final
 class AddressAllocation:
     """Allocates addresses at the node of the domain, and keeps unused ones for later hyperties.
 

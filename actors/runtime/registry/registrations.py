@@ -43,7 +43,6 @@ class _Registration:
     due: float
 
 
-@final
 class Registrar:
     """Registers records at domain registries, and keeps them alive while `keep_alive` runs.
 

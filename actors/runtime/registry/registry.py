@@ -14,7 +14,7 @@ and reads the records of the entities.
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 import trio
@@ -61,7 +61,6 @@ from transports.link import Kind as LinkKind
 _PART: Final = "changes"
 
 
-@final
 @attrs.frozen(slots=True)
 class RegistryView:
     """The registry's tables at one moment.
@@ -75,7 +74,6 @@ class RegistryView:
     watched: tuple[str, ...] = ()
 
 
-@final
 @attrs.frozen(slots=True)
 class RegistryParts:
     """The actors that the registry works with.
@@ -109,7 +107,6 @@ def is_changes(message: Message) -> bool:
     return isinstance(first, str) and last_segment(first) == _PART
 
 
-@final
 class _Steps(changes.ChangesPort):
     """The port of cores that end with their runtime: nothing is done any more but traced."""
 
@@ -121,7 +118,6 @@ class _Steps(changes.ChangesPort):
         self._hops.step(step)
 
 
-@final
 @attrs.define
 class RegistryChanges(changes.ChangesPort):
     """Hosts both ends of the registries' talk; part of the registry's task.
@@ -253,7 +249,6 @@ class RegistryChanges(changes.ChangesPort):
         self.routes.entities_listed(remote, there, gone, trio.current_time())
 
 
-@final
 class LinkQueries:
     """Answers what other components ask about links.
 
@@ -312,7 +307,6 @@ RegistryMessage: TypeAlias = Delivery | Callable[[], None]
 """A message to R/registry, or what is to be done after those that came before."""
 
 
-@final
 class Registry(Actor[RegistryMessage], RoutesPort):
     """Hosts the route search: its methods are inputs for others, and the port of the core."""
 

@@ -6,7 +6,6 @@ The application reads and follows it. If the configuration says so, the runtime 
 """
 
 from collections.abc import AsyncIterator
-from typing import final
 
 import trio
 from typing_extensions import override
@@ -20,7 +19,6 @@ from specs.message import Message, MessageType
 from transports.bodies import write_body
 
 
-@final
 class RuntimeStatus:
     """The status of one runtime; its registry writes it.
 
@@ -108,7 +106,6 @@ class RuntimeStatus:
         await self._port.post(event)
 
 
-@final
 class StatusChanges(AsyncIterator[StatusValue]):
     """The present status of a runtime, and each newer one; a slow reader gets the newest.
 

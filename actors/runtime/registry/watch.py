@@ -7,7 +7,7 @@ registry, which drops its cached record.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Final, final
+from typing import Final
 
 import attrs
 import trio
@@ -29,7 +29,6 @@ from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from transports.bodies import read_body, write_body
 
 
-@final
 class RegistryClient:
     """The registry's requests (M-03, M-04, M-05, M-08, M-11, M-12, M-25, M-29)."""
 
@@ -175,7 +174,6 @@ class _WatchedRecord:
     has_changed: trio.Event = attrs.field(factory=trio.Event)
 
 
-@final
 @attrs.define
 class RecordWatches:
     """Watches the status of remote records for components of this runtime (REG-16, M-29, M-30).

@@ -206,7 +206,6 @@ FORM: Final = DatabaseForm(TABLES, VERSION, "runtime", Durability.POWER)
 """The form of the file."""
 
 
-@final
 class ObjectFile:
     """A file that no other process may store objects in meanwhile.
 

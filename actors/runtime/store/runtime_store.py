@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeAlias, assert_never, final
+from typing import Final, TypeAlias, assert_never
 
 import attrs
 import trio
@@ -41,7 +41,6 @@ Stored: TypeAlias = StoreFileError | None
 """The result of a commit: an error, and nothing of it is durable; or None, and all is."""
 
 
-@final
 @attrs.frozen(slots=True)
 class Commit:
     """Make changes durable, and say when they are."""
@@ -50,7 +49,6 @@ class Commit:
     done: Reply[Stored]
 
 
-@final
 @attrs.frozen(slots=True)
 class Later:
     """Make the newest copy durable soon; of those before it nothing is needed."""
@@ -61,7 +59,6 @@ class Later:
 StoreMessage: TypeAlias = Commit | Later
 
 
-@final
 class ObjectStore(Actor[StoreMessage]):
     """Writes what it is asked to, together."""
 
@@ -130,7 +127,6 @@ Act: TypeAlias = Callable[[], None]
 """What waits until all is written."""
 
 
-@final
 class StoreGate:
     """Between the sync manager and the receivers of its messages.
 
@@ -229,7 +225,6 @@ class StoreGate:
 _Writer: TypeAlias = ActorRef[StoreMessage]
 
 
-@final
 class RuntimeStore:
     """The store of one runtime, or none.
 

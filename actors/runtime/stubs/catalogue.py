@@ -6,7 +6,7 @@ fetches and verifies descriptors.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from enum import Enum, unique
+from enum import Enum
 from typing import final
 
 import attrs
@@ -21,7 +21,6 @@ from specs.jsonvalue import JsonObject
 from specs.reply_code import Code
 
 
-@unique
 class StubKind(Enum):
     """The purpose of a stub; the value is its name in a catalogue (C-38)."""
 
@@ -35,7 +34,6 @@ class StubKind(Enum):
         return Origin.NODE_STUB if self is StubKind.NODE else Origin.P2P_STUB
 
 
-@final
 @attrs.frozen(slots=True)
 class Descriptor:
     """The descriptor that a stub is deployed by.
@@ -57,7 +55,6 @@ class Descriptor:
     takes_identity: bool = True
 
 
-@final
 @attrs.frozen
 class HypertyFound:
     """A hyperty of a catalogue that may run in a sandbox (CAT-02).
@@ -104,7 +101,6 @@ class WrongKindError(ProtoflyError, public=True):
         self.address = address
 
 
-@final
 class SchemaRefusedError(ProtoflyError):
     """A data schema of a catalogue cannot be fetched, or is not trusted.
 
@@ -169,7 +165,6 @@ class Catalogue(ABC):
         return None
 
 
-@final
 @attrs.frozen
 class Servers:
     """Domains without a node, each with a server that a shipped stub asks (PFY-05).
@@ -183,7 +178,6 @@ class Servers:
     urls: Mapping[str, str]
 
 
-@final
 class BuiltInCatalogue(Catalogue):
     """The stubs that Protofly ships, and the nodes that the configuration names."""
 

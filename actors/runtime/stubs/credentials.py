@@ -58,7 +58,6 @@ class ReleaseError(ProtoflyError, public=True):
         self.code = code
 
 
-@final
 class Entrance:
     """Opens the session at the node of the own domain, and remembers a refusal.
 

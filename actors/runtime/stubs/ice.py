@@ -1,6 +1,6 @@
 """The servers of STUN and TURN that data channels of a runtime use (CON-04)."""
 
-from typing import Final, final
+from typing import Final
 
 import attrs
 import trio
@@ -18,7 +18,6 @@ from specs.reply_code import Code
 from transports.bodies import read_body
 
 
-@final
 @attrs.frozen(slots=True)
 class IceSource:
     """Where a runtime gets its servers from.

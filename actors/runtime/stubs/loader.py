@@ -8,7 +8,7 @@ starts.
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Never, Protocol, TypeAlias, final
+from typing import Never, Protocol, TypeAlias
 
 import attrs
 import trio
@@ -65,7 +65,6 @@ StubToolbox: TypeAlias = Callable[[str, MiniBusPort, StubConfig], StubContext]
 """Makes the context of a stub; the composition root knows how."""
 
 
-@final
 class Loader:
     """Deploys and removes the stubs of a runtime; has one deployment machine per stub.
 

@@ -4,7 +4,7 @@ import math
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 import attrs
 import trio
@@ -19,7 +19,6 @@ from transports.errors import CloseReason, DialError, FrameTooLargeError, LinkBr
 from transports.link import Link
 
 
-@final
 @attrs.frozen(slots=True)
 class Opened:
     """The link is open."""
@@ -27,7 +26,6 @@ class Opened:
     attempt: int
 
 
-@final
 @attrs.frozen(slots=True)
 class Unavailable:
     """There is no link, or it has ended.
@@ -45,7 +43,6 @@ class Unavailable:
     is_too_large: bool = False
 
 
-@final
 @attrs.frozen(slots=True)
 class Read:
     """A frame was received."""
@@ -54,7 +51,6 @@ class Read:
     frame: bytes
 
 
-@final
 @attrs.frozen(slots=True)
 class Wrote:
     """The link has taken messages.
@@ -68,7 +64,6 @@ class Wrote:
     messages: int
 
 
-@final
 @attrs.frozen(slots=True)
 class Obtained:
     """There is a login token for the link, or none to be had.
@@ -88,7 +83,6 @@ Login: TypeAlias = Callable[[], Awaitable[str | CredentialsError]]
 """Returns a login token, or why there is none; it raises nothing."""
 
 
-@final
 class NodeLink:
     """One attempt at a link, and its life.
 

@@ -4,7 +4,7 @@ The tasks of its link dial, read and write, and report to the stub.
 """
 
 from collections import deque
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 import orjson
@@ -50,7 +50,6 @@ def activate(context: stub.StubContext) -> Actor[NodeStubMessage]:
     return NodeStub(context, lambda: wire.OwnWire(context))
 
 
-@final
 class NodeStub(Actor[NodeStubMessage], stub.PortHost):
     """Hosts a `StubClientCore` over one link at a time.
 

@@ -15,7 +15,7 @@ the node cannot be reached, or says that it has no such session, the link is los
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, Sequence
-from enum import StrEnum, unique
+from enum import StrEnum
 from typing import Final, final
 
 import attrs
@@ -45,7 +45,6 @@ _ID_DIGITS: Final = 16
 _EVENTS: Final = {"accept": "text/event-stream"}
 
 
-@final
 @attrs.define
 class RestPast:
     """The state that one link of a stub leaves to the next.
@@ -206,7 +205,6 @@ class RestLink(Link):
             raise LinkClosedError(self.name)
 
 
-@final
 class PollLink(RestLink):
     """Asks by long polls: each says what was read."""
 
@@ -222,7 +220,6 @@ class PollLink(RestLink):
             self._came(answer.body, read + answer.body.count(b"\n"))
 
 
-@final
 class EventLink(RestLink):
     """A link that receives messages as events, and acknowledges each part."""
 
@@ -296,7 +293,6 @@ class EventLink(RestLink):
         await super().aclose(close_reason)
 
 
-@final
 class EventReader:
     """Reads server-sent events as they come: the part of them that a node uses.
 
@@ -359,8 +355,6 @@ def _value(body: Json, name: str) -> str | None:
 _STUB: Final = "rest"
 
 
-@final
-@unique
 class Receive(StrEnum):
     """The mode of receiving messages; words of a profile."""
 
@@ -387,7 +381,6 @@ def receive_of(context: StubContext) -> Receive:
     return Receive(chosen["receive"])
 
 
-@final
 class RestWire(OwnWire):
     """Our own form over requests.
 

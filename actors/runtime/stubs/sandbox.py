@@ -6,7 +6,7 @@ A failure stays inside: a component that crashes too often ends its sandbox, and
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, Never, TypeAlias, final
+from typing import Final, Never, TypeAlias
 
 import attrs
 import trio
@@ -39,7 +39,6 @@ ComponentMaker: TypeAlias = Callable[[MiniBusPort], Actor[Delivery]]
 """Builds a component around its port, anew for each of its lives."""
 
 
-@final
 @attrs.frozen(slots=True)
 class Component:
     """The one component of a sandbox.
@@ -57,7 +56,6 @@ class Component:
     intensity: Intensity
 
 
-@final
 class Sandbox(Actor[Never]):
     """Holds the supervisor of one sandbox open; it has started when its component has.
 
@@ -126,7 +124,6 @@ class Sandbox(Actor[Never]):
         await self._left.wait()
 
 
-@final
 class Sandboxes:
     """Opens and closes sandboxes under one supervisor; a crash in one does not affect others."""
 

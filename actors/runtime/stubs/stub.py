@@ -31,7 +31,7 @@ A stub's connection as its runtime sees it: each step is traced, then reported, 
 
 from collections.abc import Awaitable, Callable
 from functools import cache
-from typing import TYPE_CHECKING, Final, Self, TypeAlias, final
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 import attrs
 
@@ -65,7 +65,6 @@ LOOPBACK: Final = "127.0.0.1"
 """Default host at which P2P stubs listen: reachable from this machine only."""
 
 
-@final
 @attrs.frozen(slots=True)
 class StubConfig:
     """The configuration of one stub (STB-13): of descriptor and deployer, the latter overrides.
@@ -120,7 +119,6 @@ def _guard_of_nobody() -> "LinkGuard":
     return LinkGuard()
 
 
-@final
 @attrs.frozen(slots=True)
 class StubContext:
     """All that a stub may use.
@@ -223,7 +221,6 @@ def status_event(context: StubContext, step: Step, sessions: int) -> Message:
     return Message(context.ids.next(url), MessageType.UPDATE, url, status_of(url), body)
 
 
-@final
 class StubConnection:
     """The connection machine of one stub, for stubs without a core of their own.
 

@@ -104,7 +104,6 @@ class LegacyWire(NodeWire):
 _DISCONNECT: Final = "disconnect"
 
 
-@final
 class PlainWire(LegacyWire):
     """A wire whose dialler has the session of the runtime that it names."""
 
@@ -144,7 +143,6 @@ class PlainWire(LegacyWire):
 _MANAGER: Final = "mn:/session"
 
 
-@final
 class SessionWire(LegacyWire):
     """A link has a session once the node says so; the token brings it back."""
 

@@ -31,7 +31,6 @@ from transports.codec import BadLine, decode_frame, encode, frames
 from transports.link import Kind, Link
 
 
-@final
 class StubOptionError(ProtoflyError):
     """A profile sets an option that its stub does not know: the profile must be corrected.
 
@@ -77,7 +76,6 @@ def _listed(words: Mapping[str, object] | tuple[str, ...]) -> str:
     return " or ".join(repr(word) for word in words)
 
 
-@final
 @attrs.frozen(slots=True)
 class Reply:
     """The answer to a request of the node to the stub itself.
@@ -89,7 +87,6 @@ class Reply:
     line: bytes
 
 
-@final
 @attrs.frozen(slots=True)
 class Stray:
     """An answer of the node that belongs to no request."""
@@ -97,7 +94,6 @@ class Stray:
     message: Message
 
 
-@final
 @attrs.frozen(slots=True)
 class Stated:
     """What the domain of the node states of the runtime; comes before `SessionAnswered`.

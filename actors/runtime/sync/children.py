@@ -7,7 +7,6 @@ read bodies about children, and write them.
 """
 
 from functools import partial
-from typing import final
 
 import attrs
 import trio
@@ -101,7 +100,6 @@ def child_message(op: ChildOp, to: str) -> Message:
     return Message(op.version, verb, op.creator, to, body)
 
 
-@final
 class ReportedChildren:
     """The children of one object that is reported here.
 

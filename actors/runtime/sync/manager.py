@@ -10,7 +10,7 @@ A sync manager serves the components of its own runtime (SYN-01, SYN-06).
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeAlias, assert_never, final
+from typing import Final, TypeAlias, assert_never
 
 from typing_extensions import override
 
@@ -62,7 +62,6 @@ SyncMessage: TypeAlias = Delivery | Turn | Callable[[], None]
 """A message to R/sm, or what is to be done after those that came before."""
 
 
-@final
 class SyncManager(Actor[SyncMessage]):
     """`R/sm`."""
 

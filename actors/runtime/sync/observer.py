@@ -8,7 +8,7 @@ are repeated (M-38, M-42, STB-09).
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 import trio
@@ -53,7 +53,6 @@ def _is_decided(answer: Message) -> bool:
     return answer.code <= LAST_SUCCESS or answer.code == Code.FORBIDDEN
 
 
-@final
 class Observed:
     """One object that is observed here.
 
@@ -524,7 +523,6 @@ class Observed:
         return Moving.DONE
 
 
-@final
 class ObservedObjects:
     """The observers' end of every object observed here.
 

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 import trio
@@ -42,7 +42,6 @@ Spawn: TypeAlias = Callable[[Job], None]
 """Runs work in a task of the sync manager."""
 
 
-@final
 class SyncOutput:
     """What the sync manager sends and traces.
 
@@ -202,7 +201,6 @@ _UNKNOWN: Final = ""
 """No link's address: any link that leads there is another one."""
 
 
-@final
 class LinkWatches:
     """Asks the registry about links; one question per watched entity waits at the registry.
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import Final, final
+from typing import Final
 
 import attrs
 import trio
@@ -63,7 +63,6 @@ _LOST: Final = frozenset({Code.FORBIDDEN, Code.CONFLICT})
 _VERIFIED: Final = {MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE, MessageType.READ}
 
 
-@final
 class Renewal:
     """Has a node told of one object until it has all of it: one run at a time.
 
@@ -120,7 +119,6 @@ class Renewal:
             return await self._ask()
 
 
-@final
 class Report:
     """One object that is reported here: the port of its core, and the requests about it.
 
@@ -596,7 +594,6 @@ def _refusal_in(answer: Message | None) -> str:
     return f"the reporter did not decide: {answer.code} {why}".rstrip()
 
 
-@final
 class ReportedObjects:
     """The reporter's end of every object created here.
 

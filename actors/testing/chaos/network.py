@@ -19,7 +19,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from difflib import get_close_matches
 from random import Random
 from types import TracebackType
-from typing import Final, NoReturn, Self, TypeAlias, final
+from typing import Final, NoReturn, Self, TypeAlias
 
 import trio
 from typing_extensions import override
@@ -57,7 +57,6 @@ _IN_FLIGHT: Final = 64
 _RESET: Final = "the connection was reset"
 
 
-@final
 class ChaosLink(Link):
     """A link whose receiver suffers the faults; otherwise the link below."""
 
@@ -264,7 +263,6 @@ Direction: TypeAlias = tuple[str | None, str | None]
 """Sender and receiver; None: unknown."""
 
 
-@final
 class Trouble:
     """A fault between some parties, until it ends; leaving it as a context manager ends it.
 
@@ -300,7 +298,6 @@ class Trouble:
         self.end()
 
 
-@final
 class Troubles:
     """All faults of one network, and the links that they affect."""
 
@@ -382,7 +379,6 @@ class Troubles:
         self._links.pop(link, None)
 
 
-@final
 class ChaosNetwork:
     """Another network, whose parties have names and whose links have faults.
 
@@ -485,7 +481,6 @@ class ChaosNetwork:
                 )
 
 
-@final
 class _Place:
     """An address at which one party listens.
 
@@ -500,7 +495,6 @@ class _Place:
         self.turn: Final = trio.Lock()
 
 
-@final
 class _Listener(Listener):
     def __init__(self, listener: Listener, place: _Place, troubles: Troubles) -> None:
         super().__init__(listener.address)
@@ -517,7 +511,6 @@ class _Listener(Listener):
         return self._troubles.adopt(ChaosLink(link, self._troubles, parties, ends))
 
 
-@final
 class _End(Network):
     """The network of one party."""
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from random import Random
-from typing import Final, final
+from typing import Final
 
 import attrs
 from typing_extensions import override
@@ -19,7 +19,6 @@ from transports.link import ChannelEnd, Link
 # Data channels whose links are exposed to faults; their set-up is not.
 
 
-@final
 class ObservedEnd(ChannelEnd):
     """Another end of a data channel; whoever observes it has its answer and its link first.
 
@@ -74,7 +73,6 @@ async def exposed(
 _NEVER: Final = math.inf
 
 
-@final
 @attrs.frozen(slots=True)
 class Passing:
     """A frame under way.
@@ -92,7 +90,6 @@ class Passing:
     spoilt_at: int | None = None
 
 
-@final
 @attrs.frozen(slots=True)
 class Road:
     """One direction of a link at the time of a frame.
@@ -131,7 +128,6 @@ class Toxic:
         return 0.0
 
 
-@final
 @attrs.frozen
 class Latency(Toxic):
     """Delays each frame by `seconds`, plus or minus at most `jitter` seconds, in order."""
@@ -145,7 +141,6 @@ class Latency(Toxic):
         return attrs.evolve(passing, due=passing.due + max(0.0, late))
 
 
-@final
 @attrs.frozen
 class Bandwidth(Toxic):
     """Limits the data rate, in bytes per second: a frame delays those behind it."""
@@ -158,7 +153,6 @@ class Bandwidth(Toxic):
         return attrs.evolve(passing, due=begins + passing.size / self.bytes_per_second)
 
 
-@final
 @attrs.frozen
 class Slicer(Toxic):
     """Splits a frame into slices of `average_size` bytes, with `delay` seconds between two."""
@@ -173,7 +167,6 @@ class Slicer(Toxic):
         return attrs.evolve(passing, due=begins + pauses * self.delay)
 
 
-@final
 @attrs.frozen
 class SlowClose(Toxic):
     """Delays the report that the other end has left by `seconds`."""
@@ -186,7 +179,6 @@ class SlowClose(Toxic):
         return self.seconds
 
 
-@final
 @attrs.frozen
 class Timeout(Toxic):
     """Drops everything without notice; after `seconds` the link is reset.
@@ -207,7 +199,6 @@ class Timeout(Toxic):
         return self.seconds
 
 
-@final
 @attrs.frozen
 class ResetPeer(Toxic):
     """Resets a link `seconds` after it was opened, or after the fault began."""
@@ -220,7 +211,6 @@ class ResetPeer(Toxic):
         return self.seconds
 
 
-@final
 @attrs.frozen
 class LimitData(Toxic):
     """Resets a link at the frame that would exceed `limit_bytes` in one direction."""
@@ -233,7 +223,6 @@ class LimitData(Toxic):
         return attrs.evolve(passing, copies=0) if is_over else passing
 
 
-@final
 @attrs.frozen
 class Loss(Toxic):
     """Loses a frame with probability `chance`, and resets the link, as all later ones are lost."""
@@ -246,7 +235,6 @@ class Loss(Toxic):
         return attrs.evolve(passing, copies=0) if is_lost else passing
 
 
-@final
 @attrs.frozen
 class Delay(Toxic):
     """Delays a frame, and those behind it, by `seconds`, with probability `chance`."""
@@ -260,7 +248,6 @@ class Delay(Toxic):
         return attrs.evolve(passing, due=passing.due + self.seconds) if is_late else passing
 
 
-@final
 @attrs.frozen
 class Duplicate(Toxic):
     """Delivers a frame twice with probability `chance`.
@@ -276,7 +263,6 @@ class Duplicate(Toxic):
         return attrs.evolve(passing, copies=2) if is_doubled else passing
 
 
-@final
 @attrs.frozen
 class Corrupt(Toxic):
     """Makes one byte of a frame NUL with probability `chance`.
@@ -296,7 +282,6 @@ class Corrupt(Toxic):
 # The faults of one direction of a link at one time, and the parties of a link.
 
 
-@final
 @attrs.frozen
 class LinkFaults:
     """The faults of one direction of a link at one time.
@@ -317,7 +302,6 @@ NO_FAULTS: Final = LinkFaults()
 """No faults."""
 
 
-@final
 @attrs.frozen(eq=False)
 class LinkParties:
     """The two parties of a link; one object for both its ends.

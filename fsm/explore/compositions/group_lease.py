@@ -13,7 +13,7 @@ Left out, and why that is no loss:
 """
 
 import math
-from typing import Final, final
+from typing import Final
 
 from typing_extensions import override
 
@@ -33,7 +33,6 @@ _ANSWER: Final = 2.0
 """Seconds after which a request counts as unanswered."""
 
 
-@final
 class Lease(plan.Host, MembershipPort):
     """A node, and the row of the engine that is its lease.
 

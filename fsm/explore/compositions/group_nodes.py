@@ -63,7 +63,6 @@ def _beginning(nodes: Sequence[str], *, is_held: bool) -> dict[str, bytes]:
     return {row.key: write_row(row) for row in rows}
 
 
-@final
 class Engine(plan.Host):
     """Rows with revisions.
 

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from itertools import permutations
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 from typing_extensions import override
@@ -68,7 +68,6 @@ def _runtime_of(stub: str) -> str:
 # --- the registry
 
 
-@final
 class Registry(plan.Host, RoutesPort):
     """The table of links of a runtime's registry.
 

@@ -42,7 +42,6 @@ class Runtime(plan.Host):
         self.send(REGISTRY, "request", request)
 
 
-@final
 class Registry(plan.Host, RegistrationPort):
     """The registry, and what it has kept.
 

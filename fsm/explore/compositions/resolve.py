@@ -39,7 +39,6 @@ _TARGET: Final = "hyperty://b.ex/hb"
 _BOUNDS: Final = plan.Bounds(losses=1, duplicates=1, channel=2)
 
 
-@final
 class Asker(plan.Host):
     """A sender that waits for a route.
 
@@ -77,7 +76,6 @@ class Routes(plan.Host, RoutesPort):
         self.send(LOADER, "unload", url)
 
 
-@final
 class SearchRoutes(Routes):
     """The registry, which looks for links, too."""
 
@@ -100,7 +98,6 @@ class SearchRoutes(Routes):
             self.send(asker, "answer", what)
 
 
-@final
 class NodeRoutes(Routes):
     """The registry without records and links; it releases stubs that are idle."""
 
@@ -128,7 +125,6 @@ class NodeRoutes(Routes):
         self.core.stub_released(url, number, self.now, is_free=True)
 
 
-@final
 class Loader(plan.Host):
     """The loader of stubs, and the stub that runs.
 
@@ -195,7 +191,6 @@ class Domain(plan.Host):
         self.send(REGISTRY, "record_read", entity, None)
 
 
-@final
 class Catalogue(plan.Host):
     """The catalogue of the stub."""
 
@@ -203,7 +198,6 @@ class Catalogue(plan.Host):
         self.send(LOADER, "take_descriptor", "")
 
 
-@final
 class Bus(plan.Host):
     """The bus: it sends a message by its cached route, or asks the registry for one.
 

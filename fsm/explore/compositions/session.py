@@ -54,7 +54,6 @@ def _half() -> float:
     return 0.5
 
 
-@final
 class Stub(plan.Host):
     """The stub, and the link that it has or dials.
 

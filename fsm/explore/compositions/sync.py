@@ -13,7 +13,7 @@ Left out, and why that is no loss:
 
 import math
 from collections.abc import Hashable
-from typing import Final, final
+from typing import Final
 
 import attrs
 from typing_extensions import override
@@ -52,7 +52,6 @@ def _object(version: int) -> DataObject:
     return DataObject(_ALICE, _RUNTIME, {"n": version}, _URL, version=version)
 
 
-@final
 class Reporter(plan.Host):
     """The reporter's end of the object."""
 
@@ -197,7 +196,6 @@ class Reporter(plan.Host):
             self._notified_until = self.now + OBJECT_SUBSCRIPTION.patience(Subscription.ACTIVE)
 
 
-@final
 class Observer(plan.Host):
     """The observer's end: its copy, while it has one.
 

@@ -7,7 +7,7 @@ component crashes, and the router answers for it; the request is given up.
 """
 
 import math
-from typing import Final, final
+from typing import Final
 
 from typing_extensions import override
 
@@ -28,7 +28,6 @@ def _answer(code: int) -> Message:
     return Message(1, MessageType.RESPONSE, _REQUEST.to, _REQUEST.from_, {"code": code})
 
 
-@final
 class Asker(plan.Host):
     """The sender of requests.
 
@@ -74,7 +73,6 @@ class Asker(plan.Host):
         self.ends += 1
 
 
-@final
 class Component(plan.Host):
     """The router in front of a component, and the component.
 

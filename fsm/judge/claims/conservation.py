@@ -8,7 +8,7 @@ it on more often than it got it (I-T11), and none keeps it without a word (I-T12
 from collections import Counter, defaultdict
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final, TypeAlias, TypeVar, final
+from typing import Final, TypeAlias, TypeVar
 
 import attrs
 from typing_extensions import override
@@ -39,7 +39,6 @@ _CONNECTION: Final = "connection"
 """The scheme of objects that the stubs of a link observe themselves, to set it up."""
 
 
-@final
 @attrs.define(eq=False)
 class _Passage:
     """How often the parts of a process had one message.

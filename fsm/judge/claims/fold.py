@@ -12,7 +12,7 @@ an object, a pair of addresses): a `RunClaim` judges the evidence of all process
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from enum import StrEnum, unique
+from enum import StrEnum
 from functools import partial
 from sys import intern
 from types import FunctionType
@@ -42,7 +42,6 @@ Datum: TypeAlias = str | int | float | None
 """One value of evidence."""
 
 
-@final
 @attrs.frozen(slots=True, order=True)
 class Finding:
     """One claim, broken once.
@@ -64,7 +63,6 @@ class Finding:
     expected: str
 
 
-@unique
 class GroupKey(StrEnum):
     """The common key of the records that one claim reads."""
 
@@ -77,7 +75,6 @@ class GroupKey(StrEnum):
     SESSION = "session"
 
 
-@unique
 class Place(StrEnum):
     """The processes that a claim applies to."""
 
@@ -86,7 +83,6 @@ class Place(StrEnum):
     NODE = "a message node"
 
 
-@final
 @attrs.define(unsafe_hash=True)
 class Evidence:
     """Evidence of one process, judged together with that of others.
@@ -125,7 +121,6 @@ message nodes, either. Nodes of groups by their ids."""
 _JudgeKey: TypeAlias = Callable[[Sequence[Evidence], Whole], Iterator[Finding]]
 
 
-@final
 @attrs.frozen(eq=False)
 class RunClaim:
     """Claims that are judged by the evidence of all processes under one key.
@@ -156,7 +151,6 @@ def run_claim(*claims: str, key: GroupKey) -> Callable[[_JudgeKey], RunClaim]:
     return declare
 
 
-@final
 @attrs.frozen
 class Route:
     """A set of records: their kind, and a selection within it.
@@ -250,7 +244,6 @@ def _about(record: TraceLine) -> str:
     return record.mid or record.key or record.link or record.to or ""
 
 
-@final
 class Process:
     """The process whose records a claim reads.
 
@@ -421,7 +414,6 @@ class Process:
 _CheckRecord: TypeAlias = Callable[[Process, TraceLine], None]
 
 
-@final
 @attrs.define(slots=False, eq=False)
 class Checking:
     """A check of the records of one process."""

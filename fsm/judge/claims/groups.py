@@ -9,7 +9,7 @@ several nodes did, so no claim compares their clocks. A node of no group hands n
 import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 from typing_extensions import override
@@ -83,7 +83,6 @@ class MembersServe(fold.ProcessClaim, claims=("I-M15",)):
 # --- sessions ---------------------------------------------------------------------------
 
 
-@final
 @attrs.define
 class _Stay:
     """A session while one node has it.

@@ -8,7 +8,7 @@ so these are judged where a trace has them.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Final, final
+from typing import Final
 
 from typing_extensions import override
 
@@ -186,7 +186,6 @@ _REPORTED: Final = {State.LIVE.value: "live", State.LASTING.value: "live"}
 """Name under which a status is reported, where that is not its own name."""
 
 
-@final
 class _OpenRequests:
     """Requests that a message node took, until they are answered."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Hashable, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import ClassVar, Final, TypeAlias, TypeVar, final
+from typing import ClassVar, Final, TypeAlias, TypeVar
 
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import last_segment
@@ -21,7 +21,6 @@ _ALL: Final = "*"
 _NOBODY: Final[Sequence[str]] = ()
 
 
-@final
 class Listeners:
     """The `listeners` tables of one process, one for each router that reports its own."""
 
@@ -113,14 +112,12 @@ class Recent(dict[_K, _V]):
                 del self[key]
 
 
-@final
 class Lasting(Recent[_K, _V]):
     """The same where a message that is not known is wrong: more of them are kept."""
 
     limit = 10 * RECENT
 
 
-@final
 class Rows:
     """A table with one row for each key, each row word by word.
 

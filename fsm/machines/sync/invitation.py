@@ -6,13 +6,12 @@ is not a refusal here: the reporter is notified of the missing answer. Each prov
 begins the wait anew.
 """
 
-from enum import StrEnum, unique
+from enum import StrEnum
 from typing import Final
 
 from fsm.table import Deadline, Table, Transition
 
 
-@unique
 class State(StrEnum):
     """The states of an invitation."""
 
@@ -22,7 +21,6 @@ class State(StrEnum):
     TIMED_OUT = "timed-out"
 
 
-@unique
 class Trigger(StrEnum):
     """The triggers of an invitation."""
 

@@ -10,13 +10,12 @@ owner consents. A refusal removes it; after leaving or expulsion (M-43, M-45) it
 The path of whose lease is over is held again, too, and then removed: perhaps no observer is there.
 """
 
-from enum import StrEnum, unique
+from enum import StrEnum
 from typing import Final
 
 from fsm.table import Deadline, Origin, Table, Transition
 
 
-@unique
 class State(StrEnum):
     """The states of a subscription at the node."""
 
@@ -25,7 +24,6 @@ class State(StrEnum):
     REMOVED = "removed"
 
 
-@unique
 class Trigger(StrEnum):
     """The triggers of a subscription."""
 

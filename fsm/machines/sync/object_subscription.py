@@ -14,13 +14,12 @@ link (P2P-23..26, M-08..M-10, SC-18, I-C1, I-C5): its list is one more object, i
 reporter; what must be decided is whether the link becomes live, and with the link it ends.
 """
 
-from enum import StrEnum, unique
+from enum import StrEnum
 from typing import Final
 
 from fsm.table import Deadline, Origin, Table, Transition
 
 
-@unique
 class State(StrEnum):
     """The states of a subscription at the reporter."""
 
@@ -30,7 +29,6 @@ class State(StrEnum):
     REMOVED = "removed"
 
 
-@unique
 class Trigger(StrEnum):
     """The triggers of a subscription."""
 

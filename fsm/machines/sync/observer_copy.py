@@ -11,13 +11,12 @@ SC-18, I-C3). A list has no versions, and its link loses nothing: what comes bef
 is kept for it, the rest is applied as it comes, and it ends with the link.
 """
 
-from enum import StrEnum, unique
+from enum import StrEnum
 from typing import Final
 
 from fsm.table import Deadline, Origin, Table, Transition, unless, when
 
 
-@unique
 class State(StrEnum):
     """The states of a copy."""
 
@@ -27,7 +26,6 @@ class State(StrEnum):
     DELETED = "deleted"
 
 
-@unique
 class Trigger(StrEnum):
     """The triggers of a copy."""
 
@@ -40,7 +38,6 @@ class Trigger(StrEnum):
     DELETED = "deleted"
 
 
-@unique
 class Condition(StrEnum):
     """Conditions on a change's version, compared with the copy's."""
 

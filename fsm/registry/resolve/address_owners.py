@@ -7,7 +7,7 @@ owner, too: a runtime that has lost its node can still send by its links.
 
 import math
 from collections import OrderedDict
-from typing import Final, final
+from typing import Final
 
 import attrs
 
@@ -34,7 +34,6 @@ class _Entry:
     is_reported: bool = False
 
 
-@final
 class RecordCache:
     """Records by entity; a missing record is remembered for a moment."""
 
@@ -89,7 +88,6 @@ def _is_of(record: Record | None, runtime: str) -> bool:
     return record is not None and record.runtime == runtime
 
 
-@final
 @attrs.frozen(slots=True)
 class _Owner:
     """The answer of a registry.
@@ -105,7 +103,6 @@ class _Owner:
     until: float
 
 
-@final
 @attrs.define(slots=True)
 class _Question:
     """A record that is being read, or is to be read once more.
@@ -121,7 +118,6 @@ class _Question:
     again: float = math.inf
 
 
-@final
 class AddressOwners:
     """The known owners of addresses, of one runtime.
 

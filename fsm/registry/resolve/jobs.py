@@ -9,7 +9,7 @@ for any answer.
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Final, final
+from typing import Final
 
 import attrs
 
@@ -21,7 +21,6 @@ from fsm.registry.resolve.port import RoutesPort
 from specs.limits.protocol import P2P_TIMEOUT
 
 
-@final
 @attrs.frozen(slots=True)
 class WaitingAsk:
     """A question for a route that waits for a link to an entity."""
@@ -31,7 +30,6 @@ class WaitingAsk:
     entity: str
 
 
-@final
 class LinkQueue:
     """The questions that wait for links, and their deadlines."""
 
@@ -78,7 +76,6 @@ def link_key(entity: str) -> str:
     return f"{_LINK}{entity}"
 
 
-@final
 class ResolveJobs:
     """The open searches; the only place that steps their entities."""
 

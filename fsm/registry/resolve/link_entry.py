@@ -13,8 +13,8 @@ and if a record contradicts the list, messages go by the node as if nothing had 
 
 import math
 from collections.abc import Iterable, Mapping
-from enum import Enum, unique
-from typing import Final, final
+from enum import Enum
+from typing import Final
 
 import attrs
 
@@ -38,7 +38,6 @@ from specs.trace import Op
 # The configuration of the registry's route search (C-49, RES-10, PFY-03).
 
 
-@unique
 class Topology(Enum):
     """The node that gets messages for another domain (C-49)."""
 
@@ -49,7 +48,6 @@ class Topology(Enum):
     """The own domain's, which sends it on."""
 
 
-@final
 @attrs.frozen(slots=True)
 class ResolveConfig:
     """The configuration of the registry's own runtime.
@@ -290,7 +288,6 @@ def plan_of_hint(entity: str, hint: LinkHint) -> RequesterPlan | str:
     return plan
 
 
-@final
 class LinkEntities:
     """The entities of all links, and those listed ones whose records are still to be read.
 

@@ -15,7 +15,6 @@ two links is ever live.
 """
 
 import math
-from typing import final
 
 from fsm.engine import Entity
 from fsm.machines import p2p_entry, resolve_job
@@ -29,7 +28,6 @@ from specs.limits import protocol
 from specs.trace import Op
 
 
-@final
 class LinkTable:
     """The link to each remote runtime.
 

@@ -7,7 +7,7 @@ A stub of another domain is transient: it is released after a time without use (
 """
 
 import math
-from typing import Final, final
+from typing import Final
 
 import attrs
 
@@ -76,7 +76,6 @@ class _Cooling:
     code: Code = Code.UNAVAILABLE
 
 
-@final
 class NodeStubs:
     """The stub of each domain's node; each search for one is in `jobs`.
 

@@ -1,6 +1,6 @@
 """What the registry's route search asks of its host (RES-01..15)."""
 
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 import attrs
 
@@ -9,7 +9,6 @@ from fsm.engine import Step
 from specs.reply_code import Code
 
 
-@final
 @attrs.frozen(slots=True)
 class NodePlan:
     """The domain that a stub is deployed for: to its node, or its identity provider (PFY-12).
@@ -23,7 +22,6 @@ class NodePlan:
     is_again: bool = False
 
 
-@final
 @attrs.frozen(slots=True)
 class RequesterPlan:
     """The purpose of a P2P requester (RES-08).

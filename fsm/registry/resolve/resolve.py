@@ -10,8 +10,6 @@ runtime, and says whether a link can be set up. The record is read, or known alr
 by a registry. The search then waits for the link, or ends because there will be none.
 """
 
-from typing import final
-
 from fsm.effects import Intent, LinkHint
 from fsm.machines.p2p_connection import State
 from fsm.machines.resolve_job import Trigger
@@ -38,7 +36,6 @@ from specs.limits.protocol import NEGATIVE_CACHE
 from specs.reply_code import Code
 
 
-@final
 class ResolveCore:
     """The registry's tables of stubs, links, remote records and own addresses.
 

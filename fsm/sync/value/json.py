@@ -30,7 +30,6 @@ _LEAST: Final = -(2**63)
 _MOST: Final = 2**64 - 1
 
 
-@final
 @attrs.frozen(slots=True)
 class Flaw:
     """The reason why something cannot be the value of an object.
@@ -195,7 +194,6 @@ _COMPILED: Final = 64
 """Schemas of a process that are kept compiled."""
 
 
-@final
 class NoSchemaError(ProtoflyError):
     """A schema that is none, with the path in it, and half a sentence for people."""
 
@@ -203,7 +201,6 @@ class NoSchemaError(ProtoflyError):
         super().__init__(f"the definition is no JSON Schema: {f'{path}: ' if path else ''}{why}")
 
 
-@final
 @attrs.frozen(slots=True)
 class ObjectSchema:
     """A schema that values are held against; made by `compiled`."""

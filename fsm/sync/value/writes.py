@@ -13,7 +13,7 @@ value.
 
 import json
 from collections import deque
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -33,7 +33,6 @@ _ADD: Final = Operation.ADD.value
 _Path: TypeAlias = tuple[str, ...]
 
 
-@final
 @attrs.frozen(slots=True)
 class _Edit:
     """One change.
@@ -160,7 +159,6 @@ _FOR_GOOD: Final = frozenset({int(Code.NOT_FOUND), int(Code.GONE)})
 """Codes after which nothing of the object can be written any more."""
 
 
-@final
 @attrs.frozen(slots=True)
 class Written:
     """A write is in the value, and waits.
@@ -173,7 +171,6 @@ class Written:
     number: int
 
 
-@final
 @attrs.frozen(slots=True)
 class Unpublished:
     """The reason why a write was not taken, or not published.
@@ -236,7 +233,6 @@ def _path_flaw(path: str | None) -> Flaw | None:
     return text_flaw(path)
 
 
-@final
 class WritesCore:
     """The writes of one object.
 

@@ -3,7 +3,7 @@
 import hashlib
 from enum import Enum
 from operator import attrgetter
-from typing import Final, final
+from typing import Final
 
 import attrs
 import trio
@@ -19,7 +19,6 @@ _NAMES: Final = tuple(f.name for f in attrs.fields(TraceLine) if f.name not in _
 _VALUES: Final = attrgetter(*_NAMES)
 
 
-@final
 class Evidence:
     """Everything that was reported.
 
@@ -59,7 +58,6 @@ class Evidence:
         return kept.hexdigest()
 
 
-@final
 class ProcessTracer(Tracer):
     """Writes down what one process reports."""
 

@@ -1,11 +1,10 @@
 """What was done, and what was seen of it: the evidence that the rules judge."""
 
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 import attrs
 
 
-@final
 @attrs.frozen
 class Asked:
     """A request was made.
@@ -23,7 +22,6 @@ class Asked:
     to: str
 
 
-@final
 @attrs.frozen
 class Answered:
     """It was answered, by whomever.
@@ -38,7 +36,6 @@ class Answered:
     value: int | None
 
 
-@final
 @attrs.frozen
 class Executed:
     """A hyperty was given the request.
@@ -52,7 +49,6 @@ class Executed:
     by: str
 
 
-@final
 @attrs.frozen
 class Observing:
     """Somebody begins to ask to observe an object; `stand` counts how often it did."""
@@ -63,7 +59,6 @@ class Observing:
     stand: int
 
 
-@final
 @attrs.frozen
 class Heard:
     """An observer was notified of a change of an object.
@@ -79,7 +74,6 @@ class Heard:
     path: str
 
 
-@final
 @attrs.frozen
 class Overheard:
     """A change of an object came to a hyperty that has no copy of it."""
@@ -90,7 +84,6 @@ class Overheard:
     version: int
 
 
-@final
 @attrs.frozen
 class Left:
     """An observer was notified that it does not observe any more."""
@@ -100,7 +93,6 @@ class Left:
     url: str
 
 
-@final
 @attrs.frozen
 class Changed:
     """A reporter was notified that its change is taken: a 200."""
@@ -110,7 +102,6 @@ class Changed:
     version: int
 
 
-@final
 @attrs.frozen
 class Created:
     """A creator was notified that its child is kept.
@@ -125,7 +116,6 @@ class Created:
     child: str
 
 
-@final
 @attrs.frozen
 class Removed:
     """A creator deletes its child."""
@@ -136,7 +126,6 @@ class Removed:
     child: str
 
 
-@final
 @attrs.frozen
 class Held:
     """At the very end, somebody has an object: as its reporter, or a copy of it.
@@ -155,7 +144,6 @@ class Held:
     children: str = "{}"
 
 
-@final
 @attrs.frozen
 class Died:
     """A life ended without a word: what it waited for is nobody's any more."""
@@ -164,7 +152,6 @@ class Died:
     by: str
 
 
-@final
 @attrs.frozen
 class Probed:
     """After all was well again, one asked another.
@@ -197,7 +184,6 @@ Remark: TypeAlias = (
 """One line of a history."""
 
 
-@final
 @attrs.define
 class History:
     """All of a run, in order.

@@ -23,7 +23,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from typing import Final, final
+from typing import Final
 
 import attrs
 
@@ -49,7 +49,6 @@ _PATIENCE: Final = REPLY_TIMEOUT + 1.0
 """Seconds after which a request must have its answer, at the latest."""
 
 
-@final
 @attrs.frozen
 class Breach:
     """A rule that was broken, and by what.

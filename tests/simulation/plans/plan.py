@@ -3,13 +3,12 @@
 import json
 from enum import StrEnum
 from string import ascii_lowercase
-from typing import Final, final
+from typing import Final
 
 import attrs
 import cattrs
 
 
-@final
 class Deed(StrEnum):
     """What an application does."""
 
@@ -34,7 +33,6 @@ class Deed(StrEnum):
     """`who` asks `whom`, whose hyperty crashes on it."""
 
 
-@final
 class Wrong(StrEnum):
     """What goes wrong between `one` and `other`, or with `one`: `actors.testing.chaos.toxics`."""
 
@@ -86,7 +84,6 @@ class Wrong(StrEnum):
     """The next `amount` writes of the node `one` are not made, and not answered."""
 
 
-@final
 @attrs.frozen
 class Act:
     """Somebody does something.
@@ -104,7 +101,6 @@ class Act:
     pause: float = 0.0
 
 
-@final
 @attrs.frozen
 class Fault:
     """Something goes wrong.
@@ -123,7 +119,6 @@ class Fault:
     amount: float = 0.0
 
 
-@final
 @attrs.frozen
 class Plan:
     """One run, whole.

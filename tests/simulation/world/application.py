@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from itertools import count
-from typing import final
 
 import trio
 
@@ -14,7 +13,6 @@ from tests.simulation.world.process import RuntimeProcess
 from tests.simulation.world.worker import Worker
 
 
-@final
 class Application:
     """Does the acts of a plan.
 

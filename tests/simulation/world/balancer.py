@@ -3,7 +3,6 @@
 import ssl
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import final
 
 from transports.link import (
     DEFAULT_PATHS,
@@ -18,7 +17,6 @@ from transports.link import (
 )
 
 
-@final
 class Balancer(Network):
     """Dials the node that is chosen at that moment, whatever node is named.
 

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import final
 
 import attrs
 
@@ -25,7 +24,6 @@ from transports.engine.memory import MemoryEngine, MemoryStore
 _RECORD = "record/"
 
 
-@final
 @attrs.define(eq=False)
 class Member:
     """A life of a node.
@@ -40,7 +38,6 @@ class Member:
     records: EngineRecords | None = None
 
 
-@final
 class DomainGroup:
     """The engine of a domain, and who uses it.
 

@@ -4,7 +4,7 @@ Without a login a node gives the session of a runtime to nobody else until it is
 domain has an issuer, which states at other domains what its runtimes may speak for.
 """
 
-from typing import Final, final
+from typing import Final
 
 import trio
 from joserfc.jwk import OKPKey
@@ -38,7 +38,6 @@ def issuer() -> Issuer:
     return Issuer(_KEY, domain=_EVERYWHERE)
 
 
-@final
 class Logins(Credentials):
     """Gives one runtime, or node, a new token whenever it asks: good for it alone."""
 

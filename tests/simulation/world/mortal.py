@@ -3,7 +3,6 @@
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import final
 
 import trio
 
@@ -21,7 +20,6 @@ from transports.link import (
 )
 
 
-@final
 class MortalNetwork(Network):
     """Another network, until `is_dead` is set; who sets it cuts the links that are open."""
 
@@ -56,7 +54,6 @@ class MortalNetwork(Network):
             yield _MortalListener(listener, self)
 
 
-@final
 class _MortalListener(Listener):
     def __init__(self, listener: Listener, network: MortalNetwork) -> None:
         super().__init__(listener.address)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import count
-from typing import Final, final
+from typing import Final
 
 import attrs
 import trio
@@ -35,7 +35,6 @@ _KEPT: Final = 6
 """Elements that the array of an object has at most, or nearly."""
 
 
-@final
 @attrs.define(eq=False)
 class _Reported:
     """An object that a life of a runtime reports; `thing` None: it is about to."""
@@ -45,7 +44,6 @@ class _Reported:
     over: trio.Event = attrs.field(factory=trio.Event)
 
 
-@final
 @attrs.define(eq=False)
 class _Stand:
     """A life of a runtime observes an object; `copy` None: it is about to.
@@ -59,7 +57,6 @@ class _Stand:
     over: trio.Event = attrs.field(factory=trio.Event)
 
 
-@final
 class Objects:
     """Does the acts of data objects, as applications do them: by `report` and `observe`."""
 

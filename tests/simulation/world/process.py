@@ -5,7 +5,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import final
 
 import attrs
 import trio
@@ -60,7 +59,6 @@ def _port_of(node: str) -> int:
     return _PORT + domain + (_NEXT * (ord(letter) - ord("a") + 1) if letter else 0)
 
 
-@final
 @attrs.define
 class Air:
     """What all processes of a run share.
@@ -133,7 +131,6 @@ class Air:
             await over.wait()
 
 
-@final
 class NodePolicy(Policy):
     """Permits everything; no requests between hyperties while its node is strict."""
 
@@ -221,7 +218,6 @@ class Process(ABC):
         return IdSource(int(trio.current_time() * 1000) * 1000)
 
 
-@final
 class NodeProcess(Process):
     """A message node."""
 
@@ -266,7 +262,6 @@ class NodeProcess(Process):
         return trio.current_time() + self.air.clocks.get(self.name, 0.0)
 
 
-@final
 class RuntimeProcess(Process):
     """A runtime with one hyperty.
 

@@ -6,7 +6,6 @@ from functools import partial
 from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import final
 
 import attrs
 import trio
@@ -56,7 +55,6 @@ _LIMIT = 900.0
 """Seconds of virtual time that a run may take at all."""
 
 
-@final
 @attrs.frozen
 class Outcome:
     """What became of a run.
@@ -155,7 +153,6 @@ def _causes(error: BaseException) -> Iterator[str]:
         yield str(error) if error.__cause__ is None else ", ".join(_causes(error.__cause__))
 
 
-@final
 class World:
     """All processes of a run."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Protocol, final
+from typing import Final, Protocol
 
 import trio
 
@@ -34,7 +34,6 @@ class Ends(Protocol):
         """End it. Idempotent."""
 
 
-@final
 class _Within:
     """A fault within a process."""
 

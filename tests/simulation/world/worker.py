@@ -1,7 +1,6 @@
 """The hyperty of a simulation: it does what it is asked, and has written down what came."""
 
 from collections.abc import Awaitable, Callable
-from typing import final
 
 import trio
 
@@ -11,7 +10,6 @@ from specs.message import Message, MessageType
 from tests.simulation.judgement.history import Executed, History, Overheard
 
 
-@final
 class Worker(Hyperty):
     """Answers a numbered request with its own value; crashes if it is to.
 

@@ -1,7 +1,6 @@
 """Back ends of connectors of a node, in memory: a global registry, a quality broker, users."""
 
 from collections.abc import Mapping, Sequence
-from typing import final
 
 import trio
 from typing_extensions import override
@@ -17,7 +16,6 @@ from specs.jsonvalue import JsonObject
 from specs.reply_code import Code
 
 
-@final
 class RecordsFake(GlobalRecords):
     """A global registry with these records, by GUID."""
 
@@ -43,7 +41,6 @@ class RecordsFake(GlobalRecords):
         await trio.lowlevel.checkpoint()
 
 
-@final
 class RelaysFake(QualityBroker):
     """A quality broker with these relays, in this order; what is released is granted again."""
 
@@ -82,7 +79,6 @@ class RelaysFake(QualityBroker):
         await trio.lowlevel.checkpoint()
 
 
-@final
 class PeopleFake(IdentityProvider):
     """An identity provider that knows addresses of users, by what they log in with."""
 

@@ -60,7 +60,6 @@ class Echo(Hyperty):
         return value
 
 
-@final
 @attrs.frozen
 class Member:
     """One runtime of the domain, with one hyperty.
@@ -150,7 +149,6 @@ async def in_memory() -> AsyncIterator[MemoryNetwork]:
     yield MemoryNetwork()
 
 
-@final
 @attrs.frozen
 class DomainOptions:
     """How the domain is to be."""

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
-from typing import final
 
 import attrs
 import trio
@@ -125,7 +124,6 @@ async def drain(link: Link) -> list[bytes]:
         return came
 
 
-@final
 class Encrypted(Network):
     """The network of the system, whose WebSocket listeners speak TLS."""
 

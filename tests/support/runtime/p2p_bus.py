@@ -1,7 +1,6 @@
 """A MiniBUS port that keeps what it is given, for stubs tested without a bus."""
 
 from collections.abc import Sequence
-from typing import final
 
 import trio
 from typing_extensions import override
@@ -12,7 +11,6 @@ from fsm.p2p.transfer import Behind
 from specs.message import Message
 
 
-@final
 class KeepingPort(MiniBusPort):
     """Keeps what was posted and handed back, in one order.
 

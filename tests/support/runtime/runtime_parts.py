@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TypeAlias, final
+from typing import TypeAlias
 
 import attrs
 import trio
@@ -43,7 +43,6 @@ Asked: TypeAlias = tuple[object, ...]
 """A question to the registry: its name, and arguments."""
 
 
-@final
 class ScriptedRegistry:
     """Keeps what the bus asks it; the test answers."""
 
@@ -63,7 +62,6 @@ class ScriptedRegistry:
         return True
 
 
-@final
 class LoaderRegistry:
     """Keeps what the loader reports, beside the status events of stubs and hyperties."""
 
@@ -83,7 +81,6 @@ class LoaderRegistry:
         self._reported.append(("ended", url))
 
 
-@final
 @attrs.define
 class BusWorld:
     """A Message BUS and all around it.

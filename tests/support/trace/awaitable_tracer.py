@@ -1,7 +1,6 @@
 """Evidence that can be waited for."""
 
 from collections.abc import Awaitable, Callable
-from typing import final
 
 from typing_extensions import override
 
@@ -13,7 +12,6 @@ from tests.support.trace.growing import Growing
 from tests.support.trace.trace_files import records, whole
 
 
-@final
 class AwaitableTracer(Tracer):
     """Keeps everything, in order.
 

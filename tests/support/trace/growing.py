@@ -1,7 +1,7 @@
 """A list that can be waited for."""
 
 from collections.abc import Callable
-from typing import TypeVar, final
+from typing import TypeVar
 
 import trio
 from typing_extensions import override
@@ -9,7 +9,6 @@ from typing_extensions import override
 T = TypeVar("T")
 
 
-@final
 class Growing(list[T]):
     """Whoever waits for something to be in it looks again after each `append`."""
 

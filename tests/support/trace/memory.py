@@ -1,14 +1,11 @@
 """A tracer that keeps what it takes in a list."""
 
-from typing import final
-
 from typing_extensions import override
 
 from actors.kit.trace import Tracer
 from specs.trace import Fact
 
 
-@final
 class MemoryTracer(Tracer):
     """Keeps everything in a list; for tests and virtual clocks.
 

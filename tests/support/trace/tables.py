@@ -1,20 +1,18 @@
 """A small machine to vary: a door."""
 
-from enum import StrEnum, unique
+from enum import StrEnum
 
 import attrs
 
 from fsm.table import Deadline, Table, Transition
 
 
-@unique
 class Door(StrEnum):
     OPEN = "open"
     SHUT = "shut"
     GONE = "gone"
 
 
-@unique
 class Push(StrEnum):
     BUILD = "build"
     SHUT = "shut"
@@ -22,7 +20,6 @@ class Push(StrEnum):
     TEAR_DOWN = "tear-down"
 
 
-@unique
 class Key(StrEnum):
     KEY = "key"
     WEDGE = "wedge"

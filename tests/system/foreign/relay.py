@@ -1,7 +1,5 @@
 """A hyperty that asks others on behalf of whoever asks it, from its own runtime."""
 
-from typing import final
-
 import trio
 from typing_extensions import override
 
@@ -10,7 +8,6 @@ from specs.jsonvalue import Json
 from specs.message import Message
 
 
-@final
 class Relay(Hyperty):
     """`{"to": address, "times": n}` is answered with the codes of n answers; else an echo."""
 

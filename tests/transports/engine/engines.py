@@ -4,7 +4,6 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import final
 
 import trio
 from typing_extensions import override
@@ -38,7 +37,6 @@ class Place(ABC):
         """Let it go, and come back without rows."""
 
 
-@final
 class MemoryPlace(Place):
     """A store in memory."""
 
@@ -68,7 +66,6 @@ async def open_memory_place() -> AsyncIterator[MemoryPlace]:
         yield MemoryPlace(store)
 
 
-@final
 class NatsPlace(Place):
     """A bucket of a server of its own process."""
 

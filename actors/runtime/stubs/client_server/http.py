@@ -6,7 +6,7 @@ kind `STREAM`, and the network decides which places can be dialled.
 
 import ssl
 from functools import partial
-from typing import Final, final
+from typing import Final
 
 import httpcore
 import trio
@@ -47,7 +47,6 @@ async def _dial(network: Network, host: str, port: int) -> httpcore.AsyncNetwork
         raise httpcore.ConnectError(str(exc)) from exc
 
 
-@final
 class _Stream(httpcore.AsyncNetworkStream):
     """A link of bytes as httpcore wants one."""
 
@@ -108,7 +107,6 @@ class _Stream(httpcore.AsyncNetworkStream):
         """Report nothing: a write shows that an idle connection was closed."""
 
 
-@final
 class _Bytes(trio.abc.Stream):
     """A link of bytes as TLS wants one."""
 
@@ -146,7 +144,6 @@ class _Bytes(trio.abc.Stream):
         await self._link.aclose()
 
 
-@final
 class _Encrypted(httpcore.AsyncNetworkStream):
     """Bytes with TLS as httpcore wants them."""
 

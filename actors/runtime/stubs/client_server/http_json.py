@@ -13,7 +13,7 @@ receiver: `item://shop.example/items/3` is `/items/3` below the endpoint. Status
 codes; the JSON of an answer becomes its `value`.
 """
 
-from typing import Final, final
+from typing import Final
 from urllib.parse import quote
 
 from typing_extensions import override
@@ -47,7 +47,6 @@ _FAILURES: Final = {
 _DOTS: Final = frozenset({".", ".."})
 
 
-@final
 class HttpJsonStub(ClientServerStub):
     """Converts messages to calls of a plain REST server.
 

@@ -6,7 +6,7 @@ answered 404: without a node, no messages are carried, no direct links are set u
 are reported.
 """
 
-from typing import Final, final
+from typing import Final
 from uuid import UUID
 
 from typing_extensions import override
@@ -28,7 +28,6 @@ NAME: Final = "rest-registry"
 _UUID_BYTES: Final = 16
 
 
-@final
 class RestRegistryStub(ClientServerStub):
     """Converts messages of one runtime to calls of a registry behind REST.
 

@@ -2,7 +2,6 @@
 
 from contextlib import asynccontextmanager
 from hashlib import sha256
-from typing import final
 
 import attrs
 import pytest
@@ -50,7 +49,6 @@ class Greeter(Hyperty):
 BROKEN = {"greeter.py": "raise RuntimeError('not today')\n"}
 
 
-@final
 class Refusing(Policy):
     """Refuses every create that goes to one address, once it is told which."""
 

@@ -2,7 +2,6 @@
 
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import final
 
 import attrs
 import pytest
@@ -213,7 +212,6 @@ async def test_of_descriptor_and_deployer_the_last_word_is_the_deployers(autojum
 # ---- what a stub learns of the user (REG-15)
 
 
-@final
 class One(Catalogue):
     """Describes one stub, which keeps the context and the messages that it is given."""
 

@@ -3,7 +3,6 @@
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import final
 
 import trio
 from typing_extensions import override
@@ -26,7 +25,6 @@ from transports.system import open_system_network
 P2P_DOOR = "/p2p"
 
 
-@final
 class Line(Link):
     """A link that may be cut; one that is deaf never tells that it is gone."""
 
@@ -71,7 +69,6 @@ class Line(Link):
         await trio.aclose_forcefully(self._link)
 
 
-@final
 class _Listener(Listener):
     def __init__(self, listener: Listener, lines: list[Line]) -> None:
         super().__init__(listener.address)
@@ -85,7 +82,6 @@ class _Listener(Listener):
         return line
 
 
-@final
 class MovingNetwork(Network):
     """Another network, the P2P listeners of which can be found where they were no more.
 
