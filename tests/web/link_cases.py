@@ -8,14 +8,17 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
+from fsm.bus.receiving_order import NODE_PATH, PairOrderCore
+from fsm.bus.sending_order import PairPathCore
 from fsm.engine import Step
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.link_end import LinkTerms, Loss, Opening, Role
 from fsm.p2p.peer_identity import UNSIGNED, Believed, Distrusted, Standing
-from fsm.p2p.transfer import Ack, Bye, Numbered, P2PTransferCore, Ping, Pong
+from fsm.p2p.transfer import Ack, Behind, Bye, Numbered, P2PTransferCore, Ping, Pong
 from specs.bodies.object import Candidate, ConnectionData, ConnectionDescription, IceCandidate
 from specs.identity import SenderIdentity
-from specs.message import Message, MessageType
+from specs.limits.protocol import REPLY_TIMEOUT
+from specs.message import Message, MessageType, instance_id
 from tests.support.link_calls import Call, is_asked, tell, told_end
 from tests.web.object_cases import Case, Tape, plain
 
@@ -243,8 +246,93 @@ def line_of(one: object) -> Any:
     raise AssertionError(one)
 
 
+def sending_orders(random: Random) -> Case:
+    """What a link announces of messages that went by the node, some of the answers twice."""
+    tape, core, now = Tape("Order"), PairPathCore(), 0.0
+    recent: list[tuple[Message, float]] = []
+    for number in range(1, 80):
+        now += random.choice([0.0, 0.25, 4.0, 4.0, REPLY_TIMEOUT])
+        recent = [(one, at) for one, at in recent if at > now - REPLY_TIMEOUT]
+        if recent and random.random() < 0.2:
+            again, _ = random.choice(recent)
+            core.send(again, "node", now)
+            tape.note("sent", [_whole(again), now], None)
+            continue
+        one = _of_pair(random, number)
+        recent += [(one, now)] if one.is_response else []
+        core.send(one, "node", now)
+        tape.note("sent", [_whole(one), now], None)
+        behind = core.behind(one.from_, one.to, now)
+        tape.note("behind", [one.from_, one.to, now], _line(behind))
+    return tape.case
+
+
+def receiving_orders(random: Random) -> Case:
+    """What a link has brought too early, while the node brings, or loses, what was before it."""
+    tape, core, now = Tape("Order"), PairOrderCore[Message](), 0.0
+    under_way: dict[tuple[str, str], list[Message]] = {pair: [] for pair in PAIRS}
+    announced = set[tuple[str, str]]()
+
+    def note(name: str, given: list[Any], released: list[Message]) -> None:
+        tape.note(name, [*given, now], sorted(instance_id(one) for one in released))
+
+    for number in range(1, 120):
+        now += random.choice([0.0, 0.25, 2.0])
+        note("tick", [], core.tick(now))
+        one = _of_pair(random, number)
+        pair = one.from_, one.to
+        match random.randrange(6):
+            case 0 | 1:
+                under_way[pair].append(one)
+            case 2 if under_way[pair]:
+                came = under_way[pair].pop(0)
+                early = core.arrives(came, NODE_PATH, came) or []
+                early = [*early, *core.given(came, NODE_PATH, now)]
+                note("came", [_whole(came)], [each for each in early if each is not came])
+            case 3 if under_way[pair] and (
+                pair not in announced or core.is_reached(*pair, "link")
+            ):
+                announced.add(pair)
+                requests = [each.id for each in under_way[pair] if not each.is_response]
+                answers = [instance_id(each) for each in under_way[pair] if each.is_response]
+                top = max(requests, default=0)
+                age = random.choice([0.0, 3.0, REPLY_TIMEOUT - 0.5])
+                behind = Behind(*pair, (answers or [top])[-1], top, age)
+                note("announced", [_line(behind), "link"], core.announced(behind, "link", now))
+                if random.random() < 0.2:
+                    under_way[pair].clear()
+            case _:
+                taken = core.arrives(one, "link", one)
+                assert taken is not None
+                note("take", [_whole(one), "link"], taken)
+    return tape.case
+
+
+PAIRS = [("hyperty://a.ex/a", "hyperty://b.ex/b"), ("hyperty://b.ex/b", "hyperty://a.ex/a")]
+
+
+def _of_pair(random: Random, number: int) -> Message:
+    """Return a request or answer of a pair."""
+    from_, to = random.choice(PAIRS)
+    if random.random() < 0.5:
+        return Message(number, MessageType.RESPONSE, from_, to, {"code": 200})
+    return Message(number, MessageType.READ, from_, to, {})
+
+
+def _whole(one: Message) -> Any:
+    return message_of(one) | {"body": dict(one.body)}
+
+
+def _line(behind: Behind) -> Any:
+    line = {"p2p": "behind", "from": behind.from_, "to": behind.to}
+    if behind.last is None:
+        return line
+    named = {"last": behind.last, "top": behind.top, "answers": sorted(behind.answers)}
+    return line | named | {"age": round(behind.age, 3)}
+
+
 def cases(seed: int, count: int) -> Iterator[Case]:
     """Return as many cases of each kind."""
-    for make in (ends, transfers):
+    for make in (ends, transfers, sending_orders, receiving_orders):
         for number in range(count):
             yield make(Random(f"{make.__name__} {seed} {number}"))  # noqa: S311 - repeatable

@@ -23,6 +23,8 @@ from fsm.sync.value.value import (
     can_be_set,
     changed,
     described,
+    is_applicable,
+    published_change,
     without_attribute,
 )
 from specs.bodies.object import Change, ChangeObject, ChildrenSign, DataObject, Snapshot
@@ -138,8 +140,30 @@ def values(random: Random) -> Case:
         tape.note("valueAt", [before, path], None if found is ABSENT else [found])
         tape.note("canBeSet", [before, path], can_be_set(before, path))
         tape.note("withoutAttribute", [before, path], without_attribute(before, path))
+        asked = _asked(random.choice([one, _of_list(random, before)]))
+        after = changed(before, asked)
+        published = published_change(before, after, asked, 2, REPORTER)
+        said = plain(published)
+        tape.note("publishedChange", [before, after, asked], _without(said, "version", "source"))
+        tape.note("isApplicable", [before, published], is_applicable(before, published))
+        tape.note("isApplicable", [after, published], is_applicable(after, published))
+        tape.note("changed", [before, published], changed(before, published))
         before = after
     return tape.case
+
+
+def _of_list(random: Random, before: JsonObject) -> Change:
+    """Return a change that takes elements out of a list, or puts some there."""
+    path = random.choice(PATHS)
+    there = value_at(before, path)
+    if not isinstance(there, list):
+        return Change(1, "a", random.choices([1, 2, 3], k=random.randrange(1, 6)))
+    some = random.sample(there, random.randrange(len(there) + 1))
+    return Change(1, path, some, "array", random.choice(["add", "remove", "remove"]))
+
+
+def _without(said: dict[str, Any], *names: str) -> Any:
+    return {name: part for name, part in said.items() if name not in names}
 
 
 def _untagged(edit: object) -> Any:

@@ -3,7 +3,9 @@
 import { readFileSync } from "node:fs";
 
 import { sorted } from "../../web/src/json.js";
+import { instanceId } from "../../web/src/message.js";
 import { LinkEnd } from "../../web/src/p2p/end.js";
+import { PairOrder } from "../../web/src/p2p/order.js";
 import { TransferCore } from "../../web/src/p2p/transfer.js";
 import { ChildrenCopyCore, ChildSet, childrenIn } from "../../web/src/sync/children.js";
 import { ObserverCore } from "../../web/src/sync/copy.js";
@@ -13,6 +15,54 @@ import { ObserverRoute, RuntimeRoutes } from "../../web/src/sync/routes.js";
 import { DeduplicationWindow, Transactions } from "../../web/src/transactions.js";
 import * as value from "../../web/src/value.js";
 
+/** The order of pairs, with the time of each call; calls return what is given now. */
+class Order {
+  #now = 0;
+  #timers = new Map();
+  #given = [];
+  #core = new PairOrder({
+    now: () => this.#now,
+    at: (when, act) => {
+      this.#timers.set(act, when);
+      return () => this.#timers.delete(act);
+    },
+  });
+
+  tick(now) {
+    this.#now = now;
+    for (const [act, when] of this.#timers) if (when <= now && this.#timers.delete(act)) act();
+    return this.#given.splice(0).sort();
+  }
+
+  #call(name, args, now) {
+    this.#now = now;
+    return this.#core[name](...args);
+  }
+
+  sent(message, now) {
+    this.#call("sent", [message], now);
+  }
+
+  behind(from, to, now) {
+    return this.#call("behind", [from, to], now);
+  }
+
+  came(message, now) {
+    this.#call("came", [message], now);
+    return this.#given.splice(0).sort();
+  }
+
+  announced(line, link, now) {
+    this.#call("announced", [line, link], now);
+    return this.#given.splice(0).sort();
+  }
+
+  take(message, link, now) {
+    this.#call("take", [message, link, () => this.#given.push(instanceId(message))], now);
+    return this.#given.splice(0).sort();
+  }
+}
+
 const CLASSES = {
   ChildrenCopyCore,
   ChildSet,
@@ -21,6 +71,7 @@ const CLASSES = {
   LinkEnd,
   ObserverCore,
   ObserverRoute,
+  Order,
   RenewalsCore,
   RepeatsCore,
   ReporterCore,
