@@ -87,7 +87,7 @@ OF_PAGES := p2p_connection link_dialling handler_controller p2p_entry stub_deplo
 web: $(STAMP)
 	@$(BIN)/python -m fsm draw --format js --output web/src/machines.js $(OF_PAGES)
 	@$(BIN)/python -m specs constants --output web/src
-	@cd web && npm ci --ignore-scripts --no-audit --no-fund && npm run check && npm run build
+	@cd web && node constants.mjs && npm ci --ignore-scripts --no-audit --no-fund && npm run check && npm run build
 
 # The versions and hashes that are installed, after a change of the dependencies in pyproject.toml.
 # `make lock ARGS=--upgrade` takes newer versions, `make lock ARGS="--upgrade-package trio"` of one.

@@ -72,8 +72,10 @@ for (const module of MODULES) {
 function lentBy(lender, borrower) {
   const lent = new Map();
   for (const file of borrower.sources) {
-    for (const [, names, path] of readFileSync(file, "utf8").matchAll(/^import \{([^}]*)\} from "([^"]*)"/gm)) {
+    const text = readFileSync(file, "utf8");
+    for (const [, listed, whole, path] of text.matchAll(/^import (?:\{([^}]*)\}|\* as (\w+)) from "([^"]*)"/gm)) {
       const from = join(dirname(file), path);
+      const names = listed ?? text.match(new RegExp(`(?<=\\b${whole}\\.)\\w+`, "g"))?.join() ?? "";
       if (!lender.sources.includes(from)) continue;
       lent.set(from, lent.get(from) ?? new Set());
       for (const name of names.split(",").map((one) => one.trim()).filter(Boolean)) lent.get(from).add(name);

@@ -5,30 +5,12 @@
  */
 
 import { domainOf, isBelow, isInbox, lastSegment, registryOf, runtimeOf, schemeOf, statusOf } from "./address.js";
-import {
-  CODES,
-  DROPS,
-  EVENTS_WAITING,
-  HOP_LIMIT,
-  MAILBOX,
-  OPEN_REQUESTS,
-  RETRY_AFTER,
-  STUB_QUEUE,
-} from "./constants.js";
+import { CODES, DROPS } from "./constants.js";
+import * as constants from "./constants.js";
 import { Alarm } from "./clock.js";
 import { textOf } from "./json.js";
 import { Shares } from "./limits.js";
-import {
-  instanceId,
-  isEvent,
-  isFinal,
-  isRequest,
-  isResponse,
-  peerOf,
-  refuse,
-  sameRequest,
-  viaOf,
-} from "./message.js";
+import * as messages from "./message.js";
 import { AnswersKept, DeduplicationWindow, Transactions } from "./transactions.js";
 
 /** @typedef {import("./message.js").Message} Message */
@@ -100,7 +82,7 @@ export class Port {
   request(message, { link, provisional } = {}) {
     return new Promise((resolve) => {
       /** @param {Message} response */
-      const reply = (response) => (isFinal(response) ? resolve(response) : provisional?.(response));
+      const reply = (response) => (messages.isFinal(response) ? resolve(response) : provisional?.(response));
       this.#bus.submit(message, this.url, { reply, link });
     });
   }
@@ -182,7 +164,7 @@ export class MiniBus {
    */
   take(message) {
     if (this.#listeners.size) this.#deliver(message);
-    else if (this.#early.length < STUB_QUEUE) this.#early.push(message);
+    else if (this.#early.length < constants.STUB_QUEUE) this.#early.push(message);
     else return false;
     return true;
   }
@@ -202,7 +184,7 @@ export class MiniBus {
 /** A listener: a mailbox of bounded size before a handler that may take its time. */
 export class Mailbox {
   #handle;
-  #shares = new Shares(MAILBOX);
+  #shares = new Shares(constants.MAILBOX);
 
   /**
    * @param {string} name
@@ -218,8 +200,8 @@ export class Mailbox {
   /** @param {Message} message */
   take(message) {
     // Events have no answers that hold their senders back: room is left for requests.
-    if (this.waiting >= (isInbox(message.to) ? EVENTS_WAITING : MAILBOX)) return false;
-    const peer = isRequest(message) ? peerOf(message) : null;
+    if (this.waiting >= (isInbox(message.to) ? constants.EVENTS_WAITING : constants.MAILBOX)) return false;
+    const peer = messages.isRequest(message) ? messages.peerOf(message) : null;
     if (peer !== null && !this.#shares.enter(peer)) return false;
     this.waiting += 1;
     queueMicrotask(async () => {
@@ -295,7 +277,7 @@ const isOfSession = ({ type, to }) =>
  * @param {string} by
  * @param {Origin} origin
  */
-const isStamped = (message, by, origin) => origin !== "local" && viaOf(message).at(-1) === by;
+const isStamped = (message, by, origin) => origin !== "local" && messages.viaOf(message).at(-1) === by;
 
 /**
  * Return a message with the identity of its sender; what the sender writes of it is removed.
@@ -495,18 +477,18 @@ export class MessageBus {
     this.#trace.message("bus", "submit", message, { by });
     this.#trace.message("bus", "admit", message, { by });
     if (origin === "node-stub" && !isOut) this.order?.came(message);
-    if (isResponse(message)) {
+    if (messages.isResponse(message)) {
       const isOfCopy = origin !== "local" && this.#isDecidedHere(message.from);
       return isOfCopy ? this.#drop(message, DROPS.UNMATCHED) : this.#answer(message);
     }
     // The reporter's end of an object answers for its children, nobody else.
     const isNotice = !isOut && isOfChildren(message.to) && !this.isLocal(message.to);
-    if (isRequest(message) && !isNotice) {
+    if (messages.isRequest(message) && !isNotice) {
       const pair = `${message.from} ${message.to}`;
-      const isCrowding = (this.#load.get(pair) ?? 0) >= OPEN_REQUESTS;
+      const isCrowding = (this.#load.get(pair) ?? 0) >= constants.OPEN_REQUESTS;
       if (isCrowding && this.#listeners.has(message.to)) {
         const why = "too many requests to this receiver are open; wait for answers";
-        return this.#reject(submitted, CODES.UNAVAILABLE, why, RETRY_AFTER);
+        return this.#reject(submitted, CODES.UNAVAILABLE, why, constants.RETRY_AFTER);
       }
       const session = origin === "local" ? null : by;
       const waiter = { isOurs: isOut, reply: submitted.reply, session };
@@ -542,7 +524,7 @@ export class MessageBus {
     if (!this.#mayReport(message, by, origin)) {
       return { reason: DROPS.FORGED_STATUS, why: "only its owner reports a status", code: null };
     }
-    const object = isResponse(message) ? null : publisherOf(to);
+    const object = messages.isResponse(message) ? null : publisherOf(to);
     if (origin === "p2p-stub" && object === from && isOfChildren(to) && this.eventsBy(object) !== by) {
       const why = `nothing of ${from} is to come by this link`;
       return { reason: DROPS.DENIED, why, code: CODES.FORBIDDEN };
@@ -559,26 +541,26 @@ export class MessageBus {
       const why = "only the parts of a runtime command its stubs, and no stub asks them";
       return { reason: DROPS.DENIED, why, code: CODES.FORBIDDEN };
     }
-    const via = viaOf(message);
-    if (via.length > HOP_LIMIT || new Set(via).size !== via.length) {
+    const via = messages.viaOf(message);
+    if (via.length > constants.HOP_LIMIT || new Set(via).size !== via.length) {
       return { reason: DROPS.LOOP, why: "it is in a routing loop", code: null };
     }
     const isStatus = isBelow(from, this.#tools.runtime) && to === statusOf(from);
     // A stub is no part of the runtime (SC-23).
     const isOfParts = origin === "local" && isBelow(from, this.#tools.runtime) && isBelow(to, this.#tools.runtime);
-    if (!isResponse(message) && !isStatus && !isOfParts) {
+    if (!messages.isResponse(message) && !isStatus && !isOfParts) {
       const direction = isOut ? "out" : "in";
       const why = this.#judged(message, direction);
       const decision = why === null ? "permit" : "deny";
       const ruling = { direction, decision, policy: this.#policyName, version: 1, why: why ?? undefined };
-      this.#trace.record("bus", { k: "authz", mid: instanceId(message), ...ruling });
+      this.#trace.record("bus", { k: "authz", mid: messages.instanceId(message), ...ruling });
       if (why !== null) return { reason: DROPS.DENIED, why, code: CODES.FORBIDDEN };
     }
-    if (isResponse(message) && origin === "local") return null;
-    const there = isResponse(message) ? null : this.#open.find(message);
+    if (messages.isResponse(message) && origin === "local") return null;
+    const there = messages.isResponse(message) ? null : this.#open.find(message);
     if (this.#seen.isNew(message, this.#tools.clock.now()) && !there) return null;
-    const before = there?.request ?? (isResponse(message) ? null : this.#answers.find(message)?.request);
-    const isSame = !before || sameRequest(before, message);
+    const before = there?.request ?? (messages.isResponse(message) ? null : this.#answers.find(message)?.request);
+    const isSame = !before || messages.sameRequest(before, message);
     const why = isSame ? "this request has been made before" : "another request had this id";
     return { reason: DROPS.DUPLICATE, why, code: isSame ? null : CODES.MALFORMED };
   }
@@ -610,7 +592,7 @@ export class MessageBus {
     }
     if (origin === "local") return false;
     // Observers here and elsewhere answer from what all of them listen to (C-81).
-    if (isResponse(message) && (lastSegment(from) === "changes" || isOfChildren(from))) {
+    if (messages.isResponse(message) && (lastSegment(from) === "changes" || isOfChildren(from))) {
       // A peer answers for its own runtime only, and says so.
       const source = textOf(message.body.source);
       return origin === "node-stub" || !isStamped(message, by, origin) ||
@@ -642,13 +624,13 @@ export class MessageBus {
   #mayReport(message, by, origin) {
     const { from, to } = message;
     const part = lastSegment(to);
-    if (origin === "p2p-stub" && !isResponse(message)) {
+    if (origin === "p2p-stub" && !messages.isResponse(message)) {
       const isOfObject = part === "changes" && schemeOf(to) !== "hyperty-runtime";
       const object = takenOff(message) ?? (isOfObject ? publisherOf(to) : null);
       if (object !== null) return this.eventsBy(object) === by;
     }
     if (part === "status") return to === statusOf(from);
-    if (part === "registration" && isEvent(message)) {
+    if (part === "registration" && messages.isEvent(message)) {
       return origin === "node-stub" && from === registryOf(domainOf(to));
     }
     return true;
@@ -661,7 +643,7 @@ export class MessageBus {
    * @param {Origin} origin
    */
   #isForParts(message, origin) {
-    if (!isRequest(message)) return false;
+    if (!messages.isRequest(message)) return false;
     const { type, from, to } = message;
     const { runtime } = this.#tools;
     const isOwn = isBelow(from, runtime);
@@ -683,13 +665,13 @@ export class MessageBus {
     else this.#trace.message("bus", "deny", message, { by, code: code ?? undefined, why });
     this.#drop(message, reason);
     const again = reason === DROPS.DUPLICATE && code === null ? this.#answers.find(message) : null;
-    if (again && !isResponse(message)) {
+    if (again && !messages.isResponse(message)) {
       const { response } = again;
       this.#trace.message("bus", "submit", response, { by: response.from });
       this.#trace.message("bus", "admit", response, { by: response.from });
       this.#goBack(response, by);
-    } else if (isRequest(message) && code !== null) this.#reject(submitted, code, why);
-    else if (submitted.reply) submitted.reply(refuse(message, code ?? CODES.CONFLICT, why));
+    } else if (messages.isRequest(message) && code !== null) this.#reject(submitted, code, why);
+    else if (submitted.reply) submitted.reply(messages.refuse(message, code ?? CODES.CONFLICT, why));
     // A change of a foreign child is refused, although it is an event (SC-36).
     else if (isMisnamed(message) && this.#originOf(by) === "local") this.#refuse(submitted, CODES.FORBIDDEN, why);
   }
@@ -704,7 +686,7 @@ export class MessageBus {
    */
   #reject(submitted, code, why, retryAfter = null) {
     const { message } = submitted;
-    if (isRequest(message)) this.#refuse(submitted, code, why, retryAfter);
+    if (messages.isRequest(message)) this.#refuse(submitted, code, why, retryAfter);
     else this.#drop(message, DROPS.NO_TARGET);
   }
 
@@ -715,7 +697,7 @@ export class MessageBus {
    * @param {number | null} [retryAfter]
    */
   #refuse({ message, by, reply }, code, why, retryAfter = null) {
-    const response = refuse(message, code, why, retryAfter);
+    const response = messages.refuse(message, code, why, retryAfter);
     this.#synthesised(response, message);
     if (reply) {
       this.#trace.message("bus", "callback", response);
@@ -789,7 +771,7 @@ export class MessageBus {
     const { to } = message;
     if (this.#listeners.has(to)) {
       if (!this.#give(message, to)) {
-        this.#end(message, CODES.UNAVAILABLE, "the receiver takes no more", RETRY_AFTER);
+        this.#end(message, CODES.UNAVAILABLE, "the receiver takes no more", constants.RETRY_AFTER);
       }
     } else if (!isOut || isBelow(to, this.#tools.runtime)) {
       this.#end(message, CODES.NOT_FOUND, "target not found");
@@ -851,11 +833,11 @@ export class MessageBus {
    * @param {number | null} [retryAfter]
    */
   #end(message, code, why, retryAfter = null) {
-    const ended = isRequest(message) ? this.#open.giveUp(message, `${code} ${why}`) : null;
+    const ended = messages.isRequest(message) ? this.#open.giveUp(message, `${code} ${why}`) : null;
     if (!ended) return this.#drop(message, retryAfter === null ? DROPS.NO_TARGET : DROPS.OVERFLOW);
     this.#trace.step("bus", ended.step);
     this.#closed(message);
-    const response = refuse(message, code, why, retryAfter);
+    const response = messages.refuse(message, code, why, retryAfter);
     this.#synthesised(response, message);
     this.#toWaiter(response, ended.waiter);
   }
@@ -868,19 +850,19 @@ export class MessageBus {
    * @param {string} why
    */
   lost(message, code, why) {
-    this.#endCopy(message, code, why, code === CODES.UNAVAILABLE ? RETRY_AFTER : null);
+    this.#endCopy(message, code, why, code === CODES.UNAVAILABLE ? constants.RETRY_AFTER : null);
   }
 
   /**
    * Route messages again that a stub could not deliver.
    *
-   * @param {Message[]} messages without the stamp of the stub in `via`
+   * @param {Message[]} returned without the stamp of the stub in `via`
    */
-  handBack(messages) {
-    for (const message of messages) {
+  handBack(returned) {
+    for (const message of returned) {
       // What is published has gone its other ways; an observer without a link reads anew.
-      const isPublished = isEvent(message) && isBelow(message.to, message.from);
-      const isWanted = !isPublished && (!isRequest(message) || this.#open.find(message));
+      const isPublished = messages.isEvent(message) && isBelow(message.to, message.from);
+      const isWanted = !isPublished && (!messages.isRequest(message) || this.#open.find(message));
       if (isWanted) this.#forward(message, true);
       else this.#drop(message, DROPS.NO_TARGET);
     }
@@ -901,7 +883,7 @@ export class MessageBus {
    * @param {Message} request
    */
   #synthesised(response, request) {
-    this.#trace.message("bus", "synth", response, { ref: instanceId(request) });
+    this.#trace.message("bus", "synth", response, { ref: messages.instanceId(request) });
   }
 
   /**
@@ -918,7 +900,7 @@ export class MessageBus {
       this.#trace.step("bus", step);
       this.#closed(request);
       if (!waiter.isOurs) continue;
-      const response = refuse(request, CODES.TIMEOUT, "Request Timeout");
+      const response = messages.refuse(request, CODES.TIMEOUT, "Request Timeout");
       this.#synthesised(response, request);
       this.#toWaiter(response, waiter);
     }
@@ -931,7 +913,7 @@ export class MessageBus {
     for (const { request, waiter, step } of this.#open.giveUpAll("the runtime is closed")) {
       this.#trace.step("bus", step);
       if (!waiter.isOurs) continue;
-      const response = refuse(request, CODES.GONE, "the runtime is closed");
+      const response = messages.refuse(request, CODES.GONE, "the runtime is closed");
       this.#synthesised(response, request);
       this.#toWaiter(response, waiter);
     }

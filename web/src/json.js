@@ -1,13 +1,7 @@
 /** JSON of messages: limits, and the one text that orjson would write with sorted keys. */
 
-import {
-  CODES,
-  MAX_ID,
-  MAX_JSON_DEPTH,
-  MAX_JSON_KEYS,
-  MAX_JSON_TEXT,
-  MAX_MESSAGE_BYTES,
-} from "./constants.js";
+import { CODES } from "./constants.js";
+import * as constants from "./constants.js";
 
 /** @typedef {null | boolean | number | string | Json[] | JsonObject} Json */
 /**
@@ -71,16 +65,16 @@ export const memoryOf = (value) => 8 * JSON.stringify(value).length;
 export function checkSize(value, depth = 0) {
   if (typeof value === "string") return checkText(value);
   if (typeof value !== "object" || value === null) return;
-  if (depth >= MAX_JSON_DEPTH) {
-    throw new BadMessageError(`JSON is nested deeper than ${MAX_JSON_DEPTH}`, CODES.TOO_LARGE);
+  if (depth >= constants.MAX_JSON_DEPTH) {
+    throw new BadMessageError(`JSON is nested deeper than ${constants.MAX_JSON_DEPTH}`, CODES.TOO_LARGE);
   }
   if (Array.isArray(value)) {
     for (const one of value) checkSize(one, depth + 1);
     return;
   }
   const entries = Object.entries(value);
-  if (entries.length > MAX_JSON_KEYS) {
-    throw new BadMessageError(`an object has more than ${MAX_JSON_KEYS} keys`, CODES.TOO_LARGE);
+  if (entries.length > constants.MAX_JSON_KEYS) {
+    throw new BadMessageError(`an object has more than ${constants.MAX_JSON_KEYS} keys`, CODES.TOO_LARGE);
   }
   for (const [key, one] of entries) {
     checkText(key);
@@ -94,8 +88,8 @@ const LONE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\ud
 /** @param {string} text */
 function checkText(text) {
   if (LONE.test(text)) throw new BadMessageError("there is half a character in the text");
-  if (text.length > MAX_JSON_TEXT && [...text].length > MAX_JSON_TEXT) {
-    throw new BadMessageError(`a text is longer than ${MAX_JSON_TEXT} characters`, CODES.TOO_LARGE);
+  if (text.length > constants.MAX_JSON_TEXT && [...text].length > constants.MAX_JSON_TEXT) {
+    throw new BadMessageError(`a text is longer than ${constants.MAX_JSON_TEXT} characters`, CODES.TOO_LARGE);
   }
 }
 
@@ -165,7 +159,7 @@ export function headOf(text) {
   /** @type {JsonObject} */
   const head = {};
   let depth = 0;
-  for (const [part, name, word, number] of text.slice(0, MAX_MESSAGE_BYTES).matchAll(HEAD_PART)) {
+  for (const [part, name, word, number] of text.slice(0, constants.MAX_MESSAGE_BYTES).matchAll(HEAD_PART)) {
     if (part === "{" || part === "[") depth += 1;
     else if (part === "}" || part === "]") {
       depth -= 1;
@@ -203,8 +197,8 @@ export function parse(text) {
  * @returns {JsonObject}
  */
 export function checkObject(text, value, more) {
-  if (text.length > MAX_MESSAGE_BYTES + more || byteLength(text) > MAX_MESSAGE_BYTES + more) {
-    throw new BadMessageError(`larger than ${MAX_MESSAGE_BYTES} bytes`, CODES.TOO_LARGE);
+  if (text.length > constants.MAX_MESSAGE_BYTES + more || byteLength(text) > constants.MAX_MESSAGE_BYTES + more) {
+    throw new BadMessageError(`larger than ${constants.MAX_MESSAGE_BYTES} bytes`, CODES.TOO_LARGE);
   }
   if (!isObject(value)) throw new BadMessageError("a message is a JSON object");
   checkSize(value);
@@ -228,7 +222,7 @@ function byCodePoint(one, other) {
 
 /** @param {number} value */
 function number(value) {
-  if (Number.isInteger(value) && Math.abs(value) <= MAX_ID) return String(value === 0 ? 0 : value);
+  if (Number.isInteger(value) && Math.abs(value) <= constants.MAX_ID) return String(value === 0 ? 0 : value);
   const [mantissa, power] = value.toExponential().split("e");
   const sign = mantissa.startsWith("-") ? "-" : "";
   const digits = mantissa.replace(/[-.]/g, "");

@@ -6,15 +6,7 @@
  */
 
 import { lastSegment } from "./address.js";
-import {
-  DIAL_TIMEOUT,
-  ERROR_WINDOW,
-  MAX_LINK_ENTITIES,
-  RECONNECT_BASE,
-  RECONNECT_TRIES,
-  RETRY_COOL_DOWN,
-  SESSION_IDLE,
-} from "./constants.js";
+import * as constants from "./constants.js";
 import { Entity } from "./machine.js";
 
 /** @typedef {import("./machine.js").Step} Step */
@@ -339,7 +331,7 @@ export class LinkTable {
    */
   #put(entity, entry) {
     const isThere = this.#remoteOf.get(entity) === entry.remote;
-    if (isThere || entry.entities.size >= MAX_LINK_ENTITIES) return false;
+    if (isThere || entry.entities.size >= constants.MAX_LINK_ENTITIES) return false;
     this.entryOf(entity)?.entities.delete(entity);
     this.#remoteOf.set(entity, entry.remote);
     entry.entities.add(entity);
@@ -447,7 +439,7 @@ export class LinkTable {
     }
     effects.push(...this.#givenUp(entry, now));
     for (const [one, until] of this.#barred) if (until <= now) this.#barred.delete(one);
-    this.#barred.set(entry.remote, now + ERROR_WINDOW);
+    this.#barred.set(entry.remote, now + constants.ERROR_WINDOW);
     return effects;
   }
 
@@ -703,7 +695,7 @@ export class LinkTable {
       return [...effects, ...this.#invited(fresh, now)];
     }
     if (entry.role === "handler") {
-      entry.until = now + SESSION_IDLE;
+      entry.until = now + constants.SESSION_IDLE;
       return effects;
     }
     return [...effects, ...this.#reconnect(entry, now)];
@@ -715,8 +707,8 @@ export class LinkTable {
    * @returns {Effect[]}
    */
   #reconnect(entry, now) {
-    if (!entry.plan || entry.tries >= RECONNECT_TRIES) return this.#givenUp(entry, now);
-    entry.until = now + DIAL_TIMEOUT + RECONNECT_BASE * 2 ** entry.tries;
+    if (!entry.plan || entry.tries >= constants.RECONNECT_TRIES) return this.#givenUp(entry, now);
+    entry.until = now + constants.DIAL_TIMEOUT + constants.RECONNECT_BASE * 2 ** entry.tries;
     entry.tries += 1;
     return [{ do: "connect", stub: entry.stub, handler: entry.plan.handler }];
   }
@@ -795,14 +787,14 @@ export class LinkTable {
    */
   #cool({ remote, role }, now) {
     for (const [one, until] of this.#cooling) {
-      if (until + SESSION_IDLE > now) continue;
+      if (until + constants.SESSION_IDLE > now) continue;
       this.#cooling.delete(one);
       this.#failed.delete(one);
     }
     const failed = this.#failed.get(remote) ?? 0;
     if (role === "requester") this.#failed.set(remote, failed + 1);
-    const pause = RETRY_COOL_DOWN * 2 ** Math.min(failed, RECONNECT_TRIES + 2);
-    this.#cooling.set(remote, now + Math.min(pause, SESSION_IDLE));
+    const pause = constants.RETRY_COOL_DOWN * 2 ** Math.min(failed, constants.RECONNECT_TRIES + 2);
+    this.#cooling.set(remote, now + Math.min(pause, constants.SESSION_IDLE));
   }
 
   /**

@@ -1,37 +1,9 @@
 /** Messages in normal form: reading any spelling, answers, and the names that traces use. */
 
-import {
-  AddressError,
-  canonical,
-  isBelow,
-  isInbox,
-  lastSegment,
-  parse,
-  schemeOf,
-  write,
-} from "./address.js";
-import {
-  CODES,
-  EVENT_PARTS,
-  FRAME_MESSAGES,
-  IDENTITY_BYTES,
-  MAX_FRAME_BYTES,
-  MAX_ID,
-  MAX_LIST,
-  RETRY_AFTER,
-  TYPES,
-} from "./constants.js";
-import {
-  BadMessageError,
-  byteLength,
-  checkObject,
-  checkWritten,
-  headOf,
-  isObject,
-  parse as parseJson,
-  sorted,
-  textOf,
-} from "./json.js";
+import * as urls from "./address.js";
+import { CODES, EVENT_PARTS, TYPES } from "./constants.js";
+import * as constants from "./constants.js";
+import * as json from "./json.js";
 
 /** @typedef {import("./json.js").Json} Json */
 /** @typedef {import("./json.js").JsonObject} JsonObject */
@@ -58,7 +30,7 @@ export const isResponse = (message) => message.type === "response";
 export function isEvent(message) {
   const { type, to } = message;
   if (type === "create" || type === "update") {
-    if (/** @type {readonly string[]} */ (EVENT_PARTS).includes(lastSegment(to)) || isInbox(to)) {
+    if (/** @type {readonly string[]} */ (EVENT_PARTS).includes(urls.lastSegment(to)) || urls.isInbox(to)) {
       return true;
     }
   }
@@ -135,7 +107,7 @@ export function replyTo(request, code, body = {}) {
   if (code === CODES.UNAVAILABLE) {
     // It means "not now": a refusal that another attempt does not change has another code.
     said.description ??= "it cannot be done now";
-    said.retryAfter ??= RETRY_AFTER;
+    said.retryAfter ??= constants.RETRY_AFTER;
   }
   return { id: request.id, type: "response", from: request.to, to: request.from, body: said };
 }
@@ -197,7 +169,7 @@ const HOP_FIELDS = new Set(["via", "auth", "idToken", "accessToken", "durable"])
 export function sameRequest(first, second) {
   /** @param {Message} one */
   const essence = (one) =>
-    sorted(Object.fromEntries(Object.entries(one.body).filter(([key]) => !HOP_FIELDS.has(key))));
+    json.sorted(Object.fromEntries(Object.entries(one.body).filter(([key]) => !HOP_FIELDS.has(key))));
   return first.type === second.type && essence(first) === essence(second);
 }
 
@@ -259,15 +231,15 @@ function envelope(raw) {
  */
 function typeOf(value) {
   const known = typeof value === "string" && TYPES.find((one) => one === value.toLowerCase());
-  if (!known) throw new BadMessageError(`type must be one of ${TYPES.join(", ")}`);
+  if (!known) throw new json.BadMessageError(`type must be one of ${TYPES.join(", ")}`);
   return known;
 }
 
 /** @param {Json | undefined} value */
 function idOf(value) {
   const id = typeof value === "string" && /^[1-9][0-9]{0,15}$/.test(value) ? Number(value) : value;
-  if (typeof id !== "number" || !Number.isInteger(id) || id <= 0 || id > MAX_ID) {
-    throw new BadMessageError(`id must be a whole number from 1 to ${MAX_ID}`);
+  if (typeof id !== "number" || !Number.isInteger(id) || id <= 0 || id > constants.MAX_ID) {
+    throw new json.BadMessageError(`id must be a whole number from 1 to ${constants.MAX_ID}`);
   }
   return id;
 }
@@ -279,9 +251,9 @@ function idOf(value) {
 function end(raw, field) {
   const value = raw[field];
   if (Array.isArray(value)) {
-    throw new BadMessageError(`${field} names several addresses; send one message each`);
+    throw new json.BadMessageError(`${field} names several addresses; send one message each`);
   }
-  if (typeof value !== "string") throw new BadMessageError(`${field} is missing or no text`);
+  if (typeof value !== "string") throw new json.BadMessageError(`${field} is missing or no text`);
   return said(field, () => normalAddress(value));
 }
 
@@ -294,7 +266,7 @@ function said(field, read) {
   try {
     return read();
   } catch (error) {
-    if (error instanceof AddressError) throw new BadMessageError(`${field} ${error.message}`);
+    if (error instanceof urls.AddressError) throw new json.BadMessageError(`${field} ${error.message}`);
     throw error;
   }
 }
@@ -305,7 +277,7 @@ function said(field, read) {
  */
 function rawBody(raw, type) {
   if (!has(raw, "body") && (type === "read" || type === "delete")) return {};
-  if (!isObject(raw.body)) throw new BadMessageError(`${type} needs a body, and a body is an object`);
+  if (!json.isObject(raw.body)) throw new json.BadMessageError(`${type} needs a body, and a body is an object`);
   return raw.body;
 }
 
@@ -315,20 +287,20 @@ function rawBody(raw, type) {
  * @param {string} text
  */
 export function normalAddress(text) {
-  const url = parse(text);
+  const url = urls.parse(text);
   const { path } = url;
   if (url.scheme === "domain" && url.domain.startsWith("msg-node.")) {
     const isAlias = path.length === 1 && ALLOCATION_ALIASES.includes(path[0]);
-    return write(isAlias ? { ...url, path: ["address-allocation"] } : url);
+    return urls.write(isAlias ? { ...url, path: ["address-allocation"] } : url);
   }
   const names = has(CHILDREN, url.scheme) ? CHILDREN[url.scheme] : [];
   const whole = path.at(-1) === "child" && names.includes(path.at(-2) ?? "") ? path.slice(0, -1) : path;
   const root = whole.slice(0, -1);
   const name = whole.at(-1) ?? "";
   if (root.length && names.includes(name) && root.at(-1) !== "children") {
-    return write({ ...url, path: [...root, "children", name] });
+    return urls.write({ ...url, path: [...root, "children", name] });
   }
-  return write(url);
+  return urls.write(url);
 }
 
 /**
@@ -338,8 +310,8 @@ export function normalAddress(text) {
  * @param {string} field
  */
 export function address(value, field) {
-  if (typeof value !== "string") throw new BadMessageError(`${field} must be one address, as text`);
-  return said(field, () => canonical(value));
+  if (typeof value !== "string") throw new json.BadMessageError(`${field} must be one address, as text`);
+  return said(field, () => urls.canonical(value));
 }
 
 /**
@@ -351,8 +323,8 @@ export function address(value, field) {
  */
 export function addresses(value, field) {
   const listed = Array.isArray(value) ? value : [value];
-  if (listed.length > MAX_LIST) {
-    throw new BadMessageError(`${field} lists more than ${MAX_LIST} addresses`, CODES.TOO_LARGE);
+  if (listed.length > constants.MAX_LIST) {
+    throw new json.BadMessageError(`${field} lists more than ${constants.MAX_LIST} addresses`, CODES.TOO_LARGE);
   }
   return listed.map((one) => address(one, field));
 }
@@ -361,7 +333,7 @@ export function addresses(value, field) {
  * @param {Json | undefined} one
  * @param {Json | undefined} other
  */
-const same = (one, other) => sorted(one) === sorted(other);
+const same = (one, other) => json.sorted(one) === json.sorted(other);
 
 /** @param {JsonObject} body */
 function commonKeys(body) {
@@ -370,7 +342,7 @@ function commonKeys(body) {
   for (const [key, value] of Object.entries(body)) {
     const name = has(KEY_ALIASES, key) ? KEY_ALIASES[key] : key;
     if (normal.has(name) && !same(normal.get(name), value)) {
-      throw new BadMessageError(`${name} is given twice and differs`);
+      throw new json.BadMessageError(`${name} is given twice and differs`);
     }
     normal.set(name, value);
   }
@@ -392,7 +364,7 @@ function bodyOf(message) {
   const body = commonAddresses(commonKeys(message.body));
   const { type, to } = message;
   if (type === "response") return answerCode(body);
-  if (has(body, "code")) throw new BadMessageError("only answers carry a code");
+  if (has(body, "code")) throw new json.BadMessageError("only answers carry a code");
   if (type === "subscribe" || type === "unsubscribe") return pathBody(to, body);
   if (type === "create" || type === "update") {
     if (to.endsWith("/status")) return statusValue(body);
@@ -411,7 +383,7 @@ function answerCode(body) {
     else code = /^[0-9]+$/.test(code) ? Number(code) : null;
   }
   if (typeof code !== "number" || !Number.isInteger(code) || code < 100 || code > 599) {
-    throw new BadMessageError("an answer needs a code from 100 to 599");
+    throw new json.BadMessageError("an answer needs a code from 100 to 599");
   }
   return { ...body, code };
 }
@@ -427,7 +399,7 @@ const isPart = (to, part) => to.startsWith("domain://msg-node.") && to.split("/"
  * @param {JsonObject} body
  */
 function pathBody(to, body) {
-  const isPath = schemeOf(to) === "hyperty-runtime"
+  const isPath = urls.schemeOf(to) === "hyperty-runtime"
     ? to.split("/").slice(4).join("/") !== "sm"
     : isPart(to, "sm");
   if (!isPath) return body;
@@ -445,7 +417,7 @@ function pathList(body) {
   const [[firstKey, first], ...others] = given;
   for (const [key, listed] of others) {
     if (!same(listed, first)) {
-      throw new BadMessageError(`${firstKey} and ${key} list different addresses`);
+      throw new json.BadMessageError(`${firstKey} and ${key} list different addresses`);
     }
   }
   return { ...without(body, LIST_KEYS), resources: first };
@@ -463,25 +435,25 @@ const without = (body, keys) =>
 function seedList(body) {
   if (!has(body, "childrenResources")) return body;
   const children = body.childrenResources;
-  if (!has(body, "resource") || !Array.isArray(children) || children.length >= MAX_LIST) {
-    throw new BadMessageError("childrenResources must be a list of names beside one resource");
+  if (!has(body, "resource") || !Array.isArray(children) || children.length >= constants.MAX_LIST) {
+    throw new json.BadMessageError("childrenResources must be a list of names beside one resource");
   }
   const root = address(body.resource, "resource");
-  if (OBJECT_PARTS.includes(lastSegment(root))) {
-    throw new BadMessageError("resource names a part of an object where the object is expected");
+  if (OBJECT_PARTS.includes(urls.lastSegment(root))) {
+    throw new json.BadMessageError("resource names a part of an object where the object is expected");
   }
   const listed = [
     `${root}/changes`,
     ...children.map((name) => {
       if (typeof name !== "string" || name.includes("/")) {
-        throw new BadMessageError("childrenResources must be names, not addresses");
+        throw new json.BadMessageError("childrenResources must be names, not addresses");
       }
       return address(`${root}/children/${name}`, "childrenResources");
     }),
   ];
   const rest = without(body, ["resource", "childrenResources"]);
   if (has(rest, "resources") && !same(addresses(rest.resources, "resources"), listed)) {
-    throw new BadMessageError("resources and childrenResources list different addresses");
+    throw new json.BadMessageError("resources and childrenResources list different addresses");
   }
   return { ...rest, resources: listed };
 }
@@ -503,7 +475,7 @@ const statusValue = (body) => (has(body, "value") ? { ...body, value: statusWord
 /** @param {JsonObject} body */
 function recordStatus(body) {
   const { value } = body;
-  if (isObject(value) && has(value, "status")) {
+  if (json.isObject(value) && has(value, "status")) {
     return { ...body, value: { ...value, status: statusWord(value.status) } };
   }
   return body.attribute === "status" ? statusValue(body) : body;
@@ -515,15 +487,15 @@ function freed(body) {
   normal = outOfValue(normal, "childrenResources", "childrenResources");
   if (Array.isArray(normal.resource)) {
     if (normal.resource.length !== 1) {
-      throw new BadMessageError("resource names one block; free others by other messages");
+      throw new json.BadMessageError("resource names one block; free others by other messages");
     }
     normal = { ...normal, resource: normal.resource[0] };
   }
   const listed = normal.childrenResources;
   if (Array.isArray(listed) && Array.isArray(listed[0])) {
     const flat = listed.flat(1);
-    if (flat.length > MAX_LIST) {
-      throw new BadMessageError(`childrenResources lists more than ${MAX_LIST} addresses`, CODES.TOO_LARGE);
+    if (flat.length > constants.MAX_LIST) {
+      throw new json.BadMessageError(`childrenResources lists more than ${constants.MAX_LIST} addresses`, CODES.TOO_LARGE);
     }
     normal = { ...normal, childrenResources: flat };
   }
@@ -538,9 +510,9 @@ function freed(body) {
  */
 function outOfValue(body, old, fresh) {
   const { value } = body;
-  if (!isObject(value) || !has(value, old)) return body;
+  if (!json.isObject(value) || !has(value, old)) return body;
   if (has(body, fresh) && !same(body[fresh], value[old])) {
-    throw new BadMessageError(`${fresh} and ${old} in value name different blocks`);
+    throw new json.BadMessageError(`${fresh} and ${old} in value name different blocks`);
   }
   const rest = without(value, [old]);
   const inner = Object.keys(rest).length ? { value: rest } : {};
@@ -550,7 +522,7 @@ function outOfValue(body, old, fresh) {
 /** @param {JsonObject} body */
 function forwarded(body) {
   const inner = body.message;
-  if (!isObject(inner)) throw new BadMessageError("forward needs a message in body.message");
+  if (!json.isObject(inner)) throw new json.BadMessageError("forward needs a message in body.message");
   const { identity: _, ...message } = envelope(has(inner, "body") ? inner : { ...inner, body: {} });
   const shown = message.type === "forward" ? message.body : bodyOf(message);
   const { id, type, from, to } = message;
@@ -564,16 +536,16 @@ function forwarded(body) {
  * @returns {SenderIdentity | null}
  */
 export function readSender(value) {
-  if (!isObject(value)) return null;
+  if (!json.isObject(value)) return null;
   const { runtime, user = null, vouchedBy } = value;
   const named = typeof user === "string" ? user : null;
   if (typeof runtime !== "string" || typeof vouchedBy !== "string") return null;
   if (!["identity-provider", "domain", "none"].includes(vouchedBy)) return null;
   if ((named === null) !== (vouchedBy === "none")) return null;
   try {
-    const url = parse(runtime);
+    const url = urls.parse(runtime);
     if (url.scheme !== "hyperty-runtime" || url.path.length !== 1) return null;
-    return { runtime: write(url), user: named === null ? null : canonical(named), vouchedBy };
+    return { runtime: urls.write(url), user: named === null ? null : urls.canonical(named), vouchedBy };
   } catch {
     return null;
   }
@@ -584,7 +556,7 @@ export function readSender(value) {
 /**
  * A line that is no message; `answer` is the refusal to send back, null if it names no sender or is
  * an answer; `replacement` is what the requester gets in place of an answer.
- * @typedef {{error: BadMessageError, answer: Message | null, replacement: Message | null}} BadLine
+ * @typedef {{error: json.BadMessageError, answer: Message | null, replacement: Message | null}} BadLine
  */
 
 /**
@@ -596,13 +568,13 @@ export function readSender(value) {
  */
 export function readFrame(frame) {
   const lines = frame.split("\n").filter((line) => line.trim());
-  const read = lines.slice(0, FRAME_MESSAGES).flatMap((line) => {
+  const read = lines.slice(0, constants.FRAME_MESSAGES).flatMap((line) => {
     const item = readLine(line);
     return "error" in item && item.replacement ? [item, item.replacement] : [item];
   });
-  if (lines.length > FRAME_MESSAGES) {
-    const why = `a frame holds more than ${FRAME_MESSAGES} messages`;
-    read.push({ error: new BadMessageError(why, CODES.TOO_LARGE), answer: null, replacement: null });
+  if (lines.length > constants.FRAME_MESSAGES) {
+    const why = `a frame holds more than ${constants.FRAME_MESSAGES} messages`;
+    read.push({ error: new json.BadMessageError(why, CODES.TOO_LARGE), answer: null, replacement: null });
   }
   return read;
 }
@@ -615,11 +587,11 @@ export function readLine(line) {
   /** @type {Json} */
   let raw = null;
   try {
-    raw = parseJson(line);
-    return normalise(checkObject(line, raw, IDENTITY_BYTES), { believes: true });
+    raw = json.parse(line);
+    return normalise(json.checkObject(line, raw, constants.IDENTITY_BYTES), { believes: true });
   } catch (error) {
-    if (!(error instanceof BadMessageError)) throw error;
-    return badLine(raw ?? headOf(line), error);
+    if (!(error instanceof json.BadMessageError)) throw error;
+    return badLine(raw ?? json.headOf(line), error);
   }
 }
 
@@ -627,19 +599,19 @@ export function readLine(line) {
  * Return the answer to a request, or what replaces an answer, if ends and id can be read.
  *
  * @param {Json} raw
- * @param {BadMessageError} error
+ * @param {json.BadMessageError} error
  * @returns {BadLine}
  */
 export function badLine(raw, error) {
   const none = { error, answer: null, replacement: null };
-  if (!isObject(raw)) return none;
+  if (!json.isObject(raw)) return none;
   const { id, from, to, body } = raw;
   try {
     const message = normalise({ id, type: "read", from, to: Array.isArray(to) ? to[0] ?? null : to });
-    if (textOf(raw.type).toLowerCase() !== "response") {
+    if (json.textOf(raw.type).toLowerCase() !== "response") {
       return { ...none, answer: refuse(message, error.code, error.message) };
     }
-    const isProvisional = isObject(body) && Number.isInteger(body.code) && Math.trunc(Number(body.code) / 100) === 1;
+    const isProvisional = json.isObject(body) && Number.isInteger(body.code) && Math.trunc(Number(body.code) / 100) === 1;
     return isProvisional ? none : { ...none, replacement: malformedAnswer(message, error.message) };
   } catch {
     return none;
@@ -652,9 +624,9 @@ export function badLine(raw, error) {
  * @param {Message} message
  */
 export function writeLine({ id, type, from, to, body }) {
-  const line = checkWritten(JSON.stringify({ id, type, from, to, body }));
-  if (line.length > MAX_FRAME_BYTES || byteLength(line) > MAX_FRAME_BYTES) {
-    throw new BadMessageError(`larger than ${MAX_FRAME_BYTES} bytes`, CODES.TOO_LARGE);
+  const line = json.checkWritten(JSON.stringify({ id, type, from, to, body }));
+  if (line.length > constants.MAX_FRAME_BYTES || json.byteLength(line) > constants.MAX_FRAME_BYTES) {
+    throw new json.BadMessageError(`larger than ${constants.MAX_FRAME_BYTES} bytes`, CODES.TOO_LARGE);
   }
   return line;
 }
@@ -672,8 +644,8 @@ export function frames(lines) {
   let batch = [];
   let size = 0;
   for (const line of lines) {
-    const length = byteLength(line);
-    if (batch.length && (batch.length === FRAME_MESSAGES || size + length > MAX_FRAME_BYTES)) {
+    const length = json.byteLength(line);
+    if (batch.length && (batch.length === constants.FRAME_MESSAGES || size + length > constants.MAX_FRAME_BYTES)) {
       made.push(batch.join("\n"));
       batch = [];
       size = 0;
@@ -695,7 +667,7 @@ export function isByNode({ type, from, to, body }) {
   const isOfLinks = /^(connection:|hyperty-runtime:\/\/[^/]+\/[^/]+\/p2p(handler|requester)\/)/;
   if (body.p2p === false || body.durable === true || isOfLinks.test(from) || isOfLinks.test(to)) return true;
   if (to.includes("/children/")) return true;
-  const isPublished = type !== "response" && isBelow(to, from);
+  const isPublished = type !== "response" && urls.isBelow(to, from);
   if (isPublished || (type !== "subscribe" && type !== "unsubscribe")) return isPublished;
   return to.endsWith("/subscription") || from.endsWith("/subscription") || type === "unsubscribe";
 }

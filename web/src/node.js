@@ -2,37 +2,11 @@
 
 import { sessionManager, statusOf } from "./address.js";
 import { Alarm } from "./clock.js";
-import {
-  CODES,
-  DIAL_TIMEOUT,
-  DROPS,
-  ERROR_WINDOW,
-  GOODBYE_TIMEOUT,
-  MAX_FRAME_BYTES,
-  MAX_MALFORMED,
-  MAX_MESSAGE_BYTES,
-  OUTBOX_BYTES,
-  PACE_SLICE,
-} from "./constants.js";
+import { CODES, DROPS } from "./constants.js";
+import * as constants from "./constants.js";
 import { BadMessageError, byteLength, isObject } from "./json.js";
 import { partOf, signedParts } from "./keys.js";
-import {
-  codeOf,
-  frames,
-  isFinal,
-  isRequest,
-  isResponse,
-  isSuccess,
-  malformedAnswer,
-  readFrame,
-  readSender,
-  reasonIn,
-  refuse,
-  replyTo,
-  stamped,
-  viaOf,
-  writeLine,
-} from "./message.js";
+import * as messages from "./message.js";
 import { rateOf, StubClient } from "./session.js";
 
 /** @typedef {import("./message.js").Message} Message */
@@ -143,19 +117,19 @@ export class NodeStub {
 
   /** @param {Message} message */
   #command(message) {
-    if (isResponse(message)) return;
+    if (messages.isResponse(message)) return;
     const { method, link } = message.body;
     if (method === "renewed") {
       if (link === this.#sessionName) this.#feed({ on: "renewed", session: this.#core.sessions });
-      this.#port.post(replyTo(message, CODES.OK));
+      this.#port.post(messages.replyTo(message, CODES.OK));
     } else if (method === "connect") {
       this.#feed({ on: "connect" });
-      this.#port.post(replyTo(message, CODES.ACCEPTED));
+      this.#port.post(messages.replyTo(message, CODES.ACCEPTED));
     } else if (method === "disconnect") {
       this.#leaveAsked.push(message);
       this.#feed({ on: "disconnect" });
     } else {
-      this.#port.post(refuse(message, CODES.MALFORMED, "a stub is told to connect or disconnect"));
+      this.#port.post(messages.refuse(message, CODES.MALFORMED, "a stub is told to connect or disconnect"));
     }
   }
 
@@ -213,7 +187,7 @@ export class NodeStub {
           this.#drop(effect.message, effect.reason);
           break;
         case "ended":
-          for (const asked of this.#leaveAsked.splice(0)) this.#port.post(replyTo(asked, CODES.OK));
+          for (const asked of this.#leaveAsked.splice(0)) this.#port.post(messages.replyTo(asked, CODES.OK));
       }
     }
   }
@@ -235,7 +209,7 @@ export class NodeStub {
    * @param {number | null} [retryAfter]
    */
   #refuse(message, code, why, retryAfter = null) {
-    const response = refuse(message, code, why, retryAfter);
+    const response = messages.refuse(message, code, why, retryAfter);
     const ref = `${message.from}#${message.id}`;
     this.#tools.trace.message(this.#actor, "synth", response, { ref });
     this.#port.post(response);
@@ -314,7 +288,7 @@ export class NodeStub {
     link.controls.set(id, method);
     const to = sessionManager(this.#tools.domain);
     const body = /** @type {JsonObject} */ ({ method, params });
-    link.write(writeLine({ id, type: "execute", from: url, to, body }), 0);
+    link.write(messages.writeLine({ id, type: "execute", from: url, to, body }), 0);
   }
 
   /**
@@ -339,15 +313,15 @@ export class NodeStub {
     const { url } = this.#options;
     const link = this.#link;
     if (!link) return;
-    if (viaOf(message).includes(url)) {
+    if (messages.viaOf(message).includes(url)) {
       this.#drop(message, DROPS.LOOP);
       return this.#feed({ on: "unwritable", message });
     }
-    const { identity: _, ...plain } = stamped(message, url);
+    const { identity: _, ...plain } = messages.stamped(message, url);
     try {
-      const line = writeLine(plain);
-      if (byteLength(line) > MAX_MESSAGE_BYTES) {
-        throw new BadMessageError(`larger than ${MAX_MESSAGE_BYTES} bytes`, CODES.TOO_LARGE);
+      const line = messages.writeLine(plain);
+      if (byteLength(line) > constants.MAX_MESSAGE_BYTES) {
+        throw new BadMessageError(`larger than ${constants.MAX_MESSAGE_BYTES} bytes`, CODES.TOO_LARGE);
       }
       this.#tools.trace.crossed(this.#actor, "xmit", plain, url, link.name);
       link.write(line, 1);
@@ -356,9 +330,9 @@ export class NodeStub {
         ? error
         : new BadMessageError(`its body is no JSON: ${error}`, CODES.INTERNAL);
       this.#feed({ on: "unwritable", message });
-      if (isRequest(message)) this.#refuse(message, code, why);
+      if (messages.isRequest(message)) this.#refuse(message, code, why);
       else this.#drop(message, DROPS.MALFORMED);
-      if (isFinal(message)) this.#feed({ on: "send", message: malformedAnswer(message, why) });
+      if (messages.isFinal(message)) this.#feed({ on: "send", message: messages.malformedAnswer(message, why) });
     }
   }
 
@@ -371,16 +345,16 @@ export class NodeStub {
   #read(frame, link) {
     if (typeof frame !== "string") return this.#hangUpOn(link, "the node sends what is no text");
     // Most frames are that short in any encoding.
-    if (frame.length * 3 > MAX_FRAME_BYTES && byteLength(frame) > MAX_FRAME_BYTES) {
+    if (frame.length * 3 > constants.MAX_FRAME_BYTES && byteLength(frame) > constants.MAX_FRAME_BYTES) {
       return this.#hangUpOn(link, "the node sends a frame that is too large");
     }
     this.#feed({ on: "heard" });
-    for (const line of readFrame(frame)) {
+    for (const line of messages.readFrame(frame)) {
       if (this.#link !== link) return;
       if ("error" in line) {
         if (!link.mayErr()) return this.#hangUpOn(link, "the node sends what is malformed");
         this.#tools.counters.drop(DROPS.MALFORMED, this.#actor);
-        if (line.answer) link.write(writeLine(line.answer), 0);
+        if (line.answer) link.write(messages.writeLine(line.answer), 0);
       } else this.#heard(line, link);
     }
   }
@@ -405,10 +379,10 @@ export class NodeStub {
     const { url } = this.#options;
     const isControl = message.to === url && message.from === sessionManager(this.#tools.domain);
     if (!isControl) return this.#inbound(message, link);
-    if (isRequest(message)) return link.write(writeLine(replyTo(message, CODES.OK)), 0);
+    if (messages.isRequest(message)) return link.write(messages.writeLine(messages.replyTo(message, CODES.OK)), 0);
     const method = link.controls.get(message.id);
-    if (!isResponse(message) || !method) return this.#drop(message, DROPS.UNMATCHED);
-    if (codeOf(message) >= 200) link.controls.delete(message.id);
+    if (!messages.isResponse(message) || !method) return this.#drop(message, DROPS.UNMATCHED);
+    if (messages.codeOf(message) >= 200) link.controls.delete(message.id);
     this.#answered(method, message);
   }
 
@@ -417,10 +391,10 @@ export class NodeStub {
    * @param {Message} message
    */
   #answered(method, message) {
-    const code = codeOf(message);
+    const code = messages.codeOf(message);
     const value = isObject(message.body.value) ? message.body.value : {};
-    const why = reasonIn(message);
-    if (!isSuccess(message)) {
+    const why = messages.reasonIn(message);
+    if (!messages.isSuccess(message)) {
       const challenge = typeof value.challenge === "string" ? value.challenge : null;
       const { credentials, isSingleToken } = this.#options;
       const login = method === "open" && challenge === null ? this.#link?.shown ?? "" : "";
@@ -440,7 +414,7 @@ export class NodeStub {
       return this.#feed({ on: "answered", method, code, why });
     }
     this.#token = token;
-    this.#options.onSaid({ identity: readSender(value.identity) });
+    this.#options.onSaid({ identity: messages.readSender(value.identity) });
     if (method === "open") {
       const shown = this.#link?.shown ?? null;
       const jkt = this.#options.key?.thumbprint;
@@ -457,8 +431,8 @@ export class NodeStub {
    */
   #inbound(message, link) {
     const { url } = this.#options;
-    if (viaOf(message).includes(url)) return this.#drop(message, DROPS.LOOP);
-    const arrived = stamped(message, url);
+    if (messages.viaOf(message).includes(url)) return this.#drop(message, DROPS.LOOP);
+    const arrived = messages.stamped(message, url);
     this.#tools.trace.crossed(this.#actor, "rcv", arrived, url, link.name);
     this.#port.post(arrived);
   }
@@ -506,7 +480,7 @@ class Link {
   #cancel = () => {};
   /** @type {string[]} */
   #lines = [];
-  #messages = 0;
+  #written = 0;
   #isWoken = false;
   /** @type {number[]} */
   #errors = [];
@@ -542,7 +516,7 @@ class Link {
       return void queueMicrotask(() => this.#end(`it cannot be dialled: ${error}`));
     }
     this.#socket = socket;
-    const patience = this.#clock.now() + DIAL_TIMEOUT;
+    const patience = this.#clock.now() + constants.DIAL_TIMEOUT;
     this.#cancel = this.#clock.at(patience, () => this.#end("it does not answer"));
     socket.onopen = () => {
       if (this.#isOver) return;
@@ -560,11 +534,11 @@ class Link {
    * Write a line with the next frame.
    *
    * @param {string} line
-   * @param {number} messages how many it counts as
+   * @param {number} count how many it counts as
    */
-  write(line, messages) {
+  write(line, count) {
     this.#lines.push(line);
-    this.#messages += messages;
+    this.#written += count;
     this.#wake();
   }
 
@@ -579,26 +553,26 @@ class Link {
     const socket = this.#socket;
     if (this.#isOver || !socket || !this.#lines.length) return;
     // A WebSocket says how much waits in it, but not when that has left.
-    if (socket.bufferedAmount > OUTBOX_BYTES) {
+    if (socket.bufferedAmount > constants.OUTBOX_BYTES) {
       this.#isWoken = true;
-      this.#clock.at(this.#clock.now() + PACE_SLICE, () => this.#flush());
+      this.#clock.at(this.#clock.now() + constants.PACE_SLICE, () => this.#flush());
       return;
     }
-    const messages = this.#messages;
-    this.#messages = 0;
+    const count = this.#written;
+    this.#written = 0;
     try {
-      for (const frame of frames(this.#lines.splice(0))) socket.send(frame);
+      for (const frame of messages.frames(this.#lines.splice(0))) socket.send(frame);
     } catch (error) {
       return this.#end(`it cannot be written to: ${error}`);
     }
-    if (messages) this.#events.wrote(messages);
+    if (count) this.#events.wrote(count);
   }
 
   /** Return whether one more malformed line is borne. */
   mayErr() {
     const now = this.#clock.now();
-    this.#errors = [...this.#errors.filter((at) => now - at < ERROR_WINDOW), now];
-    return this.#errors.length <= MAX_MALFORMED;
+    this.#errors = [...this.#errors.filter((at) => now - at < constants.ERROR_WINDOW), now];
+    return this.#errors.length <= constants.MAX_MALFORMED;
   }
 
   /** @param {string} why */
@@ -617,6 +591,6 @@ class Link {
     if (!socket) return;
     socket.onopen = socket.onmessage = socket.onclose = null;
     // What was written last, such as the end of the session, leaves first.
-    void this.#clock.at(this.#clock.now() + GOODBYE_TIMEOUT / 10, () => socket.close());
+    void this.#clock.at(this.#clock.now() + constants.GOODBYE_TIMEOUT / 10, () => socket.close());
   }
 }

@@ -3,28 +3,11 @@
  * links, and the records that the domain registry keeps of this runtime.
  */
 
-import {
-  allocationOf,
-  domainOf,
-  isBackend,
-  registrationOf,
-  registryOf,
-  statusOf,
-  subscriptionManager,
-} from "./address.js";
+import * as urls from "./address.js";
 import { MiniBus, Port } from "./bus.js";
 import { Alarm, sleep } from "./clock.js";
-import {
-  CODES,
-  DROPS,
-  KEEP_ALIVE_SHARE,
-  MAX_ALLOCATION,
-  MAX_SUBSCRIPTIONS,
-  REGISTRATION_EXPIRES,
-  RENEW_TIMEOUT,
-  RETRY_AFTER,
-  RETRY_COOL_DOWN,
-} from "./constants.js";
+import { CODES, DROPS } from "./constants.js";
+import * as constants from "./constants.js";
 import { BadMessageError, isObject, textOf } from "./json.js";
 import { Shares } from "./limits.js";
 import { Entity } from "./machine.js";
@@ -45,9 +28,9 @@ import { trim } from "./transactions.js";
  */
 
 /** Records that all hyperties follow by requests of their own; one follows at most half of what is free. */
-const FOLLOWED = Math.floor(MAX_SUBSCRIPTIONS / 4);
+const FOLLOWED = Math.floor(constants.MAX_SUBSCRIPTIONS / 4);
 
-const REGISTRATION = registrationOf("");
+const REGISTRATION = urls.registrationOf("");
 
 /** Addresses whose way is remembered. */
 const ROUTES = 1024;
@@ -307,7 +290,7 @@ export class Registry {
     trace.row("registry", "add", "stubs", domain, `${url} deploying`, "registry");
     const deployment = new Entity("stub_deployment", url);
     trace.step("loader", deployment.step("load"));
-    this.#bus.listen(statusOf(url), this.#status, this.#agent.url);
+    this.#bus.listen(urls.statusOf(url), this.#status, this.#agent.url);
     this.#bus.grant(url, url, "node-stub");
     const miniBus = new MiniBus(url, trace, (...lost) => this.#bus.lost(...lost));
     this.#bus.listen(url, miniBus, this.#agent.url);
@@ -359,7 +342,7 @@ export class Registry {
   #failed(why) {
     const there = this.#stub;
     if (!there) return;
-    this.#cooling = { until: this.#tools.clock.now() + RETRY_COOL_DOWN, why };
+    this.#cooling = { until: this.#tools.clock.now() + constants.RETRY_COOL_DOWN, why };
     this.#removed(there.url, "deployed");
     void this.#disconnect(there.url).then(() => this.#clear(there.url, there.miniBus));
   }
@@ -386,7 +369,7 @@ export class Registry {
   #clear(url, miniBus) {
     this.#bus.unlisten(url, miniBus, this.#agent.url);
     this.#bus.revoke(url, url);
-    this.#bus.unlisten(statusOf(url), this.#status, this.#agent.url);
+    this.#bus.unlisten(urls.statusOf(url), this.#status, this.#agent.url);
   }
 
   /** Open the session with the node, and wait for it. */
@@ -414,10 +397,10 @@ export class Registry {
    * @returns {Promise<string[]>}
    */
   async allocate(scheme, number = 1) {
-    if (!(number >= 1 && number <= MAX_ALLOCATION)) {
-      throw new RangeError(`1 to ${MAX_ALLOCATION} addresses are allocated at once`);
+    if (!(number >= 1 && number <= constants.MAX_ALLOCATION)) {
+      throw new RangeError(`1 to ${constants.MAX_ALLOCATION} addresses are allocated at once`);
     }
-    const to = allocationOf(this.#tools.domain);
+    const to = urls.allocationOf(this.#tools.domain);
     const answer = await this.#allocation.ask("create", to, { scheme, value: { number } });
     granted("no address was allocated", answer);
     const { value } = answer.body;
@@ -489,7 +472,7 @@ export class Registry {
    */
   async free(addresses) {
     for (const url of addresses) this.#owned.delete(url);
-    const to = allocationOf(this.#tools.domain);
+    const to = urls.allocationOf(this.#tools.domain);
     return this.#allocation.ask("delete", to, { childrenResources: addresses });
   }
 
@@ -502,12 +485,12 @@ export class Registry {
    */
   async register(record) {
     const { runtime } = this.#tools;
-    const whole = { status: "live", expires: REGISTRATION_EXPIRES, ...record, ...this.#reach, runtime };
+    const whole = { status: "live", expires: constants.REGISTRATION_EXPIRES, ...record, ...this.#reach, runtime };
     const url = String(record.url);
     granted(`${url} is not registered`, await this.#say("create", url, { value: whole }));
-    this.#bus.listen(statusOf(url), this.#status, this.#agent.url);
+    this.#bus.listen(urls.statusOf(url), this.#status, this.#agent.url);
     const isNew = !this.#kept.has(url);
-    this.#kept.set(url, new Kept(whole, this.#tools.clock.now() + Number(whole.expires) / KEEP_ALIVE_SHARE));
+    this.#kept.set(url, new Kept(whole, this.#tools.clock.now() + Number(whole.expires) / constants.KEEP_ALIVE_SHARE));
     if (isNew) this.#links?.lists.changed(url, "add");
     this.#schedule();
   }
@@ -520,7 +503,7 @@ export class Registry {
   async unregister(url) {
     if (!this.#kept.delete(url)) return;
     this.#links?.lists.changed(url, "remove");
-    this.#bus.unlisten(statusOf(url), this.#status, this.#agent.url);
+    this.#bus.unlisten(urls.statusOf(url), this.#status, this.#agent.url);
     this.#schedule();
     await this.#say("update", url, { resource: url, attribute: "status", value: "disconnected" });
   }
@@ -541,7 +524,7 @@ export class Registry {
    * @param {string} [domain]
    */
   async search(body, domain = this.#tools.domain) {
-    return this.#port.ask("read", registryOf(domain), body);
+    return this.#port.ask("read", urls.registryOf(domain), body);
   }
 
   /**
@@ -555,11 +538,11 @@ export class Registry {
     const follower = { report };
     const there = this.#followed.get(url) ?? new Set();
     this.#followed.set(url, there.add(follower));
-    this.#bus.listen(registrationOf(url), this.#reports, this.#port.url);
+    this.#bus.listen(urls.registrationOf(url), this.#reports, this.#port.url);
     const leave = async () => {
       if (!there.delete(follower) || there.size) return;
       this.#followed.delete(url);
-      this.#bus.unlisten(registrationOf(url), this.#reports, this.#port.url);
+      this.#bus.unlisten(urls.registrationOf(url), this.#reports, this.#port.url);
       await this.#watchRecord("unsubscribe", url);
     };
     const answer = await this.#watchRecord("subscribe", url);
@@ -599,7 +582,7 @@ export class Registry {
     try {
       const [named, ...others] = [body.resources].flat();
       url = address(named, "resources").slice(0, -REGISTRATION.length);
-      if (others.length || isBackend(url)) throw new BadMessageError("one record of a hyperty or object is followed at a time");
+      if (others.length || urls.isBackend(url)) throw new BadMessageError("one record of a hyperty or object is followed at a time");
       if (type === "unsubscribe") this.#left(from, follower, url);
       else {
         if (!followed.has(url)) {
@@ -634,7 +617,7 @@ export class Registry {
    * @param {string} url
    */
   #watchRecord(type, url) {
-    return this.#port.ask(type, subscriptionManager(domainOf(url)), { resources: [registrationOf(url)] });
+    return this.#port.ask(type, urls.subscriptionManager(urls.domainOf(url)), { resources: [urls.registrationOf(url)] });
   }
 
   /**
@@ -683,7 +666,7 @@ export class Registry {
     if (!followers) return;
     const { clock } = this.#tools;
     if (isSuccess(await this.#watchRecord("subscribe", url))) await this.#readStatus(url, followers);
-    else clock.at(clock.now() + RETRY_COOL_DOWN, () => void this.#followAgain(url));
+    else clock.at(clock.now() + constants.RETRY_COOL_DOWN, () => void this.#followAgain(url));
   }
 
   /**
@@ -692,7 +675,7 @@ export class Registry {
    * @param {JsonObject} body
    */
   #say(type, url, body) {
-    return this.#port.ask(type, registryOf(domainOf(url)), body);
+    return this.#port.ask(type, urls.registryOf(urls.domainOf(url)), body);
   }
 
   #schedule() {
@@ -703,11 +686,11 @@ export class Registry {
     const now = this.#tools.clock.now();
     for (const [url, kept] of this.#kept) {
       if (kept.due > now) continue;
-      kept.due = now + Number(kept.record.expires) / KEEP_ALIVE_SHARE;
+      kept.due = now + Number(kept.record.expires) / constants.KEEP_ALIVE_SHARE;
       void this.#say("update", url, { resource: url }).then((answer) => {
         if (isSuccess(answer)) return;
         if (codeOf(answer) === CODES.NOT_FOUND) void this.#again(url);
-        else kept.due = Math.min(kept.due, this.#tools.clock.now() + RETRY_COOL_DOWN);
+        else kept.due = Math.min(kept.due, this.#tools.clock.now() + constants.RETRY_COOL_DOWN);
         this.#schedule();
       });
     }
@@ -731,7 +714,7 @@ export class Registry {
         this.#links?.renew(),
       ]),
       // What the node refuses for now is asked for again, and holds up nobody for longer.
-      sleep(this.#tools.clock, RENEW_TIMEOUT),
+      sleep(this.#tools.clock, constants.RENEW_TIMEOUT),
     ]);
     await this.#agent.ask("execute", stub, { method: "renewed", link });
   }
@@ -745,7 +728,7 @@ export class Registry {
     while (this.#owned.has(url) || this.#kept.has(url)) {
       const code = codeOf(await this.claim(url));
       if ((code !== CODES.TIMEOUT && code !== CODES.UNAVAILABLE) || !this.#stub) return;
-      await sleep(this.#tools.clock, RETRY_AFTER);
+      await sleep(this.#tools.clock, constants.RETRY_AFTER);
     }
   }
 
@@ -767,7 +750,7 @@ export class Registry {
    * @param {string} url
    */
   async claim(url) {
-    const to = subscriptionManager(domainOf(url));
+    const to = urls.subscriptionManager(urls.domainOf(url));
     return this.#port.ask("subscribe", to, { resources: [url], source: this.#tools.runtime });
   }
 

@@ -7,18 +7,8 @@
 import { domainOf, isBackend, isBelow, registryOf, runtimeOf, schemeOf, statusOf, subscriptionManager } from "./address.js";
 import { MiniBus, Port } from "./bus.js";
 import { Alarm } from "./clock.js";
-import {
-  CODES,
-  DROPS,
-  ERROR_WINDOW,
-  FORGERIES,
-  HELD_BYTES,
-  HELD_MESSAGES,
-  NEGATIVE_CACHE,
-  OWNERS_KEPT,
-  PROOF_TIMEOUT,
-  REGISTRATION_EXPIRES,
-} from "./constants.js";
+import { CODES, DROPS } from "./constants.js";
+import * as constants from "./constants.js";
 import { isObject, memoryOf, numberOf, textOf } from "./json.js";
 import { LinkTable, planOf } from "./links.js";
 import { Entity } from "./machine.js";
@@ -326,9 +316,9 @@ export class Links {
       this.#reading.delete(entity);
       const { value } = answer.body;
       const record = codeOf(answer) === CODES.OK && isObject(value) && value.url === entity ? value : null;
-      const life = record ? Math.min(numberOf(record.expires) || 1, REGISTRATION_EXPIRES) : NEGATIVE_CACHE;
+      const life = record ? Math.min(numberOf(record.expires) || 1, constants.REGISTRATION_EXPIRES) : constants.NEGATIVE_CACHE;
       this.#records.set(entity, { record, until: this.#now + life });
-      trim(this.#records, OWNERS_KEPT);
+      trim(this.#records, constants.OWNERS_KEPT);
       return record;
     });
     this.#reading.set(entity, reading);
@@ -363,10 +353,10 @@ export class Links {
     const isForeign = isBackend(address) || schemeOf(address) === "hyperty-runtime" || this.#bus.isLocal(address);
     if (!isForeign || !this.#peers.has(link)) return;
     const now = this.#now;
-    const times = (this.#forgeries.get(link) ?? []).filter((at) => now - at < ERROR_WINDOW);
+    const times = (this.#forgeries.get(link) ?? []).filter((at) => now - at < constants.ERROR_WINDOW);
     this.#forgeries.set(link, [...times, now]);
     // The message that ends a link is refused first.
-    if (times.length + 1 >= FORGERIES) queueMicrotask(() => this.#perform(this.#table.forged(link, this.#now)));
+    if (times.length + 1 >= constants.FORGERIES) queueMicrotask(() => this.#perform(this.#table.forged(link, this.#now)));
   }
 
   /**
@@ -380,7 +370,7 @@ export class Links {
     const held = this.#held.get(link);
     if (!held && !this.#waits(message, link)) return this.#bus.submit(message, link);
     const bytes = memoryOf(message);
-    const isFull = held && (held.waiting.length >= HELD_MESSAGES || held.bytes + bytes > HELD_BYTES);
+    const isFull = held && (held.waiting.length >= constants.HELD_MESSAGES || held.bytes + bytes > constants.HELD_BYTES);
     if (isFull) return this.#tools.counters.drop(DROPS.OVERFLOW, link, message);
     if (held) {
       held.waiting.push(message);
@@ -408,7 +398,7 @@ export class Links {
       const [message] = held.waiting;
       if (this.#waits(message, link)) {
         let cancel = () => {};
-        const late = new Promise((resolve) => (cancel = clock.at(clock.now() + PROOF_TIMEOUT, () => resolve(null))));
+        const late = new Promise((resolve) => (cancel = clock.at(clock.now() + constants.PROOF_TIMEOUT, () => resolve(null))));
         await Promise.race([this.#read(runtimeOf(message.from)), late]);
         cancel();
       }

@@ -1,18 +1,7 @@
 /** The host of a sandbox: a Worker with the code of one hyperty, which nothing here trusts. */
 
-import {
-  CODES,
-  DEPLOY_TIMEOUT,
-  DROPS,
-  LATE,
-  MAILBOX,
-  MAX_MESSAGE_BYTES,
-  SANDBOX_BEAT,
-  SANDBOX_BURST,
-  SANDBOX_RATE,
-  SANDBOX_SILENCE,
-  SUBMITTED,
-} from "./constants.js";
+import { CODES, DROPS } from "./constants.js";
+import * as constants from "./constants.js";
 import { isBelow } from "./address.js";
 import { Alarm } from "./clock.js";
 import { BadMessageError, headOf, isObject } from "./json.js";
@@ -40,9 +29,9 @@ export class Sandbox {
   #worker;
   #channel = new MessageChannel();
   #alarm;
-  #bucket = new TokenBucket(SANDBOX_RATE, SANDBOX_BURST);
+  #bucket = new TokenBucket(constants.SANDBOX_RATE, constants.SANDBOX_BURST);
   /** Messages that the Worker may still post. */
-  #credits = SUBMITTED;
+  #credits = constants.SUBMITTED;
   /** Credits that are given back when the rate of the sandbox permits. */
   #owed = 0;
   #waiting = 0;
@@ -52,7 +41,7 @@ export class Sandbox {
   #isOver = false;
   /** Requests that were delivered and are not answered. @type {Map<string, Message>} */
   #outstanding = new Map();
-  #shares = new Shares(MAILBOX);
+  #shares = new Shares(constants.MAILBOX);
   /** The last status of records that it follows and was not told of. @type {Map<string, string | null>} */
   #statuses = new Map();
   #isTelling = false;
@@ -83,22 +72,22 @@ export class Sandbox {
     const port = this.#channel.port2;
     const id = this.#tools.ids.halve(url);
     const { runtime } = this.#tools;
-    const start = { do: "start", url, runtime, name, source, credits: SUBMITTED, id, port };
+    const start = { do: "start", url, runtime, name, source, credits: constants.SUBMITTED, id, port };
     const started = new Promise((resolve) => (this.#started = resolve));
     this.#worker.postMessage(start, [port]);
     const now = this.#tools.clock.now();
-    this.#silentAt = now + DEPLOY_TIMEOUT;
+    this.#silentAt = now + constants.DEPLOY_TIMEOUT;
     this.#schedule();
     const why = await started;
     if (why !== null) throw new SandboxError(`${name} does not start: ${why}`);
-    this.#beatAt = this.#tools.clock.now() + SANDBOX_BEAT;
+    this.#beatAt = this.#tools.clock.now() + constants.SANDBOX_BEAT;
     this.#silentAt = Infinity;
     this.#schedule();
   }
 
   /** @param {Message} message */
   take(message) {
-    if (this.#isOver || this.#waiting >= MAILBOX) return false;
+    if (this.#isOver || this.#waiting >= constants.MAILBOX) return false;
     // What it follows of data objects, the sync manager answers.
     if (isRequest(message) && isBelow(message.to, this.name)) {
       const key = keyOf(message);
@@ -152,7 +141,7 @@ export class Sandbox {
       this.#tellNext();
     } else if (said.do === "beat" && this.#beatAt === Infinity && this.#hasStarted) {
       this.#silentAt = Infinity;
-      this.#beatAt = this.#tools.clock.now() + SANDBOX_BEAT;
+      this.#beatAt = this.#tools.clock.now() + constants.SANDBOX_BEAT;
       this.#schedule();
     } else if (said.do === "started" && !this.#hasStarted) {
       this.#hasStarted = true;
@@ -182,7 +171,7 @@ export class Sandbox {
     this.#owed += 1;
     this.#repay();
     const tooLarge = new BadMessageError("it is too large", CODES.TOO_LARGE);
-    let message = text.length > MAX_MESSAGE_BYTES ? badLine(headOf(text.slice(0, MAX_MESSAGE_BYTES)), tooLarge) : readLine(text);
+    let message = text.length > constants.MAX_MESSAGE_BYTES ? badLine(headOf(text.slice(0, constants.MAX_MESSAGE_BYTES)), tooLarge) : readLine(text);
     if ("error" in message) {
       this.#tools.counters.drop(DROPS.MALFORMED, this.name);
       if (!message.replacement) return this.#answerBad(text, message.error);
@@ -248,13 +237,13 @@ export class Sandbox {
     if (now >= this.#creditAt) this.#repay();
     if (now >= this.#beatAt) {
       this.#beatAt = Infinity;
-      this.#silentAt = now + SANDBOX_SILENCE;
+      this.#silentAt = now + constants.SANDBOX_SILENCE;
       this.#channel.port1.postMessage({ do: "beat" });
     }
     if (now >= this.#silentAt) {
       // Late itself: what the Worker has said may not be read yet.
-      if (now <= this.#silentAt + LATE) return this.#end("it does not answer");
-      this.#silentAt = now + SANDBOX_SILENCE;
+      if (now <= this.#silentAt + constants.LATE) return this.#end("it does not answer");
+      this.#silentAt = now + constants.SANDBOX_SILENCE;
     }
     this.#schedule();
   }

@@ -4,23 +4,8 @@
  */
 
 import { domainOf, isBackend, isBelow } from "./address.js";
-import {
-  CODES,
-  DROPS,
-  LATE,
-  LEAST_PACE,
-  OUTBOX_MESSAGES,
-  PACE_SHARE,
-  PACE_SLICE,
-  PONG_TIMEOUT,
-  RECONNECT_BASE,
-  LOGIN_PATIENCE,
-  RECONNECT_TRIES,
-  RENEW_TIMEOUT,
-  RETRY_AFTER,
-  RETRY_COOL_DOWN,
-  STUB_QUEUE,
-} from "./constants.js";
+import { CODES, DROPS } from "./constants.js";
+import * as constants from "./constants.js";
 import { TokenBucket } from "./limits.js";
 import { Entity } from "./machine.js";
 import { isRequest } from "./message.js";
@@ -74,7 +59,7 @@ export const refused = (message, code, why, retryAfter = null) =>
  * @param {number} [delay]
  * @returns {Effect}
  */
-function overflow(message, limit, delay = RETRY_AFTER) {
+function overflow(message, limit, delay = constants.RETRY_AFTER) {
   if (!isRequest(message)) return { do: "drop", message, reason: DROPS.OVERFLOW };
   const why = `${limit} messages wait for the message node already`;
   return { do: "refuse", message, code: CODES.UNAVAILABLE, why, retryAfter: delay };
@@ -86,7 +71,7 @@ function overflow(message, limit, delay = RETRY_AFTER) {
  */
 function notRenewed(message) {
   const why = "the message node has been started again, and has not everything back yet";
-  return refused(message, CODES.UNAVAILABLE, why, RETRY_AFTER);
+  return refused(message, CODES.UNAVAILABLE, why, constants.RETRY_AFTER);
 }
 
 /** Two queues in order of arrival, both bounded: for the session, and for the link. */
@@ -112,7 +97,7 @@ class Outbox {
   }
 
   get hasRoom() {
-    return this.length < STUB_QUEUE;
+    return this.length < constants.STUB_QUEUE;
   }
 
   /** @param {(message: Message) => boolean} mayGo */
@@ -126,7 +111,7 @@ class Outbox {
    * @returns {Effect[]}
    */
   holdBack(message) {
-    if (!this.hasRoom) return [overflow(message, STUB_QUEUE)];
+    if (!this.hasRoom) return [overflow(message, constants.STUB_QUEUE)];
     this.#held.push(message);
     return [{ do: "queued", message }];
   }
@@ -158,7 +143,7 @@ class Outbox {
     this.rate = rate;
     this.#bucket =
       rate &&
-      new TokenBucket(rate.perSecond * PACE_SHARE, Math.max(1, Math.trunc(rate.burst * PACE_SHARE)));
+      new TokenBucket(rate.perSecond * constants.PACE_SHARE, Math.max(1, Math.trunc(rate.burst * constants.PACE_SHARE)));
   }
 
   /** @param {number} now */
@@ -172,20 +157,20 @@ class Outbox {
    * @returns {Effect[]}
    */
   write(message, now) {
-    if (this.#unwritten.length >= OUTBOX_MESSAGES) return [overflow(message, OUTBOX_MESSAGES)];
+    if (this.#unwritten.length >= constants.OUTBOX_MESSAGES) return [overflow(message, constants.OUTBOX_MESSAGES)];
     if (!this.#waiting.length && this.#maySend(now)) {
       this.#unwritten.push(message);
       return [{ do: "write", message }];
     }
     if (this.hasRoom) return this.wait(message);
-    const delay = this.rate ? this.#waiting.length / this.rate.perSecond : RETRY_AFTER;
-    return [overflow(message, STUB_QUEUE, delay)];
+    const delay = this.rate ? this.#waiting.length / this.rate.perSecond : constants.RETRY_AFTER;
+    return [overflow(message, constants.STUB_QUEUE, delay)];
   }
 
   /** @param {number} now */
   pause(now) {
     if (!this.#waiting.length || !this.#bucket) return Infinity;
-    return Math.max(this.#bucket.pause(now), PACE_SLICE);
+    return Math.max(this.#bucket.pause(now), constants.PACE_SLICE);
   }
 
   /** @param {number} count */
@@ -249,11 +234,11 @@ class Backoff {
   #relapses = 0;
 
   get isOver() {
-    return this.#tries >= RECONNECT_TRIES;
+    return this.#tries >= constants.RECONNECT_TRIES;
   }
 
   attempt() {
-    this.#tries = Math.min(this.#tries + 1, RECONNECT_TRIES);
+    this.#tries = Math.min(this.#tries + 1, constants.RECONNECT_TRIES);
   }
 
   succeed() {
@@ -262,18 +247,18 @@ class Backoff {
 
   /** @param {number} lasted seconds that the lost link lasted; a short one is no success */
   lost(lasted) {
-    if (lasted >= RECONNECT_BASE) {
+    if (lasted >= constants.RECONNECT_BASE) {
       this.#relapses = 0;
       return;
     }
     this.#tries = this.#relapses;
-    this.#relapses = Math.min(this.#relapses + 1, RECONNECT_TRIES);
+    this.#relapses = Math.min(this.#relapses + 1, constants.RECONNECT_TRIES);
   }
 
   /** @param {number} jitter between 0 and 1 */
   pause(jitter) {
     if (this.#tries === 0) return 0;
-    return RECONNECT_BASE * 2 ** (this.#tries - 1) * (0.5 + jitter / 2);
+    return constants.RECONNECT_BASE * 2 ** (this.#tries - 1) * (0.5 + jitter / 2);
   }
 }
 
@@ -429,13 +414,13 @@ export class StubClient {
     if (this.#isTalking) return this.#outbox.write(message, now);
     if (this.#endCode !== null) return [refused(message, this.#endCode, this.#lastLoss)];
     if (this.link === "ended" || this.link === "closing" || this.state === "failed") {
-      return [refused(message, CODES.UNAVAILABLE, "the stub is closed", RETRY_COOL_DOWN)];
+      return [refused(message, CODES.UNAVAILABLE, "the stub is closed", constants.RETRY_COOL_DOWN)];
     }
-    if (this.link === "paused" && this.#backoff.isOver && now < this.#tried + RECONNECT_BASE) {
-      const pause = this.#tried + RECONNECT_BASE - now;
+    if (this.link === "paused" && this.#backoff.isOver && now < this.#tried + constants.RECONNECT_BASE) {
+      const pause = this.#tried + constants.RECONNECT_BASE - now;
       return [refused(message, CODES.UNAVAILABLE, "the message node cannot be reached", pause)];
     }
-    if (!this.#outbox.hasRoom) return [overflow(message, STUB_QUEUE)];
+    if (!this.#outbox.hasRoom) return [overflow(message, constants.STUB_QUEUE)];
     return [...this.#outbox.wait(message), ...this.#connect(now)];
   }
 
@@ -569,7 +554,7 @@ export class StubClient {
     if (isPassing) return false;
     const refused = this.#refusedLogins;
     if (code === CODES.UNAUTHENTICATED && login && !refused.has(login)) refused.set(login, now);
-    const isHopeless = refused.size >= RECONNECT_TRIES && now - Math.min(...refused.values()) >= LOGIN_PATIENCE;
+    const isHopeless = refused.size >= constants.RECONNECT_TRIES && now - Math.min(...refused.values()) >= constants.LOGIN_PATIENCE;
     return isLasting || code === CODES.FORBIDDEN || isHopeless;
   }
 
@@ -602,7 +587,7 @@ export class StubClient {
     const opened = this.#link.step(isRenewed ? "session-opened" : "session-emptied");
     this.#since = now;
     this.#until = now + this.#link.patience;
-    this.#holdUntil = now + RENEW_TIMEOUT;
+    this.#holdUntil = now + constants.RENEW_TIMEOUT;
     this.#giveUp = Infinity;
     this.#backoff.succeed();
     this.#refusedLogins.clear();
@@ -655,7 +640,7 @@ export class StubClient {
       return [...effects, ...this.#fail(why)];
     }
     if (this.#backoff.isOver) {
-      effects.push(...this.#outbox.refuse(why, CODES.UNAVAILABLE, RECONNECT_BASE));
+      effects.push(...this.#outbox.refuse(why, CODES.UNAVAILABLE, constants.RECONNECT_BASE));
     }
     return effects;
   }
@@ -670,7 +655,7 @@ export class StubClient {
     const over = this.#link.step("end", why);
     const step = this.#connection.step("establish-failed", why);
     // The runtime deploys another stub after that.
-    const later = code === CODES.UNAVAILABLE ? RETRY_COOL_DOWN : null;
+    const later = code === CODES.UNAVAILABLE ? constants.RETRY_COOL_DOWN : null;
     return [over, step, ...this.#outbox.refuse(why, code, later)];
   }
 
@@ -711,9 +696,9 @@ export class StubClient {
       }
       case "pinging":
       case "renewing":
-        if (now > this.#until + LATE) {
+        if (now > this.#until + constants.LATE) {
           // Late itself: what the node has answered may not be read yet.
-          this.#until = now + Math.min(now - this.#until, PONG_TIMEOUT);
+          this.#until = now + Math.min(now - this.#until, constants.PONG_TIMEOUT);
           return [];
         }
         return [{ do: "hang-up" }, ...this.#lost(
@@ -772,5 +757,5 @@ const reasonOf = (answer) => answer.why || `the node answered ${answer.code}`;
  */
 export function rateOf({ rate, burst }) {
   if (typeof rate !== "number" || typeof burst !== "number" || rate <= 0 || burst < 1) return null;
-  return { perSecond: Math.max(rate, LEAST_PACE), burst };
+  return { perSecond: Math.max(rate, constants.LEAST_PACE), burst };
 }

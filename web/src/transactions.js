@@ -1,14 +1,7 @@
 /** Open requests and duplicates: `fsm/bus/transactions.py`, as cores without input or output. */
 
-import {
-  ANSWERS_KEPT,
-  DEDUP_ALL_BYTES,
-  DEDUP_BYTES,
-  DEDUP_COST,
-  DEDUP_SECONDS,
-  DEDUP_WINDOW,
-  DROPS,
-} from "./constants.js";
+import { DROPS } from "./constants.js";
+import * as constants from "./constants.js";
 import { Entity } from "./machine.js";
 import { codeOf, isFinal, isResponse, keyOf } from "./message.js";
 
@@ -181,16 +174,16 @@ export class DeduplicationWindow {
     this.#senders.set(from, window);
     const instance = instanceOf(message);
     const at = window.seen.get(instance);
-    if (at !== undefined && now - at <= DEDUP_SECONDS) return false;
+    if (at !== undefined && now - at <= constants.DEDUP_SECONDS) return false;
     if (at === undefined) this.#grow(window, instance, 1);
     window.seen.set(instance, now);
     for (const oldest of window.seen.keys()) {
-      if (window.seen.size <= DEDUP_WINDOW && window.size <= DEDUP_BYTES) break;
+      if (window.seen.size <= constants.DEDUP_WINDOW && window.size <= constants.DEDUP_BYTES) break;
       window.seen.delete(oldest);
       this.#grow(window, oldest, -1);
     }
     for (const [silent, { size }] of this.#senders) {
-      if (this.#senders.size <= SENDERS && this.#size <= DEDUP_ALL_BYTES) break;
+      if (this.#senders.size <= SENDERS && this.#size <= constants.DEDUP_ALL_BYTES) break;
       this.#senders.delete(silent);
       this.#size -= size;
     }
@@ -203,7 +196,7 @@ export class DeduplicationWindow {
    * @param {1 | -1} sign
    */
   #grow(window, text, sign) {
-    const size = sign * (DEDUP_COST + text.length);
+    const size = sign * (constants.DEDUP_COST + text.length);
     window.size += size;
     this.#size += size;
   }
@@ -243,7 +236,7 @@ export class AnswersKept {
    */
   keep(request, response) {
     this.#kept.set(keyOf(request), { request, response });
-    trim(this.#kept, ANSWERS_KEPT);
+    trim(this.#kept, constants.ANSWERS_KEPT);
   }
 
   /** @param {Message} request */

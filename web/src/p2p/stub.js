@@ -5,18 +5,8 @@
 
 import { domainOf, isBelow, runtimeOf, statusOf } from "../address.js";
 import { Alarm, sleep } from "../clock.js";
-import {
-  CODES,
-  DROPS,
-  GOODBYE_TIMEOUT,
-  HANDLED_LINKS,
-  HANDSHAKE_TIMEOUT,
-  ICE_INQUIRY,
-  INVITATION_BURST,
-  INVITATION_RATE,
-  RETRY_AFTER,
-  STUB_QUEUE,
-} from "../constants.js";
+import { CODES, DROPS } from "../constants.js";
+import * as constants from "../constants.js";
 import { BadMessageError, isObject, textOf } from "../json.js";
 import { sha256Hex } from "../keys.js";
 import { TokenBucket } from "../limits.js";
@@ -268,8 +258,8 @@ class LinkStub {
     /** @type {[number, string, number | null] | null} */
     let refusal = null;
     try {
-      const why = `${STUB_QUEUE} messages wait for the link already`;
-      if (!link.send(message)) refusal = [CODES.UNAVAILABLE, why, RETRY_AFTER];
+      const why = `${constants.STUB_QUEUE} messages wait for the link already`;
+      if (!link.send(message)) refusal = [CODES.UNAVAILABLE, why, constants.RETRY_AFTER];
     } catch (error) {
       if (!(error instanceof BadMessageError)) throw error;
       if (isFinal(message)) return this.#write(link, malformedAnswer(message, error.message), name);
@@ -482,7 +472,7 @@ class LinkStub {
     const { opening } = end;
     // What is written last still goes out.
     const { clock } = this.#shared.tools;
-    clock.at(clock.now() + 2 * GOODBYE_TIMEOUT, () => opening?.connection.close());
+    clock.at(clock.now() + 2 * constants.GOODBYE_TIMEOUT, () => opening?.connection.close());
     this.#ends.delete(name);
     if (this.#role === "handler") void this.ask("delete", `${this.runtime}/registry`, { resource: name });
   }
@@ -704,7 +694,7 @@ class LinkStub {
     const { iceServers, tools } = this.#shared;
     if (iceServers) return iceServers;
     const asked = this.ask("read", `domain://qos.${domainOf(this.runtime)}`, {});
-    const { value } = (await Promise.race([asked, sleep(tools.clock, ICE_INQUIRY)]))?.body ?? {};
+    const { value } = (await Promise.race([asked, sleep(tools.clock, constants.ICE_INQUIRY)]))?.body ?? {};
     const { servers } = isObject(value) ? value : {};
     return Array.isArray(servers) ? /** @type {any[]} */ (servers) : [];
   }
@@ -728,7 +718,7 @@ class LinkStub {
         resolve(frame);
       };
       const { clock } = this.#shared.tools;
-      clock.at(clock.now() + HANDSHAKE_TIMEOUT, () => resolve(null));
+      clock.at(clock.now() + constants.HANDSHAKE_TIMEOUT, () => resolve(null));
       if (isDialler) channel.send(JSON.stringify({ p2p: "hello", nonce: own, secret: "webrtc" }));
     });
     let theirs = "";
@@ -768,7 +758,7 @@ class LinkStub {
         tools.counters.drop(DROPS.OVERFLOW, this.url, message);
         tools.trace.message(this.url, "drop", message, { reason: DROPS.OVERFLOW });
         const why = "too many messages of the link wait for earlier ones";
-        if (isRequest(message)) end.link?.send(refuse(message, CODES.UNAVAILABLE, why, RETRY_AFTER));
+        if (isRequest(message)) end.link?.send(refuse(message, CODES.UNAVAILABLE, why, constants.RETRY_AFTER));
       },
       behind: (from, to) => order.behind(from, to),
       announced: (line) => order.announced(line, terms.name),
@@ -883,10 +873,10 @@ export class Handler extends LinkStub {
     if (typeof remote !== "string" || !isBelow(peer, remote) || remote === this.runtime) {
       return this.answer(message, CODES.MALFORMED, "the requester is no stub of the runtime it names");
     }
-    const bucket = this.#rates.get(remote) ?? new TokenBucket(INVITATION_RATE, INVITATION_BURST);
-    if (this.#rates.size < HANDLED_LINKS) this.#rates.set(remote, bucket);
+    const bucket = this.#rates.get(remote) ?? new TokenBucket(constants.INVITATION_RATE, constants.INVITATION_BURST);
+    if (this.#rates.size < constants.HANDLED_LINKS) this.#rates.set(remote, bucket);
     const others = [...this.ends.values()].filter((one) => one.terms.remote !== remote);
-    if (!bucket.trySpend(this.now) || others.length >= HANDLED_LINKS) {
+    if (!bucket.trySpend(this.now) || others.length >= constants.HANDLED_LINKS) {
       return this.answer(message, CODES.UNAVAILABLE, "this runtime asks for links too often");
     }
     for (const one of [...this.ends.values()]) {

@@ -3,21 +3,8 @@
  * `fsm/sync/children.py` and `fsm/sync/children_copy.py` explain them.
  */
 
-import {
-  CHILD_BYTES,
-  CHILD_DEPTH,
-  CHILDREN_BYTES,
-  CHILDREN_OF_CREATOR,
-  CHILDREN_OF_OBJECT,
-  CODES,
-  CREATOR_BYTES,
-  CREATORS_KEPT,
-  QUIET,
-  READ_PAUSE,
-  REASSERTIONS,
-  REPEAT_LAST,
-  VALUE_BYTES,
-} from "../constants.js";
+import { CODES } from "../constants.js";
+import * as constants from "../constants.js";
 import { blake2b } from "../digest.js";
 import { isObject } from "../json.js";
 import { depthOf, freeze, jsonSize, withoutAttribute } from "../value.js";
@@ -137,7 +124,7 @@ export class ChildSet {
    * @param {JsonObject} data
    */
   fitsBeside(data) {
-    return !this.kept.size || this.#size + ENTRY * this.kept.size + jsonSize(data) <= VALUE_BYTES;
+    return !this.kept.size || this.#size + ENTRY * this.kept.size + jsonSize(data) <= constants.VALUE_BYTES;
   }
 
   /**
@@ -179,7 +166,7 @@ export class ChildSet {
       said: op.version,
       number: Math.max(creator.number, op.number),
     });
-    if (this.#creators.size > CREATORS_KEPT) {
+    if (this.#creators.size > constants.CREATORS_KEPT) {
       const idle = [...this.#creators].find(([, one]) => !one.count);
       if (idle) this.#creators.delete(idle[0]);
     }
@@ -204,18 +191,18 @@ export class ChildSet {
       return { do: "child-refused", code: CODES.CONFLICT, why: "the numbers of children only grow" };
     }
     const code = CODES.TOO_LARGE;
-    if (depthOf(value, CHILD_DEPTH) > CHILD_DEPTH) {
-      return { do: "child-refused", code, why: `its value is nested deeper than ${CHILD_DEPTH}` };
+    if (depthOf(value, constants.CHILD_DEPTH) > constants.CHILD_DEPTH) {
+      return { do: "child-refused", code, why: `its value is nested deeper than ${constants.CHILD_DEPTH}` };
     }
     const more = sizeOf(name, value) - (there?.size ?? 0);
     const one = there ? 0 : 1;
     /** @type {[number, number, string][]} */
     const bounds = [
-      [jsonSize(value), CHILD_BYTES, `a child of more than ${CHILD_BYTES} bytes`],
-      [creator.count + one, CHILDREN_OF_CREATOR, `more than ${CHILDREN_OF_CREATOR} children of one creator`],
-      [creator.size + more, CREATOR_BYTES, `more than ${CREATOR_BYTES} bytes of one creator`],
-      [this.kept.size + one, CHILDREN_OF_OBJECT, `more than ${CHILDREN_OF_OBJECT} children`],
-      [this.#size + more, CHILDREN_BYTES, `more than ${CHILDREN_BYTES} bytes of children`],
+      [jsonSize(value), constants.CHILD_BYTES, `a child of more than ${constants.CHILD_BYTES} bytes`],
+      [creator.count + one, constants.CHILDREN_OF_CREATOR, `more than ${constants.CHILDREN_OF_CREATOR} children of one creator`],
+      [creator.size + more, constants.CREATOR_BYTES, `more than ${constants.CREATOR_BYTES} bytes of one creator`],
+      [this.kept.size + one, constants.CHILDREN_OF_OBJECT, `more than ${constants.CHILDREN_OF_OBJECT} children`],
+      [this.#size + more, constants.CHILDREN_BYTES, `more than ${constants.CHILDREN_BYTES} bytes of children`],
     ];
     const broken = bounds.find(([wanted, bound]) => wanted > bound);
     return broken ? { do: "child-refused", code, why: `no object has ${broken[2]}` } : null;
@@ -289,14 +276,14 @@ export class ChildSet {
  */
 export function childrenIn(shown) {
   const found = new Map();
-  let room = CHILDREN_BYTES;
+  let room = constants.CHILDREN_BYTES;
   for (const [name, entry] of Object.entries(isObject(shown) ? shown : {})) {
     const read = named(name);
     if (!read || !isObject(entry)) continue;
     const value = entry.value ?? null;
     const size = sizeOf(name, value);
     if (size > room) continue;
-    if (found.size === CHILDREN_OF_OBJECT) break;
+    if (found.size === constants.CHILDREN_OF_OBJECT) break;
     const version = Number.isInteger(entry.version) ? Number(entry.version) : 0;
     found.set(name, { creator: read.creator, value: freeze(value), version, size });
     room -= size;
@@ -329,7 +316,7 @@ export class ChildrenCopyCore {
   #signBy = Infinity;
   #isCheck = false;
   #isDoubted = false;
-  #pause = READ_PAUSE;
+  #pause = constants.READ_PAUSE;
   #reads = 0;
   /** @type {ChildOp[] | null} */
   #heard = [];
@@ -364,7 +351,7 @@ export class ChildrenCopyCore {
         const taken = this.#take(input.op);
         const isVouched = input.on === "child-reported" || input.op.creator === this.#keeper;
         // A reporter's end gives no signs of children that it never had.
-        if (taken && !isVouched) this.#signBy = Math.min(this.#signBy, now + QUIET);
+        if (taken && !isVouched) this.#signBy = Math.min(this.#signBy, now + constants.QUIET);
         this.#settle();
         // One more than fits here the reporter's end has refused, too.
         return taken && taken.do !== "child-refused" ? [taken] : [];
@@ -399,7 +386,7 @@ export class ChildrenCopyCore {
     }
     if (op.creator === this.#keeper && op.act === "delete") {
       this.#deleted.add(op.name);
-      if (this.#deleted.size > CHILDREN_OF_CREATOR) this.#deleted.delete([...this.#deleted][0]);
+      if (this.#deleted.size > constants.CHILDREN_OF_CREATOR) this.#deleted.delete([...this.#deleted][0]);
     }
     const taken = this.children.take(op);
     this.#note();
@@ -428,7 +415,7 @@ export class ChildrenCopyCore {
     if (sign === keyOf(this.children.sign)) {
       this.#missed = null;
       this.#isDoubted = false;
-      this.#pause = READ_PAUSE;
+      this.#pause = constants.READ_PAUSE;
       this.#again.clear();
     } else if (isAhead) this.#missed = null;
     else {
@@ -459,8 +446,8 @@ export class ChildrenCopyCore {
     this.#signBy = Infinity;
     this.#reads += 1;
     this.#heard = [];
-    this.#pause = Math.min(2 * this.#pause, REPEAT_LAST);
-    this.#due = now + REPEAT_LAST;
+    this.#pause = Math.min(2 * this.#pause, constants.REPEAT_LAST);
+    this.#due = now + constants.REPEAT_LAST;
     return [{ do: "children-needed", read: this.#reads }];
   }
 
@@ -525,7 +512,7 @@ export class ChildrenCopyCore {
   #mayAgain(name) {
     const count = (this.#again.get(name) ?? 0) + 1;
     this.#again.set(name, count);
-    return count <= REASSERTIONS;
+    return count <= constants.REASSERTIONS;
   }
 }
 

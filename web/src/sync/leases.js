@@ -1,13 +1,6 @@
 /** Timers of data objects: leases at both ends, and repeats: `fsm/sync/leases.py` explains them. */
 
-import {
-  LEASE_SLACK,
-  PART_REPEATS,
-  READ_PAUSE,
-  REPEAT_FIRST,
-  REPEAT_LAST,
-  REPEAT_SPACING,
-} from "../constants.js";
+import * as constants from "../constants.js";
 
 /** @typedef {import("./copy.js").Published} Published */
 
@@ -91,7 +84,7 @@ export class LeasesCore {
   due(now) {
     return this.#alarms.due(now).filter((key) => {
       const lease = /** @type {{life: number, until: number}} */ (this.#leases.get(key));
-      if (now - lease.until > LEASE_SLACK) lease.until = now + lease.life * RENEWED_AFTER;
+      if (now - lease.until > constants.LEASE_SLACK) lease.until = now + lease.life * RENEWED_AFTER;
       if (lease.until > now) {
         this.#alarms.set(key, lease.until);
         return false;
@@ -117,7 +110,7 @@ export class RenewalsCore {
    */
   granted(key, life, now, chance) {
     if (life === Infinity) return this.ended(key);
-    this.#grants.set(key, { life, pause: Math.min(READ_PAUSE, life * LAST_PAUSE) });
+    this.#grants.set(key, { life, pause: Math.min(constants.READ_PAUSE, life * LAST_PAUSE) });
     this.#set(key, now + life * RENEWED_AFTER * (1 - JITTER * chance));
   }
 
@@ -186,8 +179,8 @@ export class RepeatTimes {
    */
   begin(url, now, within = Infinity) {
     const latest = Math.min(this.#rests.get(url)?.latest ?? Infinity, now + within);
-    const when = Math.min(now + REPEAT_FIRST, latest);
-    this.#rests.set(url, { when, pause: 2 * REPEAT_FIRST, latest });
+    const when = Math.min(now + constants.REPEAT_FIRST, latest);
+    this.#rests.set(url, { when, pause: 2 * constants.REPEAT_FIRST, latest });
     this.#alarms.set(url, when);
   }
 
@@ -200,8 +193,8 @@ export class RepeatTimes {
   observed(url, now) {
     const rest = this.#rests.get(url);
     if (rest?.when !== Infinity) return;
-    rest.when = now + REPEAT_LAST;
-    rest.pause = REPEAT_LAST;
+    rest.when = now + constants.REPEAT_LAST;
+    rest.pause = constants.REPEAT_LAST;
     this.#alarms.set(url, rest.when);
   }
 
@@ -228,10 +221,10 @@ export class RepeatTimes {
       if (!rest) continue;
       if (rest.when > now) this.#alarms.set(url, rest.when);
       else if (isObserved(url)) {
-        this.#notBefore = now + REPEAT_SPACING;
+        this.#notBefore = now + constants.REPEAT_SPACING;
         rest.when = now + rest.pause;
         rest.latest = Infinity;
-        rest.pause = Math.min(2 * rest.pause, REPEAT_LAST);
+        rest.pause = Math.min(2 * rest.pause, constants.REPEAT_LAST);
         this.#alarms.set(url, rest.when);
         return url;
       } else {
@@ -255,7 +248,7 @@ export class RepeatsCore extends RepeatTimes {
    * @param {number} now
    */
   published(url, change, isOfPart, now) {
-    this.#last.set(url, { change, left: isOfPart ? PART_REPEATS : Infinity });
+    this.#last.set(url, { change, left: isOfPart ? constants.PART_REPEATS : Infinity });
     this.begin(url, now);
   }
 

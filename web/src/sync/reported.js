@@ -2,14 +2,8 @@
 
 import { isBelow, runtimeOf, schemeOf, subscriptionManager } from "../address.js";
 import { Alarm, sleep } from "../clock.js";
-import {
-  CODES,
-  DROPS,
-  LEASE,
-  MAX_REPEATED_ASKS,
-  READ_PAUSE,
-  REPEAT_LAST,
-} from "../constants.js";
+import { CODES, DROPS } from "../constants.js";
+import * as constants from "../constants.js";
 import { BadMessageError, isObject, textOf } from "../json.js";
 import { Entity } from "../machine.js";
 import { address, codeOf, isFinal, isRequest, isSuccess, reasonIn, viaOf } from "../message.js";
@@ -254,7 +248,7 @@ export class ReportedObjects {
   /** @param {string} url */
   async #renew(url) {
     const isReported = () => this.#all.get(url)?.core.isDeleted === false;
-    for (let pause = READ_PAUSE; isReported(); pause = Math.min(2 * pause, REPEAT_LAST)) {
+    for (let pause = constants.READ_PAUSE; isReported(); pause = Math.min(2 * pause, constants.REPEAT_LAST)) {
       const claimed = await this.#context.registry.claim(url);
       const answer = isSuccess(claimed) && isReported() ? await this.#path("subscribe", url) : claimed;
       if (isSuccess(answer) || [CODES.FORBIDDEN, CODES.CONFLICT].some((code) => code === codeOf(answer))) {
@@ -434,13 +428,13 @@ export class ReportedObjects {
       return this.#context.answer(request, CODES.OK);
     }
     const asked = waiting.get(observer) ?? [];
-    if (asked.length >= MAX_REPEATED_ASKS) {
+    if (asked.length >= constants.MAX_REPEATED_ASKS) {
       throw new BadMessageError("its requests wait for the reporter already", CODES.TOO_LARGE);
     }
     this.#routes.asked(url, runtimeOf(manager), link);
     waiting.set(observer, [...asked, request]);
     const version = Number.isInteger(body.version) ? Number(body.version) : null;
-    const lease = body.renews === true ? LEASE : null;
+    const lease = body.renews === true ? constants.LEASE : null;
     this.#perform(url, request, core.feed({ on: "subscribe-asked", observer, manager, lease, version }));
   }
 
@@ -742,7 +736,7 @@ export class ReportedObjects {
       const done = { create: isThere ? "upd" : "add", update: "upd", delete: "del" }[op.act];
       const { version, creator: by } = op;
       context.trace.record("sm", { k: "obj", op: done, key: `${url}|${taken.name}`, version, by });
-      this.#signs.begin(url, context.now, REPEAT_LAST);
+      this.#signs.begin(url, context.now, constants.REPEAT_LAST);
       this.#schedule();
       this.#reportChild(reported, message, isByLink);
     }
