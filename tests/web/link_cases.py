@@ -289,9 +289,7 @@ def receiving_orders(random: Random) -> Case:
                 early = core.arrives(came, NODE_PATH, came) or []
                 early = [*early, *core.given(came, NODE_PATH, now)]
                 note("came", [_whole(came)], [each for each in early if each is not came])
-            case 3 if under_way[pair] and (
-                pair not in announced or core.is_reached(*pair, "link")
-            ):
+            case 3 if under_way[pair] and (pair not in announced or core.is_reached(*pair, "link")):
                 announced.add(pair)
                 requests = [each.id for each in under_way[pair] if not each.is_response]
                 answers = [instance_id(each) for each in under_way[pair] if each.is_response]
