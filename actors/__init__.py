@@ -85,11 +85,11 @@ if TYPE_CHECKING:
         Credentials,
         CredentialsError,
         GivenToken,
+        IdpCredentials,
         ReleaseError,
         SessionError,
         TokenFile,
     )
-    from actors.runtime.stubs.idp_credentials import IdpCredentials
     from actors.runtime.stubs.token_sources import OAuthCredentials, TokenCommand
     from fsm.bus.forward_rules import ForwardRefusedError
     from fsm.limits.rates import Rate
@@ -326,11 +326,11 @@ _PLACES: Final = MappingProxyType(
             "Credentials",
             "CredentialsError",
             "GivenToken",
+            "IdpCredentials",
             "ReleaseError",
             "SessionError",
             "TokenFile",
         ),
-        "actors.runtime.stubs.idp_credentials": ("IdpCredentials",),
         "actors.runtime.stubs.token_sources": ("OAuthCredentials", "TokenCommand"),
         "actors.runtime.following": ("Following",),
         "actors.runtime.hyperty.handlers": ("handles",),

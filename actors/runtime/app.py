@@ -37,7 +37,7 @@ from actors.runtime.link_guard import Beliefs, LinkGuard
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.own_parts import DISCOVERY, RefusingPart, discoverer_of, start_parts
 from actors.runtime.own_sender import OwnSender
-from actors.runtime.p2p.profile import LINK_MAKERS
+from actors.runtime.p2p.stub import LINK_MAKERS
 from actors.runtime.policing import PEP, Policing, RuntimeUser
 from actors.runtime.policy import Judge
 from actors.runtime.registry.allocation import AddressAllocation
@@ -47,8 +47,8 @@ from actors.runtime.registry.status import RuntimeStatus
 from actors.runtime.runtime import Runtime
 from actors.runtime.store.runtime_store import open_store
 from actors.runtime.stubs import node_stub
-from actors.runtime.stubs.catalogue import BuiltInCatalogue, Catalogue, Servers, StubKind
-from actors.runtime.stubs.idp_credentials import IdpCredentials
+from actors.runtime.stubs.catalogue import BuiltInCatalogue, Catalogue, StubKind
+from actors.runtime.stubs.credentials import IdpCredentials
 from actors.runtime.stubs.loader import Loader
 from actors.runtime.stubs.sandbox import Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext, StubFactory
@@ -262,8 +262,8 @@ def _catalogue(runtime: Runtime) -> Catalogue:
     config = runtime.config
     factories: dict[StubKind, StubFactory] = {StubKind.NODE: node_stub.activate, **LINK_MAKERS}
     registries = {} if config.registry is None else {config.domain: config.registry}
-    servers = Servers(SHIPPED["rest-registry"], registries)
-    catalogue: Catalogue = BuiltInCatalogue(factories, config.dialled, servers)
+    activate = SHIPPED["rest-registry"]
+    catalogue: Catalogue = BuiltInCatalogue(factories, config.dialled, registries, activate)
     if config.catalogues is not None:
         # Signatures are slow to import, and not needed without fetching.
         from actors.runtime.catalogue import fetching  # noqa: PLC0415

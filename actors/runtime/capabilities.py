@@ -9,7 +9,7 @@ from typing import Final
 from actors.pipe.code import importable
 from actors.runtime.catalogue import SHIPPED
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.p2p.profile import LINK_STUBS
+from actors.runtime.p2p.stub import LINK_STUBS
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import SANDBOX_MEMORY
 from transports.link import Kind

@@ -27,7 +27,7 @@ from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, Delivery
 from actors.kit.trace import Tracer
 from actors.runtime.own_identity import OwnIdentity
-from actors.runtime.p2p.profile import LINK_STUBS, link_stub
+from actors.runtime.p2p.stub import LINK_STUBS, link_stub
 from actors.runtime.stubs import catalogue, node_stub
 from actors.runtime.stubs.credentials import NO_CREDENTIALS
 from actors.runtime.stubs.node_stub import NodeStub, NodeStubMessage
@@ -74,10 +74,10 @@ def _rest(context: StubContext) -> Actor[NodeStubMessage]:
         StubOptionError: Its profile says what it does not know.
     """
     # Slow to import, and only needed for such a node.
-    from actors.runtime.stubs.rest_wire import RestPast, RestWire, receive_of  # noqa: PLC0415
+    from actors.runtime.stubs.rest_wire import RestPast, RestWire, link_of  # noqa: PLC0415
 
-    receive, past = receive_of(context), RestPast()
-    return NodeStub(context, lambda: RestWire(context, receive, past))
+    link, past = link_of(context), RestPast()
+    return NodeStub(context, lambda: RestWire(context, link, past))
 
 
 def _http_json(context: StubContext) -> Actor[Delivery]:
@@ -87,7 +87,7 @@ def _http_json(context: StubContext) -> Actor[Delivery]:
         StubOptionError: Its profile says what it does not know, or names no server.
     """
     # Slow to import, and only needed for such a domain.
-    from actors.runtime.stubs.client_server.http_json import HttpJsonStub  # noqa: PLC0415
+    from actors.runtime.stubs.client_server import HttpJsonStub  # noqa: PLC0415
 
     return HttpJsonStub(context)
 
@@ -99,9 +99,7 @@ def _rest_registry(context: StubContext) -> Actor[Delivery]:
         StubOptionError: Its profile says what it does not know, or names no server.
     """
     # Slow to import, and only needed for such a domain.
-    from actors.runtime.stubs.client_server.rest_registry import (  # noqa: PLC0415
-        RestRegistryStub,
-    )
+    from actors.runtime.stubs.client_server import RestRegistryStub  # noqa: PLC0415
 
     return RestRegistryStub(context)
 

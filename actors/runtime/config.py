@@ -19,8 +19,7 @@ from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, StagePlace
 from actors.runtime.discovery.identity_gui import IdentityGui
 from actors.runtime.policy import Judge
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
-from actors.runtime.stubs.ice import IceSource
-from actors.runtime.stubs.stub import LOOPBACK
+from actors.runtime.stubs.stub import LOOPBACK, IceSource
 from fsm.limits.shares import TOTALS, SandboxTotals
 from fsm.p2p.dialling import WHENEVER_POSSIBLE, LinkPolicy
 from fsm.policy.model import PolicySet

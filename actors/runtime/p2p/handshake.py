@@ -9,12 +9,11 @@ lines and the controls of a live link stand beside the messages: JSON objects wh
 import hashlib
 import re
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeAlias, assert_never
 
-import attrs
 import orjson
 import trio
 
@@ -116,53 +115,6 @@ def _place(fields: dict[str, Json]) -> tuple[int, float, frozenset[int]]:
     raise BadMessageError("an announcement on a P2P link lacks its top, its age or its answers")
 
 
-@attrs.frozen(slots=True)
-class Hello:
-    """First line of the dialler; the secret of the candidate names the link that is meant."""
-
-    nonce: str
-    secret: str = attrs.field(repr=False)
-
-
-@attrs.frozen(slots=True)
-class Opened:
-    """Answer of the listener: the link is open in both directions."""
-
-    nonce: str
-
-
-def write_greeting(line: Hello | Opened) -> bytes:
-    """Write a line of the handshake, without a newline."""
-    match line:
-        case Hello(nonce, secret):
-            return orjson.dumps({_MARK: "hello", "nonce": nonce, "secret": secret})
-        case Opened(nonce):
-            return orjson.dumps({_MARK: "opened", "nonce": nonce})
-        case _:
-            assert_never(line)
-
-
-def read_greeting(frame: bytes) -> Hello | Opened:
-    """Read a frame that must hold one line of the handshake.
-
-    Raises:
-        BadMessageError: It does not.
-    """
-    match _fields(frame):
-        case {"p2p": "hello", "nonce": str(nonce), "secret": str(secret)}:
-            return Hello(_nonce(nonce), secret)
-        case {"p2p": "opened", "nonce": str(nonce)}:
-            return Opened(_nonce(nonce))
-        case _:
-            raise BadMessageError("not a line of the handshake of a P2P link")
-
-
-def _nonce(text: str) -> str:
-    if not _NONCE.fullmatch(text):
-        raise BadMessageError("not a nonce of the handshake of a P2P link")
-    return text
-
-
 def _fields(line: bytes) -> dict[str, Json]:
     try:
         fields = orjson.loads(line)
@@ -177,20 +129,15 @@ Entropy: TypeAlias = Callable[[int], bytes]
 """n random bytes."""
 
 
-@attrs.frozen(slots=True)
-class ProvenLink:
-    """A link whose other end has proven its certificate.
+ProvenLink: TypeAlias = tuple[str, Link]
+"""A link whose other end has proven its certificate, behind its name.
 
-    Attributes:
-        name: The same at both ends, different for every link.
-    """
-
-    name: str
-    pipe: Link
+The name is the same at both ends, and different for every link.
+"""
 
 
-def _link_name(dialler: Hello, listener: Opened) -> str:
-    return hashlib.sha256(f"{dialler.nonce}|{listener.nonce}".encode()).hexdigest()[:16]
+def _link_name(dialler_nonce: str, listener_nonce: str) -> str:
+    return hashlib.sha256(f"{dialler_nonce}|{listener_nonce}".encode()).hexdigest()[:16]
 
 
 def _is_peer(pipe: Link, tls: PinnedTls) -> bool:
@@ -239,29 +186,35 @@ async def greet(pipe: Link, secret: str, tls: PinnedTls, entropy: Entropy) -> Pr
     Raises:
         DialError: It is not the peer; the link is closed.
     """
-    hello = Hello(entropy(NONCE_BYTES).hex(), secret)
-    opened: Opened | None = None
+    name = await _named(pipe, _greet(pipe, secret, tls, entropy(NONCE_BYTES).hex()))
+    if name is None:
+        raise DialError(pipe.name, "it is not the peer, or does not expect this link")
+    return name, pipe
+
+
+async def _named(pipe: Link, proof: Awaitable[str | None]) -> str | None:
+    """Return the name of a link if its other end proves in time to be the peer; else close it."""
+    name = None
     try:
-        with trio.move_on_after(HANDSHAKE_TIMEOUT):
-            opened = await _greeted(pipe, tls, hello)
+        with trio.move_on_after(HANDSHAKE_TIMEOUT), suppress(LinkError, BadMessageError):
+            name = await proof
     finally:
-        if opened is None:
+        if name is None:
             with trio.move_on_after(2 * GOODBYE_TIMEOUT, shield=True):
                 await pipe.aclose(CloseReason.REFUSED)
-    if opened is None:
-        raise DialError(pipe.name, "it is not the peer, or does not expect this link")
-    return ProvenLink(_link_name(hello, opened), pipe)
+    return name
 
 
-async def _greeted(pipe: Link, tls: PinnedTls, hello: Hello) -> Opened | None:
-    """Return the answer to the first line; None: it is not the peer's."""
+async def _greet(pipe: Link, secret: str, tls: PinnedTls, nonce: str) -> str | None:
+    """Say for which candidate this end has dialled; return the link's name, None: not the peer."""
     if not _is_peer(pipe, tls):
         return None
-    with suppress(LinkError, BadMessageError):
-        await pipe.send(write_greeting(hello))
-        answer = read_greeting(await pipe.receive())
-        return answer if isinstance(answer, Opened) else None
-    return None
+    await pipe.send(orjson.dumps({_MARK: "hello", "nonce": nonce, "secret": secret}))
+    match _fields(await pipe.receive()):
+        case {"p2p": "opened", "nonce": str(other)} if _NONCE.fullmatch(other):
+            return _link_name(nonce, other)
+        case _:
+            return None
 
 
 async def welcome(pipe: Link, secret: str, tls: PinnedTls, entropy: Entropy) -> ProvenLink | None:
@@ -277,39 +230,28 @@ async def welcome(pipe: Link, secret: str, tls: PinnedTls, entropy: Entropy) -> 
         tls: The certificates of both ends.
         entropy: Source of random bytes.
     """
-    opened = Opened(entropy(NONCE_BYTES).hex())
-    hello: Hello | None = None
-    try:
-        with trio.move_on_after(HANDSHAKE_TIMEOUT):
-            hello = await _expected(pipe, secret, tls, opened)
-    finally:
-        if hello is None:
-            with trio.move_on_after(2 * GOODBYE_TIMEOUT, shield=True):
-                await pipe.aclose(CloseReason.REFUSED)
-    return None if hello is None else ProvenLink(_link_name(hello, opened), pipe)
+    name = await _named(pipe, _open(pipe, secret, tls, entropy(NONCE_BYTES).hex()))
+    return None if name is None else (name, pipe)
 
 
-async def _expected(pipe: Link, secret: str, tls: PinnedTls, opened: Opened) -> Hello | None:
-    """Answer the first line of a dialler, and return it; None: it is not the peer's."""
-    with suppress(LinkError, BadMessageError):
-        hello = read_greeting(await pipe.receive())
-        is_meant = isinstance(hello, Hello) and hello.secret == secret
-        if isinstance(hello, Hello) and is_meant and _is_peer(pipe, tls):
-            await pipe.send(write_greeting(opened))
-            return hello
-    return None
+async def _open(pipe: Link, secret: str, tls: PinnedTls, nonce: str) -> str | None:
+    """Answer a dialler that is the peer; return the link's name, None: it is not the peer."""
+    match _fields(await pipe.receive()):
+        case {"p2p": "hello", "nonce": str(other), "secret": str(word)} if _NONCE.fullmatch(other):
+            if word != secret or not _is_peer(pipe, tls):
+                return None
+            await pipe.send(orjson.dumps({_MARK: "opened", "nonce": nonce}))
+            return _link_name(other, nonce)
+        case _:
+            return None
 
 
 _PATH: Final = "/p2p"
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
-@attrs.frozen(slots=True)
-class Offered:
-    """A candidate of ours and the listener behind it."""
-
-    candidate: Candidate
-    listener: Listener
+OfferedCandidate: TypeAlias = tuple[Candidate, Listener]
+"""A candidate of ours and the listener behind it."""
 
 
 def machine_secret() -> bytes | None:
@@ -324,29 +266,16 @@ def machine_secret() -> bytes | None:
     return hashlib.sha256(b"protofly-host|" + boot).digest()
 
 
-@attrs.frozen(slots=True)
-class Meeting:
-    """The peer for which an end listens.
-
-    Attributes:
-        policy: Policy on addresses to dial.
-        remote: Address of the remote runtime.
-        tls: The certificates of both ends.
-    """
-
-    policy: DialPolicy
-    remote: str
-    tls: PinnedTls
-
-
 @asynccontextmanager
 async def open_candidates(
     network: Network,
     config: StubConfig,
-    meeting: Meeting,
+    policy: DialPolicy,
+    remote: str,
+    tls: PinnedTls,
     entropy: Entropy,
     left_out: Callable[[Kind, str], None] = lambda _kind, _why: None,
-) -> AsyncIterator[tuple[Offered, ...]]:
+) -> AsyncIterator[tuple[OfferedCandidate, ...]]:
     """Listen for a runtime on every kind that can be listened on, until the context is left.
 
     No end listens at a place that the peer must not know. Unix sockets are made in a directory
@@ -355,17 +284,17 @@ async def open_candidates(
     Args:
         network: Network that opens links.
         config: The configuration.
-        meeting: The peer.
+        policy: Policy on addresses to dial.
+        remote: Address of the remote runtime.
+        tls: The certificates of both ends.
         entropy: Source of random bytes.
         left_out: Is told of each kind that cannot be listened on here, and why.
     """
-    policy, gate = meeting.policy, Everybody(meeting.tls.listening)
+    gate = Everybody(tls.listening)
     async with AsyncExitStack() as stack:
-        offered: list[Offered] = []
+        offered: list[OfferedCandidate] = []
         for kind in config.kinds:
-            if kind not in FRAMED or not policy.offers(
-                kind.value, f"{config.host}:0", meeting.remote
-            ):
+            if kind not in FRAMED or not policy.offers(kind.value, f"{config.host}:0", remote):
                 continue
             try:
                 where = _where(stack, kind, config.host)
@@ -385,7 +314,9 @@ def _where(stack: AsyncExitStack, kind: Kind, host: str) -> str:
     return str(Path(folder) / "p2p.sock")
 
 
-def _offer(listener: Listener, kind: Kind, policy: DialPolicy, entropy: Entropy) -> Offered:
+def _offer(
+    listener: Listener, kind: Kind, policy: DialPolicy, entropy: Entropy
+) -> OfferedCandidate:
     address = listener.address + _PATH if kind is Kind.WEBSOCKET else listener.address
     secret = entropy(NONCE_BYTES).hex()
-    return Offered(policy.signed(Candidate(kind.value, address, secret)), listener)
+    return policy.signed(Candidate(kind.value, address, secret)), listener

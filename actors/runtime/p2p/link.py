@@ -7,14 +7,12 @@ is exactly what our bus does not have.
 from collections import deque
 from collections.abc import Sequence
 
-import attrs
 import trio
 
-from actors.kit.counters import Counters
 from actors.kit.supervision.actor import Delivery, Purpose
-from actors.kit.trace import Hop, Tracer
-from actors.runtime.bus.mini_bus import MiniBusPort
+from actors.kit.trace import Hop
 from actors.runtime.p2p import handshake
+from actors.runtime.stubs.stub import StubContext
 from fsm.limits.rates import ErrorWindow
 from fsm.p2p.link_end import Loss
 from fsm.p2p.transfer import Behind, Bye, Control, Numbered, Outgoing, P2PTransferCore, TransferEnd
@@ -29,36 +27,31 @@ from transports.codec import BadLine, decode_frame, encode, frames
 from transports.errors import CloseReason, FrameTooLargeError, LinkError
 
 
-@attrs.frozen(slots=True)
-class LinkUse:
-    """The objects that a link works with.
-
-    Attributes:
-        stub: Address stamped into `via` and posted under: PQ or PC.
-        actor: Actor that reports to the trace.
-        sender: The peer, as its offer or answer has proven: the sender of all that comes over the
-            link.
-    """
-
-    stub: str
-    actor: str
-    bus: MiniBusPort
-    tracer: Tracer
-    counters: Counters
-    sender: SenderIdentity
-
-
 class P2PLink:
     """One end of a live link; `run` is its life, in a task of the stub.
 
     Attributes:
         name: The same at both ends.
+
+    Args:
+        proven: The link that has opened.
+        context: The context of the stub.
+        stub: Address stamped into `via` and posted under: PQ or PC.
+        sender: The peer, as its offer or answer has proven: the sender of all that comes over the
+            link.
     """
 
-    def __init__(self, proven: handshake.ProvenLink, use: LinkUse) -> None:
-        self.name = proven.name
-        self._pipe = proven.pipe
-        self._use = use
+    def __init__(
+        self,
+        proven: handshake.ProvenLink,
+        context: StubContext,
+        stub: str,
+        sender: SenderIdentity,
+    ) -> None:
+        self.name, self._pipe = proven
+        self._context = context
+        self._stub = stub
+        self._sender = sender
         self._core = P2PTransferCore(trio.current_time())
         self._malformed = ErrorWindow(protocol.MAX_MALFORMED)
         self._lines: deque[tuple[bytes, Message]] = deque()
@@ -72,7 +65,7 @@ class P2PLink:
         self._why = ""
         self._close_reason = CloseReason.DONE
         self._hops = {
-            op: Hop(use.actor, (op,), {"stub": use.stub, "link": self.name})
+            op: Hop(context.url, (op,), {"stub": stub, "link": self.name})
             for op in (Op.XMIT, Op.RCV)
         }
 
@@ -82,7 +75,7 @@ class P2PLink:
         Raises:
             BadMessageError: It cannot be written at all; 413: it is too large.
         """
-        leaving = stamped(message, self._use.stub)
+        leaving = stamped(message, self._stub)
         line = encode(leaving)
         if len(line) > protocol.MAX_MESSAGE_BYTES:
             raise BadMessageError(f"larger than {protocol.MAX_MESSAGE_BYTES} bytes", Code.TOO_LARGE)
@@ -132,7 +125,7 @@ class P2PLink:
         if turned:
             # No other part has them, so a link that ends just now must not lose them.
             with trio.CancelScope(shield=True):
-                await self._use.bus.hand_back(turned, self._use.stub)
+                await self._context.bus.hand_back(turned, self._stub)
 
     def owed(self) -> Sequence[Message]:
         """Return, once, what the other end did not acknowledge, in order."""
@@ -207,7 +200,7 @@ class P2PLink:
                 messages = []
                 self._core.spend(trio.current_time())
                 if self._core.end is None:
-                    await self._use.bus.announce(control, self._use.stub)
+                    await self._context.bus.announce(control, self._stub)
             elif control is not None:
                 controls.append(control)
             if self._core.end is not None:
@@ -233,17 +226,17 @@ class P2PLink:
             if not self._malformed.add(1, trio.current_time()):
                 self._break(DropReason.MALFORMED, "the peer writes too many malformed messages")
                 return
-            self._use.counters.drop(DropReason.MALFORMED, where=self._use.actor)
+            self._context.counters.drop(DropReason.MALFORMED, where=self._context.url)
             if item.answer is not None:
                 self.send(item.answer)
             return
         numbered = self._core.received(item, trio.current_time())
-        if self._use.stub in item.via:
+        if self._stub in item.via:
             self._dropped(item, DropReason.LOOP)
         else:
-            arrived = stamped(item, self._use.stub, self._use.sender)
+            arrived = stamped(item, self._stub, self._sender)
             self._trace(Op.RCV, arrived, numbered.seq)
-            await self._use.bus.post(arrived, self._use.stub)
+            await self._context.bus.post(arrived, self._stub)
         self._core.taken(numbered)
 
     def _read_control(self, line: bytes) -> Control | Behind | None:
@@ -255,7 +248,7 @@ class P2PLink:
 
     def _break(self, drop: DropReason, why: str) -> None:
         """End the link because of what the peer wrote."""
-        self._use.counters.drop(drop, where=self._use.actor)
+        self._context.counters.drop(drop, where=self._context.url)
         self._core.broken()
         self._why = self._why or why
 
@@ -333,10 +326,10 @@ class P2PLink:
     # --- evidence -------------------------------------------------------------------------
 
     def _trace(self, op: Op, message: Message, seq: int) -> None:
-        tracer = self._use.tracer
+        tracer = self._context.tracer
         if tracer.hops:
             tracer.messages.hop(self._hops[op], message, seq)
 
     def _dropped(self, message: Message, reason: DropReason) -> None:
-        self._use.counters.drop(reason, message, self._use.actor)
-        self._use.tracer.message(self._use.actor, Op.DROP, message, reason=reason.value)
+        self._context.counters.drop(reason, message, self._context.url)
+        self._context.tracer.message(self._context.url, Op.DROP, message, reason=reason.value)

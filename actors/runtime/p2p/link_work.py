@@ -1,29 +1,34 @@
-"""The tasks of one end of a P2P link in one negotiation: they listen, dial, and name what opens."""
+"""The tasks of one end of a P2P link in one negotiation: they listen, dial, and name what opens.
+
+A network without data channels, or a process of WebRTC that fails, leaves the end without one:
+then its other kinds of links remain.
+"""
 
 from collections import deque
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-import attrs
 import trio
 
 from actors.kit.log import get_logger
 from actors.runtime.p2p import handshake
-from actors.runtime.p2p.data_channel import CHANNEL_SECRET, DataChannel
 from actors.runtime.stubs.stub import StubContext
-from fsm.p2p.dialling import ChannelAnswer, DialPolicy
+from fsm.p2p.dialling import ChannelAnswer
 from fsm.p2p.link_end import LinkEnd, Opening, Role
 from specs.bodies.object import Candidate
 from specs.limits.p2p import PENDING_PROOFS
-from specs.limits.webrtc import CHANNEL_TIMEOUT
+from specs.limits.webrtc import CHANNEL_TIMEOUT, MAX_ICE_CANDIDATES
 from transports.errors import DialError, LinkError
-from transports.link import Kind as LinkKind
-from transports.link import Link
+from transports.link import ChannelEnd, ChannelTerms, Kind, Link, Listener
 from transports.tls import PinnedTls
 
+if TYPE_CHECKING:
+    from actors.runtime.p2p.stub import P2PStub
+
 _log = get_logger("actors.runtime")
+_channel_log = get_logger("actors.p2p")
 
 _Job: TypeAlias = Callable[[], Awaitable[None]]
 
@@ -31,59 +36,115 @@ _JOBS: Final = 16
 """Jobs that may wait: one to listen, and dials, which come one at a time."""
 
 
-@attrs.frozen(slots=True)
-class EndEvent:
-    """A task of the stub reports an event of one end.
-
-    Attributes:
-        end: Address of the end: PQ or PC.
-        tell: Tells the end, in the stub's own task.
-    """
-
-    end: str
-    tell: Callable[[], None]
+CHANNEL_SECRET: Final = "webrtc"  # noqa: S105 - names the kind: the channel leads to one peer only
+"""The secret of the first line on a data channel."""
 
 
-@attrs.frozen(slots=True)
-class LinkProven:
-    """A link is open, and its other end is the peer; the stub decides whether it is used.
+class DataChannel:
+    """One end of a data channel; none, until it is opened."""
 
-    Attributes:
-        negotiation: The one that its candidate is of.
-    """
+    def __init__(self) -> None:
+        self._end: ChannelEnd | None = None
+        self._heard, self._unheard = trio.open_memory_channel[str](MAX_ICE_CANDIDATES)
 
-    end: str
-    link: handshake.ProvenLink
-    opening: Opening
-    negotiation: int
+    @property
+    def sdp(self) -> str | None:
+        """Its session description; None: there is no data channel."""
+        return None if self._end is None else self._end.sdp
 
+    @asynccontextmanager
+    async def open(
+        self, context: StubContext, role: Role, offer: str | None
+    ) -> AsyncIterator[None]:
+        """Offer a data channel, or answer an offer, where the configuration wants that.
 
-Report: TypeAlias = Callable[[EndEvent | LinkProven], Awaitable[None]]
-"""Sends a message to the stub."""
+        Args:
+            context: The context of the stub.
+            role: The role of this end: a requester offers, a handler answers.
+            offer: The session description that the peer offers; None: there is none.
+        """
+        is_possible = role is Role.REQUESTER or offer is not None
+        is_wanted = is_possible and Kind.WEBRTC in context.config.kinds
+        async with AsyncExitStack() as stack:
+            if is_wanted:
+                config, guard = context.config, context.guard()
+                servers = await config.ice.servers(context.bus, context.ids, context.url)
+                terms = ChannelTerms(
+                    guard.channel_certificate(),
+                    config.host,
+                    offer,
+                    servers,
+                    relay_only=config.ice.relay_only,
+                )
+                try:
+                    opening = context.network.negotiate(terms)
+                    self._end = await stack.enter_async_context(opening)
+                except DialError as exc:
+                    _channel_log.warning(
+                        "no data channel is offered", stub=context.url, why=exc.reason
+                    )
+            yield
+
+    def hear(self, candidate: str) -> None:
+        """Take a candidate of ICE of the peer, for `hear_all`."""
+        self._heard.send_nowait(candidate)
+
+    async def hear_all(self) -> None:
+        """Try the peer's candidates as they come, until cancelled."""
+        async for candidate in self._unheard:
+            if self._end is not None:
+                await self._end.hear(candidate)
+
+    async def report_all(self, report: Callable[[str], Awaitable[None]]) -> None:
+        """Report the own candidates as they are found.
+
+        Args:
+            report: Takes a candidate.
+
+        If cancelled, further ones are not reported.
+        """
+        if self._end is not None:
+            async for candidate in self._end.candidates:
+                await report(candidate)
+
+    async def dialled(self, answer: str) -> Link:
+        """Take the answer of the peer, and wait until the channel is open.
+
+        If cancelled, no link is lost.
+
+        Raises:
+            DialError: It does not open, or there is none.
+        """
+        end = self._offered()
+        await end.answered(answer)
+        return await end.opened()
+
+    async def accepted(self) -> Link:
+        """Wait until the channel is open.
+
+        If cancelled, no link is lost.
+
+        Raises:
+            DialError: It does not open, or there is none.
+        """
+        return await self._offered().opened()
+
+    def _offered(self) -> ChannelEnd:
+        if self._end is None:
+            raise DialError(Kind.WEBRTC, "this end has no data channel")
+        return self._end
 
 
 class LinkWork:
     """Runs what one end asks for in one negotiation, in tasks that end with that."""
 
-    def __init__(
-        self,
-        context: StubContext,
-        policy: DialPolicy,
-        core: LinkEnd,
-        tls: PinnedTls,
-        report: Report,
-        left_out: set[LinkKind] | None = None,
-    ) -> None:
-        self._context = context
-        self._policy = policy
+    def __init__(self, stub: "P2PStub", core: LinkEnd, tls: PinnedTls) -> None:
+        self._stub = stub
+        self._context = stub.context
         self._core = core
         self._end = core.terms.name
-        self._role = Role.REQUESTER if self._end == context.url else Role.HANDLER
-        self._remote = core.terms.remote
         self._negotiation = core.negotiation
         self._tls = tls
-        self._report = report
-        self._kinds_left_out = set[LinkKind]() if left_out is None else left_out
         self._scope = trio.CancelScope()
         self._channel = DataChannel()
         self._jobs, self._taken = trio.open_memory_channel[_Job](_JOBS)
@@ -119,7 +180,7 @@ class LinkWork:
         try:
             link = await self._dialled(candidate)
         except LinkError:
-            await self._tell(partial(self._core.dial_failed, attempt))
+            await self._stub.report(self._end, partial(self._core.dial_failed, attempt))
         else:
             await self._hand_over(link, Opening.DIALLED)
 
@@ -130,49 +191,53 @@ class LinkWork:
         with trio.move_on_after(CHANNEL_TIMEOUT):
             pipe = await self._channel.dialled(candidate.sdp)
             return await handshake.greet(pipe, CHANNEL_SECRET, self._tls, entropy)
-        raise DialError(LinkKind.WEBRTC, f"no data channel within {CHANNEL_TIMEOUT:g} s")
+        raise DialError(Kind.WEBRTC, f"no data channel within {CHANNEL_TIMEOUT:g} s")
 
     async def _hand_over(self, link: handshake.ProvenLink, opening: Opening) -> None:
         """Give a link to the stub; one that it does not take any more is closed."""
         try:
-            await self._report(LinkProven(self._end, link, opening, self._negotiation))
+            await self._stub.report_link(self._end, link, opening, self._negotiation)
         except BaseException:
-            await trio.aclose_forcefully(link.pipe)
+            await trio.aclose_forcefully(link[1])
             raise
 
     async def _listen(self, offer: str | None) -> None:
         context, channel, negotiation = self._context, self._channel, self._negotiation
-        meeting = handshake.Meeting(self._policy, self._remote, self._tls)
+        opening = handshake.open_candidates(
+            context.network,
+            context.config,
+            self._stub.policy,
+            self._core.terms.remote,
+            self._tls,
+            context.entropy,
+            self._leave_out,
+        )
+        role = Role.REQUESTER if self._end == context.url else Role.HANDLER
         async with (
-            handshake.open_candidates(
-                context.network, context.config, meeting, context.entropy, self._leave_out
-            ) as offered,
-            channel.open(context, self._role, offer),
+            opening as offered,
+            channel.open(context, role, offer),
             trio.open_nursery() as nursery,
         ):
-            for each in offered:
-                nursery.start_soon(self._accept, each)
-            candidates = tuple(each.candidate for each in offered)
-            await self._tell(
-                partial(self._core.candidates_ready, candidates, negotiation, channel.sdp)
-            )
+            for candidate, listener in offered:
+                nursery.start_soon(self._accept, candidate, listener)
+            candidates = tuple(candidate for candidate, _ in offered)
+            ready = partial(self._core.candidates_ready, candidates, negotiation, channel.sdp)
+            await self._stub.report(self._end, ready)
             nursery.start_soon(channel.hear_all)
             if offer is not None:
                 nursery.start_soon(self._accept_channel)
             await channel.report_all(self._found)
 
-    def _leave_out(self, kind: LinkKind, why: str) -> None:
+    def _leave_out(self, kind: Kind, why: str) -> None:
         """Warn of a kind of candidate that cannot be opened here; others are tried."""
-        if kind not in self._kinds_left_out:
-            self._kinds_left_out.add(kind)
+        if kind not in self._stub.kinds_left_out:
+            self._stub.kinds_left_out.add(kind)
             stub = self._context.url
             _log.warning("no link of this kind is offered", kind=kind.value, why=why, stub=stub)
 
     async def _found(self, candidate: str) -> None:
-        await self._tell(partial(self._core.ice_found, candidate, self._negotiation))
-
-    async def _tell(self, tell: Callable[[], None]) -> None:
-        await self._report(EndEvent(self._end, tell))
+        found = partial(self._core.ice_found, candidate, self._negotiation)
+        await self._stub.report(self._end, found)
 
     async def _accept_channel(self) -> None:
         with suppress(LinkError):
@@ -181,26 +246,26 @@ class LinkWork:
             if link is not None:
                 await self._hand_over(link, Opening.ACCEPTED)
 
-    async def _accept(self, offered: handshake.Offered) -> None:
+    async def _accept(self, candidate: Candidate, listener: Listener) -> None:
         """Let some at a time prove themselves; for one more the one that is longest there goes.
 
         So a silent dialler keeps no other out: the peer has proven itself at once.
         """
         proving: deque[trio.CancelScope] = deque()
         async with trio.open_nursery() as nursery:
-            while (pipe := await self._accepted(offered)) is not None:
+            while (pipe := await self._accepted(candidate, listener)) is not None:
                 if len(proving) == PENDING_PROOFS:
                     proving.popleft().cancel()
                 patience = trio.CancelScope()
                 proving.append(patience)
-                nursery.start_soon(self._welcome, pipe, offered.candidate, proving, patience)
+                nursery.start_soon(self._welcome, pipe, candidate, proving, patience)
 
-    async def _accepted(self, offered: handshake.Offered) -> Link | None:
+    async def _accepted(self, candidate: Candidate, listener: Listener) -> Link | None:
         """Return the next connection; None: the listener has ended."""
         try:
-            return await offered.listener.accept()
+            return await listener.accept()
         except LinkError as exc:
-            self._leave_out(LinkKind(offered.candidate.kind), str(exc))
+            self._leave_out(Kind(candidate.kind), str(exc))
             return None
 
     async def _welcome(

@@ -7,10 +7,10 @@ the messages (M-06, 07, 32..47); it reports one Connection object and observes t
 
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Final, Protocol, TypeVarTuple
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import trio
@@ -20,15 +20,14 @@ from actors.keys.base64url import read_base64url
 from actors.kit.errors import ActorStoppedError
 from actors.kit.trace import Tracer
 from actors.runtime.link_guard import Bond
-from actors.runtime.p2p.handshake import ProvenLink
-from actors.runtime.p2p.link import LinkUse, P2PLink
-from actors.runtime.p2p.link_work import EndEvent, LinkProven, LinkWork
-from actors.runtime.stubs.stub import PortHost, StubContext
+from actors.runtime.p2p.link import P2PLink
+from actors.runtime.p2p.link_work import LinkWork
+from actors.runtime.stubs.stub import PortHost
 from fsm.effects import deferred
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
 from fsm.machines.sync.observer_copy import State as CopyState
-from fsm.p2p.dialling import ChannelAnswer, DialPolicy
+from fsm.p2p.dialling import ChannelAnswer
 from fsm.p2p.link_end import LinkEnd, LinkPort, LinkTerms, Role, negotiation_of
 from fsm.p2p.peer_identity import UNSIGNED, Believed
 from fsm.sync.copy import CopyPort, ObserverCore
@@ -45,52 +44,16 @@ from specs.reply_code import LAST_SUCCESS, PASSING, Code
 from specs.trace import Fact, Kind, Op
 from transports.bodies import read_body, write_body
 from transports.errors import CloseReason
-from transports.link import Kind as LinkKind
+from transports.link import Link
+
+if TYPE_CHECKING:
+    from actors.runtime.p2p.stub import P2PStub
 
 _NAME: Final = "P2PConnection"
 _ARRAY: Final = "array"
 _MID: Final = "0"
 """Name of the only media section of a session description."""
 _CHANGES: Final = "changes"
-
-_Ts = TypeVarTuple("_Ts")
-
-
-class EndStub(Protocol):
-    """What an end needs of its stub.
-
-    Attributes:
-        context: All that the stub may use.
-        policy: The candidates to dial and to offer.
-        watched: The end that observes an object, by the address of the changes of the object.
-        kinds_left_out: Kinds of candidates that cannot be opened here.
-    """
-
-    context: StubContext
-    policy: DialPolicy
-    watched: "dict[str, EndHost]"
-    kinds_left_out: set[LinkKind]
-
-    def spawn(self, work: Callable[[*_Ts], Awaitable[object]], *args: *_Ts) -> None:
-        """Run work in a task of the stub."""
-
-    async def report(self, report: EndEvent | LinkProven) -> None:
-        """Put the report of a task into the mailbox."""
-
-    async def ask(self, end: "EndHost", request: Message, take: Callable[[Message], None]) -> None:
-        """Post a request, and have its final answer taken."""
-
-    async def ask_withdrawal(self, end: "EndHost", request: Message) -> None:
-        """Post a request of an end that leaves."""
-
-    async def answer(self, request: Message, code: Code, why: str = "") -> None:
-        """Answer a request to the stub."""
-
-    async def answer_when_clean(self, request: Message, code: Code, why: str = "") -> None:
-        """Answer when everything that was withdrawn is gone at the sync manager, too."""
-
-    async def end_removed(self, name: str) -> None:
-        """Clean up after an end that is done."""
 
 
 def shown_object(message: Message, runtime: str) -> str | None:
@@ -118,14 +81,14 @@ class EndHost(PortHost, LinkPort):
         seen: The newest value of that; None: there is none.
     """
 
-    def __init__(self, stub: EndStub, terms: LinkTerms, role: Role, offer: str = "") -> None:
+    def __init__(self, stub: "P2PStub", terms: LinkTerms, role: Role, offer: str = "") -> None:
         context = stub.context
         self.core = LinkEnd(terms, role, stub.policy, self, offer)
         self.name = terms.name
         self.remote = terms.remote
         self.tls = context.guard().tls()
         self.identity = SenderIdentity(terms.remote)
-        self.proven = dict[str, ProvenLink]()
+        self.proven = dict[str, Link]()
         self.link: P2PLink | None = None
         self.invitation: Message | None = None
         self.command: Message | None = None
@@ -142,12 +105,7 @@ class EndHost(PortHost, LinkPort):
         self._copy: ObserverCore | None = None
         self._believed: tuple[object, Believed] | None = None
         self._is_fetching = False
-        self._work = self._new_work()
-
-    def _new_work(self) -> LinkWork:
-        stub, core = self._stub, self.core
-        report, left_out = stub.report, stub.kinds_left_out
-        return LinkWork(self._context, stub.policy, core, self.tls, report, left_out)
+        self._work = LinkWork(stub, self.core, self.tls)
 
     async def start(self) -> None:
         """Begin to set up a link."""
@@ -317,7 +275,7 @@ class EndHost(PortHost, LinkPort):
     @deferred
     async def renew(self, negotiation: int, status: str) -> None:
         self._work.cancel()
-        self._work = self._new_work()
+        self._work = LinkWork(self._stub, self.core, self.tls)
         self._stub.spawn(self._work.run)
         if self.own_object is not None:
             # It is one change: no peer ever sees an old candidate under the new status.
@@ -473,7 +431,7 @@ class EndHost(PortHost, LinkPort):
     async def _fetch_keys(self, data: bodies.ConnectionData) -> None:
         await self._guard.fetch_keys(data)
         with suppress(ActorStoppedError):
-            await self._stub.report(EndEvent(self.name, self.see_again))
+            await self._stub.report(self.name, self.see_again)
 
     def see_again(self) -> None:
         """Tell the core of the newest value, now that keys were fetched."""
@@ -517,18 +475,8 @@ class EndHost(PortHost, LinkPort):
     @deferred
     def use_link(self, link: str) -> None:
         self._trace_link(Op.OPEN, link)
-        context = self._context
-        self.link = P2PLink(
-            self.proven.pop(link),
-            LinkUse(
-                self.name,
-                context.url,
-                context.bus,
-                context.tracer,
-                context.counters,
-                self.identity,
-            ),
-        )
+        proven = link, self.proven.pop(link)
+        self.link = P2PLink(proven, self._context, self.name, self.identity)
         self._stub.spawn(self._run, self.link)
 
     async def _run(self, link: P2PLink) -> None:
@@ -539,13 +487,13 @@ class EndHost(PortHost, LinkPort):
 
         # A stub that is being undeployed has said why it closes already.
         with suppress(ActorStoppedError):
-            await self._stub.report(EndEvent(self.name, tell))
+            await self._stub.report(self.name, tell)
 
     @override
     @deferred
     async def close_link(self, link: str) -> None:
         if link in self.proven:
-            await self.proven.pop(link).pipe.aclose(CloseReason.GOING_AWAY)
+            await self.proven.pop(link).aclose(CloseReason.GOING_AWAY)
             return
         if self.link is not None:
             await self.link.say_goodbye()

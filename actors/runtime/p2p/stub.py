@@ -8,9 +8,11 @@ listen and dial until the end is withdrawn or offers anew; new tasks with new ca
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import TypeAlias, final
+from functools import partial
+from types import MappingProxyType
+from typing import Final, TypeAlias, final
 
 import attrs
 import trio
@@ -18,22 +20,24 @@ from typing_extensions import override
 
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import Actor, Delivery, Purpose
-from actors.runtime.p2p.handshake import machine_secret
+from actors.runtime.p2p.handshake import ProvenLink, machine_secret
 from actors.runtime.p2p.link import P2PLink
-from actors.runtime.p2p.link_work import EndEvent, LinkProven
 from actors.runtime.p2p.signalling import EndHost, shown_object
-from actors.runtime.stubs.stub import StubContext
+from actors.runtime.stubs.catalogue import StubKind
+from actors.runtime.stubs.stub import StubContext, StubFactory
+from actors.runtime.stubs.wire import StubOptionError
 from fsm.effects import is_p2p_part
 from fsm.engine import Entity
 from fsm.machines.stub_connection import STUB_CONNECTION, Trigger
 from fsm.p2p.dialling import DialPolicy, P2pUse
-from fsm.p2p.link_end import FIRST, HandlerQuota, LinkTerms, Role
+from fsm.p2p.link_end import FIRST, HandlerQuota, LinkTerms, Opening, Role
 from specs.addresses.address import is_below, runtime_of, status_of
 from specs.bodies.link import Command, Path
 from specs.bodies.object import Invitation, ObjectName
 from specs.bodies.session import Status
 from specs.bodies.word import StubMethod
 from specs.errors import BadMessageError, SpecError
+from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import RETRY_AFTER, STUB_QUEUE
 from specs.message import Message, MessageType, malformed_answer, refuse, reply_to
 from specs.reply_code import Code, DropReason
@@ -43,8 +47,8 @@ from transports.errors import CloseReason
 from transports.link import Kind as LinkKind
 from transports.link import Link
 
-P2PMessage: TypeAlias = Delivery | LinkProven | EndEvent
-"""Messages to a P2P stub."""
+P2PMessage: TypeAlias = Delivery | Callable[[], Awaitable[None]]
+"""A message that is delivered, or what a task of the stub has done in its own."""
 
 
 class P2PStub(Actor[P2PMessage]):
@@ -93,16 +97,10 @@ class P2PStub(Actor[P2PMessage]):
 
     @override
     async def handle(self, message: P2PMessage) -> None:
-        match message:
-            case Delivery():
-                await self._delivered(message)
-            case LinkProven():
-                await self._proven(message)
-            case EndEvent(name, tell):
-                end = self.ends.get(name)
-                if end is not None:
-                    tell()
-                    await end.perform()
+        if isinstance(message, Delivery):
+            await self._delivered(message)
+        else:
+            await message()
 
     @override
     async def drained(self) -> None:
@@ -205,27 +203,46 @@ class P2PStub(Actor[P2PMessage]):
             await self._is_clean.wait()
         await self.answer(request, code, why)
 
-    @final
-    async def report(self, report: EndEvent | LinkProven) -> None:
-        """Put the report of a task into the mailbox; a link in it is closed with the stub."""
-        if not isinstance(report, LinkProven):
-            await self.me.tell(report)
-            return
-        self._unread.add(report.link.pipe)
+    async def report(self, name: str, event: Callable[[], None]) -> None:
+        """Have an end take an event in the stub's own task."""
+        await self.me.tell(partial(self._take_event, name, event))
+
+    async def _take_event(self, name: str, event: Callable[[], None]) -> None:
+        end = self.ends.get(name)
+        if end is not None:
+            event()
+            await end.perform()
+
+    async def report_link(
+        self, name: str, link: ProvenLink, opening: Opening, negotiation: int
+    ) -> None:
+        """Have an end take a link that is proven; one that waits for that is closed with the stub.
+
+        Args:
+            name: Address of the end: PQ or PC.
+            link: The link; the end decides whether it is used.
+            opening: The end that dialled.
+            negotiation: The one that the candidate is of.
+        """
+        _, pipe = link
+        self._unread.add(pipe)
         try:
-            await self.me.tell(report)
+            await self.me.tell(partial(self._take_link, name, link, opening, negotiation))
         except BaseException:
-            self._unread.discard(report.link.pipe)
+            self._unread.discard(pipe)
             raise
 
-    async def _proven(self, event: LinkProven) -> None:
-        self._unread.discard(event.link.pipe)
-        end, link = self.ends.get(event.end), event.link
+    async def _take_link(
+        self, name: str, link: ProvenLink, opening: Opening, negotiation: int
+    ) -> None:
+        of_both, pipe = link
+        self._unread.discard(pipe)
+        end = self.ends.get(name)
         if end is None:
-            await link.pipe.aclose(CloseReason.GOING_AWAY)
+            await pipe.aclose(CloseReason.GOING_AWAY)
             return
-        end.proven[link.name] = link
-        end.core.link_opened(link.name, event.opening, event.negotiation, now=trio.current_time())
+        end.proven[of_both] = pipe
+        end.core.link_opened(of_both, opening, negotiation, now=trio.current_time())
         await end.perform()
 
     # --- messages of others ---------------------------------------------------------------
@@ -281,7 +298,7 @@ class P2PStub(Actor[P2PMessage]):
         # After a crash nothing can be done any more, but every entity reaches an end.
         for end in self.ends.values():
             end.crash()
-            self._unread.update(proven.pipe for proven in end.proven.values())
+            self._unread.update(end.proven.values())
         for pipe in self._unread:
             await trio.aclose_forcefully(pipe)
 
@@ -481,3 +498,69 @@ class P2PHandler(P2PStub):
         number, body = self.context.ids.next(url), write_body(ObjectName(name))
         await self.context.bus.post(Message(number, MessageType.DELETE, url, registry, body))
         await super().end_removed(name)
+
+
+# The stubs of direct links as profiles of a catalogue name them (CAT-10, P2P-01, P2P-04). They are
+# code of this runtime only: a direct link is proven by the runtime's key, listens on its network
+# and dials what peers offer. Code from elsewhere gets none of these (STB-12).
+
+LINK_STUBS: Final[Mapping[str, StubKind]] = MappingProxyType(
+    {"p2p-handler": StubKind.P2P_HANDLER, "p2p-requester": StubKind.P2P_REQUESTER}
+)
+"""The kind of each stub of direct links, by the name that a profile has for it."""
+
+LINK_MAKERS: Final[Mapping[StubKind, StubFactory]] = MappingProxyType(
+    {StubKind.P2P_HANDLER: P2PHandler, StubKind.P2P_REQUESTER: P2PRequester}
+)
+"""Makes a stub of direct links, by its kind."""
+
+_KINDS: Final = "kinds"
+
+
+def link_stub(name: str, options: JsonObject) -> StubFactory:
+    """Return the maker of a stub of direct links, as a profile describes it.
+
+    The option `kinds` lists the transports that the stub may use, of those that this runtime uses
+    anyway; without it the stub uses all of them.
+
+    Args:
+        name: The name of the stub in a profile.
+        options: The options of the profile.
+
+    Raises:
+        StubOptionError: An option, or its value, is not known.
+    """
+    kinds, make = _kinds(name, options), LINK_MAKERS[LINK_STUBS[name]]
+    if kinds is None:
+        return make
+
+    def activate(context: StubContext) -> Actor[Delivery]:
+        """Make the stub.
+
+        Raises:
+            StubOptionError: The profile leaves it no transport.
+        """
+        common = tuple(kind for kind in context.config.kinds if kind in kinds)
+        if not common:
+            why = f"this runtime uses none of {', '.join(sorted(kinds))} for direct links"
+            raise StubOptionError(name, _KINDS, why)
+        return make(attrs.evolve(context, config=attrs.evolve(context.config, kinds=common)))
+
+    return activate
+
+
+def _kinds(name: str, options: JsonObject) -> frozenset[LinkKind] | None:
+    for option in options:
+        if option != _KINDS:
+            raise StubOptionError(name, option, f"there is no option {option!r}; there is 'kinds'")
+    said = options.get(_KINDS)
+    if said is None:
+        return None
+    if not isinstance(said, list) or not said or not all(_is_kind(one) for one in said):
+        why = f"the option 'kinds' is no list of {', '.join(LinkKind)}"
+        raise StubOptionError(name, _KINDS, why)
+    return frozenset(LinkKind(one) for one in said if isinstance(one, str))
+
+
+def _is_kind(one: Json) -> bool:
+    return isinstance(one, str) and one in list(LinkKind)

@@ -28,9 +28,8 @@ from actors.runtime.hop_trace import HopTrace
 from actors.runtime.registry.status import RuntimeStatus
 from actors.runtime.registry.watch import RecordWatches, RegistryClient, is_registration
 from actors.runtime.stubs.catalogue import StubKind
-from actors.runtime.stubs.ice import NO_SERVERS, IceSource
 from actors.runtime.stubs.loader import Loader
-from actors.runtime.stubs.stub import LOOPBACK, StubConfig
+from actors.runtime.stubs.stub import LOOPBACK, NO_SERVERS, IceSource, StubConfig
 from fsm.effects import Intent, LinkHint, RowChanged
 from fsm.engine import Step
 from fsm.p2p.link_end import FIRST, Role

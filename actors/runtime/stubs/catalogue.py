@@ -165,19 +165,6 @@ class Catalogue(ABC):
         return None
 
 
-@attrs.frozen
-class Servers:
-    """Domains without a node, each with a server that a shipped stub asks (PFY-05).
-
-    Attributes:
-        activate: Makes the stub.
-        urls: URL of the server of each domain.
-    """
-
-    activate: StubFactory
-    urls: Mapping[str, str]
-
-
 class BuiltInCatalogue(Catalogue):
     """The stubs that Protofly ships, and the nodes that the configuration names."""
 
@@ -185,26 +172,27 @@ class BuiltInCatalogue(Catalogue):
         self,
         factories: Mapping[StubKind, StubFactory],
         nodes: Mapping[str, str],
-        servers: Servers | None = None,
+        servers: Mapping[str, str] | None = None,
+        activate_client: StubFactory | None = None,
     ) -> None:
         """Construct it.
 
         Args:
             factories: Makers of stubs, by kind; a missing kind is not available.
             nodes: URL of the node of each domain.
-            servers: Domains without a node; None: there are none.
+            servers: URL of the server of each domain that has no node (PFY-05).
+            activate_client: Makes the stub that asks such a server.
         """
         self._factories = factories
         self._nodes = {catalogue_stub(domain): url for domain, url in nodes.items()}
-        served = {} if servers is None else servers.urls
-        self._served = {catalogue_stub(domain): url for domain, url in served.items()}
-        self._servers = servers
+        self._servers = {catalogue_stub(domain): url for domain, url in (servers or {}).items()}
+        self._activate_client = activate_client
 
     @override
     async def find(self, address: str) -> Descriptor:
-        if self._servers is not None and address in self._served:
-            make, url = self._servers.activate, self._served[address]
-            return Descriptor(address, StubKind.NODE, make, url)
+        if self._activate_client is not None and address in self._servers:
+            url = self._servers[address]
+            return Descriptor(address, StubKind.NODE, self._activate_client, url)
         kind = self._kind(address)
         if kind is None or kind not in self._factories:
             raise NotInCatalogueError(address)

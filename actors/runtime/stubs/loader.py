@@ -8,7 +8,7 @@ starts.
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Never, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Never, TypeAlias
 
 import attrs
 import trio
@@ -18,7 +18,6 @@ from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor, ActorRef, BackgroundTasks, Delivery
 from actors.kit.supervision.supervisor import Crash
-from actors.runtime.bus.messages import Listener
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
@@ -40,25 +39,8 @@ from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message, MessageType
 from transports.bodies import write_body
 
-
-class StubRegistry(Protocol):
-    """The registry: gets the ends of deployments and hyperties."""
-
-    @property
-    def listener(self) -> Listener:
-        """Listens to their status events."""
-
-    async def stub_deployed(self, url: str) -> None:
-        """Take that a stub runs."""
-
-    async def stub_failed(self, url: str, why: str, *, is_absent: bool) -> None:
-        """Take that a stub will never run; or that there is none."""
-
-    async def stub_gone(self, url: str) -> None:
-        """Take that a stub has crashed."""
-
-    async def remove_local(self, url: str) -> None:
-        """Take that a hyperty has ended."""
+if TYPE_CHECKING:
+    from actors.runtime.registry.registry import Registry
 
 
 StubToolbox: TypeAlias = Callable[[str, MiniBusPort, StubConfig], StubContext]
@@ -71,7 +53,7 @@ class Loader:
     Its tasks are those of `tasks`, and end with them.
     """
 
-    registry: StubRegistry
+    registry: "Registry"
     """Gets the ends of deployments; set before the first."""
 
     def __init__(

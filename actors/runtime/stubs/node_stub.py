@@ -3,19 +3,23 @@
 The tasks of its link dial, read and write, and report to the stub.
 """
 
+import math
 from collections import deque
-from typing import Final, TypeAlias
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final, TypeAlias, TypeVarTuple
 
 import attrs
 import orjson
 import trio
 from typing_extensions import override
 
+from actors.kit.errors import ActorStoppedError
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, Delivery
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.stubs import credentials, node_link, stub, wire
-from actors.runtime.stubs.node_link import LinkEvents, NodeLink
+from actors.runtime.stubs import credentials, stub, wire
 from fsm.effects import deferred
 from fsm.engine import Step
 from fsm.limits.rates import Rate, TokenBuckets
@@ -23,6 +27,7 @@ from fsm.machines.stub_connection import STUB_CONNECTION, State
 from fsm.session.assertion import digest_of
 from fsm.session.stub_client import SessionAnswered, StubClientCore
 from specs.addresses.address import domain_of, is_node
+from specs.bodies import session
 from specs.bodies.link import Command
 from specs.bodies.word import SessionMethod, StubMethod
 from specs.errors import BadMessageError
@@ -32,12 +37,163 @@ from specs.reply_code import LAST_SUCCESS, TURNED_AWAY, Code, DropReason
 from specs.trace import Op
 from transports.bodies import read_body
 from transports.codec import BadLine
+from transports.errors import CloseReason, DialError, FrameTooLargeError, LinkBrokenError, LinkError
+from transports.link import Link
 
 _log = get_logger("actors.runtime")
 
-NodeStubMessage: TypeAlias = Delivery | LinkEvents
-
 _JITTER_BYTES: Final = 2
+
+
+_Ts = TypeVarTuple("_Ts")
+_Take: TypeAlias = Callable[["NodeLink", *_Ts], Awaitable[None] | None]
+"""Takes what a link reports."""
+
+Login: TypeAlias = Callable[[], Awaitable[str | credentials.CredentialsError]]
+"""Returns a login token, or why there is none; it raises nothing."""
+
+
+class NodeLink:
+    """One attempt at a link, and its life; its stub ignores what earlier ones report.
+
+    Attributes:
+        wire: The protocol that is spoken with the node.
+        name: Name of the link, for traces; empty before it is open.
+        lines: What was given since the last write.
+        token: The login token for its first open; None: there is none at hand.
+        is_left: Whether the node has closed it because it goes down in order.
+        is_too_large: Whether the node has sent a frame over the limit.
+        shown: The login token that the last open showed, which its repetition with a proof shows
+            again; None: it showed none.
+    """
+
+    def __init__(self, stub: "NodeStub", spoken: wire.NodeWire, login: Login | None = None) -> None:
+        """Construct the link; `run` dials.
+
+        Args:
+            stub: The stub.
+            spoken: The protocol that is spoken with the node.
+            login: What gets the token for a login; None: the session may need none.
+        """
+        self.wire = spoken
+        self.name = ""
+        self.token: str | credentials.CredentialsError | None = None
+        self.shown: str | None = None
+        self._login = login
+        self._stub = stub
+        self._link: Link | None = None
+        self._asked_at = math.inf
+        self._scope = trio.CancelScope()
+        self.lines: deque[bytes] = deque()
+        self._messages = 0
+        self.is_left = False
+        self.is_too_large = False
+        self._wake = trio.Event()
+
+    async def run(self) -> None:
+        """Get the token, dial, then read and write until the link breaks or `hang_up` is called.
+
+        The node waits for a login only for seconds: the token is there before it is dialled.
+
+        If cancelled, the link is closed, and the stub gets no report.
+        """
+        why = "hung up"
+        with self._scope:
+            try:
+                if self._login is not None and self.token is None:
+                    self.token = await self._login()
+                why = await self._live(await self.wire.dial())
+            except (DialError, LinkError) as error:
+                why = str(error)
+        await self._report(self._stub.link_over, why)
+
+    async def login(self, login: Login) -> None:
+        """Get a login token for the stub while the link is open.
+
+        If cancelled, the stub gets no report.
+        """
+        await self._report(self._stub.login_obtained, await login())
+
+    async def _report(self, take: _Take[*_Ts], *args: *_Ts) -> None:
+        # A stub that has stopped needs no report; its tasks are cancelled at once.
+        with suppress(ActorStoppedError):
+            await self._stub.me.tell((self, partial(take, self, *args)))
+
+    async def _live(self, link: Link) -> str:
+        self.name = link.name
+        self._link = link
+        try:
+            await self._report(self._stub.link_opened)
+            why = "it cannot be written to"
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write, link, nursery.cancel_scope)
+                why = await self._read(link)
+                nursery.cancel_scope.cancel()
+            return why
+        finally:
+            with trio.CancelScope(shield=True):
+                reason = CloseReason.TOO_LARGE if self.is_too_large else CloseReason.DONE
+                await link.aclose(reason)
+
+    async def _read(self, link: Link) -> str:
+        try:
+            while True:
+                frame = await link.receive()
+                await self._report(self._stub.frame_read, frame)
+        except LinkError as error:
+            left = isinstance(error, LinkBrokenError) and error.close_reason
+            self.is_left = left is CloseReason.GOING_AWAY
+            self.is_too_large = isinstance(error, FrameTooLargeError)
+            return str(error)
+
+    async def _write(self, link: Link, scope: trio.CancelScope) -> None:
+        while True:
+            if not self.lines:
+                self._wake = trio.Event()
+                await self._wake.wait()
+                continue
+            lines, self.lines = self.lines, deque()
+            messages, self._messages = self._messages, 0
+            try:
+                await link.send_many(tuple(self.wire.frames(lines)))
+            except LinkError:
+                scope.cancel()
+                return
+            await self._report(self._stub.messages_written, messages)
+
+    def control(self, line: bytes) -> None:
+        """Write a line that counts as no message, with the next `flush`."""
+        self.lines.append(line)
+
+    def message(self, line: bytes) -> None:
+        """Write a message with the next `flush`; `messages_written` counts it."""
+        self.lines.append(line)
+        self._messages += 1
+
+    def flush(self) -> None:
+        """Write the lines since the last call; they may share frames."""
+        self._wake.set()
+
+    def ping(self) -> None:
+        """Ask the link itself for a sign of life; `sign_of_life` returns it."""
+        if self._link is not None:
+            self._asked_at = trio.current_time()
+            self._link.ping()
+
+    def sign_of_life(self) -> float | None:
+        """Return the Trio time of the sign of life after `ping`; None: it has not come."""
+        if self._link is None or self._link.heard_at < self._asked_at:
+            return None
+        self._asked_at = math.inf
+        return self._link.heard_at
+
+    def hang_up(self) -> None:
+        """End at once, in any state. Idempotent."""
+        self._scope.cancel()
+
+
+NodeStubMessage: TypeAlias = Delivery | tuple[NodeLink, Callable[[], Awaitable[None] | None]]
+"""A message that is delivered; or a link, and what is done unless another one has its place."""
 
 
 def activate(context: stub.StubContext) -> Actor[NodeStubMessage]:
@@ -66,7 +222,6 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
         self._is_of_node = is_node(context.config.runtime)
         self._hops = HopTrace(context.tracer, f"stub:{context.url}", context.counters)
         self._link: NodeLink | None = None
-        self._attempts = 0
         self._held = 0
         self._is_left = False
         self._warned: TokenBuckets[str] = TokenBuckets(Rate(1 / WARNING_PAUSE, 1))
@@ -137,35 +292,52 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
             case Delivery(outbound):
                 self._held += 1
                 self._core.send(outbound, trio.current_time())
-            case _:
-                if self._link is not None and message.attempt == self._link.attempt:
-                    await self._link_changed(message, self._link)
+            case link, take:
+                taking = take() if link is self._link else None
+                if taking is not None:
+                    await taking
         if self.due:
             await self.perform()
 
-    async def _link_changed(self, happened: LinkEvents, link: NodeLink) -> None:
-        now = trio.current_time()
-        match happened:
-            case node_link.Opened():
-                self._core.dialled(now)
-            case node_link.Unavailable(_, why, is_left, is_too_large):
-                self._link = None
-                if is_too_large:
-                    self._context.counters.drop(DropReason.MALFORMED)
-                    _log.warning("frame too large", domain=self._context.config.domain, why=why)
-                if self._core.state is State.LIVE:  # else it is an attempt in vain
-                    self._is_left = is_left
-                self._core.lose_link(why, now)
-            case node_link.Wrote(_, messages):
-                self._core.note_written(messages)
-            case node_link.Obtained(_, login):
-                self._open(link, login)
-            case node_link.Read(_, frame):
-                self._core.note_life(now)
-                for item in link.wire.read(frame):
-                    if self.due:
-                        await self.perform()
-                    await self._take_item(item, link)
+    # ---- events of the link in use
+
+    def link_opened(self, _link: NodeLink) -> None:
+        """Take that the link is open."""
+        self._core.dialled(trio.current_time())
+
+    def link_over(self, link: NodeLink, why: str) -> None:
+        """Take that there is no link, or that it has ended."""
+        self._link = None
+        if link.is_too_large:
+            self._context.counters.drop(DropReason.MALFORMED)
+            _log.warning("frame too large", domain=self._context.config.domain, why=why)
+        if self._core.state is State.LIVE:  # else it is an attempt in vain
+            self._is_left = link.is_left
+        self._core.lose_link(why, trio.current_time())
+
+    def messages_written(self, _link: NodeLink, messages: int) -> None:
+        """Take that the link has taken so many messages."""
+        self._core.note_written(messages)
+
+    async def frame_read(self, link: NodeLink, frame: bytes) -> None:
+        """Take a frame that was received."""
+        self._core.note_life(trio.current_time())
+        for item in link.wire.read(frame):
+            if self.due:
+                await self.perform()
+            await self._take_item(item, link)
+
+    def login_obtained(self, link: NodeLink, login: str | credentials.CredentialsError) -> None:
+        """Take a login token, which is empty if none is shown; or why there is none."""
+        if isinstance(login, credentials.CredentialsError):
+            is_lasting = login.code == Code.UNAUTHENTICATED
+            refusal = SessionAnswered(
+                SessionMethod.OPEN, login.code, why=str(login), is_lasting=is_lasting
+            )
+            self._core.take_answer(refusal, trio.current_time())
+        else:
+            link.shown = login or None
+            self._control(link, SessionMethod.OPEN, link.shown)
 
     # ---- commands of the runtime
 
@@ -206,11 +378,11 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
                     link.control(link.wire.write(answer))
             case SessionAnswered():
                 await self._take_answer(item, link)
-            case wire.Stated():
+            case session.StatementGiven() | session.SessionGranted():
                 self._keep_statement(item)
-            case wire.Reply(line):
-                link.control(line)
-            case wire.Stray(message):
+            case bytes():
+                link.control(item)
+            case (message,):
                 self._hops.dropped(message, DropReason.UNMATCHED)
 
     async def _take_answer(self, answer: SessionAnswered, link: NodeLink) -> None:
@@ -245,7 +417,10 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
         self._core.take_answer(answer, trio.current_time())
 
     def _keep_statement(self, stated: wire.Stated) -> None:
-        """Keep the keys of the domain, and what the own one states, once it is verified."""
+        """Keep the keys of the domain, and what the own one states, once it is verified.
+
+        A node states nothing of a runtime of another domain.
+        """
         config, identity = self._context.config, self._identity
         if identity is None:
             return
@@ -303,9 +478,8 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
 
     @deferred
     def dial(self) -> None:
-        self._attempts += 1
         login = None if self._core.has_session or not self._logs_in else self._login
-        fresh = self._link = NodeLink(self._attempts, self._make_wire(), self.me, login)
+        fresh = self._link = NodeLink(self, self._make_wire(), login)
         fresh.token, self._token = self._token, None
         self.spawn(fresh.run)
 
@@ -332,22 +506,11 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
             self.spawn(link.login, self._login)
         else:
             login, link.token = link.token, None
-            self._open(link, login)
+            self.login_obtained(link, login)
 
     async def _login(self) -> str | credentials.CredentialsError:
         config = self._context.config
         return await credentials.obtained(config.credentials, config.domain)
-
-    def _open(self, link: NodeLink, login: str | credentials.CredentialsError) -> None:
-        if isinstance(login, credentials.CredentialsError):
-            is_lasting = login.code == Code.UNAUTHENTICATED
-            refusal = SessionAnswered(
-                SessionMethod.OPEN, login.code, why=str(login), is_lasting=is_lasting
-            )
-            self._core.take_answer(refusal, trio.current_time())
-        else:
-            link.shown = login or None
-            self._control(link, SessionMethod.OPEN, link.shown)
 
     def _control(
         self, link: NodeLink, method: SessionMethod, token: str | None, challenge: str | None = None

@@ -14,8 +14,8 @@ the node cannot be reached, or says that it has no such session, the link is los
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Container, Iterable, Iterator, Sequence
-from enum import StrEnum
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, final
 
 import attrs
@@ -23,7 +23,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit import http_client
-from actors.runtime.stubs.client_server.http import http_over
+from actors.runtime.stubs.http import http_over
 from actors.runtime.stubs.stub import StubContext
 from actors.runtime.stubs.wire import OwnWire, StubOptionError, read_options
 from specs.bodies.word import SessionMethod
@@ -355,20 +355,19 @@ def _value(body: Json, name: str) -> str | None:
 _STUB: Final = "rest"
 
 
-class Receive(StrEnum):
-    """The mode of receiving messages; words of a profile."""
+LINKS: Final[Mapping[str, type[PollLink | EventLink]]] = MappingProxyType(
+    {"long-poll": PollLink, "sse": EventLink}
+)
+"""The class of link for each mode of receiving messages, by the word that a profile has for it."""
 
-    LONG_POLL = "long-poll"
-    SSE = "sse"
 
-
-def receive_of(context: StubContext) -> Receive:
+def link_of(context: StubContext) -> type[PollLink | EventLink]:
     """Read from a profile how messages are to come.
 
     Raises:
         StubOptionError: The profile says what the stub does not know.
     """
-    known = {"receive": tuple(one.value for one in Receive)}
+    known = {"receive": tuple(LINKS)}
     chosen = read_options(_STUB, context.config.options, known)
     url = context.config.node_url or ""
     why = f"its endpoint {url!r} is none such as http://host:port/rest"
@@ -378,7 +377,7 @@ def receive_of(context: StubContext) -> Receive:
         raise StubOptionError(_STUB, "endpoint", why) from exc
     if server.scheme != "http":
         raise StubOptionError(_STUB, "endpoint", why)
-    return Receive(chosen["receive"])
+    return LINKS[chosen["receive"]]
 
 
 class RestWire(OwnWire):
@@ -386,21 +385,22 @@ class RestWire(OwnWire):
 
     Args:
         context: Of the stub that speaks.
-        receive: How what comes is asked for.
+        link: Asks for what comes.
         past: Of the links that the stub had before.
     """
 
-    def __init__(self, context: StubContext, receive: Receive, past: RestPast) -> None:
+    def __init__(
+        self, context: StubContext, link: type[PollLink | EventLink], past: RestPast
+    ) -> None:
         super().__init__(context)
-        self._receive = receive
+        self._link = link
         self._past = past
         self._apart: set[bytes] = set()
 
     @override
     async def dial(self) -> RestLink:
         http = http_over(self._network, self._config.node_url or "")
-        make = PollLink if self._receive is Receive.LONG_POLL else EventLink
-        return make(http, self._apart, self._past)
+        return self._link(http, self._apart, self._past)
 
     @override
     def ask(self, method: SessionMethod, token: str | None, challenge: str | None = None) -> bytes:

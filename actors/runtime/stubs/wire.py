@@ -76,39 +76,13 @@ def _listed(words: Mapping[str, object] | tuple[str, ...]) -> str:
     return " or ".join(repr(word) for word in words)
 
 
-@attrs.frozen(slots=True)
-class Reply:
-    """The answer to a request of the node to the stub itself.
+Stated: TypeAlias = session.StatementGiven | session.SessionGranted
+"""What the domain of the node states of the runtime, not verified yet; and the domain's keys."""
 
-    Attributes:
-        line: The answer as it is written.
-    """
-
-    line: bytes
-
-
-@attrs.frozen(slots=True)
-class Stray:
-    """An answer of the node that belongs to no request."""
-
-    message: Message
-
-
-@attrs.frozen(slots=True)
-class Stated:
-    """What the domain of the node states of the runtime; comes before `SessionAnswered`.
-
-    Attributes:
-        statement: The statement, not verified yet; None: a node states nothing of a runtime of
-            another domain.
-        domain_keys: The public keys of the domain, as a JSON Web Key Set.
-    """
-
-    statement: str | None = attrs.field(repr=False)
-    domain_keys: JsonObject = attrs.field(repr=False)
-
-
-Item: TypeAlias = Message | BadLine | SessionAnswered | Reply | Stated | Stray
+Item: TypeAlias = Message | BadLine | SessionAnswered | bytes | Stated | tuple[Message]
+"""What a frame brings: a message for the runtime, or a line that is none; an answer of the session
+manager, after what it states; the line that answers a request of it; an answer without a request.
+"""
 
 Asked: TypeAlias = bytes | SessionAnswered | None
 """The form of a session control: a line to write; an answer without the node; or None: the link
@@ -224,9 +198,9 @@ class OwnWire(NodeWire):
         if isinstance(line, BadLine) or line.to != self._stub or line.from_ != self._manager:
             yield line
         elif not line.is_response:
-            yield Reply(encode(reply_to(line, Code.OK)))
+            yield encode(reply_to(line, Code.OK))
         elif (method := self._controls.pop(line.id, None)) is None:
-            yield Stray(line)
+            yield (line,)
         elif line.code > LAST_SUCCESS:
             challenged = _value(line, session.SessionChallenge)
             challenge = None if challenged is None else challenged.challenge
@@ -248,7 +222,7 @@ def _granted(method: SessionMethod, answer: Message) -> Iterator[Item]:
     granted = None if is_renewed else _value(answer, session.SessionGranted)
     brought = stated or granted
     if brought is not None and brought.domain_keys is not None:
-        yield Stated(brought.statement, brought.domain_keys)
+        yield brought
     if granted is None:
         yield SessionAnswered(method, answer.code, why=reason_in(answer))
     else:

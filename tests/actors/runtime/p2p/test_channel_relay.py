@@ -13,7 +13,7 @@ import trio
 from actors.kit.back_ends.ice import IcePlan, ListedServer
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.quality import ConfiguredServers
-from actors.runtime.stubs.ice import IceSource
+from actors.runtime.stubs.stub import IceSource
 from specs.bodies.sdp import read_ice
 from specs.bodies.session import IceServer
 from specs.message import MessageType, reply_to

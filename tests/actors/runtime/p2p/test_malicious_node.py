@@ -35,9 +35,9 @@ def ends(monkeypatch):
     """Every end of a link that is in use, with the address of its stub."""
     made = []
 
-    def make(proven, use):
-        link = P2PLink(proven, use)
-        made.append((use.stub, link))
+    def make(proven, context, stub, sender):
+        link = P2PLink(proven, context, stub, sender)
+        made.append((stub, link))
         return link
 
     monkeypatch.setattr(signalling, "P2PLink", make)
@@ -196,7 +196,7 @@ async def test_what_is_not_signed_leads_to_the_peer_or_nowhere(name, ends, autoj
             attack.fields |= HARMLESS[name](world)
         assert await talk(world, ends)
         assert_nothing_gained(world)
-        peers = {link._use.sender.runtime: link._use.sender for _, link in world.ends}
+        peers = {link._sender.runtime: link._sender for _, link in world.ends}
         assert {one.vouched_by for one in peers.values()} == {VouchedBy.DOMAIN}
         assert peers[BOB].user == f"user://{DOMAIN}/bob"
 
@@ -446,7 +446,7 @@ async def test_a_peer_is_known_by_its_identity_provider(ends, autojump_clock):
             world.identity(each).statement = world.says(each, user=f"user://idp.ex/{each}")
             world.identity(each).assertion = token(issuer, world, each)
         await linked(world, ends)
-        known = {link._use.sender for _, link in ends}
+        known = {link._sender for _, link in ends}
         assert known == {
             SenderIdentity(url, f"user://idp.ex/{name}", VouchedBy.IDENTITY_PROVIDER)
             for url, name in ((ALICE, "alice"), (BOB, "bob"))

@@ -8,15 +8,17 @@ from trio.testing import wait_all_tasks_blocked
 from typing_extensions import override
 
 from actors.kit.counters import Counters
+from actors.kit.ids import IdSource
 from actors.kit.trace import NULL_TRACER
-from actors.runtime.p2p.handshake import ProvenLink
-from actors.runtime.p2p.link import LinkUse, P2PLink
+from actors.runtime.p2p.link import P2PLink
+from actors.runtime.stubs.stub import StubConfig, StubContext
 from specs.identity import SenderIdentity
 from specs.limits.p2p import ACK_DELAY
 from specs.message import Message, MessageType
 from tests.support.runtime.p2p_bus import KeepingPort
 from transports.errors import CloseReason, LinkClosedError
 from transports.link import Kind, Link, Upgrade
+from transports.memory import MemoryNetwork
 
 STUB = "hyperty-runtime://a.ex/ra/p2prequester/1"
 ACK = b'{"p2p":"ack","seq":1}'
@@ -86,8 +88,10 @@ def numbers(written: list[bytes]) -> list[list[int]]:
 @asynccontextmanager
 async def open_link():
     pipe = Pipe()
-    use = LinkUse(STUB, STUB, KeepingPort(STUB), NULL_TRACER, Counters(), SenderIdentity("b"))
-    link = P2PLink(ProvenLink("x", pipe), use)
+    config = StubConfig("hyperty-runtime://a.ex/ra", "a.ex")
+    parts = (KeepingPort(STUB), config, MemoryNetwork(), NULL_TRACER, IdSource(), bytes)
+    context = StubContext(STUB, *parts, Counters())
+    link = P2PLink(("x", pipe), context, STUB, SenderIdentity("b"))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(link.run)
         await wait_all_tasks_blocked()

@@ -58,9 +58,9 @@ def ends(monkeypatch):
     """Every end of a link that is in use, with the stub that holds it."""
     made: list[tuple[str, P2PLink]] = []
 
-    def make(proven, use):
-        link = P2PLink(proven, use)
-        made.append((use.stub, link))
+    def make(proven, context, stub, sender):
+        link = P2PLink(proven, context, stub, sender)
+        made.append((stub, link))
         return link
 
     monkeypatch.setattr(signalling, "P2PLink", make)
@@ -365,8 +365,8 @@ def test_only_senders_of_the_peer_are_accepted_in_any_spelling(data, monkeypatch
     draws = data.draw(st.lists(st.tuples(kinds, st.integers(0, 40), st.integers(0, 6)), max_size=9))
     made: list[tuple[str, P2PLink]] = []
 
-    def make(proven, use):
-        made.append((use.stub, link := P2PLink(proven, use)))
+    def make(proven, context, stub, sender):
+        made.append((stub, link := P2PLink(proven, context, stub, sender)))
         return link
 
     monkeypatch.setattr(signalling, "P2PLink", make)

@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import attrs
 import pytest
@@ -12,15 +13,13 @@ import trio
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.runtime.p2p.handshake import (
-    Meeting,
-    ProvenLink,
     dial_candidate,
     machine_secret,
     open_candidates,
     welcome,
     write_behind,
 )
-from actors.runtime.p2p.link import LinkUse, P2PLink
+from actors.runtime.p2p.link import P2PLink
 from actors.runtime.p2p.link_work import LinkWork
 from actors.runtime.stubs.stub import LOOPBACK, StubConfig, StubContext
 from fsm.p2p.dialling import DialPolicy
@@ -101,30 +100,35 @@ def offering(*kinds: Kind, host: str = LOOPBACK) -> StubConfig:
     return StubConfig("hyperty-runtime://a.ex/ra", "a.ex", kinds=kinds, host=host)
 
 
-def end(proven: ProvenLink, stub: str) -> End:
+def end(proven, stub: str) -> End:
     port, tracer, counters = KeepingPort(stub), MemoryTracer(), Counters()
-    use = LinkUse(stub, stub, port, tracer, counters, SenderIdentity(RB))
-    return End(P2PLink(proven, use), port, tracer, counters)
+    parts = (port, offering(), MemoryNetwork(), tracer, IdSource(), entropy(), counters)
+    link = P2PLink(proven, StubContext(stub, *parts), stub, SenderIdentity(RB))
+    return End(link, port, tracer, counters)
 
 
 def opened_for(remote, *kinds, host=LOOPBACK, policy=POLICY):
-    meeting = Meeting(policy, remote, own_tls())
-    return open_candidates(MemoryNetwork(), offering(*kinds, host=host), meeting, entropy())
+    config = offering(*kinds, host=host)
+    return open_candidates(MemoryNetwork(), config, policy, remote, own_tls(), entropy())
+
+
+def offered_by(network, random, kind=Kind.TCP, tls=None):
+    return open_candidates(network, offering(kind), POLICY, RB, tls or own_tls(), random)
 
 
 @asynccontextmanager
 async def offered_pair(kind: Kind) -> AsyncIterator[Pair]:
     network, random = MemoryNetwork(), entropy()
-    meeting, proven = Meeting(POLICY, RB, own_tls()), []
-    async with open_candidates(network, offering(kind), meeting, random) as (offered,):
+    tls, proven = own_tls(), []
+    async with offered_by(network, random, kind, tls) as ((candidate, listener),):
 
         async def accept():
-            pipe = await offered.listener.accept()
-            proven.append(await welcome(pipe, offered.candidate.secret, meeting.tls, random))
+            pipe = await listener.accept()
+            proven.append(await welcome(pipe, candidate.secret, tls, random))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(accept)
-            dialled = await dial_candidate(network, offered.candidate, peer_tls(), random)
+            dialled = await dial_candidate(network, candidate, peer_tls(), random)
         yield Pair(network, end(dialled, PQ), end(proven[0], PC))
 
 
@@ -150,7 +154,7 @@ async def test_both_ends_of_a_link_call_it_the_same(kind, autojump_clock):
 
 async def test_each_candidate_has_a_secret_of_its_own_and_a_proof_of_its_machine(autojump_clock):
     async with opened_for(RB, *KINDS) as offered:
-        candidates = [each.candidate for each in offered]
+        candidates = [each for each, _ in offered]
     assert [candidate.kind for candidate in candidates] == list(KINDS)
     assert len({candidate.secret for candidate in candidates}) == len(KINDS)
     assert len({candidate.host for candidate in candidates} - {None}) == len(KINDS)
@@ -158,7 +162,7 @@ async def test_each_candidate_has_a_secret_of_its_own_and_a_proof_of_its_machine
 
 async def test_candidates_are_where_the_configuration_says(autojump_clock):
     async with opened_for(RB, Kind.TCP, Kind.WEBSOCKET, host="11.0.0.7") as offered:
-        places = [each.candidate.address for each in offered]
+        places = [each.address for each, _ in offered]
     assert all(place.removeprefix("wss://").startswith("11.0.0.7:") for place in places)
 
 
@@ -169,13 +173,13 @@ def test_all_processes_of_a_machine_share_one_secret_that_hides_its_boot_id():
 
 
 async def test_an_outsider_gets_nothing_and_the_listener_continues(autojump_clock):
-    network, random, meeting = MemoryNetwork(), entropy(), Meeting(POLICY, RB, own_tls())
-    async with open_candidates(network, offering(Kind.TCP), meeting, random) as (offered,):
+    network, random, tls = MemoryNetwork(), entropy(), own_tls()
+    async with offered_by(network, random, tls=tls) as ((candidate, listener),):
 
         async def accept_all():
             while True:
-                pipe = await offered.listener.accept()
-                await welcome(pipe, offered.candidate.secret, meeting.tls, random)
+                pipe = await listener.accept()
+                await welcome(pipe, candidate.secret, tls, random)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(accept_all)
@@ -185,35 +189,35 @@ async def test_an_outsider_gets_nothing_and_the_listener_continues(autojump_cloc
                 b'{"p2p":"hello","nonce":"00","secret":"00"}',
                 b'{"p2p":1}',
             ):
-                tls = peer_tls().dialling
-                pipe = await network.dial(Kind.TCP, offered.candidate.address, tls=tls)
+                shown = peer_tls().dialling
+                pipe = await network.dial(Kind.TCP, candidate.address, tls=shown)
                 await pipe.send(frame)
                 with pytest.raises(LinkError):
                     await pipe.receive()
-            await dial_candidate(network, offered.candidate, peer_tls(), random)
+            await dial_candidate(network, candidate, peer_tls(), random)
             nursery.cancel_scope.cancel()
 
 
 async def test_a_silent_dialler_is_disconnected(autojump_clock):
-    network, random, meeting = MemoryNetwork(), entropy(), Meeting(POLICY, RB, own_tls())
-    async with open_candidates(network, offering(Kind.TCP), meeting, random) as (offered,):
-        await network.dial(Kind.TCP, offered.candidate.address, tls=peer_tls().dialling)
-        pipe = await offered.listener.accept()
-        assert await welcome(pipe, offered.candidate.secret, meeting.tls, random) is None
+    network, random, tls = MemoryNetwork(), entropy(), own_tls()
+    async with offered_by(network, random, tls=tls) as ((candidate, listener),):
+        await network.dial(Kind.TCP, candidate.address, tls=peer_tls().dialling)
+        pipe = await listener.accept()
+        assert await welcome(pipe, candidate.secret, tls, random) is None
 
 
 @pytest.mark.parametrize("secret", ["00" * 16, "not hex"])
 async def test_a_wrong_secret_opens_nothing(secret, autojump_clock):
-    network, random, meeting = MemoryNetwork(), entropy(), Meeting(POLICY, RB, own_tls())
-    async with open_candidates(network, offering(Kind.TCP), meeting, random) as (offered,):
+    network, random, tls = MemoryNetwork(), entropy(), own_tls()
+    async with offered_by(network, random, tls=tls) as ((candidate, listener),):
 
         async def accept():
-            pipe = await offered.listener.accept()
-            assert await welcome(pipe, offered.candidate.secret, meeting.tls, random) is None
+            pipe = await listener.accept()
+            assert await welcome(pipe, candidate.secret, tls, random) is None
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(accept)
-            wrong = attrs.evolve(offered.candidate, secret=secret)
+            wrong = attrs.evolve(candidate, secret=secret)
             with pytest.raises(DialError):
                 await dial_candidate(network, wrong, peer_tls(), random)
             nursery.cancel_scope.cancel()
@@ -320,24 +324,24 @@ async def read_on(pipe):
 
 
 async def test_a_frame_over_the_limit_ends_the_link_with_the_code_that_says_so():
-    random, meeting, proven = entropy(), Meeting(POLICY, RB, own_tls()), []
+    random, tls, proven = entropy(), own_tls(), []
     async with (
         open_system_network() as network,
-        open_candidates(network, offering(Kind.TCP), meeting, random) as (offered,),
+        offered_by(network, random, tls=tls) as ((candidate, listener),),
         trio.open_nursery() as nursery,
     ):
 
         async def serve():
-            pipe = await offered.listener.accept()
-            ours = end(await welcome(pipe, offered.candidate.secret, meeting.tls, random), PC)
+            pipe = await listener.accept()
+            ours = end(await welcome(pipe, candidate.secret, tls, random), PC)
             proven.append((ours, await ours.link.run()))
 
         nursery.start_soon(serve)
-        dialled = await dial_candidate(network, offered.candidate, peer_tls(), random)
-        dialled.pipe.write_wrapped((MAX_FRAME_BYTES + 1).to_bytes(4, "big"))
+        dialled = await dial_candidate(network, candidate, peer_tls(), random)
+        dialled[1].write_wrapped((MAX_FRAME_BYTES + 1).to_bytes(4, "big"))
         with trio.fail_after(10), pytest.raises(LinkBrokenError) as broken:
-            await read_on(dialled.pipe)
-        await dialled.pipe.aclose()
+            await read_on(dialled[1])
+        await dialled[1].aclose()
     ((ours, (loss, why)),) = proven
     assert broken.value.close_reason is CloseReason.TOO_LARGE
     assert loss is Loss.BROKEN
@@ -453,21 +457,22 @@ async def test_an_object_never_shows_old_candidates_under_a_new_status(autojump_
 
 async def test_a_link_that_its_stub_does_not_take_any_more_is_closed(autojump_clock):
     network, random = MemoryNetwork(), entropy()
-    meeting = Meeting(POLICY, RB, peer_tls())
+    tls = peer_tls()
     reported = (KeepingPort(PQ), offering(Kind.TCP), network, MemoryTracer(), IdSource(), random)
 
-    async def never_taken(_):
+    async def never_taken(*_):
         await trio.sleep_forever()
 
     context = StubContext(PQ, *reported, Counters())
     core = lone_end(context, RB, PC).core
-    work = LinkWork(context, POLICY, core, own_tls(), never_taken)
-    async with open_candidates(network, offering(Kind.TCP), meeting, random) as (offered,):
+    stub = SimpleNamespace(context=context, policy=POLICY, report_link=never_taken)
+    work = LinkWork(stub, core, own_tls())
+    async with offered_by(network, random, tls=tls) as ((candidate, listener),):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(work.run)
-            work.dial(offered.candidate, 1)
-            pipe = await offered.listener.accept()
-            proven = await welcome(pipe, offered.candidate.secret, meeting.tls, random)
+            work.dial(candidate, 1)
+            pipe = await listener.accept()
+            proven = await welcome(pipe, candidate.secret, tls, random)
             work.cancel()
         with pytest.raises(LinkError):
-            await proven.pipe.receive()
+            await proven[1].receive()

@@ -12,10 +12,7 @@ from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.runtime.link_guard import Bond, LinkGuard
-from actors.runtime.p2p.handshake import ProvenLink
-from actors.runtime.p2p.link_work import LinkProven
-from actors.runtime.p2p.profile import link_stub
-from actors.runtime.p2p.stub import P2PHandler, P2PRequester
+from actors.runtime.p2p.stub import P2PHandler, P2PRequester, link_stub
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from actors.runtime.stubs.wire import StubOptionError
 from fsm.p2p.link_end import Opening, negotiation_of
@@ -457,7 +454,7 @@ async def test_a_link_with_unread_messages_of_a_closed_stub_is_closed():
         pipe = await network.dial(Kind.TCP, listener.address)
         stub.me = Unread()
 
-        await stub.report(LinkProven(PQ, ProvenLink("link", pipe), Opening.DIALLED, 1))
+        await stub.report_link(PQ, ("link", pipe), Opening.DIALLED, 1)
         await stub.stop()
 
         with pytest.raises(LinkClosedError):
@@ -469,7 +466,8 @@ async def test_a_link_that_opens_after_its_end_has_gone_is_closed():
     network = stub.context.network
     async with network.listen(Kind.TCP, "127.0.0.1:0") as listener:
         pipe = await network.dial(Kind.TCP, listener.address)
-        await stub.handle(LinkProven(PQ, ProvenLink("link", pipe), Opening.DIALLED, 1))
+        stub.me = SimpleNamespace(tell=stub.handle)
+        await stub.report_link(PQ, ("link", pipe), Opening.DIALLED, 1)
         with pytest.raises(LinkClosedError):
             await pipe.send(b"{}")
 

@@ -8,6 +8,7 @@ Each is tried on every kind of link, in memory and over real sockets.
 
 from contextlib import asynccontextmanager
 from itertools import count
+from types import SimpleNamespace
 
 import attrs
 import pytest
@@ -17,7 +18,7 @@ from actors.keys.certificate import make_certificate
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.runtime.p2p.handshake import dial_candidate, greet
-from actors.runtime.p2p.link_work import EndEvent, LinkProven, LinkWork
+from actors.runtime.p2p.link_work import LinkWork
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.link_end import FIRST, LinkEnd, LinkTerms
@@ -89,13 +90,14 @@ class Door:
     async def enter(self, tls=None, candidate=None):
         """Dial as the peer does."""
         shown, there = tls or peer_tls(), candidate or self.candidate
-        self.pipes.append((await dial_candidate(self.network, there, shown, self.random)).pipe)
+        _, pipe = await dial_candidate(self.network, there, shown, self.random)
+        self.pipes.append(pipe)
 
     async def has_let_in(self, number):
         """Wait until so many have proven themselves; whether there are no more."""
         with trio.fail_after(HANDSHAKE_TIMEOUT):
             await self.proven.until(lambda proven: len(proven) >= number)
-        return [type(each) for each in self.proven] == [LinkProven] * number
+        return len(self.proven) == number
 
 
 @asynccontextmanager
@@ -103,10 +105,14 @@ async def open_door(network_of, kind):
     reported = Growing()
     ready = trio.Event()
 
-    async def tell(what):
-        reported.append(what)
-        if isinstance(what, EndEvent):
-            ready.set()
+    async def report(_, event):
+        event()
+        ready.set()
+
+    async def report_link(*link):
+        reported.append(link)
+
+    taken = {"report": report, "report_link": report_link}
 
     async with network_of() as network:
         config = StubConfig("hyperty-runtime://a.ex/ra", "a.ex", kinds=(kind,))
@@ -114,21 +120,20 @@ async def open_door(network_of, kind):
         context = StubContext(PQ, *parts, Counters())
         policy, core = DialPolicy((kind.value,), MACHINE), RecordingPort(LinkEnd)
         core.terms, core.negotiation = LinkTerms(RA, RB, PQ, PC), FIRST
-        work = LinkWork(context, policy, core, own_tls(), tell)
+        work = LinkWork(SimpleNamespace(context=context, policy=policy, **taken), core, own_tls())
         door = Door(network, kind, None, reported)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(work.run)
                 work.listen()
                 await ready.wait()
-                reported.pop().tell()
                 (ready_now,) = core.take()
                 (door.candidate,) = ready_now.candidates
                 yield door
                 nursery.cancel_scope.cancel()
         finally:
             # Only now can nobody prove itself any more.
-            for pipe in (*door.pipes, *(each.link.pipe for each in reported)):
+            for pipe in (*door.pipes, *(link[1][1] for link in reported)):
                 await trio.aclose_forcefully(pipe)
 
 

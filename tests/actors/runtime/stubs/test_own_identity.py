@@ -19,10 +19,10 @@ from actors.node.session import control
 from actors.runtime.app import own_identity
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.own_identity import OwnIdentity
-from actors.runtime.stubs import node_stub, rest_wire
+from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, GivenToken
 from actors.runtime.stubs.node_stub import NodeStub
-from actors.runtime.stubs.rest_wire import Receive, RestPast, RestWire
+from actors.runtime.stubs.rest_wire import LINKS, RestPast, RestWire
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from specs.limits.node import DOMAINS_KEPT
 from specs.message import Message, MessageType
@@ -70,8 +70,8 @@ class Place:
     def _made(self, context):
         if self.form == "websocket":
             return node_stub.activate(context)
-        receive, past = Receive(self.form), RestPast()
-        return NodeStub(context, lambda: RestWire(context, receive, past))
+        link, past = LINKS[self.form], RestPast()
+        return NodeStub(context, lambda: RestWire(context, link, past))
 
 
 @asynccontextmanager
@@ -192,4 +192,4 @@ def test_a_stored_session_has_its_key_beside_it(tmp_path):
 
 
 def test_stubs_over_http_are_those_of_the_shipped_kinds():
-    assert {one.value for one in rest_wire.Receive} == {"long-poll", "sse"}
+    assert {*LINKS} == {"long-poll", "sse"}

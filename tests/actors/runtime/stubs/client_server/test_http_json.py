@@ -22,7 +22,7 @@ from actors.runtime.app import open_runtime
 from actors.runtime.catalogue import SHIPPED
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Profile
-from actors.runtime.stubs.client_server.stub import ClientServerStub
+from actors.runtime.stubs.client_server import ClientServerStub
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from actors.runtime.stubs.wire import StubOptionError
 from fsm.catalogue.descriptor import Reach

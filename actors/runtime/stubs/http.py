@@ -42,73 +42,13 @@ def http_over(network: Network, url: str, limit: int = MAX_FRAME_BYTES) -> HttpC
 
 async def _dial(network: Network, host: str, port: int) -> httpcore.AsyncNetworkStream:
     try:
-        return _Stream(await network.dial(Kind.STREAM, join_host_port(host, port)))
+        return _Stream(_Bytes(await network.dial(Kind.STREAM, join_host_port(host, port))))
     except DialError as exc:
         raise httpcore.ConnectError(str(exc)) from exc
 
 
-class _Stream(httpcore.AsyncNetworkStream):
-    """A link of bytes as httpcore wants one."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
-        self._unread = b""
-
-    @override
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        try:
-            data = self._unread or await self._link.receive()
-        except LinkBrokenError as exc:
-            if exc.close_reason is CloseReason.DONE:
-                return b""
-            raise httpcore.ReadError(str(exc)) from exc
-        except LinkError as exc:
-            raise httpcore.ReadError(str(exc)) from exc
-        self._unread = data[max_bytes:]
-        return data[:max_bytes]
-
-    @override
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        try:
-            if buffer:
-                await self._link.send(buffer)
-        except LinkError as exc:
-            raise httpcore.WriteError(str(exc)) from exc
-
-    @override
-    async def aclose(self) -> None:
-        await self._link.aclose()
-
-    @override
-    async def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        stream = trio.SSLStream(
-            _Bytes(self._link), ssl_context, server_hostname=server_hostname, https_compatible=True
-        )
-        is_done = False
-        try:
-            with trio.fail_after(DIAL_TIMEOUT):
-                await stream.do_handshake()
-            is_done = True
-        except (trio.BrokenResourceError, trio.TooSlowError) as exc:
-            raise httpcore.ConnectError(str(exc.__cause__ or exc)) from (exc.__cause__ or exc)
-        finally:
-            if not is_done:
-                with trio.CancelScope(shield=True):
-                    await self._link.aclose()
-        return _Encrypted(stream)
-
-    @override
-    def get_extra_info(self, info: str) -> None:
-        """Report nothing: a write shows that an idle connection was closed."""
-
-
 class _Bytes(trio.abc.Stream):
-    """A link of bytes as TLS wants one."""
+    """A link of bytes as Trio wants one."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -144,10 +84,10 @@ class _Bytes(trio.abc.Stream):
         await self._link.aclose()
 
 
-class _Encrypted(httpcore.AsyncNetworkStream):
-    """Bytes with TLS as httpcore wants them."""
+class _Stream(httpcore.AsyncNetworkStream):
+    """Bytes over a link, with TLS or without, as httpcore wants them."""
 
-    def __init__(self, stream: "trio.SSLStream[_Bytes]") -> None:
+    def __init__(self, stream: trio.abc.Stream) -> None:
         self._stream = stream
 
     @override
@@ -168,6 +108,29 @@ class _Encrypted(httpcore.AsyncNetworkStream):
     @override
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+    @override
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        stream = trio.SSLStream(
+            self._stream, ssl_context, server_hostname=server_hostname, https_compatible=True
+        )
+        is_done = False
+        try:
+            with trio.fail_after(DIAL_TIMEOUT):
+                await stream.do_handshake()
+            is_done = True
+        except (trio.BrokenResourceError, trio.TooSlowError) as exc:
+            raise httpcore.ConnectError(str(exc.__cause__ or exc)) from (exc.__cause__ or exc)
+        finally:
+            if not is_done:
+                with trio.CancelScope(shield=True):
+                    await self._stream.aclose()
+        return _Stream(stream)
 
     @override
     def get_extra_info(self, info: str) -> None:
