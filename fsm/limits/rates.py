@@ -10,7 +10,7 @@ submitters would come at once, just when the others have waited, too.
 """
 
 import math
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Hashable
 from heapq import heappop, heappush
 from typing import Final, Generic, TypeVar, final
@@ -186,24 +186,33 @@ _APART: Final = 1 / SUBMIT_RATE
 """Seconds between two turns of one that takes all it can."""
 
 
-class FairQueueCore:
-    """The fair queue of one router."""
+T = TypeVar("T")
+
+
+class FairQueue(Generic[T]):
+    """The fair queue of one router: what submitters get back, each in its turn."""
 
     def __init__(self) -> None:
         self._buckets: TokenBuckets[str] = TokenBuckets(Rate(SUBMIT_RATE, SUBMIT_BURST))
         self._last = ""
         self._last_at = -math.inf
         self._other_at = -math.inf
-        self._held: Counter[str] = Counter()
+        self._held: dict[str, deque[T]] = {}
         self._due: list[tuple[float, str]] = []
 
-    def taken(self, by: str, now: float) -> bool:
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether a submitter is delayed."""
+        return bool(self._due)
+
+    def taken(self, by: str, item: T, now: float) -> bool:
         """Count a message of a submitter; return whether its next message may come at once.
 
-        If not, `due` names the submitter once for this message.
+        If not, `due` returns the item when it may.
 
         Args:
             by: Name of the submitter.
+            item: What the submitter waits for.
             now: Seconds on the host's clock.
         """
         if by != self._last:
@@ -212,29 +221,29 @@ class FairQueueCore:
         if self._other_at + CONTENTION < now:
             return True
         wait = self._buckets.spend(by, 1, now)
-        if not self._held[by]:
+        if by not in self._held:
             if wait <= 0:
                 return True
             heappush(self._due, (now + wait, by))
-        self._held[by] += 1
+        self._held.setdefault(by, deque()).append(item)
         return False
 
     def deadline(self) -> float:
         """Return the time of the next call of `due`; infinity: no submitter is delayed."""
         return self._due[0][0] if self._due else math.inf
 
-    def due(self, now: float) -> list[str]:
-        """Return the submitters that may submit one more message, each once, however late."""
+    def due(self, now: float) -> list[T]:
+        """Return what is due: one item for each submitter, however late."""
         free: list[str] = []
         while self._due and self._due[0][0] <= now:
             free.append(heappop(self._due)[1])
+        items = [self._held[by].popleft() for by in free]
         for by in free:
-            self._held[by] -= 1
             if self._held[by]:
                 heappush(self._due, (now + _APART, by))
             else:
                 del self._held[by]
-        return free
+        return items
 
 
 # Error windows: malformed messages, crashes and offences that are borne in a period.

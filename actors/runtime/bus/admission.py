@@ -1,8 +1,4 @@
-"""Checks of a message before it has any effect on a Message BUS (BUS-12, I-B8..I-B10).
-
-`Admission` checks what components and links submit. `SenderProofs` holds back what a peer sends
-over a link until its sender is proven by a registry record (I-B10, S1).
-"""
+"""Checks of a message before it has any effect on a Message BUS (BUS-12, I-B8..I-B10)."""
 
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias, final
@@ -10,12 +6,10 @@ from typing import Final, TypeAlias, final
 from actors.kit.log import get_logger
 from actors.policy.engine import Decision, Ruling
 from actors.runtime.bus.messages import Announced, InFlight, Origin
-from actors.runtime.bus.outbound import Outbound
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.policy import Judge, Refusal, shown
-from fsm.bus.link_senders import Holding, LinkSenders, SenderProof
+from fsm.bus.link_senders import LinkSenders, SenderProof
 from fsm.effects import RowChanged, taken_off
-from fsm.limits.shares import message_bytes
 from specs.addresses.address import (
     RUNTIME_SCHEME,
     domain_of,
@@ -28,7 +22,7 @@ from specs.addresses.address import (
 )
 from specs.child import misnamed, parent_of
 from specs.message import Message, MessageType
-from specs.reply_code import Code, DropReason
+from specs.reply_code import Code
 from specs.routing import Direction, Exempt, Interception, is_of_session, is_routing_loop
 from specs.trace import Op
 
@@ -406,125 +400,3 @@ def _upwards(address: str) -> Iterator[str]:
     while "://" in head:
         yield head
         head, _, _ = head.rpartition("/")
-
-
-_Item: TypeAlias = InFlight | Announced
-_Pass: TypeAlias = Callable[[_Item, float], None]
-_Refuse: TypeAlias = Callable[[InFlight, Refusal, float], None]
-
-_UNPROVEN = Refusal(
-    DropReason.UNKNOWN_SOURCE,
-    "whose the sender's address is cannot be found out now; send it by the node",
-    Code.UNAUTHENTICATED,
-)
-_FULL = Refusal(
-    DropReason.OVERFLOW, "too many messages of links wait for their senders", Code.UNAVAILABLE
-)
-
-
-class SenderProofs:
-    """Hosts `LinkSenders` for a Message BUS; part of its task.
-
-    Args:
-        admission: Knows what is proven.
-        outbound: Leads to the registry, which reads whose an address is.
-        passes: Takes a message whose sender is decided on.
-        refuses: Refuses one that is not to be decided on any more.
-    """
-
-    def __init__(
-        self,
-        admission: Admission,
-        outbound: Outbound,
-        hops: HopTrace,
-        passes: _Pass,
-        refuses: _Refuse,
-    ) -> None:
-        self._admission = admission
-        self._senders = admission.senders
-        self._outbound = outbound
-        self._hops = hops
-        self._passes = passes
-        self._refuses = refuses
-
-    def waits(self, flight: InFlight, now: float) -> bool:
-        """Return whether a message has to wait for the proof of its sender, and keep it then."""
-        message, link = flight.message, flight.by
-        if self._admission.sender_proof(message, link) is not SenderProof.UNKNOWN:
-            return False
-        self._hold(link, message.from_, flight, now)
-        return True
-
-    def may_announce(self, announced: Announced, now: float) -> bool:
-        """Return whether a link may announce what messages of this sender follow.
-
-        An announcement waits for the proof of its sender, as the messages do that it precedes.
-        """
-        from_, link = announced.behind.from_, announced.by
-        match self._admission.announcer_proof(from_, link):
-            case SenderProof.PROVEN:
-                return True
-            case SenderProof.UNKNOWN:
-                self._hold(link, from_, announced, now)
-            case SenderProof.FOREIGN:
-                self.record_forgery(link, now)
-        return False
-
-    def _hold(self, link: str, from_: str, item: _Item, now: float) -> None:
-        size = message_bytes(item.message) if isinstance(item, InFlight) else item.behind.size
-        match self._senders.hold(link, from_, item, now, size):
-            case Holding.ASK:
-                self._ask(link, runtime_of(from_), now)
-            case Holding.FULL:
-                self._refuse(item, _FULL, now)
-            case Holding.WAIT:
-                pass
-
-    def _refuse(self, item: _Item, refusal: Refusal, now: float) -> None:
-        """Refuse what waited; an announcement that is not taken changes nothing."""
-        if isinstance(item, InFlight):
-            self._refuses(item, refusal, now)
-
-    def _ask(self, link: str, entity: str, now: float) -> None:
-        registry, remote = self._outbound.registry, self._senders.remote(link) or ""
-        if registry is None or not registry.try_ask_owner(entity, remote):
-            for one in self._senders.drop(link, entity):
-                self._refuse(one, _UNPROVEN, now)
-
-    def record_forgery(self, link: str, now: float) -> None:
-        """Note a message in the name of others; too many end the link."""
-        registry = self._outbound.registry
-        if self._senders.count_forgery(link, now) and registry is not None:
-            # One that finds no room is said again with the next such message.
-            registry.try_report_forged(link)
-
-    def add_peer(self, link: str, remote: str) -> None:
-        """Take messages of a runtime over a link."""
-        self._hops.rows(self._senders.add_link(link, remote))
-
-    def remove_peer(self, link: str) -> None:
-        """Take no more messages over a link."""
-        self._hops.rows(self._senders.remove_link(link))
-
-    def forget_owner(self, entity: str) -> None:
-        """Forget the owner of an address: it may have changed."""
-        self._hops.rows(self._senders.forget_owner(entity))
-
-    def set_owner(self, entity: str, owner: str | None, now: float) -> None:
-        """Take the owner of an address, or that there is none; decide on what waited for that."""
-        rows, decided = self._senders.set_owner(entity, owner)
-        self._hops.rows(rows)
-        for item, is_proven in decided:
-            if is_proven or isinstance(item, InFlight):
-                self._passes(item, now)
-        self._hops.rows(self._senders.sweep())
-
-    def deadline(self) -> float:
-        """Return when `tick` is due."""
-        return self._senders.deadline()
-
-    def tick(self, now: float) -> None:
-        """Refuse what has waited too long for its proof."""
-        for one in self._senders.take_overdue(now):
-            self._refuse(one, _UNPROVEN, now)
-        self._hops.rows(self._senders.sweep())

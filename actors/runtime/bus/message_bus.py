@@ -1,30 +1,90 @@
 """The Message BUS: router of one runtime, between its sandboxes and its stubs.
 
-It is called directly and never waits. Its task serves timers only.
+It is called directly and never waits; its task serves timers only. The steps for each message
+(BUS-03, 06, 07, 11..14): after the pipelines, an answer goes to the sender of its request, and any
+other message to the listeners of its `to`, or, if there are none, to a stub. No step waits for room
+in a mailbox. Messages from outside wait for their turn, for any path (C-20, I-B7).
 """
 
 import math
+from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 from types import TracebackType
-from typing import Final, Never
+from typing import Final, Never, Self
 
+import attrs
 import trio
 from typing_extensions import override
 
 from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
-from actors.kit.supervision.actor import Actor, DeadLetters, Delivery, OpenReplies, Purpose
+from actors.kit.log import get_logger
+from actors.kit.supervision.actor import (
+    Actor,
+    DeadLetters,
+    Delivery,
+    OpenReplies,
+    Purpose,
+    Reply,
+)
 from actors.kit.trace import Tracer
-from actors.runtime.bus import messages
-from actors.runtime.bus.forwarding import Forwarding
-from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor
+from actors.runtime.bus.admission import Admission
+from actors.runtime.bus.messages import (
+    RECEIVER_FULL,
+    Announced,
+    Deliveries,
+    Full,
+    InFlight,
+    Origin,
+    Permits,
+    RouteSearch,
+    Turn,
+)
+from actors.runtime.bus.open_requests import OpenRequests
+from actors.runtime.bus.outbound import Outbound
+from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, Pipelines
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_sender import OwnSender
-from actors.runtime.policy import Judge
-from fsm.bus.forward_rules import ForwardRefusedError
-from fsm.effects import Intent
-from specs.reply_code import Code, DropReason
+from actors.runtime.policy import Judge, Refusal
+from fsm.bus.child_paths import ChildPath, ChildPaths, Elsewhere
+from fsm.bus.forward_rules import ForwardRefusedError, ForwardRule, ForwardRules
+from fsm.bus.link_senders import Holding, SenderProof
+from fsm.bus.receiving_order import NODE_PATH, PairOrderCore
+from fsm.effects import Intent, intent_of
+from fsm.limits.rates import FairQueue, Rate, TokenBuckets
+from fsm.limits.shares import message_bytes
+from fsm.p2p.transfer import Behind
+from specs.addresses.address import is_below, runtime_of
+from specs.child import is_of_creator, object_of, parent_of
+from specs.limits.bus import OPEN_REQUESTS
+from specs.limits.protocol import REPLY_TIMEOUT, STUB_QUEUE, WARNING_PAUSE
+from specs.message import Message, identified, instance_id, position_of, refuse
+from specs.reply_code import LAST_SUCCESS, Code, DropReason
+from specs.routing import Direction
+from specs.trace import Op
+
+_log = get_logger("actors.runtime")
+
+_CROWDED: Final = Full(
+    "OPEN_REQUESTS",
+    OPEN_REQUESTS,
+    "too many requests to this receiver are open; wait for answers",
+)
+
+_NO_CHILD_PATH: Final = Full(
+    "STUB_QUEUE", STUB_QUEUE, "too many changes of children wait for another path"
+)
+
+_GIVEN: Final = frozenset({DropReason.DENIED, DropReason.CRASHED})
+"""Why a message goes no further although it came in its turn."""
+
+_NAME: Final = "bus"
+
+_LOOK: Final = 0.05
+"""Seconds from one look for what is due next to another, while messages come: to look for each
+message takes as long as to route it, or longer where many wait. All waits but turns last seconds.
+"""
 
 
 class DeadMail(DeadLetters):
@@ -36,33 +96,31 @@ class DeadMail(DeadLetters):
 
     @override
     def lost(self, actor: str, message: object) -> None:
-        if isinstance(message, messages.Turn):
+        if isinstance(message, Turn):
             return  # the task that it was for ends with the actor
         self._counters.dead_letter(actor)
-        if isinstance(message, Delivery):
-            lost = messages.Lost(message, Code.UNAVAILABLE, "the receiver is gone")
-            if not self._bus.try_report(lost):
-                self._counters.drop(DropReason.NO_TARGET, message.message, actor)
-
-
-_NAME: Final = "bus"
-
-_LOOK: Final = 0.05
-"""Seconds from one look for what is due next to another, while messages come: to look for each
-message takes as long as to route it, or longer where many wait. All waits but turns last seconds.
-"""
+        if isinstance(message, Delivery) and not self._bus.try_report(message):
+            self._counters.drop(DropReason.NO_TARGET, message.message, actor)
 
 
 class MessageBus(Actor[Never]):
     """Routes the messages of one runtime.
 
-    Each call is made in `with bus as forwarding`, which raises ActorStoppedError if the runtime has
-    closed. An error in it is not the caller's: it ends the runtime, as that of any core part.
+    Each call is made in `with bus:`, which raises ActorStoppedError if the runtime has closed; the
+    methods below `messages`, `answers of the registry` and `tables` do that themselves. An error in
+    it is not the caller's: it ends the runtime, as that of any core part.
 
     Attributes:
         hops: Takes the records of its deliveries; a MiniBUS writes them for it.
         replies: The waits for what the bus answers; they end with ActorStoppedError if the runtime
             closes before.
+        routing: Listeners of all addresses.
+        turns: Permits that are given back in their turn.
+        admission: Permitted sender addresses of components.
+        answers: The open requests.
+        outbound: The routes out.
+        order: What comes from outside, each pair's messages in order.
+        children: The paths of what is written here of children.
     """
 
     def __init__(
@@ -73,10 +131,24 @@ class MessageBus(Actor[Never]):
         counters: Counters,
         interceptors: tuple[Interceptor, ...] = NO_INTERCEPTORS,
     ) -> None:
+        self._own = own
+        runtime = self._runtime = own.identity.runtime
+        self._sync_manager = f"{runtime}/sm"
+        self._now = 0.0
+        self._warned: TokenBuckets[str] = TokenBuckets(Rate(1 / WARNING_PAUSE, 1))
         self.hops = HopTrace(tracer, _NAME, counters)
-        self._turns = messages.FairQueue()
-        self._forwarding = Forwarding(own, policy, self.hops, self._turns, interceptors)
-        self._admission = self._forwarding.admission
+        self.turns: FairQueue[Permits] = FairQueue()
+        self.deliveries = Deliveries(self.hops)
+        self.routing = self.deliveries.routing
+        self.answers = OpenRequests(self.deliveries, self.hops)
+        self.admission = Admission(runtime, policy, self.hops, self.deliveries.listens)
+        self.outbound = Outbound(self)
+        self._proofs = SenderProofs(self)
+        self._pipelines = Pipelines(self.admission, self._repeated, interceptors)
+        self.order: PairOrderCore[tuple[InFlight, str]] = PairOrderCore()
+        self.children = ChildPaths()
+        self._rules = ForwardRules()
+        self._catching_up: list[tuple[str, str, Reply[None], float]] = []
         self._next_timer = math.inf
         self._look_at = -math.inf
         self._is_to_look = False
@@ -86,7 +158,7 @@ class MessageBus(Actor[Never]):
 
     # ---- messages
 
-    def submit(self, flight: messages.InFlight) -> None:
+    def submit(self, flight: InFlight) -> None:
         """Take a message from a component."""
         if self._is_closed:
             if flight.permit is not None:
@@ -94,9 +166,9 @@ class MessageBus(Actor[Never]):
             raise ActorStoppedError(_NAME)
         try:  # as `with self`, for each message
             now = trio.current_time()
-            self._forwarding.submit(flight, now)
+            self._submit(flight, now)
             is_watched = self._is_to_look and now < self._look_at
-            if not is_watched or self._turns.held or self._admission.after is not None:
+            if not is_watched or self.turns.is_waited_for or self.admission.after is not None:
                 self._settle(now)
         except Exception as error:  # noqa: BLE001 - see `_fail`
             self._fail(error)
@@ -104,18 +176,27 @@ class MessageBus(Actor[Never]):
     def overflow(self, deliveries: Iterable[Delivery]) -> None:
         """Refuse what the mailbox of a component in a sandbox has no room for."""
         for one in deliveries:
-            if not self.try_report(
-                messages.Lost(
-                    one, Code.UNAVAILABLE, messages.RECEIVER_FULL.why, messages.RECEIVER_FULL
-                )
-            ):
+            if not self.try_report(one, RECEIVER_FULL):
                 self.hops.dropped(one.message, DropReason.OVERFLOW)
 
-    def try_report(self, lost: messages.Lost) -> bool:
-        """Take a delivery that was not handled; return whether the bus is open."""
+    def try_report(self, delivery: Delivery, full: Full | None = None) -> bool:
+        """End what a receiver here will not handle; return whether the bus is open.
+
+        The receiver may be one of several.
+
+        Args:
+            full: The queue without space for it; None: the receiver is gone.
+        """
         with suppress(ActorStoppedError), self:
-            if lost.delivery.purpose is not Purpose.ANNOUNCE:
-                self._forwarding.lost(lost, trio.current_time())
+            message, now = delivery.message, trio.current_time()
+            is_over = delivery.route != message.to
+            if delivery.purpose is Purpose.ANNOUNCE:
+                pass
+            elif full is not None:
+                self.refuse_full(message, full, now, is_over=is_over)
+            else:
+                end = self._end if is_over else self.refuse
+                end(message, Code.UNAVAILABLE, "the receiver is gone", now)
         return not self._is_closed
 
     # ---- answers of the registry
@@ -123,73 +204,71 @@ class MessageBus(Actor[Never]):
     def take_route(self, to: str, intent: Intent, url: str, until: float) -> None:
         """Take a route, which may be remembered until then; what waited for it goes."""
         with self:
-            self._forwarding.take_route(to, intent, url, until, trio.current_time())
+            self.outbound.take_route(to, intent, url, until, trio.current_time())
 
     def no_route(
         self, to: str, intent: Intent, code: Code, why: str, retry_after: float | None = None
     ) -> None:
         """Refuse the messages that wait for a route: there is none."""
         with self:
-            now = trio.current_time()
-            self._forwarding.outbound.no_route(to, intent, now, code, why, retry_after)
+            self.outbound.no_route(to, intent, trio.current_time(), code, why, retry_after)
 
     def forget_routes(self) -> None:
         """Forget every route: the registry's tables have changed."""
         with self:
-            self._forwarding.outbound.routes.forget()
+            self.outbound.routes.forget()
 
     def add_peer(self, link: str, remote: str) -> None:
         """Take messages of a runtime over a link (I-B10)."""
         with self:
-            self._forwarding.proofs.add_peer(link, remote)
+            self.hops.rows(self.admission.senders.add_link(link, remote))
 
     def remove_peer(self, link: str) -> None:
         """Take no more messages over a link."""
         with self:
-            self._forwarding.proofs.remove_peer(link)
+            self.hops.rows(self.admission.senders.remove_link(link))
 
     def set_owner(self, entity: str, owner: str | None) -> None:
         """Take the owner of an address; None: no registry names one."""
         with self:
-            self._forwarding.proofs.set_owner(entity, owner, trio.current_time())
+            self._proofs.set_owner(entity, owner, trio.current_time())
 
     def forget_owner(self, entity: str) -> None:
         """Forget the owner of an address: it may have changed."""
         with self:
-            self._forwarding.proofs.forget_owner(entity)
+            self.hops.rows(self.admission.senders.forget_owner(entity))
 
     # ---- the tables
 
-    def grant(self, owner: str, address: str, origin: messages.Origin) -> None:
+    def grant(self, owner: str, address: str, origin: Origin) -> None:
         """Let a component send from an address and from those below it."""
         with self:
-            self._admission.grant(owner, address, origin)
+            self.admission.grant(owner, address, origin)
 
     def set_name(self, component: str, name: str | None) -> None:
         """Set the name of a hyperty, for policies; None: it has ended."""
         with self:
-            self._admission.name(component, name)
+            self.admission.name(component, name)
 
-    def join(self, registry: messages.RouteSearch) -> None:
+    def join(self, registry: RouteSearch) -> None:
         """Set the registry that resolves routes."""
-        with self:
-            self._forwarding.outbound.registry = registry
+        self.outbound.registry = registry
 
     def release(self, stub: str, domain: str) -> bool:
         """Forget the routes by a stub, unless a request or a subscription depends on it."""
         is_free = False
         with self:
-            is_free = not self._forwarding.answers.depends_on(stub, domain)
+            is_free = not self.answers.depends_on(stub, domain)
             if is_free:
-                self._forwarding.outbound.routes.forget_stub(stub)
+                self.outbound.routes.forget_stub(stub)
         return is_free
 
     # ---- time and end
 
-    def __enter__(self) -> Forwarding:
+    def __enter__(self) -> Self:
         if self._is_closed:
             raise ActorStoppedError(_NAME)
-        return self._forwarding
+        return self
 
     def __exit__(
         self,
@@ -213,12 +292,12 @@ class MessageBus(Actor[Never]):
         self.wake()
 
     def _settle(self, now: float) -> None:
-        if self._admission.after is not None:
-            self._admission.settle()
-        due = self._turns.deadline() if self._turns.held else math.inf
+        if self.admission.after is not None:
+            self.admission.settle()
+        due = self.turns.deadline()
         if now >= self._look_at:
             self._look_at = now + _LOOK
-            due = min(due, self._forwarding.deadline())
+            due = min(due, self._due())
         else:
             self._is_to_look = True
             due = min(due, self._look_at)
@@ -232,7 +311,7 @@ class MessageBus(Actor[Never]):
 
     @override
     def deadline(self) -> float:
-        due = min(self._forwarding.deadline(), self._turns.deadline())
+        due = min(self._due(), self.turns.deadline())
         if self._is_to_look:
             due = min(due, self._look_at)
         self._next_timer = due if self._crash is None else -math.inf
@@ -244,13 +323,14 @@ class MessageBus(Actor[Never]):
             raise self._crash
         now = trio.current_time()
         self._is_to_look = self._is_to_look and now < self._look_at
-        self._turns.tick(now)
-        self._forwarding.tick(now)
-        self._admission.settle()
+        for permits in self.turns.due(now):
+            permits.give_back()
+        self._tick(now)
+        self.admission.settle()
 
     @override
     async def stop(self) -> None:
-        self._forwarding.answers.leave()
+        self.answers.leave()
         if self._crash is None:
             self.close()
         # Else the other parts are being stopped, and have no error of their own until then.
@@ -259,3 +339,602 @@ class MessageBus(Actor[Never]):
         """Take no more calls, and end the waits for answers. Idempotent."""
         self._is_closed = True
         self.replies.lose(ActorStoppedError(_NAME))
+
+    # ---- in
+
+    def _submit(self, flight: InFlight, now: float) -> None:
+        """Take a message; what a peer sends waits for a proof of its sender."""
+        self.outbound.sender = flight
+        by = flight.by
+        origin = flight.origin = self._origin(by)
+        is_by_peer = origin is Origin.P2P_STUB and flight.message.is_last_by(by)
+        if not (is_by_peer and self._proofs.waits(flight, now)):
+            self._admit(flight, now)
+        # The permit of a message that waits at a stub is given back later.
+        if self.outbound.sender is flight:
+            self.give_permit_back(flight, now)
+        self.outbound.sender = None
+
+    def give_permit_back(self, flight: InFlight, now: float) -> None:
+        """Give the permit of a message back to its sender, at once or in its turn."""
+        permit = flight.permit
+        if permit is not None and self.turns.taken(flight.by, permit, now):
+            permit.give_back()
+
+    def _origin(self, by: str) -> Origin:
+        # Nearly always it submits under its own address.
+        return self.admission.origins.get(by) or self.admission.origin(by) or Origin.LOCAL
+
+    def take_decided(self, item: InFlight | Announced, now: float) -> None:
+        """Take what has waited for a proof of its sender."""
+        if isinstance(item, InFlight):
+            item.origin = self._origin(item.by)
+            self._admit(item, now)
+        else:
+            self.announced(*item, now)
+
+    def _admit(self, flight: InFlight, now: float) -> None:
+        """Take a message; what a link brings waits for its turn."""
+        message, by, origin = flight.message, flight.by, flight.origin
+        is_local = origin is Origin.LOCAL
+        identity = self._own.identity
+        if is_local and message.identity is not identity and not is_below(by, self._runtime):
+            # A part of the runtime may speak for others, and says for whom.
+            message = identified(message, identity)
+        if is_local or self.admission.direction(message, origin) is Direction.OUTGOING:
+            self._now = now
+            self._take(flight, self._pipelines.passed(message, by, Direction.OUTGOING), now)
+            return
+        flight.is_outgoing = False
+        path = by if origin is Origin.P2P_STUB else NODE_PATH
+        due = self.order.arrives(message, path, (flight, path))
+        if due:
+            self._take_in_order(due, now, flight)
+        elif due is not None:
+            self.hops.say(Op.QUEUE, message)
+        else:
+            why = "too many messages of this link wait for what the node has still to bring"
+            self.deny(flight, Refusal(DropReason.OVERFLOW, why, Code.UNAVAILABLE), now)
+
+    def announced(self, behind: Behind, link: str, now: float) -> None:
+        """Take from a link what the messages of a pair follow, if their sender is its peer's."""
+        if self._proofs.may_announce(behind, link, now):
+            self._take_in_order(self.order.announced(behind, link, now), now)
+
+    def _take_in_order(
+        self, due: list[tuple[InFlight, str]], now: float, direct: InFlight | None = None
+    ) -> None:
+        """Take what is due, and what waited for it; all but `direct` have waited (I-B7)."""
+        queue = deque(due)
+        while queue:
+            flight, path = queue.popleft()
+            message = flight.message
+            if flight is not direct:
+                self.hops.say(Op.FLUSH, message)
+            if self._take_arrived(flight, path, now):
+                queue.extend(self.order.given(message, path, now))
+        if self._catching_up:
+            self._report_caught_up(now)
+
+    def allow_events(self, address: str, link: str | None) -> None:
+        """Accept events of an address by this link only, which announces them; None: by none."""
+        self.admission.allow_events(address, link)
+        if link is not None:
+            self.order.expects(object_of(address), address, link)
+
+    def catch_up(self, address: str, link: str, done: Reply[None], now: float) -> None:
+        """Report when a link brings the events of an address, and all before it has come.
+
+        Args:
+            done: Is answered when all earlier events have come.
+        """
+        self._catching_up.append((address, link, done, now + REPLY_TIMEOUT))
+        self._report_caught_up(now)
+
+    def _report_caught_up(self, now: float) -> None:
+        waits, self._catching_up = self._catching_up, []
+        for address, link, done, until in waits:
+            if until <= now or self.order.is_reached(object_of(address), address, link):
+                done.send(None)
+            else:
+                self._catching_up.append((address, link, done, until))
+
+    def _take_arrived(self, flight: InFlight, path: str, now: float) -> bool:
+        """Take a message from outside whose turn has come; say whether it counts as given."""
+        self._now = now
+        message, by = flight.message, flight.by
+        passed = self._pipelines.passed(message, by, Direction.INCOMING)
+        if isinstance(passed, Message) and self.order.is_late(passed, path):
+            self.answers.reject_late(flight)
+            return False
+        flight.origin = self._origin(by)
+        is_known = isinstance(passed, Message) or passed.reason is DropReason.DUPLICATE
+        if message.is_request and flight.origin is Origin.NODE_STUB and is_known:
+            self.outbound.asked_by(message, by)
+        self._take(flight, passed, now)
+        return isinstance(passed, Message) or passed.reason in _GIVEN
+
+    def _take(self, flight: InFlight, passed: Message | Refusal, now: float) -> None:
+        if isinstance(passed, Refusal):
+            self._turn_down(flight, passed, now)
+            return
+        flight.message = passed
+        if self.hops.is_on:
+            self.hops.submitted(passed, flight.by)
+        if passed.is_response:
+            if flight.origin is not Origin.LOCAL and self._may_come(passed, flight.by):
+                self.hops.dropped(passed, DropReason.UNMATCHED)
+            else:
+                self._answer(passed, now)
+            return
+        is_by_node = flight.origin is Origin.NODE_STUB and not flight.is_outgoing
+        if not passed.is_event and not (is_by_node and self._is_notice(passed.to)):
+            if self.answers.is_crowding(passed) and self.routing.find(passed.to):
+                self._warn(passed, _CROWDED)
+                why = _CROWDED.why
+                self.answers.reject(flight, Code.UNAVAILABLE, why, _CROWDED.retry_after)
+                return
+            self.answers.open(flight, now)
+        if flight.origin is Origin.P2P_STUB and is_of_creator(passed):
+            self._deliver_child(passed, now)
+        else:
+            self._forward(flight, now)
+        if self._is_for_others(flight) and self.routing.find(passed.to):
+            # The listeners here are not all (BUS-09).
+            self._send_out(passed, flight.intent or intent_of(passed), now)
+        if self._rules.targets:
+            self._copy(flight, passed, now)
+
+    # ---- copies
+
+    def add_rule(self, rule: ForwardRule, writer: str) -> None:
+        """Copy messages from one address of this runtime to another (BUS-08, BUS-10).
+
+        Raises:
+            ForwardRefusedError: An address is of another runtime, or the rule cannot be added.
+        """
+        for address in (rule.source, rule.target):
+            if not self.admission.is_local(address):
+                why = f"{address} is no address of this runtime"
+                raise ForwardRefusedError(rule.source, rule.target, why)
+        self.hops.rows(self._rules.add(rule, writer))
+
+    def remove_rule(self, rule: ForwardRule, writer: str) -> None:
+        """End a rule for one of its owners. Idempotent."""
+        self.hops.rows(self._rules.remove(rule, writer))
+
+    def _copy(self, flight: InFlight, passed: Message, now: float) -> None:
+        """Deliver the copies of a message that has passed the checks.
+
+        A copy passes the same checks as a message of its sender to its own receiver. Nothing of
+        its failure concerns the sender: a requester gets the answer of the first receiver only.
+        """
+        direction = Direction.OUTGOING if flight.is_outgoing else Direction.INCOMING
+        for copy in self._rules.copies(passed):
+            checked = self._pipelines.passed(copy, flight.by, direction)
+            if isinstance(checked, Refusal):
+                self.hops.denied(copy, flight.by, int(checked.code or 0), checked.why)
+                self.hops.dropped(copy, checked.reason)
+                continue
+            self.hops.submitted(checked, flight.by)
+            if self._deliver_copy(checked, flight, now):
+                self._copy(flight, checked, now)
+
+    def _deliver_copy(self, copy: Message, of: InFlight, now: float) -> bool:
+        is_crowding = copy.is_request and self.answers.is_crowding(copy)
+        is_foreign = not of.is_outgoing
+        if is_crowding or not self.deliveries.deliver(copy, copy.to, is_foreign=is_foreign):
+            is_there = is_crowding or self.deliveries.is_there(copy.to)
+            self.hops.dropped(copy, DropReason.OVERFLOW if is_there else DropReason.NO_TARGET)
+            return not is_there
+        if copy.is_request:
+            self.answers.open(InFlight(copy, of.by, is_outgoing=False, is_copy=True), now)
+        return True
+
+    # ---- what is not admitted
+
+    def _is_for_others(self, flight: InFlight) -> bool:
+        """Return whether a message that has listeners here is for others elsewhere, too."""
+        terms = flight.terms
+        if terms.awaited:
+            return not terms.awaited <= {self._runtime, *terms.direct}
+        return flight.is_outgoing and parent_of(flight.message.to) is not None
+
+    def _is_notice(self, to: str) -> bool:
+        """Return whether no local component answers what the node brings: for others' children.
+
+        The reporter's end answers it; by a link it comes to that end only.
+        """
+        return parent_of(to) is not None and not self.admission.is_granted(to)
+
+    def _repeated(self, message: Message, by: str) -> Refusal | None:
+        # The transaction of an answer knows better; what is forwarded for others is looked at.
+        if message.is_response and self._is_of_component(by):
+            return None
+        return self.answers.repeated(message, self._now)
+
+    def _turn_down(self, flight: InFlight, refusal: Refusal, now: float) -> None:
+        """Refuse a message; one that a peer sends in the name of others counts against it."""
+        self.deny(flight, refusal, now)
+        is_unknown = refusal.reason is DropReason.UNKNOWN_SOURCE
+        if is_unknown and self.admission.is_by_peer(flight.message, flight.by):
+            self._proofs.record_forgery(flight.by, now)
+
+    def deny(self, flight: InFlight, refusal: Refusal, now: float) -> None:
+        """End a message that is not let in; what is answered, the refusal says."""
+        message, by = flight.message, flight.by
+        if refusal.reason is DropReason.DUPLICATE:
+            # It is the message that was let in before, and shares its name in the trace.
+            self.hops.submitted(message, by)
+        else:
+            self.hops.denied(message, by, int(refusal.code or 0), refusal.why)
+        self.hops.dropped(message, refusal.reason)
+        again = self.answers.again(message) if refusal.reason is DropReason.DUPLICATE else None
+        if message.is_response:
+            self._deny_answer(flight, refusal, now)
+        elif again is not None and refusal.code is None:
+            # The answer was lost, or the request came by two routes.
+            answer, request = again
+            self.hops.submitted(answer, answer.from_)
+            self._return_answer(answer, request, now)
+        elif message.is_request and refusal.code is not None:
+            self.answers.reject(flight, refusal.code, refusal.why)
+        elif flight.reply is not None:
+            flight.reply(refuse(message, refusal.in_place, refusal.why))
+        elif refusal.code is not None and parent_of(message.to) and self._is_of_component(by):
+            # A change of a foreign child is refused (SC-36).
+            self.answers.reject(flight, refusal.code, refusal.why)
+
+    def _is_of_component(self, by: str) -> bool:
+        return self.admission.origin(by) is Origin.LOCAL
+
+    def _deny_answer(self, flight: InFlight, refusal: Refusal, now: float) -> None:
+        """Notify the requester of an answer that it does not get.
+
+        A stage of the application has kept it; or the address of a part of the runtime was closed
+        while the request waited in its mailbox.
+        """
+        response, by = flight.message, flight.by
+        is_kept = refusal.reason in {DropReason.DENIED, DropReason.CRASHED}
+        is_part = self._is_of_component(by) and is_below(by, self._runtime)
+        request = self.answers.asked_of(response) if response.is_final else None
+        if request is None:
+            return
+        if is_kept:
+            self._end(request, refusal.code or Code.FORBIDDEN, refusal.why, now)
+        elif is_part and refusal.reason is DropReason.UNKNOWN_SOURCE:
+            self._end(request, Code.NOT_FOUND, "target not found", now)
+
+    # ---- answers
+
+    def _is_decided_here(self, address: str) -> bool:
+        """Return whether children are reported here: nobody else answers for them.
+
+        All others get copies of what is sent to them; a copy that goes nowhere refuses nothing.
+        """
+        return parent_of(address) is not None and self.admission.is_granted(address)
+
+    def _may_come(self, refusal: Message, by: str) -> bool:
+        """Return whether the answer may come, although a stub refuses the request.
+
+        It refuses a copy; or a repetition, and the first message may have reached the receiver.
+        """
+        if self._is_decided_here(refusal.from_):
+            return True
+        is_own = refusal.code == Code.UNAVAILABLE and not refusal.is_last_by(by)
+        return is_own and self.answers.is_repeated(refusal)
+
+    def _answer(self, response: Message, now: float) -> None:
+        answer = self.answers.take_answer(response, now)
+        if answer.transaction is None:
+            return
+        if answer.is_last:
+            is_reached = response.code <= LAST_SUCCESS
+            self.outbound.settled(answer.transaction.request, now, is_reached=is_reached)
+        self._return_answer(response, answer.transaction.waiter, now)
+        if not answer.is_last and not response.is_final:
+            self.answers.restart_timeout(answer.transaction.request)
+
+    def _return_answer(self, response: Message, request: InFlight, now: float) -> None:
+        if request.is_copy:
+            return
+        if request.reply is not None or request.is_outgoing:
+            self.answers.give_answer(response, request.reply)
+        elif request.origin is Origin.NODE_STUB and self.routing.find(request.by):
+            # An answer returns over the session that brought the request (MN-18).
+            self.outbound.reply_via_session(response, request.by, now)
+        else:
+            self.outbound.send(response, request.answer_intent(response), now)
+
+    def refuse(
+        self,
+        message: Message,
+        code: Code,
+        why: str,
+        now: float,
+        retry_after: float | None = None,
+        reason: DropReason = DropReason.NO_TARGET,
+    ) -> None:
+        """End a message that goes nowhere: a request is answered, anything else counted.
+
+        So is a request whose answer may still come: as `_may_come` has it.
+
+        Args:
+            retry_after: Seconds until another attempt may succeed; None: not known, or never.
+        """
+        is_undecided = code == Code.UNAVAILABLE and self.answers.is_repeated(message)
+        if is_undecided or self._is_decided_here(message.to):
+            self.outbound.settled(message, now)
+            self.hops.dropped(message, reason)
+        else:
+            self._end(message, code, why, now, retry_after, reason)
+
+    def _end(
+        self,
+        message: Message,
+        code: Code,
+        why: str,
+        now: float,
+        retry_after: float | None = None,
+        reason: DropReason = DropReason.NO_TARGET,
+    ) -> None:
+        self.outbound.settled(message, now)
+        ended = self.answers.give_up(message, f"{int(code)} {why}") if message.is_request else None
+        if ended is None:
+            self.hops.dropped(message, reason)
+            return
+        response = refuse(message, code, why, retry_after)
+        if parent_of(message.to) is not None:
+            # Several answer from there: each says for whom (C-81).
+            response = attrs.evolve(response, body={**response.body, "source": self._runtime})
+        self.hops.synthesised(response)
+        self._return_answer(response, ended.waiter, now)
+
+    def refuse_full(
+        self, message: Message, full: Full, now: float, *, is_over: bool = False
+    ) -> None:
+        """End a message that a full queue has no space for; the log names the limit.
+
+        Args:
+            is_over: Whether a request is answered at once, as no answer can come any more.
+        """
+        self._warn(message, full)
+        end = self._end if is_over else self.refuse
+        end(message, Code.UNAVAILABLE, full.why, now, full.retry_after, DropReason.OVERFLOW)
+
+    def _warn(self, message: Message, full: Full) -> None:
+        """Log that messages are given up for a limit, once a minute for each limit."""
+        if self._warned.try_spend(full.limit, trio.current_time()):
+            _log.warning(
+                "messages are given up",
+                why=full.why,
+                limit=full.limit,
+                value=full.value,
+                runtime=self._runtime,
+                to=message.to,
+            )
+
+    def _refuse_full_receiver(self, message: Message, now: float) -> None:
+        if self.deliveries.is_there(message.to):
+            self.refuse_full(message, RECEIVER_FULL, now, is_over=True)
+        else:
+            self._end(message, Code.UNAVAILABLE, "the receiver is gone", now)
+
+    # ---- out
+
+    def set_child_path(self, address: str, path: ChildPath, now: float) -> None:
+        """Take another path for what is written here of children; what has waited for it goes.
+
+        Args:
+            address: Address of the children.
+        """
+        for message in self.children.lead(address, path):
+            self.hops.say(Op.FLUSH, message)
+            self._send_out(message, intent_of(message), now)
+
+    def _send_out(self, message: Message, intent: Intent, now: float) -> None:
+        """Send a message out; what is written of children takes their path."""
+        if message.is_response or parent_of(message.to) is None:
+            self.outbound.send(message, intent, now)
+            return
+        match self.children.find(message, now, is_there=self._is_open(message.to)):
+            case Elsewhere.BY_NODE:
+                self.outbound.send(message, intent, now)
+            case Elsewhere.FULL:
+                self.refuse_full(message, _NO_CHILD_PATH, now)
+            case Elsewhere.WAITS:
+                self.hops.say(Op.QUEUE, message)
+            case Elsewhere.NOWHERE | Elsewhere.REPEATED:
+                pass
+            case link:
+                self.outbound.send_via(message, link, now)
+
+    def _is_open(self, address: str) -> bool:
+        """Return whether the link of a list of children takes messages."""
+        link = self.children.link_of(address)
+        return link is not None and self.deliveries.is_there(link)
+
+    def _deliver_child(self, message: Message, now: float) -> None:
+        """Give the sync manager what a creator has sent by a link: it knows who observes.
+
+        It reports to all others, here and elsewhere, what counts (I-D10).
+        """
+        if not self.admission.is_granted(message.to):
+            self.refuse(message, Code.UNAVAILABLE, "the object is not reported here", now)
+        elif not self.deliveries.deliver(message, self._sync_manager, is_foreign=True):
+            self._refuse_full_receiver(message, now)
+
+    def _forward(self, flight: InFlight, now: float) -> None:
+        message = flight.message
+        is_given = self.deliveries.deliver(message, message.to, is_foreign=not flight.is_outgoing)
+        if is_given is not None:
+            if not is_given:
+                self._refuse_full_receiver(message, now)
+        elif flight.is_outgoing and not is_below(message.to, self._runtime):
+            self._send_out(message, flight.intent or intent_of(message), now)
+        else:
+            # What came from outside goes nowhere else: a runtime is no relay.
+            self.refuse(message, Code.NOT_FOUND, "target not found", now)
+
+    def is_wanted(self, message: Message, now: float) -> bool:
+        """Return whether a message that waited still matters; a 408 may have come first.
+
+        A new child is for all observers, also if it was answered here.
+        """
+        is_for_all = not message.is_request or parent_of(message.to) is not None
+        if is_for_all or self.answers.is_open(message):
+            return True
+        self.hops.dropped(message, DropReason.NO_TARGET)
+        self.outbound.settled(message, now)
+        return False
+
+    # ---- back, and time
+
+    def hand_back(self, messages: tuple[Message, ...], by: str, now: float) -> None:
+        """Route again what a stub could not deliver (I-R9, I-P22).
+
+        Args:
+            by: Address of the stub.
+        """
+        is_link = self.admission.origin(by) is Origin.P2P_STUB
+        routes = self.outbound.returned(messages, by, now)
+        for message in messages:
+            route = routes.get(instance_id(message))
+            if route is not None:
+                if self.is_wanted(message, now):
+                    self.outbound.send_via(message, route, now)
+            elif is_link and message.is_event and is_below(message.to, message.from_):
+                # Sent to followers of local data; this link has none: it
+                # begins anew with all there is.
+                self.refuse(message, Code.NOT_FOUND, "target not found", now)
+            elif self.answers.is_direct(message):
+                self.refuse(message, Code.UNAVAILABLE, "the link is gone", now)
+            elif self.is_wanted(message, now):
+                is_published = is_below(message.to, message.from_)
+                intent = Intent.NODE if is_published else intent_of(message)
+                self.children.lost(by, now)
+                self._send_out(message, intent, now)
+
+    def deliver(self, message: Message, component: str, now: float) -> None:
+        """Give a component what came to another part of this runtime."""
+        if not self.deliveries.deliver(message, component):
+            self._end(message, Code.UNAVAILABLE, "the receiver takes no more", now)
+
+    def _due(self) -> float:
+        """Return when `_tick` is due."""
+        return min(
+            self.answers.deadline(),
+            self.admission.senders.deadline(),
+            self.order.deadline(),
+            self.outbound.deadline(),
+            self.children.deadline(),
+            *(until for *_, until in self._catching_up),
+        )
+
+    def _tick(self, now: float) -> None:
+        """Answer 408 for messages that waited too long, release what was held (MSG-06)."""
+        for request in self.answers.repeated_now(now):
+            # Who has it here, is at it; what went out may be lost.
+            is_out = parent_of(request.to) is not None and not self._is_decided_here(request.to)
+            if is_out or not self.routing.find(request.to):
+                self.hops.submitted(request, request.from_)
+                self.outbound.settled(request, now)
+                self._send_out(request, intent_of(request), now)
+        for ended in self.answers.overdue(now):
+            self.outbound.settled(ended.request, now)
+            # The node that delivers a durable message waits for an answer, too.
+            if ended.waiter.is_outgoing or position_of(ended.request) is not None:
+                response = refuse(ended.request, Code.TIMEOUT, "Request Timeout")
+                self.hops.synthesised(response)
+                self._return_answer(response, ended.waiter, now)
+        for message in self.children.tick(now):
+            self.hops.say(Op.FLUSH, message)
+            link = self.children.link_of(message.to)
+            if link is not None and self.deliveries.is_there(link):
+                self.outbound.send_via(message, link, now)
+            else:
+                self.outbound.send(message, intent_of(message), now)
+        self._proofs.tick(now)
+        self.outbound.tick(now)
+        self._take_in_order(self.order.tick(now), now)
+
+
+_UNPROVEN = Refusal(
+    DropReason.UNKNOWN_SOURCE,
+    "whose the sender's address is cannot be found out now; send it by the node",
+    Code.UNAUTHENTICATED,
+)
+_FULL = Refusal(
+    DropReason.OVERFLOW, "too many messages of links wait for their senders", Code.UNAVAILABLE
+)
+
+
+class SenderProofs:
+    """Hosts `LinkSenders` for a Message BUS; part of its task."""
+
+    def __init__(self, bus: MessageBus) -> None:
+        self._bus = bus
+        self._senders = bus.admission.senders
+
+    def waits(self, flight: InFlight, now: float) -> bool:
+        """Return whether a message has to wait for the proof of its sender, and keep it then."""
+        message, link = flight.message, flight.by
+        if self._bus.admission.sender_proof(message, link) is not SenderProof.UNKNOWN:
+            return False
+        self._hold(link, message.from_, flight, message_bytes(message), now)
+        return True
+
+    def may_announce(self, behind: Behind, link: str, now: float) -> bool:
+        """Return whether a link may announce what messages of this sender follow.
+
+        An announcement waits for the proof of its sender, as the messages do that it precedes.
+        """
+        match self._bus.admission.announcer_proof(behind.from_, link):
+            case SenderProof.PROVEN:
+                return True
+            case SenderProof.UNKNOWN:
+                self._hold(link, behind.from_, (behind, link), behind.size, now)
+            case SenderProof.FOREIGN:
+                self.record_forgery(link, now)
+        return False
+
+    def _hold(
+        self, link: str, from_: str, item: InFlight | Announced, size: int, now: float
+    ) -> None:
+        match self._senders.hold(link, from_, item, now, size):
+            case Holding.ASK:
+                registry, entity = self._bus.outbound.registry, runtime_of(from_)
+                remote = self._senders.remote(link) or ""
+                if registry is None or not registry.try_ask_owner(entity, remote):
+                    self._refuse(self._senders.drop(link, entity), _UNPROVEN, now)
+            case Holding.FULL:
+                self._refuse([item], _FULL, now)
+            case Holding.WAIT:
+                pass
+
+    def _refuse(self, items: list[InFlight | Announced], refusal: Refusal, now: float) -> None:
+        """Refuse what waited; an announcement that is not taken changes nothing."""
+        for item in items:
+            if isinstance(item, InFlight):
+                self._bus.deny(item, refusal, now)
+
+    def record_forgery(self, link: str, now: float) -> None:
+        """Note a message in the name of others; too many end the link."""
+        registry = self._bus.outbound.registry
+        if self._senders.count_forgery(link, now) and registry is not None:
+            # One that finds no room is said again with the next such message.
+            registry.try_report_forged(link)
+
+    def set_owner(self, entity: str, owner: str | None, now: float) -> None:
+        """Take the owner of an address, or that there is none; decide on what waited for that."""
+        rows, decided = self._senders.set_owner(entity, owner)
+        self._bus.hops.rows(rows)
+        for item, is_proven in decided:
+            if is_proven or isinstance(item, InFlight):
+                self._bus.take_decided(item, now)
+        self._bus.hops.rows(self._senders.sweep())
+
+    def tick(self, now: float) -> None:
+        """Refuse what has waited too long for its proof."""
+        self._refuse(self._senders.take_overdue(now), _UNPROVEN, now)
+        self._bus.hops.rows(self._senders.sweep())

@@ -5,9 +5,9 @@ message gives its permit back when it is routed; one that waits for room at a st
 component that takes more than its share while others wait gets its permits back later.
 """
 
-from collections import deque
+from collections.abc import Callable
 from enum import Enum
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 import attrs
 import trio
@@ -17,13 +17,12 @@ from actors.runtime.hop_trace import HopTrace
 from fsm.bus.listeners import Router, RoutingCore
 from fsm.bus.transactions import ASKED_ONCE, Terms
 from fsm.effects import Intent, LinkHint, intent_of
-from fsm.limits.rates import FairQueueCore
 from fsm.p2p.transfer import Behind
 from specs.child import is_of_creator
 from specs.limits.bus import SUBMITTED
 from specs.limits.protocol import MAILBOX, RETRY_AFTER
 from specs.message import Message
-from specs.reply_code import Code, DropReason
+from specs.reply_code import DropReason
 
 
 class Permits:
@@ -59,41 +58,6 @@ class Permits:
     def give_back(self) -> None:
         """Let the next message come; called once for each."""
         self._permits.release()
-
-
-class FairQueue:
-    """Gives permits back, each in its turn.
-
-    Attributes:
-        held: Places that are given back later, by the addresses of their senders.
-    """
-
-    def __init__(self) -> None:
-        self._core = FairQueueCore()
-        self.held: Final[dict[str, deque[Permits]]] = {}
-
-    def deadline(self) -> float:
-        """Return when the next permit is due."""
-        return self._core.deadline()
-
-    def give_back(self, permits: Permits, by: str, now: float) -> None:
-        """Give back the permit of a message, at once or in its turn.
-
-        Args:
-            permits: Those of its sender.
-            by: Address of the sender.
-        """
-        if self._core.taken(by, now):
-            permits.give_back()
-        else:
-            self.held.setdefault(by, deque()).append(permits)
-
-    def tick(self, now: float) -> None:
-        """Give back the permits that are due."""
-        for by in self._core.due(now):
-            self.held[by].popleft().give_back()
-            if not self.held[by]:
-                del self.held[by]
 
 
 class Origin(Enum):
@@ -243,13 +207,6 @@ class Deliveries:
 # ---- what components hand to the bus
 
 
-class AnswerSink(Protocol):
-    """Takes the final answer to a request."""
-
-    def send(self, value: Message, /) -> None:
-        """Take the answer; called once for a request."""
-
-
 @attrs.frozen(slots=True)
 class Turn:
     """To the mailbox of an actor: a task of it has been answered, and goes on now."""
@@ -266,21 +223,14 @@ class Turn:
             await trio.lowlevel.checkpoint()
 
 
-@attrs.frozen(slots=True)
-class AnswerInTurn:
-    """An answer that takes its turn behind what came to the mailbox of the requester before it.
+def answer_in_turn(reply: Reply[Message], mailbox: ActorRef[Turn], answer: Message) -> None:
+    """Let an answer take its turn behind what came to the mailbox of the requester before it.
 
     Otherwise a task of an actor would go on before the actor has handled older messages of the
     same sender. Where the mailbox is full, it goes on at once.
     """
-
-    reply: Reply[Message]
-    mailbox: ActorRef[Turn]
-
-    def send(self, value: Message, /) -> None:
-        """Take the answer."""
-        if not self.mailbox.try_tell(Turn(self.reply, value)):
-            self.reply.send(value)
+    if not mailbox.try_tell(Turn(reply, answer)):
+        reply.send(answer)
 
 
 @attrs.define(slots=True, eq=False)
@@ -290,7 +240,7 @@ class InFlight:
     Attributes:
         message: As its component submits it; after the checks, as they let it pass.
         by: Address under which the component submits (BUS-12).
-        reply: Where the final answer goes; None: to the listener of `from`.
+        reply: Takes the final answer, once; None: it goes to the listener of `from`.
         terms: How it is asked; `awaited` are the runtimes whose answers are awaited (BUS-09).
         permit: Permit of its component, which gets it back; None: it has none.
         intent: How it may go; None: as messages of its kind do.
@@ -301,7 +251,7 @@ class InFlight:
 
     message: Message
     by: str
-    reply: AnswerSink | None = None
+    reply: Callable[[Message], object] | None = None
     terms: Terms = ASKED_ONCE
     permit: Permits | None = None
     intent: Intent | None = None
@@ -318,29 +268,15 @@ class InFlight:
         return Intent.NODE if is_by_node else intent_of(answer)
 
 
-@attrs.frozen(slots=True)
-class Announced:
-    """A link has announced what the messages of a pair follow that it brings (C-20)."""
-
-    behind: Behind
-    by: str
-
-
-@attrs.frozen(slots=True)
-class Lost:
-    """A delivery that its receiver will never handle; `full`: the queue without space for it."""
-
-    delivery: Delivery
-    code: Code
-    why: str
-    full: Full | None = None
+Announced: TypeAlias = tuple[Behind, str]
+"""What a link has announced that the messages of a pair follow that it brings (C-20), and it."""
 
 
 class RouteSearch(Protocol):
     """The registry, as a Message BUS asks it; each method returns whether it takes that now."""
 
     def try_ask(self, to: str, intent: Intent, hint: LinkHint | None) -> bool:
-        """Look for a route; `MessageBus.route` or `no_route` follows."""
+        """Look for a route; `MessageBus.take_route` or `no_route` follows."""
 
     def try_ask_owner(self, entity: str, remote: str) -> bool:
         """Look for the owner of an address that `remote` sends from; `set_owner` follows."""

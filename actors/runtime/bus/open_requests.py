@@ -1,12 +1,13 @@
 """The open requests of a Message BUS: senders, answers, return routes (MSG-04..07, BUS-07)."""
 
 from collections import Counter, OrderedDict
+from collections.abc import Callable
 from typing import TypeAlias
 
 import attrs
 import trio
 
-from actors.runtime.bus.messages import AnswerSink, Deliveries, InFlight
+from actors.runtime.bus.messages import Deliveries, InFlight
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.policy import Refusal
 from fsm.bus import transactions
@@ -180,7 +181,7 @@ class OpenRequests:
         response = refuse(flight.message, code, why, retry_after)
         self._hops.synthesised(response)
         if flight.reply is not None:
-            flight.reply.send(response)
+            flight.reply(response)
         elif not self._deliveries.deliver(response, flight.by):
             self._hops.dropped(response, DropReason.NO_TARGET)
 
@@ -193,12 +194,12 @@ class OpenRequests:
             why = "a later message of its sender came first, by another path"
             self.reject(flight, Code.UNAVAILABLE, why)
 
-    def give_answer(self, response: Message, reply: AnswerSink | None) -> None:
+    def give_answer(self, response: Message, reply: Callable[[Message], object] | None) -> None:
         """Give an answer to a component here."""
         if reply is not None:
             self._hops.say(Op.CALLBACK, response)
             if response.is_final:
-                reply.send(response)
+                reply(response)
         elif not self._deliveries.deliver(response, response.to):
             self._hops.dropped(response, DropReason.NO_TARGET)
 

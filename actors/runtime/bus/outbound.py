@@ -9,21 +9,19 @@ sends more than its node accepts waits itself (R11), and no queue behind the bus
 
 import math
 from collections import OrderedDict, deque
-from enum import Enum, auto
-from typing import Final, Protocol
-
-import attrs
+from collections.abc import Callable
+from typing import Final, Protocol, TypeAlias
 
 from actors.kit.supervision.actor import Delivery, Purpose
 from actors.runtime.bus.messages import (
     Deliveries,
-    FairQueue,
     Full,
     InFlight,
     LinkListener,
     Listener,
     RouteSearch,
 )
+from actors.runtime.bus.open_requests import OpenRequests
 from actors.runtime.hop_trace import HopTrace
 from fsm.bus.sending_order import Announce, Forward, PairPathCore
 from fsm.effects import Intent, LinkHint, hint_of, is_p2p_part
@@ -40,30 +38,8 @@ _CAPACITY: Final = 4096
 """Routes remembered; the oldest goes first, and is asked for again."""
 
 
-class Asking(Enum):
-    """The result for a message that had no known route."""
-
-    ASK = auto()
-    """It waits, and the registry must be asked."""
-
-    WAIT = auto()
-    """It waits behind others, which have asked."""
-
-    FULL = auto()
-    """There is no room for it."""
-
-
-@attrs.frozen(slots=True)
-class Waiting:
-    """A message, and what may be done for it.
-
-    Attributes:
-        route: Its own route; None: it goes by the route that is reported.
-    """
-
-    message: Message
-    intent: Intent
-    route: str | None = None
+_Waiting: TypeAlias = tuple[Message, Intent, str | None]
+"""A message, what may be done for it, and its own route; None: the one that is reported."""
 
 
 class RouteCache:
@@ -71,57 +47,44 @@ class RouteCache:
 
     def __init__(self) -> None:
         self._routes: OrderedDict[tuple[str, Intent], tuple[str, float]] = OrderedDict()
-        self._waiting: dict[str, deque[Waiting]] = {}
+        self._waiting: dict[str, deque[_Waiting]] = {}
 
     def find(self, to: str, intent: Intent, now: float) -> str | None:
         """Return the route to take now; None if it must be asked, or others wait for it."""
         url, until = self._routes.get((to, intent), (None, now))
         return None if to in self._waiting or until <= now else url
 
-    def wait(self, message: Message, intent: Intent) -> Asking:
-        """Let a message wait for its route."""
-        queue = self._waiting.get(message.to)
-        if queue is None:
-            if len(self._waiting) >= STUB_QUEUE:
-                return Asking.FULL
-            self._waiting[message.to] = deque([Waiting(message, intent)])
-            return Asking.ASK
-        if len(queue) >= STUB_QUEUE:
-            return Asking.FULL
-        queue.append(Waiting(message, intent))
-        return Asking.WAIT
+    def is_waited_for(self, to: str) -> bool:
+        """Return whether messages wait for a route to a target."""
+        return to in self._waiting
 
-    def wait_behind(self, message: Message, route: str) -> Asking | None:
-        """Let a message with a route of its own wait behind others to its target.
+    def is_full(self, to: str) -> bool:
+        """Return whether no more message may wait for a route to a target."""
+        return len(self._waiting.get(to, self._waiting)) >= STUB_QUEUE
 
-        Returns:
-            Its state; None: no message waits, so it may go.
+    def wait(self, message: Message, intent: Intent, route: str | None = None) -> bool:
+        """Let a message wait; return whether the registry must be asked: it is the first.
+
+        Args:
+            route: Its own route, which it takes behind the others.
         """
-        queue = self._waiting.get(message.to)
-        if queue is None:
-            return None
-        if len(queue) >= STUB_QUEUE:
-            return Asking.FULL
-        queue.append(Waiting(message, queue[-1].intent, route))
-        return Asking.WAIT
+        queue = self._waiting.setdefault(message.to, deque())
+        queue.append((message, intent if route is None else queue[-1][1], route))
+        return len(queue) == 1
 
-    def reported(
-        self, to: str, intent: Intent, url: str, until: float
-    ) -> tuple[list[Waiting], Intent | None]:
-        """Take a route; return the messages that can use it, and the next query for the rest."""
+    def keep(self, to: str, intent: Intent, url: str, until: float) -> None:
+        """Remember a route."""
         self._routes[to, intent] = url, until
         if len(self._routes) > _CAPACITY:
             self._routes.popitem(last=False)
-        return self._take(to, intent)
-
-    def refused(self, to: str, intent: Intent) -> tuple[list[Waiting], Intent | None]:
-        """Note that there is none; return the messages to refuse, and the next query."""
-        self._routes.pop((to, intent), None)
-        return self._take(to, intent)
 
     def forget(self) -> None:
         """Forget every route: the registry's tables changed."""
         self._routes.clear()
+
+    def forget_route(self, to: str, intent: Intent) -> None:
+        """Note that there is none."""
+        self._routes.pop((to, intent), None)
 
     def forget_stub(self, stub: str) -> None:
         """Forget the routes by a stub or by a link of it."""
@@ -129,48 +92,20 @@ class RouteCache:
         for key in gone:
             del self._routes[key]
 
-    def _take(self, to: str, intent: Intent) -> tuple[list[Waiting], Intent | None]:
+    def take(self, to: str, intent: Intent) -> tuple[list[_Waiting], Intent | None]:
+        """Take out what waits for an answer of the registry; return the query for the rest."""
         queue = self._waiting.get(to, deque())
-        taken: list[Waiting] = []
-        while queue and queue[0].intent is intent:
+        taken: list[_Waiting] = []
+        while queue and queue[0][1] is intent:
             taken.append(queue.popleft())
         if queue:
-            return taken, queue[0].intent
+            return taken, queue[0][1]
         self._waiting.pop(to, None)
         return taken, None
 
 
-class Ending(Protocol):
-    """Handling of messages without a route, and of their permits."""
-
-    def refuse(
-        self,
-        message: Message,
-        code: Code,
-        why: str,
-        now: float,
-        retry_after: float | None = None,
-    ) -> None:
-        """End a message: a request is answered, anything else counted.
-
-        Args:
-            retry_after: Seconds until another attempt may succeed; None: not known, or never.
-        """
-
-    def overflow(self, message: Message, full: Full, now: float) -> None:
-        """End a message that a full queue has no space for, likewise."""
-
-    def restart_timeout(self, request: Message) -> None:
-        """Begin the time of a request now: until now it has waited here."""
-
-
-@attrs.frozen(slots=True)
-class _Held:
-    """A message that waits for the window of a stub; `sender`: whose permit it keeps."""
-
-    forward: Forward
-    since: float
-    sender: InFlight | None
+_Held: TypeAlias = tuple[Forward, float, InFlight | None]
+"""A message that waits for the window of a stub, since when, and whose permit it keeps."""
 
 
 class _Window:
@@ -189,11 +124,31 @@ class _Window:
         self.held: OrderedDict[tuple[str, str, int, bool], _Held] = OrderedDict()
         self.unpermitted = 0
 
-    def take(self) -> _Held:
-        """Remove and return the oldest waiting message."""
-        held = self.held.popitem(last=False)[1]
-        self.unpermitted -= held.sender is None
-        return held
+    def give_up_at(self) -> float:
+        """Return when the oldest waiting message is refused."""
+        return next(iter(self.held.values()))[1] + WINDOW_TIMEOUT if self.held else math.inf
+
+
+class OwnBus(Protocol):
+    """The Message BUS that an `Outbound` is part of."""
+
+    deliveries: Deliveries
+    hops: HopTrace
+    answers: OpenRequests
+
+    def refuse(
+        self, message: Message, code: Code, why: str, now: float, retry_after: float | None = None
+    ) -> None:
+        """End a message: a request is answered, anything else counted."""
+
+    def refuse_full(self, message: Message, full: Full, now: float) -> None:
+        """End a message that a full queue has no space for, likewise."""
+
+    def is_wanted(self, message: Message, now: float) -> bool:
+        """Return whether a message that waited still matters; else it is counted."""
+
+    def give_permit_back(self, flight: InFlight, now: float) -> None:
+        """Give the permit of a message back to its sender."""
 
 
 class Outbound:
@@ -206,18 +161,14 @@ class Outbound:
         sender: The message at hand as it was submitted; None: there is none, or it waits here.
     """
 
-    def __init__(
-        self, deliveries: Deliveries, hops: HopTrace, turns: FairQueue, ending: Ending
-    ) -> None:
+    def __init__(self, bus: OwnBus) -> None:
         self.routes = RouteCache()
         self.registry: RouteSearch | None = None
         self.anonymous: set[str] = set()
         self.sender: InFlight | None = None
-        self._deliveries = deliveries
-        self._turns = turns
-        self._hops = hops
-        self._ending = ending
-        self._refuse = ending.refuse
+        self._bus = bus
+        self._deliveries = bus.deliveries
+        self._hops = bus.hops
         self._windows: dict[str, _Window] = {}
         self._paths = PairPathCore()
         self._sessions: OrderedDict[tuple[str, str], str] = OrderedDict()
@@ -236,13 +187,10 @@ class Outbound:
         if route is not None:
             self.send_by_route(message, route, now)
             return
-        match self.routes.wait(message, intent):
-            case Asking.ASK:
-                self.ask(message.to, intent, now, hint_of(message))
-            case Asking.FULL:
-                self._ending.overflow(message, _NO_ROUTE_YET, now)
-            case Asking.WAIT:
-                pass
+        if self.routes.is_full(message.to):
+            self._bus.refuse_full(message, _NO_ROUTE_YET, now)
+        elif self.routes.wait(message, intent):
+            self.ask(message.to, intent, now, hint_of(message))
 
     def ask(self, to: str, intent: Intent, now: float, hint: LinkHint | None = None) -> None:
         """Ask the registry for the route to a target.
@@ -263,24 +211,40 @@ class Outbound:
         retry_after: float | None = None,
     ) -> None:
         """Refuse the messages that wait for a route, each once: there is none."""
-        waiting, following = self.routes.refused(to, intent)
-        for one in waiting:
-            if one.route is None:
-                self._refuse(one.message, code, why, now, retry_after)
+        self.routes.forget_route(to, intent)
+        self._release(
+            to, intent, now, lambda each: self._bus.refuse(each, code, why, now, retry_after)
+        )
+
+    def take_route(self, to: str, intent: Intent, url: str, until: float, now: float) -> None:
+        """Take a route from the registry: messages that waited for it go."""
+        self.routes.keep(to, intent, url, until)
+
+        def send(message: Message) -> None:
+            if self._bus.is_wanted(message, now):
+                self.send_by_route(message, url, now)
+
+        self._release(to, intent, now, send)
+
+    def _release(self, to: str, intent: Intent, now: float, end: Callable[[Message], None]) -> None:
+        """Let go what waited for a route, and ask for that of the rest."""
+        waiting, following = self.routes.take(to, intent)
+        for message, _, route in waiting:
+            if route is None:
+                end(message)
             else:
-                self.send_via(one.message, one.route, now)
+                self.send_via(message, route, now)
         if following is not None:
             self.ask(to, following, now)
 
     def reply_via_session(self, answer: Message, session: str, now: float) -> None:
         """Send an answer by the session of its request, behind those that wait for a route."""
-        match self.routes.wait_behind(answer, session):
-            case None:
-                self.send_via(answer, session, now)
-            case Asking.FULL:
-                self._ending.overflow(answer, _NO_ROUTE_YET, now)
-            case _:
-                pass
+        if not self.routes.is_waited_for(answer.to):
+            self.send_via(answer, session, now)
+        elif self.routes.is_full(answer.to):
+            self._bus.refuse_full(answer, _NO_ROUTE_YET, now)
+        else:
+            self.routes.wait(answer, Intent.KNOWN, session)
 
     def send_by_route(self, message: Message, route: str, now: float) -> None:
         """Send a message by this route, or an answer by the node that brings its pair's requests.
@@ -299,7 +263,7 @@ class Outbound:
         is_known = self._paths.waits(message)
         forwards = self._paths.send(message, route, now)
         if forwards is None:
-            self._ending.overflow(message, _NO_PATH_YET, now)
+            self._bus.refuse_full(message, _NO_PATH_YET, now)
             return
         is_sent = forwards and forwards[-1].message is message
         if not (is_known or is_sent or any(forward.message is message for forward in forwards)):
@@ -343,11 +307,11 @@ class Outbound:
         sender, self.sender = self.sender, None
         if sender is None or sender.permit is None:
             if window.unpermitted >= STUB_QUEUE:
-                self._ending.overflow(message, _NO_WINDOW, now)
+                self._bus.refuse_full(message, _NO_WINDOW, now)
                 return
             sender = None
             window.unpermitted += 1
-        window.held[key] = _Held(forward, now, sender)
+        window.held[key] = forward, now, sender
         self._hops.say(Op.QUEUE, message)
 
     def room(self, stub: str, count: int, now: float, *, is_first: bool) -> None:
@@ -361,24 +325,29 @@ class Outbound:
             window = self._windows[stub] = _Window()
         window.room = count if is_first else window.room + count
         while window.room > 0 and window.held:
-            held = window.take()
+            forward = self._take(window, now)
             window.room -= 1
-            self._give_permit_back(held, now)
-            self._hops.say(Op.FLUSH, held.forward.message)
-            self._ending.restart_timeout(held.forward.message)
-            self._deliver(held.forward, now)
+            self._hops.say(Op.FLUSH, forward.message)
+            if forward.message.is_request:
+                # Its time begins now: until now it has waited in the bus.
+                self._bus.answers.restart_timeout(forward.message)
+            self._deliver(forward, now)
 
-    def _give_permit_back(self, held: _Held, now: float) -> None:
-        if held.sender is not None and held.sender.permit is not None:
-            self._turns.give_back(held.sender.permit, held.sender.by, now)
+    def _take(self, window: _Window, now: float) -> Forward:
+        """Take out the oldest waiting message, and give its permit back."""
+        _, (forward, _, sender) = window.held.popitem(last=False)
+        if sender is None:
+            window.unpermitted -= 1
+        else:
+            self._bus.give_permit_back(sender, now)
+        return forward
 
     def stub_left(self, stub: str, now: float) -> None:
         """Refuse the messages that wait for a stub that is gone."""
         window = self._windows.pop(stub, None)
         while window is not None and window.held:
-            held = window.take()
-            self._give_permit_back(held, now)
-            self._refuse(held.forward.message, Code.UNAVAILABLE, "the stub is gone", now)
+            message = self._take(window, now).message
+            self._bus.refuse(message, Code.UNAVAILABLE, "the stub is gone", now)
 
     def _deliver(self, forward: Forward, now: float) -> None:
         message, then = forward.message, forward.then
@@ -388,13 +357,13 @@ class Outbound:
         if self._deliveries.deliver(message, forward.route, behind=forward.behind, purpose=purpose):
             return
         if self._deliveries.is_there(forward.route):
-            self._ending.overflow(message, _NO_MAILBOX, now)
+            self._bus.refuse_full(message, _NO_MAILBOX, now)
         elif then is not None:
             # The link is gone, and has given back what it owed.
             self._paths.returned((message,), now)
             self.send_via(message, then, now)
         else:
-            self._refuse(message, Code.UNAVAILABLE, "the stub is gone", now)
+            self._bus.refuse(message, Code.UNAVAILABLE, "the stub is gone", now)
 
     def returned(self, messages: tuple[Message, ...], by: str, now: float) -> dict[str, str]:
         """Note that a stub gave these back: they are routed again, before what is younger.
@@ -419,15 +388,13 @@ class Outbound:
 
     def deadline(self) -> float:
         """Return when the next held message is released or refused."""
-        return min((self._paths.deadline(), *map(_give_up_at, self._windows.values())))
+        return min((self._paths.deadline(), *map(_Window.give_up_at, self._windows.values())))
 
     def tick(self, now: float) -> None:
         """Release messages held long enough; refuse those that wait for a stub too long."""
         for window in self._windows.values():
-            while _give_up_at(window) <= now:
-                held = window.take()
-                self._give_permit_back(held, now)
-                self._ending.overflow(held.forward.message, _NO_WINDOW, now)
+            while window.give_up_at() <= now:
+                self._bus.refuse_full(self._take(window, now).message, _NO_WINDOW, now)
         self._flush(self._paths.tick(now), now)
 
     def _flush(self, forwards: list[Forward], now: float, direct: Message | None = None) -> None:
@@ -443,13 +410,6 @@ _NO_MAILBOX: Final = Full("MAILBOX", MAILBOX, "the mailbox of the stub is full")
 _NO_WINDOW: Final = Full(
     "WINDOW_TIMEOUT", WINDOW_TIMEOUT, "the node does not take messages as fast as they come"
 )
-
-
-def _give_up_at(window: _Window) -> float:
-    """Return when the oldest message that waits for a window is refused."""
-    if not window.held:
-        return math.inf
-    return next(iter(window.held.values())).since + WINDOW_TIMEOUT
 
 
 def _announcement(behind: Behind, link: str) -> Delivery:

@@ -5,6 +5,7 @@ Methods raise ActorStoppedError if the runtime has closed.
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -13,14 +14,13 @@ from typing_extensions import override
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import ActorRef, Delivery, Reply
 from actors.runtime.bus.messages import (
-    Announced,
-    AnswerInTurn,
     InFlight,
     LinkListener,
     Listener,
     Origin,
     Permits,
     Turn,
+    answer_in_turn,
 )
 from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
 from fsm.bus.child_paths import ChildPath
@@ -76,9 +76,10 @@ class _Port(MiniBusPort):
         intent: Intent | None = None,
     ) -> Reply[Message]:
         reply: Reply[Message] = Reply()
-        sink = reply if self._mailbox is None else AnswerInTurn(reply, self._mailbox)
+        mailbox = self._mailbox
+        take = reply.send if mailbox is None else partial(answer_in_turn, reply, mailbox)
         terms = Terms(attempts=attempts) if attempts > 1 else ASKED_ONCE
-        self._bus.submit(InFlight(message, self.url, sink, terms, permit, intent))
+        self._bus.submit(InFlight(message, self.url, take, terms, permit, intent))
         return reply
 
     @override
@@ -94,7 +95,7 @@ class _Port(MiniBusPort):
     @override
     async def announce(self, behind: Behind, by: str) -> None:
         with self._bus as bus:
-            bus.announced(Announced(behind, by), trio.current_time())
+            bus.announced(behind, by, trio.current_time())
 
 
 class SandboxPort(_Port):

@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 import trio
 
-from actors.runtime.bus.forwarding import Forwarding
+from actors.runtime.bus.message_bus import MessageBus
 from actors.runtime.bus.mini_bus import MiniBus
 from actors.runtime.bus.open_requests import OpenRequests
 from actors.runtime.bus.outbound import Outbound
@@ -251,7 +251,7 @@ DEFECTS: Final[Mapping[str, Trial]] = {
         "agreed",
         9500010,
         (Children, "create", _another_child),
-        ((Forwarding, "_is_decided_here", _decided_by_stubs),),
+        ((MessageBus, "_is_decided_here", _decided_by_stubs),),
         stored_plan_of,
     ),
     "reports are numbered twice": Trial(

@@ -45,7 +45,7 @@ async def test_who_waits_outside_hears_that_the_runtime_closes():
     assert ends == ["actor 'bus' has stopped"] * 2
 
 
-@pytest.mark.parametrize("broken", ["submit", "after"])
+@pytest.mark.parametrize("broken", ["_submit", "after"])
 async def test_an_error_in_the_bus_ends_the_runtime_and_the_waits_of_others(
     broken, autojump_clock, monkeypatch
 ):
@@ -62,7 +62,7 @@ async def test_an_error_in_the_bus_ends_the_runtime_and_the_waits_of_others(
                 outside.start_soon(waits, ends, one.hyperty.request, "hyperty://a.example/nobody")
                 await trio.lowlevel.checkpoint()
                 bus = one.runtime.bus
-                where = bus._forwarding if broken == "submit" else bus._admission
+                where = bus if broken == "_submit" else bus.admission
                 monkeypatch.setattr(where, broken, fails)
                 outside.start_soon(waits, ends, one.hyperty.request, other.address)
                 await trio.sleep(1)
@@ -163,13 +163,13 @@ async def test_what_is_due_next_is_not_looked_for_with_each_message(
     """Where many messages wait, a look takes longer than to route a message."""
     await world.component(A)
     port, looks = hyperty_port(world, A), []
-    deadline = world.bus._forwarding.deadline
+    deadline = world.bus._due
 
     def counted():
         looks.append(1)
         return deadline()
 
-    monkeypatch.setattr(world.bus._forwarding, "deadline", counted)
+    monkeypatch.setattr(world.bus, "_due", counted)
     await trio.sleep(1)
     for number in range(1, 1001):
         await port.post(event(number, A, f"{A}/changes"))
