@@ -70,8 +70,7 @@ if TYPE_CHECKING:
         Refused,
     )
     from actors.runtime.hyperty.typed import read_as
-    from actors.runtime.isolation.hyperty import NoCodeError
-    from actors.runtime.isolation.loading import HypertyLoadError, LoadStep
+    from actors.runtime.isolation import HypertyLoadError, LoadStep, NoCodeError
     from actors.runtime.objects.children import Child, ChildChange, Children
     from actors.runtime.objects.error import ObjectError, SchemaError
     from actors.runtime.objects.observation import ObjectState, ObservedObject
@@ -91,7 +90,7 @@ if TYPE_CHECKING:
         TokenFile,
     )
     from actors.runtime.stubs.token_sources import OAuthCredentials, TokenCommand
-    from fsm.bus.forward_rules import ForwardRefusedError
+    from fsm.bus.listeners import ForwardRefusedError
     from fsm.limits.rates import Rate
     from fsm.limits.shares import SandboxTotals
     from fsm.p2p.dialling import LinkPolicy, P2pUse, P2pWait, PeerPolicy
@@ -334,7 +333,7 @@ _PLACES: Final = MappingProxyType(
         "actors.runtime.stubs.token_sources": ("OAuthCredentials", "TokenCommand"),
         "actors.runtime.following": ("Following",),
         "actors.runtime.hyperty.handlers": ("handles",),
-        "actors.runtime.isolation.loading": ("HypertyLoadError", "LoadStep"),
+        "actors.runtime.isolation": ("HypertyLoadError", "LoadStep", "NoCodeError"),
         "actors.runtime.hyperty.typed": ("read_as",),
         "actors.runtime.hyperty.hyperty": (
             "Hyperty",
@@ -351,7 +350,6 @@ _PLACES: Final = MappingProxyType(
         "actors.runtime.discovery.identity_gui": ("IdentityGui",),
         "actors.runtime.discovery.search": ("RecordSearch", "SearchError", "Watching"),
         "actors.runtime.objects.reported_object": ("ReportedObject",),
-        "actors.runtime.isolation.hyperty": ("NoCodeError",),
         "fsm.limits.rates": ("Rate",),
         "fsm.policy.model": ("PolicySet",),
         "fsm.policy.terms": ("Algorithm", "Result"),
@@ -360,7 +358,7 @@ _PLACES: Final = MappingProxyType(
         "fsm.limits.shares": ("SandboxTotals",),
         "fsm.p2p.dialling": ("LinkPolicy", "P2pUse", "P2pWait", "PeerPolicy"),
         "fsm.registry.resolve.link_entry": ("Topology",),
-        "fsm.bus.forward_rules": ("ForwardRefusedError",),
+        "fsm.bus.listeners": ("ForwardRefusedError",),
         "fsm.table": ("UnknownMachineError",),
         "fsm.sync.value.value": ("ObjectChange",),
         "fsm.sync.value.json": ("NotJsonError",),

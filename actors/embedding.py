@@ -29,10 +29,10 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.discovery.search import RecordSearch, Watching
 from actors.runtime.following import Following
 from actors.runtime.hyperty.hyperty import Hyperty, HypertyMaker, Profile, recorded_schema
-from actors.runtime.isolation.hyperty import HypertyCode
+from actors.runtime.isolation import HypertyCode
 from actors.runtime.runtime import Runtime as RunningRuntime
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
-from fsm.bus.forward_rules import ForwardRule
+from fsm.bus.listeners import ForwardRule
 from fsm.registry.discovery import Criteria
 from fsm.registry.resolve.link_entry import LinkEntry
 from specs.addresses.address import domain_name, runtime_name

@@ -11,12 +11,10 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 from actors.catalogue.errors import BadArchiveError
-from fsm.catalogue.descriptor import Package
 from specs.limits.foreign_code import (
     PACKAGE_BYTES,
     PACKAGE_FILES,
@@ -58,21 +56,6 @@ def pack(folder: Path) -> bytes:
             info.create_system = 3
             archive.writestr(info, path.read_bytes(), zipfile.ZIP_DEFLATED, 9)
     return into.getvalue()
-
-
-def facts_of(content: bytes, entry_point: str) -> Package:
-    """Return size, hash and flaw of a package; only one of allowed size is opened.
-
-    Args:
-        content: Bytes of the package.
-        entry_point: Entry point, as `module:function`.
-    """
-    flaw: str | None = None
-    try:
-        check_archive(content, entry_point)
-    except BadArchiveError as exc:
-        flaw = exc.reason
-    return Package(len(content), sha256(content).hexdigest(), flaw)
 
 
 def check_archive(content: bytes, entry_point: str) -> None:

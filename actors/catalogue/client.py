@@ -28,19 +28,15 @@ from actors.keys.key_set import BadKeysError, Keys, read_keys
 from actors.kit.arguments import type_checked
 from actors.kit.log import get_logger
 from fsm.catalogue.descriptor import (
-    Facts,
     Here,
-    HypertyFacts,
     Level,
-    Memory,
     Reach,
     Reason,
     Refused,
     Seen,
-    judge,
     judge_entry,
-    judge_hyperty,
     judge_revocations,
+    judge_use,
 )
 from specs.addresses.address import DOMAIN_KEYS, REVOKED, Entry
 from specs.capability import narrowed
@@ -120,7 +116,7 @@ def _read(text: str) -> Keys:
 _log = get_logger("actors.catalogue")
 
 T = TypeVar("T")
-D = TypeVar("D", SchemaDescriptor, RuntimeDescriptor)
+D = TypeVar("D", StubDescriptor, SchemaDescriptor, RuntimeDescriptor, HypertyDescriptor)
 
 
 @attrs.frozen
@@ -209,7 +205,7 @@ class CatalogueClient:
             RefusedDescriptorError: The stub must not be deployed.
             CatalogueFileError: The memory cannot be read or written, so nothing can be trusted.
         """
-        return await self._look(entry, self._visited)
+        return await self._look(entry, self._stub)
 
     async def find_schema(self, entry: Entry) -> SchemaDescriptor:
         """Fetch and verify the descriptor of a data schema.
@@ -220,7 +216,7 @@ class CatalogueClient:
             RefusedDescriptorError: The schema must not be used.
             CatalogueFileError: The memory cannot be read or written, so nothing can be trusted.
         """
-        return await self._look(entry, partial(self._signed, SchemaDescriptor))
+        return await self._look(entry, partial(self._without_code, SchemaDescriptor))
 
     async def find_hyperty(self, entry: Entry) -> FoundHyperty:
         """Fetch and verify the descriptor of a hyperty, and its package (HYP-01).
@@ -242,7 +238,7 @@ class CatalogueClient:
             RefusedDescriptorError: The descriptor must not be used.
             CatalogueFileError: The memory cannot be read or written, so nothing can be trusted.
         """
-        return await self._look(entry, partial(self._signed, RuntimeDescriptor))
+        return await self._look(entry, partial(self._without_code, RuntimeDescriptor))
 
     def narrow(self, own: RuntimeDescriptor) -> None:
         """Judge constraints from now on also by the capabilities that a descriptor declares.
@@ -315,51 +311,44 @@ class CatalogueClient:
 
     # ---- the descriptor
 
-    async def _visited(self, visit: _Visit) -> Found:
-        sealed = await self._fetch(visit)
-        descriptor = seal.described(StubDescriptor, sealed, visit.keys.keys)
-        # Keys that are new count from here on: they signed what was asked for.
-        await self._remember(visit, {})
-        facts = Facts(visit.entry, descriptor, sealed.digest)
-        verdict = judge(facts, visit.said.terms, self._memory(visit), self._here, self._now())
-        if isinstance(verdict, Refused):
-            raise errors.RefusalError(verdict)
-        await self._remember(visit, {visit.entry: Known(verdict.seen, sealed.text)})
+    async def _stub(self, visit: _Visit) -> Found:
+        descriptor, digest = await self._verified(StubDescriptor, visit)
         package, reach = descriptor.source_package, visit.said.terms.reach
-        if verdict.level is Level.PROFILE or package is None:
-            return Found(Level.PROFILE, descriptor, sealed.digest, reach)
+        if package is None:
+            return Found(Level.PROFILE, descriptor, digest, reach)
         content = await self._content(visit, package)
-        return Found(Level.PACKAGE, descriptor, sealed.digest, reach, content)
+        return Found(Level.PACKAGE, descriptor, digest, reach, content)
 
     async def _content(self, visit: _Visit, package: SourcePackage) -> bytes:
         seal.check_publisher(package, self._trust.publishers.get(package.publisher, {}))
         return await fetched_package(self._store.packages, visit.source, package)
 
     async def _hyperty(self, visit: _Visit) -> FoundHyperty:
-        sealed = await self._fetch(visit)
-        descriptor = seal.described(HypertyDescriptor, sealed, visit.keys.keys)
-        await self._remember(visit, {})
-        facts = HypertyFacts(visit.entry, descriptor, sealed.digest)
-        verdict = judge_hyperty(
-            facts, visit.said.terms, self._memory(visit), self._here, self._now()
-        )
-        if isinstance(verdict, Refused):
-            raise errors.RefusalError(verdict)
-        await self._remember(visit, {visit.entry: Known(verdict.seen, sealed.text)})
+        descriptor, digest = await self._verified(HypertyDescriptor, visit)
         package = descriptor.source_package
         content = b"" if package is None else await self._content(visit, package)
-        return FoundHyperty(descriptor, sealed.digest, content)
+        return FoundHyperty(descriptor, digest, content)
 
-    async def _signed(self, kind: type[D], visit: _Visit) -> D:
-        """Return a descriptor that has no code."""
+    async def _without_code(self, kind: type[D], visit: _Visit) -> D:
+        return (await self._verified(kind, visit))[0]
+
+    async def _verified(self, kind: type[D], visit: _Visit) -> tuple[D, str]:
+        """Return a descriptor that may be acted upon, and the hash of what was signed."""
         sealed = await self._fetch(visit)
         descriptor = seal.described(kind, sealed, visit.keys.keys)
+        # Keys that are new count from here on: they signed what was asked for.
         await self._remember(visit, {})
-        memory = self._memory(visit)
-        errors.refuse_if(judge_entry(visit.entry, descriptor, memory, sealed.digest, self._now()))
-        seen = Seen(descriptor.counter, sealed.digest)
-        await self._remember(visit, {visit.entry: Known(seen, sealed.text)})
-        return descriptor
+        entry, digest = visit.entry, sealed.digest
+        known = None if self._kept is None else self._kept.known.get(entry)
+        seen = None if known is None else known.seen
+        revocations = None if visit.revocations is None else visit.revocations[0]
+        errors.refuse_if(
+            judge_entry(entry, descriptor, digest, self._now(), seen, revocations)
+            or judge_use(descriptor, visit.said.terms, self._here, revocations)
+        )
+        seen = Seen(descriptor.counter, digest)
+        await self._remember(visit, {entry: Known(seen, sealed.text)})
+        return descriptor, digest
 
     async def _fetch(self, visit: _Visit) -> seal.Sealed:
         """Return the newest descriptor that is available, with an unverified signature."""
@@ -382,11 +371,6 @@ class CatalogueClient:
     def _is_fresh(self, entry: Entry) -> bool:
         fetched = self._fetched.get(entry)
         return fetched is not None and trio.current_time() - fetched < foreign_code.DESCRIPTOR_FRESH
-
-    def _memory(self, visit: _Visit) -> Memory:
-        known = None if self._kept is None else self._kept.known.get(visit.entry)
-        seen: dict[Entry, Seen] = {} if known is None else {visit.entry: known.seen}
-        return Memory(seen, None if visit.revocations is None else visit.revocations[0])
 
     async def _remember(self, visit: _Visit, fresh: Mapping[Entry, Known]) -> None:
         """Store what was verified before it is used, so that a crash does not undo it.

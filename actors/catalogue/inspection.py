@@ -25,10 +25,8 @@ from specs.descriptor import (
 )
 from specs.limits.foreign_code import DESCRIPTOR_BYTES, PACKAGE_BYTES, REVOCATIONS_BYTES
 
-_HOW: Final = {
-    descriptors.Level.PROFILE: "a stub that ships is pointed at it",
-    descriptors.Level.PACKAGE: "its code runs in a sandbox",
-}
+_PROFILE: Final = "a stub that ships is pointed at it"
+_PACKAGE: Final = "its code runs in a sandbox"
 _MISPLACED: Final = "publish it there, or sign it for where it stands"
 
 
@@ -132,15 +130,15 @@ class _Inspector:
         else:
             self._verify(seal, keys)
             revocations = await self._revoked(entry, keys)
-        self._judge(entry, descriptor, seal.digest, descriptors.Memory(revocations=revocations))
-        if trusted is not None and isinstance(descriptor, StubDescriptor):
-            self._judge_stub(
-                descriptors.Facts(entry, descriptor, seal.digest), trusted, revocations
+        digest, now = seal.digest, self.now
+        errors.refuse_if(descriptors.judge_entry(entry, descriptor, digest, now, None, revocations))
+        left = (descriptor.expires - now) / 86_400
+        self._say("time", f"good for {left:.1f} days, counter {descriptor.counter}")
+        if trusted is not None and isinstance(descriptor, StubDescriptor | HypertyDescriptor):
+            errors.refuse_if(
+                descriptors.judge_use(descriptor, trusted.terms, self.here, revocations)
             )
-        if trusted is not None and isinstance(descriptor, HypertyDescriptor):
-            self._judge_hyperty(
-                descriptors.HypertyFacts(entry, descriptor, seal.digest), trusted, revocations
-            )
+            self._say("level", _PROFILE if descriptor.source_package is None else _PACKAGE)
         if descriptor.source_package is not None:
             await self._package(descriptor.source_package)
 
@@ -190,32 +188,6 @@ class _Inspector:
         errors.refuse_if(descriptors.judge_revocations(entry.domain, revocations, None, self.now))
         self._say("revoked", f"the list has {len(revocations.revoked)} entries")
         return revocations
-
-    def _judge(
-        self, entry: Entry, descriptor: Described, digest: str, memory: descriptors.Memory
-    ) -> None:
-        errors.refuse_if(descriptors.judge_entry(entry, descriptor, memory, digest, self.now))
-        left = (descriptor.expires - self.now) / 86_400
-        self._say("time", f"good for {left:.1f} days, counter {descriptor.counter}")
-
-    def _judge_stub(
-        self, facts: descriptors.Facts, trusted: DomainTrust, known: Revocations | None
-    ) -> None:
-        verdict = descriptors.judge(
-            facts, trusted.terms, descriptors.Memory(revocations=known), self.here, self.now
-        )
-        if isinstance(verdict, descriptors.Refused):
-            raise errors.RefusalError(verdict)
-        self._say("level", _HOW[verdict.level])
-
-    def _judge_hyperty(
-        self, facts: descriptors.HypertyFacts, trusted: DomainTrust, known: Revocations | None
-    ) -> None:
-        memory = descriptors.Memory(revocations=known)
-        verdict = descriptors.judge_hyperty(facts, trusted.terms, memory, self.here, self.now)
-        if isinstance(verdict, descriptors.Refused):
-            raise errors.RefusalError(verdict)
-        self._say("level", _HOW[verdict.level])
 
     async def _package(self, promised: SourcePackage) -> None:
         if self.believed.trust is not None:

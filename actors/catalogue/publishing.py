@@ -7,6 +7,7 @@ each file is replaced whole. So a concurrent fetch finds files that fit together
 """
 
 from base64 import b64decode
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -15,12 +16,12 @@ import orjson
 
 from actors.catalogue import errors
 from actors.catalogue import seal as seals
-from actors.catalogue.archive import check_archive, facts_of
+from actors.catalogue.archive import check_archive
 from actors.catalogue.memory import write_whole
 from actors.catalogue.source import LISTING, package_path
 from actors.keys.key_set import EDDSA, BadKeysError, Keys, read_keys
 from actors.keys.signing import SigningKey
-from fsm.catalogue.descriptor import Memory, Reason, Refused, Seen, judge_entry
+from fsm.catalogue.descriptor import Reason, Refused, Seen, judge_entry
 from specs.addresses.address import DOMAIN_KEYS, REVOKED, CatalogueType, Entry
 from specs.descriptor import LANGUAGE, Described, Listing, ListingEntry, Revocations, Revoked
 from specs.errors import ProtoflyError
@@ -108,10 +109,10 @@ def packaged(entry: Entry, archive: bytes, entry_point: str, publisher: Publishe
         WrongKeyError: The key of the publisher is for another algorithm.
     """
     check_archive(archive, entry_point)
-    facts = facts_of(archive, entry_point)
-    promise = seals.published(facts.sha256, facts.size, entry_point)
+    digest = sha256(archive).hexdigest()
+    promise = seals.published(digest, len(archive), entry_point)
     signature = sealed(promise, seals.SealType.PACKAGE, publisher.key)
-    url = f"hyperty-catalogue://catalogue.{entry.domain}/{package_path(facts.sha256)}"
+    url = f"hyperty-catalogue://catalogue.{entry.domain}/{package_path(digest)}"
     return {
         "sourcePackageURL": url,
         "sourcePackage": {
@@ -205,8 +206,8 @@ class CatalogueFolder:
         """
         keys = self.keys() if offer.keys is None else read_keys(offer.keys)
         entry, descriptor, digest = self._checked(offer.text, keys)
-        memory = Memory(self._seen(entry), self._revocations(keys))
-        refused = judge_entry(entry, descriptor, memory, digest, now)
+        seen, revocations = self._seen(entry), self._revocations(keys)
+        refused = judge_entry(entry, descriptor, digest, now, seen, revocations)
         if refused is not None:
             raise errors.RefusedDescriptorError(entry.described, refused)
         files = self._package(entry, descriptor, offer.package)
@@ -286,7 +287,7 @@ class CatalogueFolder:
         except (errors.BadSealError, errors.BadDescriptorError) as exc:
             raise errors.RefusedDescriptorError(_TEXT, errors.from_error(exc)) from exc
 
-    def _seen(self, entry: Entry) -> dict[Entry, Seen]:
+    def _seen(self, entry: Entry) -> Seen | None:
         """Return what is published at a place, if anything is.
 
         Raises:
@@ -294,7 +295,7 @@ class CatalogueFolder:
         """
         text = self._read(entry.path, foreign_code.REVOCATIONS_BYTES)
         if text is None:
-            return {}
+            return None
         try:
             seal = seals.read_seal(text, seals.SealType.DESCRIPTOR)
             old = seals.read_descriptor(seal.content)
@@ -305,7 +306,7 @@ class CatalogueFolder:
             raise errors.CatalogueFileError(
                 where, f"it is {old.cguid}; take a directory for each domain"
             )
-        return {entry: Seen(old.counter, seal.digest)}
+        return Seen(old.counter, seal.digest)
 
     # ---- what is written
 

@@ -19,8 +19,14 @@ import orjson
 from joserfc import jws
 from joserfc.errors import JoseError
 
-from actors.catalogue.archive import facts_of
-from actors.catalogue.errors import BadDescriptorError, BadSealError, RefusalError, refusals
+from actors.catalogue.archive import check_archive
+from actors.catalogue.errors import (
+    BadArchiveError,
+    BadDescriptorError,
+    BadSealError,
+    RefusalError,
+    refusals,
+)
 from actors.keys.key_set import EDDSA, REGISTRY, Keys
 from fsm.catalogue.descriptor import Reason, Refused, judge_package
 from specs.addresses.address import CatalogueType, Entry, read_entry
@@ -306,4 +312,9 @@ def flaw_of(promised: SourcePackage, content: bytes) -> Refused | None:
         promised: The promised package.
         content: The bytes to compare.
     """
-    return judge_package(promised, facts_of(content, promised.entry_point))
+    flaw = None
+    try:
+        check_archive(content, promised.entry_point)
+    except BadArchiveError as exc:
+        flaw = exc.reason
+    return judge_package(promised, len(content), sha256(content).hexdigest(), flaw)

@@ -37,8 +37,7 @@ from actors.policy.store import PolicyConfig, read_policies
 from actors.runtime.app import open_runtime, own_identity
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty
-from actors.runtime.isolation.hyperty import HypertyCode
-from actors.runtime.isolation.loading import HypertyLoadError
+from actors.runtime.isolation import HypertyCode, HypertyLoadError
 from actors.runtime.runtime import Runtime
 from actors.runtime.store import file, runtime_store
 from fsm.limits.shares import MIB, TOTALS, SandboxTotals

@@ -31,7 +31,7 @@ from actors.runtime.catalogue import what_runs_here
 from fsm.catalogue import descriptor as offers
 from fsm.machine_list import MACHINES, fingerprint
 from specs.addresses.address import DOMAIN_KEYS, REVOKED, WELL_KNOWN, CatalogueType, Entry, entry_at
-from specs.descriptor import LANGUAGE, Described, HypertyDescriptor, Revoked, StubDescriptor
+from specs.descriptor import LANGUAGE, Described, Revocations, Revoked, StubDescriptor
 from specs.jsonvalue import Json, JsonObject
 from specs.limits import foreign_code
 from specs.limits.group import GROUP_FILE_BYTES
@@ -276,7 +276,7 @@ def sign(  # noqa: PLR0913 - one for each option
     stated = {} if domain_keys is None else {"domainKeys": _key_set(domain_keys)}
     content = {"version": str(fields["counter"]), **content, **fields, **stated, **promise}
     text = publishing.signed_draft(place, content, read_signer(key))
-    _check_use(place, text, draft)
+    _check_use(text, draft)
     files = {out: text.encode() + b"\n"}
     if package:
         files[out.with_suffix(".zip")] = package
@@ -313,17 +313,11 @@ def _dated(
     return fields if machine is None else {**fields, "machine": fingerprint(MACHINES[machine])}
 
 
-def _check_use(place: Entry, text: str, draft: Path) -> None:
+def _check_use(text: str, draft: Path) -> None:
     """Refuse a stub or hyperty that no runtime could deploy, whomever it trusts."""
     sealed = seal.read_seal(text.encode(), seal.SealType.DESCRIPTOR)
     descriptor, here = seal.read_descriptor(sealed.content), what_runs_here()
-    refused: offers.Refused | None = None
-    if isinstance(descriptor, StubDescriptor):
-        refused = offers.judge_offer(offers.Facts(place, descriptor, sealed.digest), here)
-    elif isinstance(descriptor, HypertyDescriptor):
-        refused = offers.judge_hyperty_offer(
-            offers.HypertyFacts(place, descriptor, sealed.digest), here
-        )
+    refused = offers.judge_offer(descriptor, here)
     if refused is not None:
         raise CommandError(
             f"no runtime could use this: {refused.why}; correct {draft} or the options"
@@ -412,7 +406,7 @@ async def _list(catalogue: source.Source) -> list[dict[str, object]]:
             await catalogue.read(source.LISTING, foreign_code.LISTING_BYTES)
         )
         keys = await _keys(catalogue)
-        known = await _memory(catalogue, keys)
+        known = await _revocations(catalogue, keys)
         places = [f"{each.type}/{each.name}" for each in listing.entries]
         return [await _line(catalogue, place, keys, known) for place in places]
 
@@ -424,17 +418,17 @@ async def _keys(catalogue: source.Source) -> Keys:
         return {}
 
 
-async def _memory(catalogue: source.Source, keys: Keys) -> offers.Memory:
+async def _revocations(catalogue: source.Source, keys: Keys) -> Revocations | None:
     """Return what is revoked, if there is a list that counts."""
     try:
         text = await catalogue.read(REVOKED, foreign_code.REVOCATIONS_BYTES)
-        return offers.Memory(revocations=seal.signed_revocations(text, keys))
+        return seal.signed_revocations(text, keys)
     except (errors.NotServedError, errors.BadSealError, errors.BadDescriptorError):
-        return offers.Memory()
+        return None
 
 
 async def _line(
-    catalogue: source.Source, entry: str, keys: Keys, known: offers.Memory
+    catalogue: source.Source, entry: str, keys: Keys, revoked: Revocations | None
 ) -> dict[str, object]:
     """Return the fields of an entry, in the order of the table.
 
@@ -455,7 +449,7 @@ async def _line(
         }
         seal.verified(sealed, keys)
         place, now = seal.entry_of(descriptor), time.time_ns() / 1e9
-        refused = offers.judge_entry(place, descriptor, known, sealed.digest, now)
+        refused = offers.judge_entry(place, descriptor, sealed.digest, now, None, revoked)
     except errors.BadSealError as exc:
         return {**line, "state": exc.why}
     except (errors.BadDescriptorError, errors.NotServedError, errors.SourceAwayError) as exc:

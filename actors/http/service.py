@@ -52,7 +52,7 @@ from actors.kit.supervision.supervisor import (
     Supervisor,
     open_supervisor,
 )
-from fsm.limits.unauthenticated_links import HostShares
+from fsm.limits.shares import HostShares
 from specs.jsonvalue import JsonObject
 from specs.limits import protocol
 from specs.limits.node import REST_CONNECTIONS, REST_PER_HOST

@@ -13,7 +13,7 @@ from actors.catalogue.client import CatalogueAccess, CatalogueClient, Found
 from actors.catalogue.errors import CatalogueFileError, RefusedDescriptorError
 from actors.kit.guarded_network import GuardedNetwork
 from actors.kit.http_client import PUBLIC, PlainUrlError, check_plain
-from actors.pipe.plan import Contents, NodeStubContents, PackageContents, TokenSource, nothing
+from actors.pipe.plan import NODE_STUB, Contents, ContentsKind, TokenSource, nothing
 from fsm.catalogue.descriptor import Here, Level, Reach
 from fsm.machine_list import MACHINES, fingerprints
 from specs.addresses.address import catalogue_stub, read_entry
@@ -38,7 +38,7 @@ class ForeignStub:
 
     endpoints: tuple[str, ...]
     network: Network
-    contents: Contents = attrs.field(factory=NodeStubContents)
+    contents: Contents = NODE_STUB
     archive: bytes = attrs.field(default=b"", repr=False)
     login: TokenSource = nothing
 
@@ -85,7 +85,7 @@ def _made(found: Found, network: Network) -> ForeignStub:
     options = dict(descriptor.configuration or {})
     guarded = GuardedNetwork(network, PUBLIC) if found.reach is Reach.PUBLIC else network
     if found.package is not None and package is not None:
-        contents = PackageContents(package.entry_point, options)
+        contents = Contents(ContentsKind.PACKAGE, package.entry_point, options)
         stub = ForeignStub(descriptor.endpoints, guarded, contents, found.package)
     else:
         endpoint = None if descriptor.profile is None else descriptor.profile.endpoint

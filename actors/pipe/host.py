@@ -145,7 +145,7 @@ class SandboxHost(Actor[M], ABC):
     def __init__(self, plan: plans.SandboxPlan, tools: HostTools) -> None:
         self.plan = plan
         self.why = "it was ended"
-        self._tools = tools
+        self.tools = tools
         self._easy = TokenBucket(foreign_code.SANDBOX_EASY_RATE, foreign_code.SANDBOX_EASY_BURST)
         self._posts = FloodCore(tools.rate, tools.burst, foreign_code.SANDBOX_FLOOD)
         self._words = FloodCore(
@@ -281,19 +281,19 @@ class SandboxHost(Actor[M], ABC):
         from trio.testing import wait_all_tasks_blocked  # noqa: PLC0415
 
         self._at_rest = wait_all_tasks_blocked
-        async with self._tools.spawn(self.plan.domain) as link:
+        async with self.tools.spawn(self.plan.domain) as link:
             if isinstance(link, ProcessLink):
                 self._used = link.used
             outlet = Outlet(link)
-            relays = Relays(self._tools.network, self.plan.endpoints, outlet)
+            relays = Relays(self.tools.network, self.plan.endpoints, outlet)
             await link.send(
                 plans.write_message(
                     plans.PipeMessage(plans.Word.PLAN, fields=plans.write_plan(self.plan))
                 )
             )
             self.spawn(self._write, outlet)
-            if isinstance(self.plan.contents, plans.PACKAGED):
-                for part in plans.parts_of(0, self._tools.archive, plans.Word.CODE):
+            if self.plan.contents.is_packaged:
+                for part in plans.parts_of(0, self.tools.archive, plans.Word.CODE):
                     await outlet.send(part)
             self._outlet = outlet
             return await self._read(link, relays)
@@ -316,7 +316,7 @@ class SandboxHost(Actor[M], ABC):
                         self.spawn(work)
                 case plans.Word.HOP:
                     if self.plan.hops:
-                        keep_hop(self._tools.tracer, self.plan.url, item)
+                        keep_hop(self.tools.tracer, self.plan.url, item)
                 case plans.Word.READY if item.text:
                     return f"it could not be started: {item.text[: foreign_code.SANDBOX_REASON]}"
                 case _:
@@ -358,8 +358,8 @@ class SandboxHost(Actor[M], ABC):
 
     async def _yielded(self) -> None:
         """Let others finish what they are at, before a message of one that posts many."""
-        if self._tools.patience and not self._easy.try_spend(trio.current_time()):
-            with trio.move_on_after(self._tools.patience):
+        if self.tools.patience and not self._easy.try_spend(trio.current_time()):
+            with trio.move_on_after(self.tools.patience):
                 await self._at_rest()
 
     async def _taken(self, item: plans.PipeMessage) -> None:
@@ -374,7 +374,7 @@ class SandboxHost(Actor[M], ABC):
                 await self.reported(item)
 
     def _count(self, item: plans.PipeMessage) -> None:
-        count_drops(self._tools.counters, item)
+        count_drops(self.tools.counters, item)
 
 
 def _message(item: plans.PipeMessage, stamp: Stamp) -> Message:

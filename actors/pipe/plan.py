@@ -3,16 +3,19 @@
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
-from typing import Final, TypeAlias, assert_never, final
+from typing import Annotated, Final, TypeAlias, final
 
 import attrs
 import orjson
 import trio
 
-from specs.errors import ReasonError
+from specs.errors import BadMessageError, ReasonError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.protocol import MAX_FRAME_BYTES
-from specs.limits.transfer import SANDBOX_TRANSFER_BYTES
+from specs.limits.protocol import MAX_FRAME_BYTES, MAX_ID
+from specs.limits.transfer import SANDBOX_TRANSFER_BYTES, TRANSFER_MOST
+from specs.schema.field import checked, wire
+from specs.schema.shape import Whole
+from transports.bodies import read_object, write_body
 from transports.link import Link
 
 # The errors between a sandbox process and its host.
@@ -128,10 +131,6 @@ def read_message(frame: bytes) -> PipeMessage:
         raise PipeError(f"a line that is no JSON: {exc.msg}") from exc
     if not isinstance(head, dict):
         raise PipeError("a line that is no object")
-    return _read(head, rest)
-
-
-def _read(head: JsonObject, rest: bytes) -> PipeMessage:
     word, number, text = head.get("k"), head.get("n", 0), head.get("t", "")
     fields = head.get("f", {})
     if not isinstance(word, str) or word not in set(Word):
@@ -174,54 +173,51 @@ async def nothing() -> str | None:
     return None
 
 
-@attrs.frozen
-class NodeStubContents:
-    """Our own stub to a message node is in it."""
+class ContentsKind(StrEnum):
+    """What is in a sandbox."""
+
+    NODE_STUB = "node-stub"
+    """Our own stub to a message node."""
+
+    PACKAGE = "package"
+    """A stub that came as a package; its archive follows the plan, in parts."""
+
+    PROGRAM = "program"
+    """A hyperty of the application."""
+
+    HYPERTY = "hyperty"
+    """A hyperty that came as a package, as a stub does."""
 
 
-@attrs.frozen
-class PackageContents:
-    """A stub that came as a package is in it; its archive follows the plan, in parts.
-
-    Attributes:
-        entry_point: What makes the stub, as `module:function`.
-    """
-
-    entry_point: str
-    options: JsonObject = attrs.field(factory=dict)
-
-
-@attrs.frozen
-class HypertyContents:
-    """A hyperty of the application is in it.
-
-    Attributes:
-        where: Its class, as `module:Class`.
-    """
-
-    where: str
-
-
-@attrs.frozen
-class HypertyPackageContents:
-    """A hyperty that came as a package is in it; its archive follows the plan, in parts.
+@attrs.frozen(field_transformer=checked)
+class Contents:
+    """The component of a sandbox.
 
     Attributes:
-        entry_point: Its class, as `module:Class`.
-        configuration: What it is to know.
+        entry: What makes it, as `module:name`; empty for our own stub.
+        options: What it is to know.
     """
 
-    entry_point: str
-    configuration: JsonObject = attrs.field(factory=dict)
+    kind: Annotated[str, ContentsKind] = attrs.field(metadata=wire("is"))
+    entry: str
+    options: JsonObject
+
+    @property
+    def is_packaged(self) -> bool:
+        """Whether an archive follows the plan."""
+        return self.kind in {ContentsKind.PACKAGE, ContentsKind.HYPERTY}
+
+    @property
+    def is_hyperty(self) -> bool:
+        """Whether it is a hyperty, and no stub."""
+        return self.kind in {ContentsKind.PROGRAM, ContentsKind.HYPERTY}
 
 
-Contents: TypeAlias = NodeStubContents | PackageContents | HypertyContents | HypertyPackageContents
-
-PACKAGED: Final = (PackageContents, HypertyPackageContents)
-"""Contents whose archive follows the plan."""
+NODE_STUB: Final = Contents(ContentsKind.NODE_STUB, "", {})
+"""Our own stub to a message node."""
 
 
-@attrs.frozen
+@attrs.frozen(field_transformer=checked)
 class SandboxPlan:
     """One component in a sandbox.
 
@@ -237,41 +233,19 @@ class SandboxPlan:
     url: str
     runtime: str
     domain: str
-    contents: Contents = NodeStubContents()
-    endpoints: tuple[str, ...] = ()
-    session: str | None = attrs.field(default=None, repr=False)
-    ids: int = 0
-    hops: bool = False
-    largest_body: int = SANDBOX_TRANSFER_BYTES
+    contents: Contents
+    endpoints: tuple[str, ...]
+    session: str | None = attrs.field(repr=False)
+    ids: Annotated[int, Whole(0, MAX_ID)]
+    hops: bool
+    largest_body: Annotated[int, Whole(0, TRANSFER_MOST)] = attrs.field(
+        default=SANDBOX_TRANSFER_BYTES, metadata=wire("largestBody")
+    )
 
 
 def write_plan(plan: SandboxPlan) -> JsonObject:
     """Write a plan as fields of a message of the pipe."""
-    return {
-        "url": plan.url,
-        "runtime": plan.runtime,
-        "domain": plan.domain,
-        "contents": _write_contents(plan.contents),
-        "endpoints": list(plan.endpoints),
-        "session": plan.session,
-        "ids": plan.ids,
-        "hops": plan.hops,
-        "largestBody": plan.largest_body,
-    }
-
-
-def _write_contents(contents: Contents) -> JsonObject:
-    match contents:
-        case NodeStubContents():
-            return {"is": "node-stub"}
-        case PackageContents(entry_point, options):
-            return {"is": "package", "entry": entry_point, "options": options}
-        case HypertyContents(where):
-            return {"is": "program", "where": where}
-        case HypertyPackageContents(entry_point, configuration):
-            return {"is": "hyperty", "entry": entry_point, "options": configuration}
-        case _:
-            assert_never(contents)
+    return write_body(plan)
 
 
 def read_plan(fields: JsonObject) -> SandboxPlan:
@@ -280,54 +254,10 @@ def read_plan(fields: JsonObject) -> SandboxPlan:
     Raises:
         PipeError: It is no plan.
     """
-    ids, hops, largest_body = (fields.get(name) for name in ("ids", "hops", "largestBody"))
-    if not isinstance(ids, int) or not isinstance(hops, bool) or not isinstance(largest_body, int):
-        raise PipeError("a plan without ids, hops or the size of the largest body")
-    session = fields.get("session")
-    return SandboxPlan(
-        url=_text(fields, "url"),
-        runtime=_text(fields, "runtime"),
-        domain=_text(fields, "domain"),
-        contents=_contents(fields.get("contents")),
-        endpoints=_texts(fields, "endpoints"),
-        session=session if isinstance(session, str) else None,
-        ids=ids,
-        hops=hops,
-        largest_body=largest_body,
-    )
-
-
-def _contents(fields: Json) -> Contents:
-    if not isinstance(fields, dict):
-        raise PipeError("a plan without contents")
-    match fields:
-        case {"is": "node-stub"}:
-            return NodeStubContents()
-        case {"is": "package", "options": dict() as options}:
-            return PackageContents(_text(fields, "entry"), options)
-        case {"is": "hyperty", "options": dict() as options}:
-            return HypertyPackageContents(_text(fields, "entry"), options)
-        case {"is": "program"}:
-            return HypertyContents(_text(fields, "where"))
-        case _:
-            raise PipeError("a plan with unknown contents")
-
-
-def _text(fields: JsonObject, name: str) -> str:
-    value = fields.get(name)
-    if not isinstance(value, str):
-        raise PipeError(f"a plan without {name}")
-    return value
-
-
-def _texts(fields: JsonObject, name: str) -> tuple[str, ...]:
-    value = fields.get(name)
-    if not isinstance(value, list):
-        raise PipeError(f"a plan without {name}")
-    texts = tuple(one for one in value if isinstance(one, str))
-    if len(texts) != len(value):
-        raise PipeError(f"a plan with {name} that are none")
-    return texts
+    try:
+        return read_object(fields, SandboxPlan, "the plan")
+    except BadMessageError as exc:
+        raise PipeError(exc.reason) from exc
 
 
 # ---- code
@@ -357,24 +287,13 @@ def write_code(code: SandboxCode, host: int) -> bytes:
         code: What it may import.
         host: The process that must outlive it.
     """
-    head: JsonObject = {
-        "host": host,
-        "own": list(code.own),
-        "readable": list(code.readable),
-        "places": list(code.places),
-    }
+    head = {"host": host, "own": code.own, "readable": code.readable, "places": code.places}
     return orjson.dumps(head) + b"\n" + code.archive
 
 
 def read_code(text: bytes) -> tuple[SandboxCode, int]:
-    """Read the code of a process, and what its host is.
-
-    Raises:
-        PipeError: It is none.
-    """
+    """Read the code of a process, and what its host is, as its host has written them."""
     line, _, archive = text.partition(b"\n")
-    head: Json = orjson.loads(line)
-    if not isinstance(head, dict) or not isinstance(host := head.get("host"), int):
-        raise PipeError("code without a host")
-    own, readable, places = (_texts(head, name) for name in ("own", "readable", "places"))
-    return SandboxCode(own, readable, places, archive), host
+    head = orjson.loads(line)
+    own, readable, places = (tuple(head[name]) for name in ("own", "readable", "places"))
+    return SandboxCode(own, readable, places, archive), head["host"]

@@ -7,9 +7,10 @@ from functools import partial
 import attrs
 import trio
 
+from actors.http.metrics import Part, Readiness
 from actors.keys.key_file import open_key_file
 from actors.keys.runtime_key import SEED_BYTES, make_runtime_key
-from actors.kit.counters import Counters, DropLedger
+from actors.kit.counters import Counters, DropLedger, Gauge
 from actors.kit.http_client import check_plain
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import BackgroundTasks
@@ -26,19 +27,24 @@ from actors.pipe.process import process_sandboxes
 from actors.runtime.bus.message_bus import DeadMail, MessageBus
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.bus.ports import CorePort
-from actors.runtime.capabilities import hyperty_capabilities, protocol_capabilities
-from actors.runtime.catalogue import SHIPPED, Evidence, StubMakers
+from actors.runtime.catalogue import (
+    SHIPPED,
+    Evidence,
+    FetchingCatalogue,
+    StubMakers,
+    hyperty_capabilities,
+    protocol_capabilities,
+)
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.following import Followers, StepFeed
-from actors.runtime.health import RuntimeHealth, serving_health
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.isolation.stub import StubCode, sandboxed_stub
-from actors.runtime.link_guard import Beliefs, LinkGuard
+from actors.runtime.isolation import StubCode, sandboxed_stub
+from actors.runtime.link_guard import LinkGuard
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.own_parts import DISCOVERY, RefusingPart, discoverer_of, start_parts
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.p2p.stub import LINK_MAKERS
-from actors.runtime.policing import PEP, Policing, RuntimeUser
+from actors.runtime.policing import PEP, Policing
 from actors.runtime.policy import Judge
 from actors.runtime.registry.allocation import AddressAllocation
 from actors.runtime.registry.registrations import Registrar
@@ -56,6 +62,7 @@ from actors.runtime.sync.manager import SyncManager
 from actors.runtime.sync.output import SyncOutput
 from fsm.p2p.dialling import NO_LINKS
 from fsm.registry.resolve.link_entry import ResolveConfig
+from specs.bodies.word import StatusValue
 from specs.limits.protocol import DRAIN_TIMEOUT
 from specs.reply_code import Code
 from transports.link import Network
@@ -113,8 +120,8 @@ async def open_runtime(
         with closing(runtime.bus):  # also after a bug: who waits outside for an answer hears of it
             async with (
                 aclosing(runtime.guard),
-                serving_health(config, network, feed, monitor) as health,
-                _running(runtime, health),
+                _serving_health(runtime) as readiness,
+                _running(runtime, readiness),
             ):
                 yield runtime
 
@@ -139,25 +146,29 @@ def _judged(config: RuntimeConfig, own: OwnSender) -> tuple[Judge, Policing | No
     policy = config.policy
     if isinstance(policy, Judge):
         return policy, None
-    user = RuntimeUser(config.user, own)
     policing = Policing(
-        policy, config.domain, user, lambda: trio.current_time() + config.clock_offset
+        policy,
+        config.domain,
+        config.user,
+        own,
+        lambda: trio.current_time() + config.clock_offset,
     )
-    return policing.judge, policing
+    return policing, policing
 
 
 def _guard(config: RuntimeConfig, identity: OwnIdentity) -> LinkGuard:
-    beliefs = Beliefs(
+    return LinkGuard(
+        identity,
         domain=config.domain,
         trust=config.believed,
         require=config.link_requirement,
         clock_offset=config.clock_offset,
+        entropy=config.entropy,
     )
-    return LinkGuard(identity, beliefs, config.entropy)
 
 
 @asynccontextmanager
-async def _running(runtime: Runtime, health: RuntimeHealth | None) -> AsyncIterator[None]:
+async def _running(runtime: Runtime, readiness: Readiness) -> AsyncIterator[None]:
     config, monitor = runtime.config, runtime.monitor
     lost = DeadMail(runtime.bus, runtime.counters)
     async with (
@@ -169,19 +180,52 @@ async def _running(runtime: Runtime, health: RuntimeHealth | None) -> AsyncItera
         runtime.followers = Followers(runtime.tracer, watching)
         await _start(runtime, core, isolated)
         await runtime.boot()
-        if health is not None:
-            health.opened(runtime)
-            runtime.http_url = health.url
+        if runtime.http_url is not None:
+            runtime.counters.watch(Gauge.HYPERTIES, lambda: runtime.hyperties)
+        readiness.ready(Part.RUNTIME)
         if config.stop_on_failure:
             runtime.background.start_soon(runtime.raise_failure)
         try:
             yield
         finally:
-            if health is not None:
-                health.closing()
+            readiness.lacking(Part.RUNTIME, "it is going down")
             with trio.move_on_after(DRAIN_TIMEOUT, shield=True):
                 await runtime.leave()
             _log_drops(config.name, runtime.counters.ledger())
+
+
+@asynccontextmanager
+async def _serving_health(runtime: Runtime) -> AsyncIterator[Readiness]:
+    """Serve health, readiness and metrics over HTTP, if that is configured.
+
+    Raises:
+        HttpPlaceError: The place to listen at is taken or not ours.
+        OpenMetricsError: Every client that reaches it could read the metrics.
+    """
+    config, monitor, readiness = runtime.config, runtime.monitor, Readiness(Part.RUNTIME)
+    if config.http is None:
+        yield readiness
+        return
+    # Not needed by a runtime that serves no HTTP, and slow to import.
+    from actors.http.metrics import OF_RUNTIMES, ReadyPage  # noqa: PLC0415
+    from actors.http.service import open_http, site_of  # noqa: PLC0415
+
+    async def session() -> str | None:
+        await trio.lowlevel.checkpoint()
+        is_live = config.node is None or runtime.status.value is StatusValue.LIVE
+        return None if is_live else f"the connection to the node is {runtime.status.value}"
+
+    async def hyperties() -> str | None:
+        await trio.lowlevel.checkpoint()
+        failure = runtime.failure
+        # The exception may contain secrets.
+        return None if failure is None else f"the hyperty {failure.name!r} was given up"
+
+    monitor.counters.watch(Gauge.TRACE_LOST, lambda: runtime.tracer.dropped)
+    ready = ReadyPage(readiness, {Part.SESSION: session, Part.HYPERTIES: hyperties})
+    site = site_of(config.http, monitor.counters, ready, shown=OF_RUNTIMES)
+    async with open_http(runtime.network, config.http, site, monitor) as runtime.http_url:
+        yield readiness
 
 
 def _log_drops(name: str, ledger: DropLedger) -> None:
@@ -265,11 +309,8 @@ def _catalogue(runtime: Runtime) -> Catalogue:
     activate = SHIPPED["rest-registry"]
     catalogue: Catalogue = BuiltInCatalogue(factories, config.dialled, registries, activate)
     if config.catalogues is not None:
-        # Signatures are slow to import, and not needed without fetching.
-        from actors.runtime.catalogue import fetching  # noqa: PLC0415
-
         evidence = Evidence(runtime.tracer, runtime.counters, runtime.identity)
-        catalogue = fetching(catalogue, config.catalogues, _makers(runtime), evidence)
+        catalogue = FetchingCatalogue(catalogue, config.catalogues, _makers(runtime), evidence)
     return catalogue
 
 

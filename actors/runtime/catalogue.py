@@ -7,6 +7,7 @@ runs in this process. `StubMakers` are the factories of both. A declarative prof
 stub that ships (PFY-01, STB-01).
 """
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -26,6 +27,8 @@ from actors.kit.http_client import PUBLIC, PlainUrlError, check_plain
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, Delivery
 from actors.kit.trace import Tracer
+from actors.pipe.code import importable
+from actors.runtime.config import RuntimeConfig
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.p2p.stub import LINK_STUBS, link_stub
 from actors.runtime.stubs import catalogue, node_stub
@@ -35,6 +38,7 @@ from actors.runtime.stubs.stub import StubContext, StubFactory
 from actors.runtime.stubs.upstream_wires import PlainWire, SessionWire, dialect_for
 from actors.runtime.stubs.wire import StubOptionError
 from fsm.catalogue.descriptor import Here, Level, Reach, Reason, Refused
+from fsm.limits.shares import MIB
 from fsm.machine_list import MACHINES, fingerprints
 from fsm.machines.handler_controller import HANDLER_CONTROLLER
 from fsm.machines.p2p_connection import LINK_DIALLING, P2P_CONNECTION
@@ -43,28 +47,23 @@ from specs.addresses.address import CatalogueType, Entry, read_entry
 from specs.descriptor import RuntimeDescriptor
 from specs.errors import BadUrlError
 from specs.jsonvalue import JsonObject
+from specs.limits.protocol import SANDBOX_MEMORY
 from specs.reply_code import Code
-from specs.trace import Fact, Kind, Op
+from specs.trace import Fact, Op
+from specs.trace import Kind as FactKind
+from transports.link import Kind
 
 
-def _plain(context: StubContext) -> Actor[NodeStubMessage]:
-    """Make the stub that speaks upstream's plain form.
-
-    Raises:
-        StubOptionError: Its profile says what it does not know.
-    """
-    dialect = dialect_for("legacy-websocket", context.config.options)
-    return NodeStub(context, lambda: PlainWire(context, dialect))
-
-
-def _session(context: StubContext) -> Actor[NodeStubMessage]:
-    """Make the stub that opens a session as upstream's do.
+def _upstream(
+    dialect: str, wire: type[PlainWire | SessionWire], context: StubContext
+) -> Actor[NodeStubMessage]:
+    """Make the stub that speaks upstream's plain form, or opens a session as upstream's do.
 
     Raises:
         StubOptionError: Its profile says what it does not know.
     """
-    dialect = dialect_for("legacy-session", context.config.options)
-    return NodeStub(context, lambda: SessionWire(context, dialect))
+    spoken = dialect_for(dialect, context.config.options)
+    return NodeStub(context, lambda: wire(context, spoken))
 
 
 def _rest(context: StubContext) -> Actor[NodeStubMessage]:
@@ -80,38 +79,30 @@ def _rest(context: StubContext) -> Actor[NodeStubMessage]:
     return NodeStub(context, lambda: RestWire(context, link, past))
 
 
-def _http_json(context: StubContext) -> Actor[Delivery]:
-    """Make the stub that asks a plain REST server.
+def _client_server(kind: str, context: StubContext) -> Actor[Delivery]:
+    """Make a stub that asks a server: a plain one, or a registry behind REST.
 
     Raises:
         StubOptionError: Its profile says what it does not know, or names no server.
     """
     # Slow to import, and only needed for such a domain.
-    from actors.runtime.stubs.client_server import HttpJsonStub  # noqa: PLC0415
+    from actors.runtime.stubs import client_server  # noqa: PLC0415
 
-    return HttpJsonStub(context)
-
-
-def _rest_registry(context: StubContext) -> Actor[Delivery]:
-    """Make the stub that asks a registry behind REST.
-
-    Raises:
-        StubOptionError: Its profile says what it does not know, or names no server.
-    """
-    # Slow to import, and only needed for such a domain.
-    from actors.runtime.stubs.client_server import RestRegistryStub  # noqa: PLC0415
-
-    return RestRegistryStub(context)
+    kinds = {
+        "http-json": client_server.HttpJsonStub,
+        "rest-registry": client_server.RestRegistryStub,
+    }
+    return kinds[kind](context)
 
 
 SHIPPED: Final[Mapping[str, StubFactory]] = MappingProxyType(
     {
         "websocket": node_stub.activate,
-        "legacy-websocket": _plain,
-        "legacy-session": _session,
+        "legacy-websocket": partial(_upstream, "legacy-websocket", PlainWire),
+        "legacy-session": partial(_upstream, "legacy-session", SessionWire),
         "rest": _rest,
-        "http-json": _http_json,
-        "rest-registry": _rest_registry,
+        "http-json": partial(_client_server, "http-json"),
+        "rest-registry": partial(_client_server, "rest-registry"),
     }
 )
 """Code that a profile may name: our own, which a foreign domain only points at its node."""
@@ -181,7 +172,7 @@ class FetchingCatalogue(catalogue.Catalogue):
 
     Args:
         own: What is configured.
-        client: Fetches and judges.
+        access: Catalogues and trusted signers.
         makers: The makers of stubs.
         evidence: Records of the fetches.
     """
@@ -189,12 +180,20 @@ class FetchingCatalogue(catalogue.Catalogue):
     def __init__(
         self,
         own: catalogue.Catalogue,
-        client: CatalogueClient,
+        access: CatalogueAccess,
         makers: StubMakers,
         evidence: Evidence,
     ) -> None:
+        here = attrs.evolve(
+            what_runs_here({Level.PROFILE} if makers.code is None else Level),
+            stubs=frozenset(makers.shipped),
+            hyperties=makers.hyperties,
+            protocols=makers.protocols,
+        )
         self._own = own
-        self._client = client
+        self._client = CatalogueClient(
+            access.places, access.trust, here, access.store, access.clock_offset
+        )
         self._makers = makers
         self._evidence = evidence
 
@@ -340,7 +339,7 @@ class FetchingCatalogue(catalogue.Catalogue):
         self._evidence.counters.count(Tally.DESCRIPTORS, reason)
         self._record(
             Fact(
-                k=Kind.DESCRIPTOR,
+                k=FactKind.DESCRIPTOR,
                 op=Op.REFUSED,
                 to=entry.address,
                 reason=str(reason),
@@ -355,7 +354,7 @@ class FetchingCatalogue(catalogue.Catalogue):
         level = how.name.lower()
         self._record(
             Fact(
-                k=Kind.DESCRIPTOR,
+                k=FactKind.DESCRIPTOR,
                 op=Op.ADMIT,
                 to=entry.address,
                 version=counter,
@@ -383,28 +382,6 @@ _WITH_TLS: Final = "ask the domain for one with wss:, or set insecure (--insecur
 _NO_PROFILE: Final = Refused(
     Reason.NOTHING_TO_DEPLOY, "it has neither a profile nor a package", "ask the domain for one"
 )
-
-
-def fetching(
-    own: catalogue.Catalogue, access: CatalogueAccess, makers: StubMakers, evidence: Evidence
-) -> catalogue.Catalogue:
-    """Put together the catalogue of a runtime that fetches what `own` does not have.
-
-    Args:
-        own: Catalogue of the runtime.
-        access: Catalogues and trusted signers.
-        makers: Makers of shipped stubs.
-        evidence: Destinations of trace records and counts.
-    """
-    here = what_runs_here({Level.PROFILE} if makers.code is None else Level)
-    here = attrs.evolve(
-        here,
-        stubs=frozenset(makers.shipped),
-        hyperties=makers.hyperties,
-        protocols=makers.protocols,
-    )
-    client = CatalogueClient(access.places, access.trust, here, access.store, access.clock_offset)
-    return FetchingCatalogue(own, client, makers, evidence)
 
 
 def _what(entry: Entry) -> str:
@@ -442,3 +419,48 @@ def _fenced(make: StubFactory, reach: Reach) -> StubFactory:
         return make(attrs.evolve(context, config=config, network=network))
 
     return activate
+
+
+# The capabilities of a runtime, by which constraints of descriptors are judged (CAT-04, STB-12).
+# Code of a catalogue runs in a sandbox process; profiles name stubs that ship with the runtime.
+
+_DIALLED: Final = (Kind.WEBSOCKET, Kind.TCP, Kind.STREAM)
+
+
+def hyperty_capabilities(config: RuntimeConfig) -> JsonObject:
+    """Return the capabilities of a runtime for hyperties of catalogues.
+
+    Args:
+        config: Configuration of the runtime.
+    """
+    return {
+        **_common(config),
+        "network": False,
+        "dataObjects": True,
+        "storedObjects": config.store is not None,
+    }
+
+
+def protocol_capabilities(config: RuntimeConfig) -> JsonObject:
+    """Return the capabilities of a runtime for stubs of catalogues.
+
+    Args:
+        config: Configuration of the runtime.
+    """
+    return {
+        **_common(config),
+        "network": True,
+        "transports": [str(kind) for kind in _DIALLED],
+        "stubs": [*SHIPPED, *LINK_STUBS],
+    }
+
+
+def _common(config: RuntimeConfig) -> JsonObject:
+    return {
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "memory": SANDBOX_MEMORY // MIB,
+        "sandbox": True,
+        "files": False,
+        "distributions": list(importable()),
+        "directLinks": [str(kind) for kind in config.kinds],
+    }

@@ -75,42 +75,35 @@ _ICE_PURPOSE: Final = "p2p-ice"
 _NOTHING: Final = hashlib.sha256(b"").hexdigest()
 
 
-@attrs.frozen(slots=True, kw_only=True)
-class Beliefs:
-    """Whom a runtime believes.
-
-    Attributes:
-        domain: Its own domain, whose keys it has from its node.
-        trust: Other domains, and identity providers; None: none are believed.
-        require: Who has to vouch for a peer, at least.
-        clock_offset: Seconds from the Trio clock to the epoch.
-    """
-
-    domain: str = ""
-    trust: "Trust | None" = None
-    require: VouchedBy = VouchedBy.NONE
-    clock_offset: float = 0.0
-
-
 class LinkGuard:
     """What a runtime shows at its direct links, and whom it believes.
 
     Args:
         identity: The runtime's key, and what was said of it; None: a key of its own, of which
             nothing was said.
-        beliefs: Whom it believes; None: nobody, and nobody has to vouch for a peer.
+        domain: Its own domain, whose keys it has from its node.
+        trust: Other domains, and identity providers; None: none are believed.
+        require: Who has to vouch for a peer, at least.
+        clock_offset: Seconds from the Trio clock to the epoch.
         entropy: Source of random bytes for the key of its certificate.
     """
 
     def __init__(
         self,
         identity: OwnIdentity | None = None,
-        beliefs: Beliefs | None = None,
+        *,
+        domain: str = "",
+        trust: "Trust | None" = None,
+        require: VouchedBy = VouchedBy.NONE,
+        clock_offset: float = 0.0,
         entropy: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
         self._entropy = entropy
         self._identity = identity or OwnIdentity(make_runtime_key())
-        self._beliefs = beliefs or Beliefs()
+        self._domain = domain
+        self._trust = trust
+        self._require = require
+        self._clock_offset = clock_offset
         self._certificate: OwnCertificate | None = None
         self._channel: OwnCertificate | None = None
         self._rings: dict[str, KeyRing] = {}
@@ -146,22 +139,19 @@ class LinkGuard:
             data: What it holds, but for the signature.
             bond: What it is good for.
         """
-        identity = self._identity
+        from actors.keys.certificate import fingerprint_of  # noqa: PLC0415 - as above
+
+        identity, has_sdp = self._identity, _sdp_of(data) is not None
         shown = LinkSecurity(
             key=identity.key.public,
             signature="-",
             certificate=write_base64url(self.certificate().der),
-            fingerprint=None if _sdp_of(data) is None else self._fingerprint(),
+            fingerprint=fingerprint_of(self.channel_certificate()) if has_sdp else None,
             assertion=identity.assertion,
             statement=identity.statement,
         )
         covered = list(_covered(data, shown, bond))
         return attrs.evolve(shown, signature=identity.key.signature(bond.purpose, covered))
-
-    def _fingerprint(self) -> str:
-        from actors.keys.certificate import fingerprint_of  # noqa: PLC0415 - as above
-
-        return fingerprint_of(self.channel_certificate())
 
     def signed_ice(self, candidate: IceCandidate, sdp: str, bond: Bond) -> IceCandidate:
         """Sign a candidate of ICE of this runtime.
@@ -235,10 +225,10 @@ class LinkGuard:
                 assertion=self._asserted(shown.assertion, bond.signer, thumbprint),
                 statement=self._stated(shown.statement, bond.signer),
             )
-        return standing_of(found, bond.signer, self._beliefs.require)
+        return standing_of(found, bond.signer, self._require)
 
     def _now(self) -> float:
-        return trio.current_time() + self._beliefs.clock_offset
+        return trio.current_time() + self._clock_offset
 
     def _stated(self, text: str | None, runtime: str) -> Vouching | str | None:
         """Return the domain's verified statement about a key, or why it is not believed."""
@@ -253,23 +243,23 @@ class LinkGuard:
         except BadStatementError as exc:
             return exc.reason
         user = said.user
-        if domain != self._beliefs.domain:
+        if domain != self._domain:
             believed = said_by(domain, SenderIdentity(said.runtime, user))
             user = None if believed is None else believed.user
         return Vouching(
             thumbprint=said.thumbprint,
-            until=said.until - self._beliefs.clock_offset,
+            until=said.until - self._clock_offset,
             user=user,
             runtime=said.runtime,
         )
 
     def _keys_of(self, domain: str) -> Keys:
         """Return the keys by which a domain states things: the operator's word comes first."""
-        trust, identity = self._beliefs.trust, self._identity
+        trust, identity = self._trust, self._identity
         said = None if trust is None else trust.of(domain)
         if said is not None and said.statements:
             return said.statements
-        is_own = domain == self._beliefs.domain
+        is_own = domain == self._domain
         return identity.domain_keys if is_own else identity.foreign_keys.get(domain, {})
 
     def _asserted(self, text: str | None, runtime: str, key: str) -> Vouching | str | None:
@@ -291,8 +281,7 @@ class LinkGuard:
             meant,
             frozenset({name}),
             issuer.clients,
-            is_one_of_several=self._beliefs.trust is not None
-            and len(self._beliefs.trust.issuers) > 1,
+            is_one_of_several=self._trust is not None and len(self._trust.issuers) > 1,
         )
         at, over = _login_of(claims, self._now())
         # A token is shown at many links: only the node that it opens a session at counts its uses.
@@ -303,13 +292,13 @@ class LinkGuard:
             return "it is bound to no key"
         return Vouching(
             thumbprint=verdict.identity.key,
-            until=over - self._beliefs.clock_offset,
+            until=over - self._clock_offset,
             user=verdict.identity.user,
             runtime=verdict.identity.runtime,
         )
 
     def _issuer(self, token: SignedToken) -> "IssuerTrust | None":
-        name, trust = token.claims.get("iss"), self._beliefs.trust
+        name, trust = token.claims.get("iss"), self._trust
         return trust.issuers.get(name) if trust is not None and isinstance(name, str) else None
 
     def _keys_of_issuer(self, name: str, issuer: "IssuerTrust") -> Keys:

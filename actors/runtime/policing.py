@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias
 
-import attrs
 from typing_extensions import override
 
 from actors.kit.supervision.actor import Actor, ActorRef, Delivery, Reply
@@ -28,39 +27,6 @@ from specs.message import Message, refuse
 from specs.reply_code import Code
 from specs.routing import Direction
 
-
-@attrs.frozen
-class RuntimeUser:
-    """The user of a runtime.
-
-    Attributes:
-        configured: Owner of its hyperties by its configuration; None: not configured.
-        own: Its identity, as its node states it.
-    """
-
-    configured: str | None
-    own: OwnSender
-
-    @property
-    def address(self) -> str | None:
-        """Address of the user; None: the runtime has none."""
-        return self.configured or self.own.identity.user
-
-    def may_manage(self, message: Message) -> bool:
-        """Return whether a sender may manage the policies: the program of the runtime, or its user.
-
-        Args:
-            message: The message of the sender, whose address has been checked.
-        """
-        runtime = self.own.identity.runtime
-        if is_below(message.from_, runtime):
-            return True
-        sender = message.identity
-        if sender is None or sender.user is None or sender.runtime == runtime:
-            return False
-        return sender.user == self.address
-
-
 _Message: TypeAlias = Delivery | Reply[str]
 """A message to `R/pep`, or who has the files read again; it gets why they cannot be used."""
 
@@ -68,13 +34,103 @@ PEP: Final = "pep"
 """The part of a runtime that manages its policies (ADR-03)."""
 
 
+class Policing(Judge):
+    """The policies of a runtime: judges its messages by the policy engine.
+
+    Args:
+        config: The configured policies.
+        domain: Domain of the runtime.
+        user: Owner of its hyperties by its configuration; None: not configured.
+        own: Its identity, as its node states it.
+        clock: Returns seconds since the epoch.
+
+    Raises:
+        PolicyFileError: A file cannot be used: the runtime must not start.
+    """
+
+    def __init__(
+        self,
+        config: PolicyConfig,
+        domain: str,
+        user: str | None,
+        own: OwnSender,
+        clock: Callable[[], float],
+    ) -> None:
+        self.store = PolicyStore(config)
+        self.tasks = Tasks()
+        self._engine = PolicyEngine(self.store, self.tasks)
+        self._place = Place(domain, config.zone)
+        self._configured = user
+        self._own = own
+        self._clock = clock
+        self._part: ActorRef[_Message] | None = None
+
+    @property
+    def user(self) -> str | None:
+        """Address of the user; None: the runtime has none."""
+        return self._configured or self._own.identity.user
+
+    def may_manage(self, message: Message) -> bool:
+        """Return whether a sender may manage the policies: the program of the runtime, or its user.
+
+        Args:
+            message: The message of the sender, whose address has been checked.
+        """
+        runtime = self._own.identity.runtime
+        if is_below(message.from_, runtime):
+            return True
+        sender = message.identity
+        if sender is None or sender.user is None or sender.runtime == runtime:
+            return False
+        return sender.user == self.user
+
+    @override
+    def judge(self, message: Message, by: str, direction: Direction, here: Locals) -> Ruling:
+        is_outgoing = direction is Direction.OUTGOING
+        unread = self._engine.unread(is_outgoing=is_outgoing)
+        if unread is not None:
+            return unread
+        sender = message.identity or (self._own.identity if is_outgoing else None)
+        request = Request(
+            message,
+            None if sender is None else sender.runtime,
+            None,
+            self._clock(),
+            self._place,
+            sender=sender,
+            passing=Passing(is_outgoing, self.user, here),
+        )
+        return self._engine.judge(request)
+
+    async def start(self, supervisor: Supervisor, port: CorePort) -> None:
+        """Start the part that manages the policies.
+
+        Args:
+            supervisor: Supervisor of the started actor.
+            port: The port of `R/pep`.
+        """
+        self._part = await supervisor.start_child(ChildSpec(PEP, partial(PolicyPart, self, port)))
+
+    async def reload(self) -> str:
+        """Reload the files; return the reason of a failure, or an empty text.
+
+        If cancelled, the files may be reloaded nevertheless.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
+        """
+        if self._part is None:
+            return "the runtime is starting"
+        return await self._part.ask(lambda reply: reply)
+
+
 class PolicyPart(Actor[_Message]):
     """Answers at `R/pep`, and reads the policy files again: one request after the other."""
 
-    def __init__(self, store: PolicyStore, tasks: Tasks, user: RuntimeUser, port: CorePort) -> None:
-        self._store = store
-        self._management = PolicyManagement(store, tasks.counts)
-        self._user = user
+    def __init__(self, policing: Policing, port: CorePort) -> None:
+        self._store = policing.store
+        self._management = PolicyManagement(policing.store, policing.tasks.counts)
+        self._may_manage = policing.may_manage
         self._port = port
 
     @override
@@ -90,7 +146,7 @@ class PolicyPart(Actor[_Message]):
             await self._port.post(await self._answer(message.message))
 
     async def _answer(self, request: Message) -> Message:
-        if not self._user.may_manage(request):
+        if not self._may_manage(request):
             why = "only the program and the user of a runtime manage its policies"
             return refuse(request, Code.FORBIDDEN, why)
         source = request.from_ if request.identity is None else request.identity.user
@@ -112,89 +168,3 @@ class PolicyPart(Actor[_Message]):
         if isinstance(outcome, PolicyFileError):
             return unusable(request, outcome)
         return changed(request, outcome, UNTIL_RELOAD)
-
-
-class RuntimePolicies(Judge):
-    """Judges the messages of a runtime by the policy engine.
-
-    Args:
-        engine: The engine.
-        place: The runtime.
-        clock: Seconds since the epoch.
-        user: The user of the runtime.
-    """
-
-    def __init__(
-        self, engine: PolicyEngine, place: Place, clock: Callable[[], float], user: RuntimeUser
-    ) -> None:
-        self._engine = engine
-        self._place = place
-        self._clock = clock
-        self._user = user
-
-    @override
-    def judge(self, message: Message, by: str, direction: Direction, here: Locals) -> Ruling:
-        is_outgoing = direction is Direction.OUTGOING
-        unread = self._engine.unread(is_outgoing=is_outgoing)
-        if unread is not None:
-            return unread
-        sender = message.identity or (self._user.own.identity if is_outgoing else None)
-        request = Request(
-            message,
-            None if sender is None else sender.runtime,
-            None,
-            self._clock(),
-            self._place,
-            sender=sender,
-            passing=Passing(is_outgoing, self._user.address, here),
-        )
-        return self._engine.judge(request)
-
-
-class Policing:
-    """The policies of a runtime.
-
-    Args:
-        config: The configured policies.
-        domain: Domain of the runtime.
-        user: The user of the runtime.
-        clock: Returns seconds since the epoch.
-
-    Raises:
-        PolicyFileError: A file cannot be used: the runtime must not start.
-
-    Attributes:
-        judge: Judges messages.
-    """
-
-    def __init__(
-        self, config: PolicyConfig, domain: str, user: RuntimeUser, clock: Callable[[], float]
-    ) -> None:
-        self._store = PolicyStore(config)
-        self._tasks = Tasks()
-        self._user = user
-        self._part: ActorRef[_Message] | None = None
-        engine = PolicyEngine(self._store, self._tasks)
-        self.judge: Judge = RuntimePolicies(engine, Place(domain, config.zone), clock, user)
-
-    async def start(self, supervisor: Supervisor, port: CorePort) -> None:
-        """Start the part that manages the policies.
-
-        Args:
-            supervisor: Supervisor of the started actor.
-            port: The port of `R/pep`.
-        """
-        make = partial(PolicyPart, self._store, self._tasks, self._user, port)
-        self._part = await supervisor.start_child(ChildSpec(PEP, make))
-
-    async def reload(self) -> str:
-        """Reload the files; return the reason of a failure, or an empty text.
-
-        If cancelled, the files may be reloaded nevertheless.
-
-        Raises:
-            ActorStoppedError: The runtime has closed.
-        """
-        if self._part is None:
-            return "the runtime is starting"
-        return await self._part.ask(lambda reply: reply)

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Final, Never, NoReturn, final
+from typing import Final, NoReturn, final
 
 import attrs
 import trio
@@ -10,7 +10,7 @@ import trio
 from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import Actor, ActorRef, Delivery
+from actors.kit.supervision.actor import Actor, Delivery
 from actors.kit.supervision.supervisor import Crash, Intensity, Monitor
 from actors.pipe.process import ProcessSandboxes
 from actors.runtime.bus.message_bus import MessageBus
@@ -30,8 +30,7 @@ from actors.runtime.hyperty.hyperty import (
     Profile,
     recorded_schema,
 )
-from actors.runtime.isolation.hyperty import SandboxedCode, SandboxProcesses
-from actors.runtime.isolation.loading import find_hyperty, load_errors
+from actors.runtime.isolation import SandboxedCode, SandboxProcesses, find_hyperty, load_errors
 from actors.runtime.link_guard import LinkGuard
 from actors.runtime.objects.participant import Participant, RequestWindows
 from actors.runtime.own_identity import OwnIdentity
@@ -76,33 +75,22 @@ _SHARE: Final = 0.25
 
 
 @attrs.define(eq=False)
-class _Removal:
-    """The end of a deployment, made by a background task.
-
-    Attributes:
-        keeps: Whether the address is kept for the next hyperty with the same descriptor.
-        done: Set when the hyperty is removed, or `error` says why not.
-    """
-
-    keeps: bool
-    error: Exception | None = None
-    done: trio.Event = attrs.field(factory=trio.Event)
-
-
-@attrs.define(eq=False)
 class _Deployment:
     """A hyperty, from the allocation of its address to its removal.
 
     Attributes:
         is_up: Whether it is deployed, so that the loader reports its end.
-        removal: Its removal, once that has begun.
+        removed: Set when it is removed, or `error` says why not; None: it is not being removed.
+        keeps: Whether the address is kept for the next hyperty with the same descriptor.
     """
 
     url: str
     profile: Profile
     life: Lifecycle
     is_up: bool = False
-    removal: _Removal | None = None
+    removed: trio.Event | None = None
+    keeps: bool = False
+    error: Exception | None = None
 
 
 @final
@@ -322,7 +310,9 @@ class Runtime:
         deployment = self._deployments[url] = _Deployment(url, described, life)
         try:
             self.bus.set_name(url, described.name)
-            sandbox = await self._run(url, make)
+            await self.registry.add_local(url)
+            component = Component(url, Origin.LOCAL, make, Intensity())
+            sandbox = await self.sandboxes.open(component)
             await self._register(url, described)
             self.loader.watch_hyperty(url, sandbox, self._ended)
             deployment.is_up = True
@@ -362,7 +352,7 @@ class Runtime:
         deployment = self._deployments.get(url)
         if deployment is None:
             return
-        if crash is not None and deployment.removal is None:
+        if crash is not None and deployment.removed is None:
             self.failure = deployment.life.given_up(crash)
             self._has_failed.set()
         deployment.life.undeployed()
@@ -385,26 +375,27 @@ class Runtime:
         deployment = self._deployments.get(url)
         if deployment is None:
             return
-        removal = deployment.removal
-        if removal is None:
-            removal = deployment.removal = _Removal(keeps)
-            self.background.start_soon(self._end, deployment, removal)
-        await removal.done.wait()
-        if removal.error is not None:
-            raise removal.error
+        removed = deployment.removed
+        if removed is None:
+            removed = deployment.removed = trio.Event()
+            deployment.keeps = keeps
+            self.background.start_soon(self._end, deployment, removed)
+        await removed.wait()
+        if deployment.error is not None:
+            raise deployment.error
 
-    async def _end(self, deployment: _Deployment, removal: _Removal) -> None:
+    async def _end(self, deployment: _Deployment, removed: trio.Event) -> None:
         with trio.CancelScope(shield=True), Crash() as crash:
-            await self._take_down(deployment, removal)
-        removal.error = crash.error
+            await self._take_down(deployment)
+        deployment.error = crash.error
         if crash.error is None:
             self._deployments.pop(deployment.url, None)
             deployment.life.undeployed()
         else:
-            deployment.removal = None
-        removal.done.set()
+            deployment.removed = None
+        removed.set()
 
-    async def _take_down(self, deployment: _Deployment, removal: _Removal) -> None:
+    async def _take_down(self, deployment: _Deployment) -> None:
         url = deployment.url
         with trio.move_on_after(GOODBYE_TIMEOUT):
             await self._unregister(url)
@@ -415,7 +406,7 @@ class Runtime:
         if deployment.is_up:
             # Until the loader has done its part, the address is reserved.
             await deployment.life.ended()
-        if removal.keeps:
+        if deployment.keeps:
             self._addresses.keep(url, deployment.profile)
             return
         with trio.move_on_after(GOODBYE_TIMEOUT):
@@ -604,14 +595,9 @@ class Runtime:
     @property
     def hyperties(self) -> int:
         """Number of hyperties that run."""
-        return sum(each.is_up and each.removal is None for each in self._deployments.values())
+        return sum(each.is_up and each.removed is None for each in self._deployments.values())
 
     # ---- hyperties
-
-    async def _run(self, url: str, make: ComponentMaker) -> ActorRef[Never]:
-        await self.registry.add_local(url)
-        component = Component(url, Origin.LOCAL, make, Intensity())
-        return await self.sandboxes.open(component)
 
     async def _register(self, url: str, profile: Profile) -> None:
         record = Record(

@@ -11,19 +11,19 @@ before confinement. Half of the imports are those of hyperties.
 import sys
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from io import BytesIO
 from types import ModuleType
-from typing import Final, TypeAlias, assert_never, cast
+from typing import Final, TypeAlias, cast
 
 from typing_extensions import override
 
 from actors.kit.supervision.actor import Actor, Delivery
-from actors.pipe import plan
+from actors.pipe.plan import Contents
 from actors.runtime.stubs.stub import StubContext, StubFactory
 from specs.limits.foreign_code import PACKAGE_FILES, PACKAGE_UNPACKED_BYTES
 from specs.limits.transfer import SANDBOX_TRANSFER_BYTES
@@ -123,7 +123,7 @@ Maker: TypeAlias = Callable[[StubContext], Actor[Delivery]]
 
 @contextmanager
 def open_contents(
-    contents: plan.Contents,
+    contents: Contents,
     archive: bytes,
     record_error: Callable[[Exception, str], str],
     largest_body: int = SANDBOX_TRANSFER_BYTES,
@@ -141,45 +141,29 @@ def open_contents(
         TypeError: It is something else.
         Exception: Any error that the code raises when it is imported.
     """
-    match contents:
-        case plan.NodeStubContents():
+    entry = contents.entry
+    with ExitStack() as stack:
+        package = stack.enter_context(open_archive(archive)) if contents.is_packaged else None
+        if contents.is_hyperty:
+            from actors.sandbox import hyperties  # noqa: PLC0415 - see above
+
+            made = hyperties.checked(entry, _named(package, entry))
+            yield hyperties.host(made, record_error, largest_body, contents.options)
+        elif package is not None:
+            yield _checked(_stub_factory(entry, _named(package, entry)))
+        else:
             from actors.runtime.stubs import node_stub  # noqa: PLC0415 - see above
 
             yield node_stub.activate
-        case plan.PackageContents(entry_point):
-            with open_archive(archive) as package:
-                yield _checked(_stub_factory(entry_point, _in_package(package, entry_point)))
-        case plan.HypertyContents(where):
-            from actors.sandbox import hyperties  # noqa: PLC0415 - see above
-
-            module, name = _split(where)
-            made = hyperties.checked(where, _named(module, name))
-            yield hyperties.host(made, record_error, largest_body, {})
-        case plan.HypertyPackageContents(entry_point, configuration):
-            from actors.sandbox import hyperties  # noqa: PLC0415 - see above
-
-            with open_archive(archive) as package:
-                made = hyperties.checked(entry_point, _in_package(package, entry_point))
-                yield hyperties.host(made, record_error, largest_body, configuration)
-        case _:
-            assert_never(contents)
 
 
-def _in_package(package: ArchiveFinder, entry_point: str) -> object:
-    module, name = _split(entry_point)
-    if not package.has(module):
-        raise ImportError(f"the package has no module {module}")
-    return _named(module, name)
-
-
-def _split(where: str) -> tuple[str, str]:
-    module, _, name = where.partition(":")
+def _named(package: ArchiveFinder | None, entry: str) -> object:
+    """Return what an entry `module:name` names, in a package if there is one."""
+    module, _, name = entry.partition(":")
     if not module or not name:
-        raise ImportError(f"{where!r} is not of the form module:name")
-    return module, name
-
-
-def _named(module: str, name: str) -> object:
+        raise ImportError(f"{entry!r} is not of the form module:name")
+    if package is not None and not package.has(module):
+        raise ImportError(f"the package has no module {module}")
     found: object = vars(import_module(module)).get(name)
     if found is None:
         raise ImportError(f"{module} has no {name}")

@@ -99,23 +99,13 @@ class PipeLink(links.Link):
         await trio.lowlevel.checkpoint()
 
 
-class _Dial:
-    """A link that was asked for."""
-
-    def __init__(self, kind: links.Kind) -> None:
-        self.kind = kind
-        self.link: PipeLink | None = None
-        self.why = "no answer in time"
-        self.decided = trio.Event()
-
-
 class PipeNetwork(links.Network):
     """Dials through the pipe; the host decides whether it may."""
 
     def __init__(self, outlet: Outlet) -> None:
         self._outlet = outlet
         self._numbers = count(1)
-        self._dials: dict[int, _Dial] = {}
+        self._dials: dict[int, tuple[links.Kind, trio.MemorySendChannel[PipeLink | str]]] = {}
         self._links: dict[int, PipeLink] = {}
 
     @override
@@ -129,19 +119,21 @@ class PipeNetwork(links.Network):
         if tls is not None:
             raise errors.DialError(address, "a sandbox dials by the TLS of its runtime only")
         number = next(self._numbers)
-        asked = self._dials[number] = _Dial(kind)
+        put, decided = trio.open_memory_channel[PipeLink | str](1)
+        self._dials[number] = kind, put
         fields = {"kind": str(kind), "subprotocol": subprotocol}
+        link: PipeLink | str = "no answer in time"
         try:
             with trio.move_on_after(_PATIENCE):
                 await self._outlet.send(PipeMessage(Word.DIAL, number, address, {**fields}))
-                await asked.decided.wait()
+                link = await decided.receive()
         finally:
             del self._dials[number]
-            if asked.link is None:
+            if isinstance(link, str):
                 self._outlet.put(PipeMessage(Word.HANG, number, str(errors.CloseReason.DONE.value)))
-        if asked.link is None:
-            raise errors.DialError(address, asked.why)
-        return asked.link
+        if isinstance(link, str):
+            raise errors.DialError(address, link)
+        return link
 
     @override
     def listen(
@@ -159,15 +151,14 @@ class PipeNetwork(links.Network):
         link = self._links.get(item.number)
         match item.word:
             case Word.OPEN if asked is not None:
-                link = PipeLink(item.number, asked.kind, item, self._outlet)
-                asked.link = self._links[item.number] = link
-                asked.decided.set()
+                kind, put = asked
+                link = self._links[item.number] = PipeLink(item.number, kind, item, self._outlet)
+                put.send_nowait(link)
             case Word.GONE if link is not None:
                 del self._links[item.number]
                 link.broken(item)
             case Word.GONE if asked is not None:
-                asked.why = item.text
-                asked.decided.set()
+                asked[1].send_nowait(item.text)
             case Word.DATA if link is not None:
                 link.take(item)
             case Word.TOOK if link is not None:

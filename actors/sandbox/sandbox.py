@@ -4,19 +4,19 @@ The component holds a port of the MiniBUS; messages that it posts leave by the p
 """
 
 import secrets
-from collections.abc import Iterable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from itertools import count
 from traceback import format_exception
 from typing import Final, Unpack
 
-import attrs
 import trio
 from typing_extensions import override
 
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
+from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef, Delivery
 from actors.kit.supervision.supervisor import (
     ChildSpec,
@@ -33,7 +33,7 @@ from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.stubs.credentials import Credentials
 from actors.runtime.stubs.stub import StubConfig, StubContext
-from actors.sandbox.contents import Maker, open_contents
+from actors.sandbox.contents import open_contents
 from actors.sandbox.network import PipeNetwork
 from fsm.bus.listeners import ANY
 from fsm.engine import Step
@@ -48,16 +48,11 @@ from specs.trace import Fact, Op
 from transports.bodies import write_body
 from transports.codec import BadLine, decode_line, encode
 from transports.errors import LinkError
-from transports.link import Link
+from transports.link import Kind, Link, Upgrade
+from transports.memory import Wire
 from transports.sockets import open_background
 
-
-class _Awaited:
-    """A request whose answer is awaited in place."""
-
-    def __init__(self) -> None:
-        self.answer: Message | None = None
-        self.came = trio.Event()
+_log = get_logger("actors.sandbox")
 
 
 class PipePort(MiniBusPort):
@@ -72,7 +67,7 @@ class PipePort(MiniBusPort):
         self.agent = f"{url}/sandbox"
         self._outlet = outlet
         self._mini_bus = mini_bus
-        self._awaited: dict[int, _Awaited] = {}
+        self._awaited: dict[int, trio.MemorySendChannel[Message]] = {}
         self._obeyed = trio.Event()
 
     @override
@@ -84,12 +79,10 @@ class PipePort(MiniBusPort):
 
     @override
     async def request(self, message: Message) -> Message:
-        awaited = self._awaited[message.id] = _Awaited()
+        self._awaited[message.id], answer = trio.open_memory_channel[Message](1)
         try:
             await self._outlet.send(plans.PipeMessage(plans.Word.ASK, rest=encode(message)))
-            while awaited.answer is None:
-                await awaited.came.wait()
-            return awaited.answer
+            return await answer.receive()
         finally:
             del self._awaited[message.id]
 
@@ -98,8 +91,8 @@ class PipePort(MiniBusPort):
         awaited = self._awaited.get(message.id)
         if awaited is None or message.to != self.url or not message.is_final:
             return False
-        awaited.answer = message
-        awaited.came.set()
+        with suppress(trio.WouldBlock):
+            awaited.send_nowait(message)
         return True
 
     async def wait_obeyed(self) -> None:
@@ -218,11 +211,32 @@ async def run_sandbox(link: Link, lacking: Iterable[str] = ()) -> None:
         if first.word is not plans.Word.PLAN:
             raise plans.PipeError("the first word is no plan")
         plan = plans.read_plan(first.fields)
-        archive = await _archive(link) if isinstance(plan.contents, plans.PACKAGED) else b""
-        await _live(_Tools(plan, link, Outlet(link), Counters(), frozenset(lacking)), archive)
+        archive = await _archive(link) if plan.contents.is_packaged else b""
+        await _Sandbox(plan, link).live(archive, frozenset(lacking))
     except* LinkError:
         # The host is gone: no requester is left.
         pass
+
+
+@asynccontextmanager
+async def open_local_sandbox(label: str) -> AsyncIterator[Link]:
+    """Run a sandbox in a task of this process while the context is open (see `Spawn`).
+
+    Under any clock: for scenarios and tests, not for foreign code.
+    """
+    wire = Wire(Kind.UNIX, label, 1, Upgrade())
+
+    async def live() -> None:
+        with Crash() as crash:
+            await run_sandbox(wire.acceptor)
+        if crash.error is not None:
+            _log.warning("sandbox crashed", domain=label, why=str(crash.error))
+        await wire.acceptor.aclose()
+
+    async with open_background() as background:
+        background.start_soon(live)
+        yield wire.dialler
+        await trio.aclose_forcefully(wire.dialler)
 
 
 async def _archive(link: Link) -> bytes:
@@ -236,104 +250,73 @@ async def _archive(link: Link) -> bytes:
     return archive
 
 
-async def _live(tools: "_Tools", archive: bytes) -> None:
-    async with open_background() as background:
-        background.start_soon(tools.outlet.run)
-        try:
-            await _inhabit(tools, archive)
-        finally:
-            # What has crashed may still owe an answer.
-            with trio.move_on_after(GOODBYE_TIMEOUT / 2, shield=True):
-                await tools.outlet.flushed()
+def _check(plan: plans.SandboxPlan, lacking: frozenset[str]) -> None:
+    """Refuse code that would not be kept in.
 
-
-async def _inhabit(tools: "_Tools", archive: bytes) -> None:
-    plan, outlet = tools.plan, tools.outlet
-    async with (
-        AsyncExitStack() as stack,
-        open_supervisor(plan.url, Strategy.ONE_FOR_ALL, _ONE_LIFE) as supervisor,
-        open_background() as background,
-    ):
-        sandbox = tools.open(supervisor)
-        # While it starts, a component may ask and dial already.
-        background.start_soon(sandbox.serve)
-        with Crash() as crash:
-            tools.check()
-            record_error = partial(_record_error, outlet)
-            contents = open_contents(plan.contents, archive, record_error, plan.largest_body)
-            make = stack.enter_context(contents)
-            await sandbox.host(make)
-        if crash.error is None:
-            outlet.put(plans.PipeMessage(plans.Word.READY))
-            await sandbox.shall_leave.wait()
-            await sandbox.leave()
-        else:
-            why = f"{type(crash.error).__name__}: {crash.error}"
-            outlet.put(plans.PipeMessage(plans.Word.READY, text=why[:SANDBOX_REASON]))
-
-
-@attrs.frozen
-class _Tools:
-    """The objects that the parts of a sandbox use."""
-
-    plan: plans.SandboxPlan
-    link: Link
-    outlet: Outlet
-    counters: Counters
-    lacking: frozenset[str]
-
-    def check(self) -> None:
-        """Refuse code that would not be kept in.
-
-        Raises:
-            SandboxError: This machine cannot.
-        """
-        root = _NO_ROOT if self.lacking.issuperset(_NO_ROOT) else ()
-        lacking = [*(one for one in _ESSENTIAL if one in self.lacking), *root]
-        if isinstance(self.plan.contents, plans.PACKAGED) and lacking:
-            raise plans.SandboxError(
-                f"this machine cannot keep code in: {', '.join(lacking)} not confined"
-            )
-
-    def open(self, supervisor: Supervisor) -> "_Sandbox":
-        """Start the MiniBUS."""
-        tracer = PipeTracer(self.outlet, hops=self.plan.hops)
-        name = f"minibus:{self.plan.url}"
-        mini_bus = MiniBus(name, HopTrace(tracer, name, self.counters))
-        return _Sandbox(self, tracer, supervisor, mini_bus)
+    Raises:
+        SandboxError: This machine cannot.
+    """
+    root = _NO_ROOT if lacking.issuperset(_NO_ROOT) else ()
+    unconfined = [*(one for one in _ESSENTIAL if one in lacking), *root]
+    if plan.contents.is_packaged and unconfined:
+        raise plans.SandboxError(
+            f"this machine cannot keep code in: {', '.join(unconfined)} not confined"
+        )
 
 
 class _Sandbox:
-    """A sandbox in which the MiniBUS runs."""
+    """A sandbox: its MiniBUS, and its component."""
 
-    def __init__(
-        self,
-        tools: _Tools,
-        tracer: PipeTracer,
-        supervisor: Supervisor,
-        mini_bus: MiniBus,
-    ) -> None:
-        self.shall_leave = trio.Event()
-        self._tools = tools
-        self._tracer = tracer
-        self._supervisor = supervisor
-        self._mini_bus = mini_bus
-        self._network = PipeNetwork(tools.outlet)
-        self._credentials = PipeCredentials(tools.outlet)
-        self._port = PipePort(tools.plan.url, tools.outlet, mini_bus)
+    def __init__(self, plan: plans.SandboxPlan, link: Link) -> None:
+        self._plan = plan
+        self._link = link
+        outlet = self._outlet = Outlet(link)
+        self._counters = Counters()
+        self._tracer = PipeTracer(outlet, hops=plan.hops)
+        name = f"minibus:{plan.url}"
+        self._mini_bus = MiniBus(name, HopTrace(self._tracer, name, self._counters))
+        self._network = PipeNetwork(outlet)
+        self._credentials = PipeCredentials(outlet)
+        self._port = PipePort(plan.url, outlet, self._mini_bus)
         self._reported: dict[str, int] = {}
+        self._shall_leave = trio.Event()
 
-    # ---- the component
+    async def live(self, archive: bytes, lacking: frozenset[str]) -> None:
+        """Open the sandbox, and obey its host until that orders to leave."""
+        async with open_background() as background:
+            background.start_soon(self._outlet.run)
+            try:
+                await self._inhabit(archive, lacking)
+            finally:
+                # What has crashed may still owe an answer.
+                with trio.move_on_after(GOODBYE_TIMEOUT / 2, shield=True):
+                    await self._outlet.flushed()
 
-    async def host(self, make: Maker) -> None:
-        """Start the component, which hears of everything; what it raises comes out here."""
-        spec = ChildSpec(self._port.url, partial(make, self._context()))
-        component = await self._supervisor.start_child(spec)
-        await self._port.add_listener(ANY, component)
+    async def _inhabit(self, archive: bytes, lacking: frozenset[str]) -> None:
+        plan, outlet, why = self._plan, self._outlet, ""
+        async with (
+            AsyncExitStack() as stack,
+            open_supervisor(plan.url, Strategy.ONE_FOR_ALL, _ONE_LIFE) as supervisor,
+            open_background() as background,
+        ):
+            # While it starts, a component may ask and dial already.
+            background.start_soon(self._serve)
+            with Crash() as crash:
+                _check(plan, lacking)
+                record_error = partial(_record_error, outlet)
+                contents = open_contents(plan.contents, archive, record_error, plan.largest_body)
+                make = partial(stack.enter_context(contents), self._context())
+                component = await supervisor.start_child(ChildSpec(plan.url, make))
+                await self._port.add_listener(ANY, component)
+            if crash.error is not None:
+                why = f"{type(crash.error).__name__}: {crash.error}"[:SANDBOX_REASON]
+            outlet.put(plans.PipeMessage(plans.Word.READY, text=why))
+            if crash.error is None:
+                await self._shall_leave.wait()
+                await self._leave(supervisor)
 
     def _context(self) -> StubContext:
-        plan, tools = self._tools.plan, self._tools
-        contents = plan.contents
+        plan, contents = self._plan, self._plan.contents
         config = StubConfig(
             runtime=plan.runtime,
             domain=plan.domain,
@@ -341,7 +324,7 @@ class _Sandbox:
             endpoints=plan.endpoints,
             credentials=self._credentials,
             session=plan.session,
-            options=contents.options if isinstance(contents, plans.PackageContents) else {},
+            options={} if contents.is_hyperty else contents.options,
         )
         return StubContext(
             url=plan.url,
@@ -351,29 +334,27 @@ class _Sandbox:
             tracer=self._tracer,
             ids=IdSource(plan.ids),
             entropy=secrets.token_bytes,
-            counters=tools.counters,
-            keep=lambda token, is_anew: tools.outlet.put(
+            counters=self._counters,
+            keep=lambda token, is_anew: self._outlet.put(
                 plans.PipeMessage(plans.Word.KEEP, number=int(is_anew), text=token)
             ),
         )
 
     # ---- the host
 
-    async def serve(self) -> None:
+    async def _serve(self) -> None:
         """Obey the host until it orders to leave."""
-        while not self.shall_leave.is_set():
-            item = plans.read_message(await self._tools.link.receive())
+        while not self._shall_leave.is_set():
+            item = plans.read_message(await self._link.receive())
             match item.word:
                 case plans.Word.HAND:
                     await self._handed(item)
                 case plans.Word.PING:
-                    self._tools.outlet.put(
-                        plans.PipeMessage(plans.Word.PONG, fields={**self._drops()})
-                    )
+                    self._outlet.put(plans.PipeMessage(plans.Word.PONG, fields={**self._drops()}))
                 case plans.Word.LOGIN:
                     self._credentials.heard(item)
                 case plans.Word.LEAVE:
-                    self.shall_leave.set()
+                    self._shall_leave.set()
                 case _:
                     self._network.heard(item)
 
@@ -387,34 +368,31 @@ class _Sandbox:
     async def _deliver(self, message: Message) -> None:
         if self._mini_bus.try_tell(Delivery(message, self._port.url)):
             return
-        outlet = self._tools.outlet
-        if outlet.is_crowded:
+        if self._outlet.is_crowded:
             await self._port.hand_back((message,))
         else:
             # Without waiting: answers and the words of the host come behind this message.
-            outlet.put(plans.PipeMessage(plans.Word.LOST, rest=encode(message)))
+            self._outlet.put(plans.PipeMessage(plans.Word.LOST, rest=encode(message)))
 
     def _drops(self) -> dict[str, int]:
         """Return what was dropped since this was asked last."""
-        now = {reason.value: count for reason, count in self._tools.counters.drops.items()}
+        now = {reason.value: count for reason, count in self._counters.drops.items()}
         fresh = {one: count - self._reported.get(one, 0) for one, count in now.items()}
         self._reported = now
         return {one: count for one, count in fresh.items() if count}
 
     # ---- the end
 
-    async def leave(self) -> None:
+    async def _leave(self, supervisor: Supervisor) -> None:
         """Stop the component; then report that nothing more will come."""
         with trio.move_on_after(GOODBYE_TIMEOUT / 2):
-            contents = self._tools.plan.contents
-            if isinstance(contents, plans.HypertyContents | plans.HypertyPackageContents):
-                await self._supervisor.stop_child(self._port.url)
+            if self._plan.contents.is_hyperty:
+                await supervisor.stop_child(self._port.url)
             else:
                 await self._close_session()
-        outlet = self._tools.outlet
-        outlet.put(plans.PipeMessage(plans.Word.LEFT, fields={**self._drops()}))
+        self._outlet.put(plans.PipeMessage(plans.Word.LEFT, fields={**self._drops()}))
         with trio.move_on_after(GOODBYE_TIMEOUT / 2):
-            await outlet.flushed()
+            await self._outlet.flushed()
 
     async def _close_session(self) -> None:
         port = self._port

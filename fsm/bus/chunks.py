@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from fsm.limits.shares import peer_of
+from fsm.limits.shares import Share, peer_of
 from specs.bodies.chunk import Chunk, ChunkedBody, ChunkWanted, TransferBegun
 from specs.errors import BadMessageError
 from specs.limits import transfer as limits
@@ -133,14 +133,6 @@ _FULL: Final = Code.UNAVAILABLE
 _LATER: Final = "other large bodies come first; try again later"
 
 
-@attrs.define
-class _Share:
-    """Use of a budget by one peer."""
-
-    size: int = 0
-    count: int = 0
-
-
 class TransferBudget:
     """Memory for transfers that the peers of one runtime have begun.
 
@@ -155,7 +147,7 @@ class TransferBudget:
     def __init__(self, limit: int) -> None:
         self.limit: Final = limit
         self.used = 0
-        self._shares: dict[str, _Share] = {}
+        self._shares: dict[str, Share] = {}
         self._arriving: Counter[str] = Counter()
         self._turns: dict[str, float] = {}
 
@@ -206,7 +198,7 @@ class TransferBudget:
         """
         if size > self.limit:
             raise too_large(self.limit)
-        share = self._shares.get(peer) or _Share()
+        share = self._shares.get(peer) or Share()
         is_full = (
             share.count >= limits.PEER_TRANSFERS
             or share.size + size > limits.PEER_BODIES * self.limit
@@ -215,8 +207,7 @@ class TransferBudget:
             whose = "your runtime" if is_full else "all runtimes"
             why = f"the large bodies of {whose} take all room there is for them; try again later"
             raise BadMessageError(why, _FULL)
-        share.size += size
-        share.count += 1
+        share.add(1, size)
         self.used += size
         self._shares[peer] = share
 
@@ -228,8 +219,7 @@ class TransferBudget:
             size: Bytes of the body.
         """
         share = self._shares[peer]
-        share.size -= size
-        share.count -= 1
+        share.add(-1, -size)
         self.used -= size
         if not share.count:
             del self._shares[peer]

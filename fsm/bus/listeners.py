@@ -7,11 +7,18 @@ all listeners of an address in the order of their registration (I-B2, I-B3). The
 Message BUS it would send messages back to where they came from (I-B5).
 """
 
+from collections import Counter
+from collections.abc import Iterator
 from enum import Enum
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar, final
+
+import attrs
 
 from fsm.effects import RowChanged
-from specs.errors import SpecError
+from specs.addresses.address import canonical
+from specs.errors import ProtoflyError, SpecError
+from specs.limits.bus import FORWARD_RULES
+from specs.message import Message
 from specs.trace import Op
 
 ANY: Final = "*"
@@ -113,3 +120,152 @@ class RoutingCore(Generic[L]):
         """
         rows = self._rows
         return rows.get(route) or rows.get(to) or rows.get(ANY, ())
+
+
+# Forward rules and aliases of a Message BUS (BUS-08, BUS-10).
+#
+# A forward rule has every request and event for one address copied to another; an alias does so
+# in both directions. The rules make no circle: a rule that would close one is refused. A copy names
+# the addresses that it was copied from in via, so it goes back to none of them, and the check of
+# loops ends a chain of more than HOP_LIMIT.
+
+_TABLE: Final = "forwards"
+"""The name of this table in traces."""
+
+
+@final
+class ForwardRefusedError(ProtoflyError, public=True):
+    """A forward rule or an alias cannot be added.
+
+    Attributes:
+        source: The address whose messages were to be copied.
+        target: The address that was to get them.
+        reason: Why not, as half a sentence.
+    """
+
+    def __init__(self, source: str, target: str, reason: str) -> None:
+        super().__init__(f"messages for {source} are not forwarded to {target}: {reason}")
+        self.source = source
+        self.target = target
+        self.reason = reason
+
+
+@attrs.frozen
+class ForwardRule:
+    """A forward rule, or an alias.
+
+    Attributes:
+        source: Address whose messages are copied.
+        target: Address that gets the copies.
+        is_alias: Whether messages for the target are copied to the source, too.
+    """
+
+    source: str
+    target: str
+    is_alias: bool = False
+
+    @classmethod
+    def of(cls, source: str, target: str, *, is_alias: bool = False) -> "ForwardRule":
+        """Return the rule for two addresses; the ends of an alias have no order.
+
+        Args:
+            source: The first address.
+            target: The second address.
+            is_alias: Whether messages are copied in both directions.
+
+        Raises:
+            BadUrlError: One of them is no address.
+        """
+        ends = canonical(source), canonical(target)
+        first, second = sorted(ends) if is_alias else ends
+        return cls(first, second, is_alias)
+
+    @property
+    def directions(self) -> tuple[tuple[str, str], ...]:
+        """Pairs of addresses: messages for the first are copied to the second."""
+        there = (self.source, self.target)
+        return (there, there[::-1]) if self.is_alias else (there,)
+
+
+class ForwardRules:
+    """The rules of one Message BUS; a rule that was added several times has several owners.
+
+    Attributes:
+        targets: Where the messages of an address are copied to.
+    """
+
+    def __init__(self) -> None:
+        self._owners: Counter[ForwardRule] = Counter()
+        self.targets: dict[str, tuple[str, ...]] = {}
+
+    def add(self, rule: ForwardRule, writer: str) -> list[RowChanged]:
+        """Add a rule; an equal rule has one owner more, and changes nothing.
+
+        Args:
+            writer: Name of the component that adds it, for the trace.
+
+        Raises:
+            ForwardRefusedError: The rule would close a circle, or there are too many.
+        """
+        if rule not in self._owners:
+            why = self._objection(rule)
+            if why:
+                raise ForwardRefusedError(rule.source, rule.target, why)
+        self._owners[rule] += 1
+        return self._changed(Op.ADD, rule, writer) if self._owners[rule] == 1 else []
+
+    def remove(self, rule: ForwardRule, writer: str) -> list[RowChanged]:
+        """End a rule for one of its owners. Idempotent.
+
+        Args:
+            writer: Name of the component that removes it, for the trace.
+        """
+        if rule not in self._owners:
+            return []
+        self._owners[rule] -= 1
+        if self._owners[rule]:
+            return []
+        del self._owners[rule]
+        return self._changed(Op.DEL, rule, writer)
+
+    def copies(self, message: Message) -> Iterator[Message]:
+        """Make the copies of a message for the next addresses of its rules.
+
+        Args:
+            message: A request or event.
+        """
+        targets = self.targets.get(message.to)
+        if targets is None:
+            return
+        # Behind the stub that brought the message, whose name is the last one.
+        via = message.via
+        crossed = [message.to, *via]
+        for target in targets:
+            if target not in via:
+                yield attrs.evolve(message, to=target, body={**message.body, "via": [*crossed]})
+
+    def _objection(self, rule: ForwardRule) -> str:
+        if len(self._owners) >= FORWARD_RULES:
+            return f"there are {FORWARD_RULES} rules; end one first"
+        ends = [rule.source, rule.target]
+        is_circle = rule.source in self._reached(rule.target)
+        if is_circle or (rule.is_alias and rule.target in self._reached(rule.source)):
+            return f"they would form a loop between {' and '.join(ends)}"
+        return ""
+
+    def _reached(self, source: str) -> set[str]:
+        """Return an address, and those that get copies of its messages."""
+        reached, ahead = {source}, [source]
+        while ahead:
+            fresh = [one for one in self.targets.get(ahead.pop(), ()) if one not in reached]
+            reached.update(fresh)
+            ahead += fresh
+        return reached
+
+    def _changed(self, op: Op, rule: ForwardRule, writer: str) -> list[RowChanged]:
+        targets: dict[str, dict[str, None]] = {}
+        for one in self._owners:
+            for source, target in one.directions:
+                targets.setdefault(source, {})[target] = None
+        self.targets = {source: tuple(found) for source, found in targets.items()}
+        return [RowChanged(op, _TABLE, a, b, writer) for a, b in rule.directions]

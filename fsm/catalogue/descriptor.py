@@ -1,6 +1,6 @@
 """Inputs and results of the judgement on a descriptor (T12..T15, S16)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import Enum, StrEnum
 from typing import Final, TypeAlias, final
 
@@ -97,19 +97,6 @@ class Seen:
 
 
 @attrs.frozen
-class Memory:
-    """The memory of a runtime about a domain.
-
-    Attributes:
-        seen: The newest descriptor by place.
-        revocations: The newest list of what is revoked.
-    """
-
-    seen: Mapping[Entry, Seen] = attrs.field(factory=dict)
-    revocations: Revocations | None = None
-
-
-@attrs.frozen
 class Here:
     """The abilities of this runtime.
 
@@ -133,64 +120,6 @@ class Here:
     protocols: JsonObject | None = None
 
 
-@attrs.frozen
-class Facts:
-    """The facts about a signed descriptor; the signature fits.
-
-    Attributes:
-        wanted: Where it was fetched from.
-        descriptor: What it says.
-        digest: Hash of what was signed.
-    """
-
-    wanted: Entry
-    descriptor: StubDescriptor
-    digest: str
-
-
-@attrs.frozen
-class HypertyFacts:
-    """The facts about a signed descriptor of a hyperty; the signature fits.
-
-    Attributes:
-        wanted: Where it was fetched from.
-        descriptor: What it says.
-        digest: Hash of what was signed.
-    """
-
-    wanted: Entry
-    descriptor: HypertyDescriptor
-    digest: str
-
-
-@attrs.frozen
-class Package:
-    """The facts about the bytes of a package.
-
-    Attributes:
-        size: How many there are.
-        sha256: Their hash.
-        flaw: What is wrong with them as an archive, as half a sentence; None: nothing.
-    """
-
-    size: int
-    sha256: str
-    flaw: str | None = None
-
-
-@attrs.frozen
-class Trusted:
-    """The descriptor may be acted upon.
-
-    Attributes:
-        level: How.
-        seen: What must be remembered before that.
-    """
-
-    level: Level
-    seen: Seen
-
-
 @final
 @attrs.frozen
 class Refused:
@@ -207,9 +136,6 @@ class Refused:
     advice: str
 
 
-Verdict: TypeAlias = Trusted | Refused
-
-
 # The judgement on a descriptor before it is acted upon (T12..T15, S16, CAT-08, PFY-01).
 
 _Check: TypeAlias = Callable[[], Refused | None]
@@ -220,89 +146,68 @@ _NEEDS_SANDBOX: Final = "its code would need a sandbox, and this runtime has non
 _PRIVATE: Final = 'write reach = "anywhere" for the domain in the trust file if you mean it'
 
 
-def judge(facts: Facts, terms: Terms, memory: Memory, here: Here, now: float) -> Verdict:
-    """Judge the descriptor of a stub.
-
-    Args:
-        facts: What was found out about it.
-        terms: What the operator says of its domain.
-        memory: What is remembered of its domain.
-        here: What this runtime can do.
-        now: Seconds since the epoch.
-    """
-    entry, descriptor = facts.wanted, facts.descriptor
-    refused = judge_entry(entry, descriptor, memory, facts.digest, now)
-    if refused is not None:
-        return refused
-    refused = _stub(facts, terms, here, memory.revocations)
-    if refused is not None:
-        return refused
-    level = Level.PROFILE if descriptor.source_package is None else Level.PACKAGE
-    return Trusted(level, Seen(descriptor.counter, facts.digest))
-
-
-def judge_hyperty(
-    facts: HypertyFacts, terms: Terms, memory: Memory, here: Here, now: float
-) -> Verdict:
-    """Judge the descriptor of a hyperty, whose code comes as a package (HYP-01, CAT-02).
-
-    Args:
-        facts: What was found out about it.
-        terms: What the operator says of its domain.
-        memory: What is remembered of its domain.
-        here: What this runtime can do.
-        now: Seconds since the epoch.
-    """
-    refused = judge_entry(facts.wanted, facts.descriptor, memory, facts.digest, now)
-    if refused is None:
-        refused = _hyperty(facts.descriptor, terms, here, memory.revocations)
-    return refused or Trusted(Level.PACKAGE, Seen(facts.descriptor.counter, facts.digest))
-
-
 def judge_entry(
-    entry: Entry, descriptor: Described, memory: Memory, digest: str, now: float
+    entry: Entry,
+    descriptor: Described,
+    digest: str,
+    now: float,
+    seen: Seen | None = None,
+    revocations: Revocations | None = None,
 ) -> Refused | None:
     """Judge what all descriptors have in common; None: nothing is wrong with it.
 
     Args:
         entry: Where it was fetched from.
         descriptor: What it says.
-        memory: What is remembered of its domain.
         digest: Hash of what was signed.
         now: Seconds since the epoch.
+        seen: The newest descriptor that stood there.
+        revocations: The newest list of its domain of what is revoked.
     """
     checks: tuple[_Check, ...] = (
         lambda: _place(entry, descriptor),
         lambda: _time(descriptor, now),
-        lambda: _progress(descriptor, memory.seen.get(entry), digest),
-        lambda: _list_age(memory.revocations, now),
-        lambda: _revoked(entry, descriptor.counter, memory.revocations),
+        lambda: _progress(descriptor, seen, digest),
+        lambda: _list_age(revocations, now),
+        lambda: _revoked(entry, descriptor.counter, revocations),
     )
     return next((one for check in checks if (one := check()) is not None), None)
 
 
-def judge_offer(facts: Facts, here: Here) -> Refused | None:
+def judge_use(
+    descriptor: Described, terms: Terms, here: Here, revocations: Revocations | None = None
+) -> Refused | None:
+    """Judge what a stub or a hyperty needs and may do; None: it may be deployed.
+
+    Args:
+        descriptor: What it says; one without code is not judged.
+        terms: What the operator says of its domain.
+        here: What this runtime can do.
+        revocations: The newest list of its domain of what is revoked.
+    """
+    if isinstance(descriptor, HypertyDescriptor):
+        return _hyperty(descriptor, terms, here, revocations) or _constraints(
+            descriptor.constraints, here.hyperties
+        )
+    if not isinstance(descriptor, StubDescriptor):
+        return None
+    if descriptor.source_package is None:
+        refused = _profile(descriptor, terms, here)
+    else:
+        refused = _publisher(descriptor, terms, revocations) or _fitness(descriptor, terms, here)
+    return refused or _constraints(descriptor.constraints, here.protocols)
+
+
+def judge_offer(descriptor: Described, here: Here) -> Refused | None:
     """Judge an offer of a domain; None: a runtime that trusts all of it could deploy it.
 
     Args:
-        facts: What it says.
+        descriptor: What it says.
         here: What runtimes can do.
     """
-    package = facts.descriptor.source_package
+    package = descriptor.source_package
     publishers = frozenset[str]() if package is None else frozenset({package.publisher})
-    return _stub(facts, Terms(publishers, Reach.ANYWHERE), here, None)
-
-
-def judge_hyperty_offer(facts: HypertyFacts, here: Here) -> Refused | None:
-    """Judge an offer of a hyperty; None: a runtime that trusts all of it could run it.
-
-    Args:
-        facts: What it says.
-        here: What runtimes can do.
-    """
-    package = facts.descriptor.source_package
-    publishers = frozenset[str]() if package is None else frozenset({package.publisher})
-    return _hyperty(facts.descriptor, Terms(publishers), here, None)
+    return judge_use(descriptor, Terms(publishers, Reach.ANYWHERE), here)
 
 
 def judge_revocations(
@@ -324,25 +229,24 @@ def judge_revocations(
     return _list_age(found, now)
 
 
-def judge_package(promised: SourcePackage, found: Package) -> Refused | None:
-    """Judge the bytes of a package.
+def judge_package(
+    promised: SourcePackage, size: int, digest: str, flaw: str | None
+) -> Refused | None:
+    """Judge the bytes of a package; None: they are those that were promised.
 
     Args:
         promised: What the descriptor says of the package.
-        found: The package as it came.
-
-    Returns:
-        The objection; None: the bytes are those that were promised.
+        size: How many there are.
+        digest: Their SHA-256.
+        flaw: What is wrong with them as an archive, as half a sentence; None: nothing.
     """
-    if found.size != promised.size:
-        why = f"its package has {found.size} bytes and not {promised.size}"
+    if size != promised.size:
+        why = f"its package has {size} bytes and not {promised.size}"
         return Refused(Reason.TOO_LARGE, why, _ASK_DOMAIN)
-    if found.sha256 != promised.sha256:
+    if digest != promised.sha256:
         why = "its package is not the one whose hash was signed"
         return Refused(Reason.WRONG_HASH, why, _ASK_DOMAIN)
-    if found.flaw is not None:
-        return Refused(Reason.BAD_ARCHIVE, f"its package {found.flaw}", _ASK_DOMAIN)
-    return None
+    return None if flaw is None else Refused(Reason.BAD_ARCHIVE, f"its package {flaw}", _ASK_DOMAIN)
 
 
 # ---- what all descriptors have in common
@@ -405,16 +309,6 @@ def _is_revoked(what: str, why: str) -> Refused:
     return Refused(Reason.REVOKED, sentence, _ASK_NEW)
 
 
-def _stub(
-    facts: Facts, terms: Terms, here: Here, revocations: Revocations | None
-) -> Refused | None:
-    if facts.descriptor.source_package is None:
-        refused = _profile(facts, terms, here)
-    else:
-        refused = _package(facts, terms, here, revocations)
-    return refused or _constraints(facts.descriptor.constraints, here.protocols)
-
-
 def _constraints(constraints: Json, capabilities: JsonObject | None) -> Refused | None:
     """Refuse what this runtime cannot offer (STB-12, CAT-04)."""
     why = unmet(constraints, capabilities)
@@ -430,15 +324,15 @@ def _hyperty(
         return Refused(Reason.NOTHING_TO_DEPLOY, why, _ASK_DOMAIN)
     refused = _publisher(descriptor, terms, revocations)
     if refused is None and Level.PACKAGE not in here.levels:
-        refused = Refused(Reason.NO_SANDBOX, _NEEDS_SANDBOX, "use another runtime")
-    return refused or _constraints(descriptor.constraints, here.hyperties)
+        return Refused(Reason.NO_SANDBOX, _NEEDS_SANDBOX, "use another runtime")
+    return refused
 
 
 # ---- level 1: a stub that ships
 
 
-def _profile(facts: Facts, terms: Terms, here: Here) -> Refused | None:
-    profile = facts.descriptor.profile
+def _profile(descriptor: StubDescriptor, terms: Terms, here: Here) -> Refused | None:
+    profile = descriptor.profile
     if profile is None:
         why = "it has neither a profile nor a package with hash and publisher"
         return Refused(Reason.NOTHING_TO_DEPLOY, why, _ASK_DOMAIN)
@@ -469,12 +363,6 @@ def _places(endpoints: tuple[str, ...], terms: Terms) -> Refused | None:
 # ---- level 2: code
 
 
-def _package(
-    facts: Facts, terms: Terms, here: Here, revocations: Revocations | None
-) -> Refused | None:
-    return _publisher(facts.descriptor, terms, revocations) or _fitness(facts, terms, here)
-
-
 def _publisher(
     descriptor: Described, terms: Terms, revocations: Revocations | None
 ) -> Refused | None:
@@ -493,9 +381,8 @@ def _publisher(
     return None
 
 
-def _fitness(facts: Facts, terms: Terms, here: Here) -> Refused | None:
+def _fitness(descriptor: StubDescriptor, terms: Terms, here: Here) -> Refused | None:
     """Refuse code that cannot be monitored or confined, or has no endpoint to dial."""
-    descriptor = facts.descriptor
     if descriptor.machine is None or descriptor.machine not in here.machines:
         why = "it follows an unknown machine"
         return Refused(

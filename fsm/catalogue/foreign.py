@@ -20,8 +20,7 @@ from typing import Final, Protocol
 
 import attrs
 
-from fsm.bus.held_paths import HeldPaths
-from fsm.bus.transactions import OutstandingCore
+from fsm.bus.transactions import HeldPaths, OutstandingCore
 from fsm.engine import Entity, Step
 from fsm.limits.rates import CrashCount
 from fsm.limits.shares import Share, UserQueue, user_of
@@ -99,19 +98,6 @@ class _ForeignHistory:
             self.rest(
                 now + protocol.SANDBOX_COOL_DOWN, f"its sandbox crashes again and again: {why}"
             )
-
-
-@attrs.frozen(slots=True)
-class _NoRoute:
-    """Why nothing is sent to a domain.
-
-    Attributes:
-        retry_after: Seconds until it may be; None: never.
-    """
-
-    code: Code
-    why: str
-    retry_after: float | None = None
 
 
 class _ForeignSandbox:
@@ -204,7 +190,8 @@ class ForeignCore:
             return
         no = self._no_route(domain, now)
         if no is not None:
-            self._refuse(message, no.code, f"no route to {domain}: {no.why}", no.retry_after)
+            code, reason, retry_after = no
+            self._refuse(message, code, f"no route to {domain}: {reason}", retry_after)
             return
         self._held.sent(message)
         sandbox = self._sandboxes.get(domain)
@@ -220,13 +207,13 @@ class ForeignCore:
     def _name(self, domain: str) -> str:
         return f"{self._node}/protostub/{domain}"
 
-    def _no_route(self, domain: str, now: float) -> "_NoRoute | None":
-        """Return why nothing is sent to a domain now; None: it is."""
+    def _no_route(self, domain: str, now: float) -> tuple[Code, str, float | None] | None:
+        """Return why nothing is sent to a domain now, and after how long it may be; None: it is."""
         if domain not in self._domains:
-            return _NoRoute(Code.NOT_FOUND, "it is not configured")
+            return Code.NOT_FOUND, "it is not configured", None
         sandbox, past = self._sandboxes.get(domain), self._past.get(domain)
         if past is None and len(self._past) >= FOREIGN_DOMAINS:
-            return _NoRoute(Code.TOO_LARGE, f"this node has tried {FOREIGN_DOMAINS} other domains")
+            return Code.TOO_LARGE, f"this node has tried {FOREIGN_DOMAINS} other domains", None
         why, until = "", now
         if self._is_leaving:
             why, until = _LEAVING, now + protocol.RETRY_COOL_DOWN
@@ -234,7 +221,7 @@ class ForeignCore:
             why, until = sandbox.why, now + protocol.RETRY_COOL_DOWN
         elif sandbox is None and past is not None:
             why, until = past.why, past.until
-        return _NoRoute(Code.UNAVAILABLE, why, until - now) if now < until else None
+        return (Code.UNAVAILABLE, why, until - now) if now < until else None
 
     def _open(self, domain: str, entry: OutboundMessage, now: float) -> None:
         past = self._past.setdefault(domain, _ForeignHistory())

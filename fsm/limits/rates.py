@@ -190,20 +190,19 @@ T = TypeVar("T")
 
 
 class FairQueue(Generic[T]):
-    """The fair queue of one router: what submitters get back, each in its turn."""
+    """The fair queue of one router: what submitters get back, each in its turn.
+
+    Attributes:
+        held: What is given back later, by submitter.
+    """
 
     def __init__(self) -> None:
         self._buckets: TokenBuckets[str] = TokenBuckets(Rate(SUBMIT_RATE, SUBMIT_BURST))
         self._last = ""
         self._last_at = -math.inf
         self._other_at = -math.inf
-        self._held: dict[str, deque[T]] = {}
+        self.held: dict[str, deque[T]] = {}
         self._due: list[tuple[float, str]] = []
-
-    @property
-    def is_waited_for(self) -> bool:
-        """Whether a submitter is delayed."""
-        return bool(self._due)
 
     def taken(self, by: str, item: T, now: float) -> bool:
         """Count a message of a submitter; return whether its next message may come at once.
@@ -221,11 +220,11 @@ class FairQueue(Generic[T]):
         if self._other_at + CONTENTION < now:
             return True
         wait = self._buckets.spend(by, 1, now)
-        if by not in self._held:
+        if by not in self.held:
             if wait <= 0:
                 return True
             heappush(self._due, (now + wait, by))
-        self._held.setdefault(by, deque()).append(item)
+        self.held.setdefault(by, deque()).append(item)
         return False
 
     def deadline(self) -> float:
@@ -237,12 +236,12 @@ class FairQueue(Generic[T]):
         free: list[str] = []
         while self._due and self._due[0][0] <= now:
             free.append(heappop(self._due)[1])
-        items = [self._held[by].popleft() for by in free]
+        items = [self.held[by].popleft() for by in free]
         for by in free:
-            if self._held[by]:
+            if self.held[by]:
                 heappush(self._due, (now + _APART, by))
             else:
-                del self._held[by]
+                del self.held[by]
         return items
 
 

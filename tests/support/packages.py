@@ -7,7 +7,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from actors.pipe.process import open_process_sandbox
-from actors.runtime.isolation.stub import StubCode, sandboxed_stub
+from actors.runtime.isolation import StubCode, sandboxed_stub
 from actors.runtime.stubs.catalogue import Catalogue, Descriptor, NotInCatalogueError, StubKind
 from specs.addresses.address import catalogue_stub
 

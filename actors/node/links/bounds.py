@@ -11,7 +11,7 @@ from actors.kit.counters import Counters, Gauge, Tally
 from actors.kit.log import get_logger
 from actors.node.limits import NodeLimits
 from fsm.limits.rates import Rate, TokenBuckets
-from fsm.limits.unauthenticated_links import UnauthenticatedLinks
+from fsm.limits.shares import UnauthenticatedLinks
 from fsm.session.outbox_budget import OutboxBudget
 from specs.addresses.address import is_node
 from specs.identity import Identity

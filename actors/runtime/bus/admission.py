@@ -28,12 +28,6 @@ from specs.trace import Op
 
 _log = get_logger("actors.runtime")
 
-Stage: TypeAlias = Callable[[Message, str], Message | Refusal | None]
-"""The work of one row of the pipelines, for a message and its submitter.
-
-None lets the message pass as it is; a message goes on in its stead.
-"""
-
 _Listens: TypeAlias = Callable[[str, str], bool]
 """Says whether a component gets what is sent to an address."""
 
@@ -191,47 +185,34 @@ class Admission:
 
     # ---- stages
 
-    def source(self, row: Interception) -> Stage:
+    def source(self, row: Interception, message: Message, by: str) -> Refusal | None:
         """Check that the submitting component owns its sender address (BUS-12)."""
+        # Looked at last: nearly every message needs no exemption.
+        origin = self.origin(by)
+        is_carried = origin is not Origin.LOCAL and message.is_last_by(by)
+        if is_carried and origin is Origin.P2P_STUB:
+            is_theirs = self.sender_proof(message, by) is SenderProof.PROVEN
+        else:
+            is_owner = self._owns(message, by, origin, is_carried=is_carried)
+            is_theirs = is_owner or self.is_exempt(message, by, row.exempt)
+        if is_theirs:
+            return None
+        if message.from_ == by and not is_below(by, self._runtime):
+            return Refusal(row.drop, f"{by} is not deployed any more", Code.GONE)
+        return Refusal(row.drop, f"{message.from_} is not an address of {by}", row.refusal)
 
-        def check(message: Message, by: str) -> Refusal | None:
-            # Looked at last: nearly every message needs no exemption.
-            origin = self.origin(by)
-            is_carried = origin is not Origin.LOCAL and message.is_last_by(by)
-            if is_carried and origin is Origin.P2P_STUB:
-                is_theirs = self.sender_proof(message, by) is SenderProof.PROVEN
-            else:
-                is_owner = self._owns(message, by, origin, is_carried=is_carried)
-                is_theirs = is_owner or self.is_exempt(message, by, row.exempt)
-            if is_theirs:
-                return None
-            if message.from_ == by and not is_below(by, self._runtime):
-                return Refusal(row.drop, f"{by} is not deployed any more", Code.GONE)
-            return Refusal(row.drop, f"{message.from_} is not an address of {by}", row.refusal)
+    def status_sender(self, row: Interception, message: Message, by: str) -> Refusal | None:
+        """Check that a status is reported by its owner (ADR-06)."""
+        if self._may_report(message, by):
+            return None
+        return Refusal(row.drop, "only its owner reports a status", row.refusal)
 
-        return check
-
-    def status_sender(self, row: Interception) -> Stage:
-        """Make the check that a status is reported by its owner (ADR-06)."""
-        objection = Refusal(row.drop, "only its owner reports a status", row.refusal)
-
-        def check(message: Message, by: str) -> Refusal | None:
-            return None if self._may_report(message, by) else objection
-
-        return check
-
-    def child_writer(self, row: Interception) -> Stage:
-        """Make the check that observing creators write children (I-D10)."""
-
-        def check(message: Message, by: str) -> Refusal | None:
-            url = None if message.is_response else parent_of(message.to)
-            if url is None:
-                return None
-            why = self._objection(message, url, by)
-            forbidden = row.refusal or Code.FORBIDDEN
-            return None if why is None else Refusal(row.drop, why, forbidden, in_place=forbidden)
-
-        return check
+    def child_writer(self, row: Interception, message: Message, by: str) -> Refusal | None:
+        """Check that observing creators write children (I-D10)."""
+        url = None if message.is_response else parent_of(message.to)
+        why = None if url is None else self._objection(message, url, by)
+        forbidden = row.refusal or Code.FORBIDDEN
+        return None if why is None else Refusal(row.drop, why, forbidden, in_place=forbidden)
 
     def _objection(self, message: Message, url: str, by: str) -> str | None:
         """Return the objection to the writer of a child, or to what reports it.
@@ -243,16 +224,14 @@ class Admission:
         if message.from_ == url:
             is_asked = origin is not Origin.P2P_STUB or self._reporters.get(message.to) == by
             return None if is_asked else f"nothing of {url} is to come by this link"
-        if origin is Origin.LOCAL and not self._writes(message, by):
+        # A component here gets events of children itself, or answers for them.
+        is_writer = self._listens(by, message.to) or message.to in self._granted.get(by, ())
+        if origin is Origin.LOCAL and not is_writer:
             return misnamed(message) or f"{message.from_} does not observe {url}"
         return misnamed(message)
 
-    def _writes(self, message: Message, by: str) -> bool:
-        """Return whether a component here gets events of children itself, or answers for them."""
-        return self._listens(by, message.to) or message.to in self._granted.get(by, ())
-
-    def stub_command(self, row: Interception) -> Stage:
-        """Make the check of requests to stubs, and of those that stubs of nodes make themselves.
+    def stub_command(self, row: Interception, message: Message, by: str) -> Refusal | None:
+        """Check requests to stubs, and those that stubs of nodes make themselves.
 
         Only parts of the runtime command its stubs (P2P-29): other runtimes, and hyperties here,
         could otherwise end sessions and links. The code of a stub of a node may be another
@@ -260,64 +239,53 @@ class Admission:
         Nor do hyperties ask a node for what it does for the whole session: one could end that,
         and free the addresses, remove the paths and change the records of others.
         """
-        commanded = "a stub takes commands from the parts of its own runtime only"
-        asking = "a stub asks nothing of the runtime that it is a stub of"
-        serving = "only the parts of a runtime ask its node: it does that for all hyperties here"
+        why = self._objection_to_command(message, by) if message.is_request else None
+        if why is None:
+            return None
+        return Refusal(row.drop, why, row.refusal, in_place=row.refusal or Code.FORBIDDEN)
 
-        def refused(why: str) -> Refusal:
-            return Refusal(row.drop, why, row.refusal, in_place=row.refusal or Code.FORBIDDEN)
-
-        def check(message: Message, by: str) -> Refusal | None:
-            if not message.is_request:
+    def _objection_to_command(self, message: Message, by: str) -> str | None:
+        stub, is_own = self.origins.get(message.to), is_below(message.from_, self._runtime)
+        if is_own and self.origin(by) is Origin.NODE_STUB:
+            is_part = is_below(message.to, self._runtime)
+            return "a stub asks nothing of the runtime that it is a stub of" if is_part else None
+        is_stub = stub is not None and stub is not Origin.LOCAL
+        if not is_stub or (is_own and self.origin(by) is Origin.LOCAL):
+            is_part = is_below(by, self._runtime) or self.origin(by) is not Origin.LOCAL
+            if is_stub or is_part or not is_of_session(message):
                 return None
-            stub, is_own = self.origins.get(message.to), is_below(message.from_, self._runtime)
-            if is_own and self.origin(by) is Origin.NODE_STUB:
-                return refused(asking) if is_below(message.to, self._runtime) else None
-            is_stub = stub is not None and stub is not Origin.LOCAL
-            if not is_stub or (is_own and self.origin(by) is Origin.LOCAL):
-                is_others = not is_stub and is_of_session(message) and not self._is_part(by)
-                return refused(serving) if is_others else None
-            # Of stubs of links, another runtime asks for a link.
-            is_command = stub is Origin.NODE_STUB or message.type in _COMMANDS
-            return refused(commanded) if is_command else None
+            return "only the parts of a runtime ask its node: it does that for all hyperties here"
+        # Of stubs of links, another runtime asks for a link.
+        if stub is Origin.NODE_STUB or message.type in _COMMANDS:
+            return "a stub takes commands from the parts of its own runtime only"
+        return None
 
-        return check
+    def loop(self, row: Interception, message: Message, _by: str) -> Refusal | None:
+        """Check that a message does not go round (STB-06)."""
+        if "via" in message.body and is_routing_loop(message):
+            return Refusal(row.drop, "it is in a routing loop", row.refusal)
+        return None
 
-    def _is_part(self, by: str) -> bool:
-        return is_below(by, self._runtime) or self.origin(by) is not Origin.LOCAL
-
-    def loop(self, row: Interception) -> Stage:
-        """Make the check that a message does not go round (STB-06)."""
-        objection = Refusal(row.drop, "it is in a routing loop", row.refusal)
-
-        def check(message: Message, _by: str) -> Refusal | None:
-            return objection if "via" in message.body and is_routing_loop(message) else None
-
-        return check
-
-    def policy(self, row: Interception, direction: Direction) -> Stage:
-        """Make the question to policy (POL-01, POL-17)."""
-        why = "the policy of the runtime failed on it"
-        failed = Ruling(Decision.DENY, "", why, direction=shown(direction))
-
-        def check(message: Message, by: str) -> Message | Refusal | None:
-            if self.is_exempt(message, by, row.exempt):
-                return None
-            if self.after is not None:
-                self.settle()
-            try:
-                ruling = self._policy.judge(message, by, direction, self)
-            except Exception as error:  # noqa: BLE001 - a policy may be the application's code
-                ruling = failed
-                _log.error("policy crashed", by=by, exc_info=error)
-            if self._hops.is_on:
-                self._hops.decided(message, ruling)
-            self.after = ruling.after
-            if ruling.decision is Decision.PERMIT:
-                return ruling.marked
-            return Refusal(row.drop, ruling.why or "blocked by policy", row.refusal)
-
-        return check
+    def policy(
+        self, row: Interception, direction: Direction, message: Message, by: str
+    ) -> Message | Refusal | None:
+        """Ask policy (POL-01, POL-17)."""
+        if self.is_exempt(message, by, row.exempt):
+            return None
+        if self.after is not None:
+            self.settle()
+        try:
+            ruling = self._policy.judge(message, by, direction, self)
+        except Exception as error:  # noqa: BLE001 - a policy may be the application's code
+            why = "the policy of the runtime failed on it"
+            ruling = Ruling(Decision.DENY, "", why, direction=shown(direction))
+            _log.error("policy crashed", by=by, exc_info=error)
+        if self._hops.is_on:
+            self._hops.decided(message, ruling)
+        self.after = ruling.after
+        if ruling.decision is Decision.PERMIT:
+            return ruling.marked
+        return Refusal(row.drop, ruling.why or "blocked by policy", row.refusal)
 
     def settle(self) -> None:
         """Do what policy wants done after the last message has gone, or was refused (POL-13)."""

@@ -47,10 +47,10 @@ from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, Pipelines
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policy import Judge, Refusal
-from fsm.bus.child_paths import ChildPath, ChildPaths, Elsewhere
-from fsm.bus.forward_rules import ForwardRefusedError, ForwardRule, ForwardRules
 from fsm.bus.link_senders import Holding, SenderProof
+from fsm.bus.listeners import ForwardRefusedError, ForwardRule, ForwardRules
 from fsm.bus.receiving_order import NODE_PATH, PairOrderCore
+from fsm.bus.sending_order import ChildPath, ChildPaths, Elsewhere
 from fsm.effects import Intent, intent_of
 from fsm.limits.rates import FairQueue, Rate, TokenBuckets
 from fsm.limits.shares import message_bytes
@@ -168,7 +168,7 @@ class MessageBus(Actor[Never]):
             now = trio.current_time()
             self._submit(flight, now)
             is_watched = self._is_to_look and now < self._look_at
-            if not is_watched or self.turns.is_waited_for or self.admission.after is not None:
+            if not is_watched or self.turns.held or self.admission.after is not None:
                 self._settle(now)
         except Exception as error:  # noqa: BLE001 - see `_fail`
             self._fail(error)
@@ -346,12 +346,14 @@ class MessageBus(Actor[Never]):
         """Take a message; what a peer sends waits for a proof of its sender."""
         self.outbound.sender = flight
         by = flight.by
-        origin = flight.origin = self._origin(by)
+        # Nearly always it submits under its own address.
+        origin = self.admission.origins.get(by) or self._origin(by)
+        flight.origin = origin
         is_by_peer = origin is Origin.P2P_STUB and flight.message.is_last_by(by)
         if not (is_by_peer and self._proofs.waits(flight, now)):
             self._admit(flight, now)
         # The permit of a message that waits at a stub is given back later.
-        if self.outbound.sender is flight:
+        if flight.permit is not None and self.outbound.sender is flight:
             self.give_permit_back(flight, now)
         self.outbound.sender = None
 
@@ -362,8 +364,7 @@ class MessageBus(Actor[Never]):
             permit.give_back()
 
     def _origin(self, by: str) -> Origin:
-        # Nearly always it submits under its own address.
-        return self.admission.origins.get(by) or self.admission.origin(by) or Origin.LOCAL
+        return self.admission.origin(by) or Origin.LOCAL
 
     def take_decided(self, item: InFlight | Announced, now: float) -> None:
         """Take what has waited for a proof of its sender."""
@@ -447,7 +448,7 @@ class MessageBus(Actor[Never]):
         if isinstance(passed, Message) and self.order.is_late(passed, path):
             self.answers.reject_late(flight)
             return False
-        flight.origin = self._origin(by)
+        flight.origin = self.admission.origins.get(by) or self._origin(by)
         is_known = isinstance(passed, Message) or passed.reason is DropReason.DUPLICATE
         if message.is_request and flight.origin is Origin.NODE_STUB and is_known:
             self.outbound.asked_by(message, by)
@@ -586,7 +587,8 @@ class MessageBus(Actor[Never]):
             self.answers.reject(flight, refusal.code, refusal.why)
 
     def _is_of_component(self, by: str) -> bool:
-        return self.admission.origin(by) is Origin.LOCAL
+        admission = self.admission
+        return (admission.origins.get(by) or admission.origin(by)) is Origin.LOCAL
 
     def _deny_answer(self, flight: InFlight, refusal: Refusal, now: float) -> None:
         """Notify the requester of an answer that it does not get.
@@ -737,7 +739,9 @@ class MessageBus(Actor[Never]):
         if message.is_response or parent_of(message.to) is None:
             self.outbound.send(message, intent, now)
             return
-        match self.children.find(message, now, is_there=self._is_open(message.to)):
+        link = self.children.link_of(message.to)
+        is_there = link is not None and self.deliveries.is_there(link)
+        match self.children.find(message, now, is_there=is_there):
             case Elsewhere.BY_NODE:
                 self.outbound.send(message, intent, now)
             case Elsewhere.FULL:
@@ -748,11 +752,6 @@ class MessageBus(Actor[Never]):
                 pass
             case link:
                 self.outbound.send_via(message, link, now)
-
-    def _is_open(self, address: str) -> bool:
-        """Return whether the link of a list of children takes messages."""
-        link = self.children.link_of(address)
-        return link is not None and self.deliveries.is_there(link)
 
     def _deliver_child(self, message: Message, now: float) -> None:
         """Give the sync manager what a creator has sent by a link: it knows who observes.

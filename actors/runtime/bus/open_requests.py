@@ -11,7 +11,7 @@ from actors.runtime.bus.messages import Deliveries, InFlight
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.policy import Refusal
 from fsm.bus import transactions
-from fsm.bus.held_paths import HeldPaths
+from fsm.bus.transactions import HeldPaths
 from fsm.effects import Intent
 from specs.addresses.address import domain_of
 from specs.limits.bus import ANSWERS_KEPT, OPEN_REQUESTS
@@ -91,7 +91,8 @@ class OpenRequests:
         is_new = self._seen.is_new if DURABLE not in message.body else self._is_new
         if is_new(message, now) and there is None:
             return None
-        before = there or self._before(message)
+        before, _ = self._answered.get((message.from_, message.to, message.id), (None, None))
+        before = there or before
         if before is not None and not transactions.same_request(before.request, message):
             why = "another request had this id"
             return Refusal(DropReason.DUPLICATE, why, Code.MALFORMED)
@@ -115,10 +116,6 @@ class OpenRequests:
         self._durables.add(request, place)
         self._seen.is_new(request, trio.current_time())
         return True
-
-    def _before(self, request: Message) -> transactions.Transaction[InFlight] | None:
-        found = self._answered.get((request.from_, request.to, request.id))
-        return None if found is None else found[0]
 
     def take_answer(self, response: Message, now: float) -> transactions.Answer[InFlight]:
         """Take an answer; an unawaited one is dropped."""

@@ -7,13 +7,14 @@ application.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, TypeAlias, final
 
 import attrs
 
 from actors.kit.log import get_logger
 from actors.kit.supervision.supervisor import Crash
-from actors.runtime.bus.admission import Admission, Stage
+from actors.runtime.bus.admission import Admission
 from actors.runtime.bus.messages import Origin
 from actors.runtime.policy import Refusal
 from fsm.limits.shares import Memory
@@ -97,6 +98,12 @@ NO_INTERCEPTORS: Final[tuple[Interceptor, ...]] = ()
 
 _log = get_logger("actors.runtime")
 
+Stage: TypeAlias = Callable[[Message, str], Message | Refusal | None]
+"""The work of one row of the pipelines, for a message and its submitter.
+
+None lets the message pass as it is; a message goes on in its stead.
+"""
+
 Ends: TypeAlias = tuple[str, MessageType, str, str]
 """Submitter, type, sender and receiver of a message."""
 
@@ -108,7 +115,10 @@ class Pipelines:
     """Runs the stages of the table for one bus."""
 
     def __init__(
-        self, admission: Admission, duplicate: Stage, interceptors: Sequence[Interceptor] = ()
+        self,
+        admission: Admission,
+        duplicate: Stage,
+        interceptors: Sequence[Interceptor] = (),
     ) -> None:
         """Construct it.
 
@@ -119,22 +129,23 @@ class Pipelines:
             duplicate: Recognises repeated messages.
             interceptors: The stages of the application.
         """
-        work: dict[Check, Callable[[Interception], Stage]] = {
+        work: dict[Check, Callable[[Interception, Message, str], Refusal | None]] = {
             Check.SOURCE: admission.source,
             Check.STATUS_SENDER: admission.status_sender,
             Check.CHILD_WRITER: admission.child_writer,
             Check.STUB_COMMAND: admission.stub_command,
             Check.LOOP: admission.loop,
-            Check.DUPLICATE: lambda _: duplicate,
         }
         self._admission = admission
         self._known: Final = Memory[Ends, Origin](REMEMBERED, REMEMBERED_BYTES)
-        self._loop: Final = admission.loop(RUNTIME_CHECKS[_BY_ENDS - 1])
+        self._loop: Final = partial(admission.loop, RUNTIME_CHECKS[_BY_ENDS - 1])
         self._version = admission.version
         self._by_ends, self._others = (
             {
                 (way, is_answer): tuple(
-                    _stages(way, rows, work, interceptors, admission, is_answer=is_answer)
+                    _stages(
+                        way, rows, work, duplicate, interceptors, admission, is_answer=is_answer
+                    )
                 )
                 for way in Direction
                 for is_answer in (False, True)
@@ -187,7 +198,8 @@ def _through(stages: tuple[Stage, ...], message: Message, by: str) -> Message | 
 def _stages(
     direction: Direction,
     rows: Sequence[Interception],
-    work: Mapping[Check, Callable[[Interception], Stage]],
+    work: Mapping[Check, Callable[[Interception, Message, str], Refusal | None]],
+    duplicate: Stage,
     interceptors: Sequence[Interceptor],
     admission: Admission,
     *,
@@ -198,32 +210,32 @@ def _stages(
             continue
         if row.check is Check.POLICY:
             if not (is_answer and Exempt.ANSWERS in row.exempt):
-                yield admission.policy(row, direction)
+                yield partial(admission.policy, row, direction)
+        elif row.check is Check.DUPLICATE:
+            yield duplicate
         elif row.check in work:
-            yield work[row.check](row)
+            yield partial(work[row.check], row)
         for each in interceptors:
             if each.place is row.check and direction in each.directions:
-                yield _intercepted(each, row, admission)
+                yield partial(_intercepted, each, row, admission)
 
 
-def _intercepted(interceptor: Interceptor, row: Interception, admission: Admission) -> Stage:
-    """Make a stage of the application; an exception of it does not reach the bus."""
-
-    def check(message: Message, by: str) -> Message | Refusal | None:
-        if admission.is_exempt(message, by, row.exempt):
-            return None
-        result: Message | Objection | None = None
-        with Crash() as crash:
-            result = interceptor.intercept(message, by)
-        if isinstance(result, Objection):
-            return Refusal(row.drop, result.why, result.code)
-        if result is not None and _envelope(result) == _envelope(message):
-            return result
-        why = f"the stage {interceptor.name} crashed on it"
-        _log.error("interceptor crashed", name=interceptor.name, exc_info=crash.error)
-        return Refusal(DropReason.CRASHED, why, Code.INTERNAL)
-
-    return check
+def _intercepted(
+    interceptor: Interceptor, row: Interception, admission: Admission, message: Message, by: str
+) -> Message | Refusal | None:
+    """Ask a stage of the application; an exception of it does not reach the bus."""
+    if admission.is_exempt(message, by, row.exempt):
+        return None
+    result: Message | Objection | None = None
+    with Crash() as crash:
+        result = interceptor.intercept(message, by)
+    if isinstance(result, Objection):
+        return Refusal(row.drop, result.why, result.code)
+    if result is not None and _envelope(result) == _envelope(message):
+        return result
+    why = f"the stage {interceptor.name} crashed on it"
+    _log.error("interceptor crashed", name=interceptor.name, exc_info=crash.error)
+    return Refusal(DropReason.CRASHED, why, Code.INTERNAL)
 
 
 def _envelope(message: Message) -> tuple[object, ...]:

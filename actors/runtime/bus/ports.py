@@ -23,8 +23,8 @@ from actors.runtime.bus.messages import (
     answer_in_turn,
 )
 from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
-from fsm.bus.child_paths import ChildPath
-from fsm.bus.forward_rules import ForwardRule
+from fsm.bus.listeners import ForwardRule
+from fsm.bus.sending_order import ChildPath
 from fsm.bus.transactions import ASKED_ONCE, Terms
 from fsm.effects import Intent
 from fsm.p2p.transfer import Behind

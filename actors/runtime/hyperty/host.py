@@ -56,19 +56,6 @@ class _Work:
     context: Context = attrs.field(factory=copy_context)
 
 
-@attrs.frozen
-class _Fault:
-    """An exception of a handler, as the requester gets it.
-
-    Attributes:
-        code: Reply code of the answer.
-        why: Reason for people, as half a sentence, without anything of the exception.
-    """
-
-    code: Code
-    why: str
-
-
 def _make_hyperty(make: HypertyMaker) -> Hyperty:
     """Make a hyperty.
 
@@ -179,8 +166,10 @@ class HypertyHost(Actor[Delivery]):
 
     async def _run_handler(
         self, handler: Callable[[Message], Awaitable[T]], message: Message
-    ) -> "T | _Fault":
+    ) -> T | tuple[Code, str]:
         """Run a handler for a message; an exception of the application ends this message only.
+
+        Then the code and the reason for the requester are returned, without anything of it.
 
         This is the only place that calls handlers of the application. If cancelled, an exception
         that was raised at the same time is recorded all the same.
@@ -192,11 +181,10 @@ class HypertyHost(Actor[Delivery]):
 
         with Crash(failed) as crash:
             return await handler(message)
-        is_large, why = False, "the hyperty failed on it"
+        code, why = Code.INTERNAL, "the hyperty failed on it"
         if isinstance(crash.error, BadMessageError) and crash.error.code == Code.TOO_LARGE:
-            is_large, why = True, f"the answer is too large: {crash.error.reason}"
-        said = f"{why}; error {correlations[0]}"
-        return _Fault(Code.TOO_LARGE if is_large else Code.INTERNAL, said)
+            code, why = Code.TOO_LARGE, f"the answer is too large: {crash.error.reason}"
+        return code, f"{why}; error {correlations[0]}"
 
     async def _handle_event(self, message: Message) -> None:
         """Handle an event, or a notice without an answer here."""
@@ -222,7 +210,7 @@ class HypertyHost(Actor[Delivery]):
         answer: Message | None = None
         try:
             done = await self._run_handler(self._reply_to, request)
-            answer = refuse(request, done.code, done.why) if isinstance(done, _Fault) else done
+            answer = done if isinstance(done, Message) else refuse(request, *done)
         finally:
             for _, following in self._shares.leave(work.peer):
                 self._workers.give(following, following.context)

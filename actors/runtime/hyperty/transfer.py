@@ -140,7 +140,12 @@ class _Upload:
         self.transfer = self._participant.ids.next(self._participant.url)
         begun = bodies.TransferBegun(self.transfer, len(self._body))
         answer = await self._begin(begun)
-        while _may_be_repeated(answer) and trio.current_time() < late:
+        # Without memory at present, the receiver says when to try again.
+        while (
+            answer.code == Code.UNAVAILABLE
+            and _RETRY_AFTER in answer.body
+            and trio.current_time() < late
+        ):
             await trio.sleep(TRANSFER_RETRY)
             answer = await self._begin(begun)
         if answer.code > LAST_SUCCESS:
@@ -272,11 +277,6 @@ async def _in_window(
             nursery.start_soon(run)
     if errors:
         raise errors[0]
-
-
-def _may_be_repeated(answer: Message) -> bool:
-    """Return whether the receiver has no memory at present."""
-    return answer.code == Code.UNAVAILABLE and _RETRY_AFTER in answer.body
 
 
 def _check(answer: Message) -> None:

@@ -16,7 +16,7 @@ import trio
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef, Delivery
 from actors.runtime.sync.output import NOTHING_STORED, LinkWatches, SyncOutput, code_in_use
-from fsm.bus.child_paths import Elsewhere
+from fsm.bus.sending_order import Elsewhere
 from fsm.effects import is_p2p_part
 from fsm.sync.leases import RenewalsCore
 from fsm.sync.routes import Moving, ObserverRoute

@@ -27,7 +27,7 @@ from actors.runtime.registry.registrations import Registrar, RegistrationError
 from actors.runtime.sync import output
 from actors.runtime.sync.children import ReportedChildren
 from actors.runtime.sync.schemas import scheme_for
-from fsm.bus.child_paths import Elsewhere
+from fsm.bus.sending_order import Elsewhere
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.sync import stored

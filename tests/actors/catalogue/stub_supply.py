@@ -15,7 +15,7 @@ from actors.catalogue.source import Places, package_path
 from actors.catalogue.trust_file import Trust
 from actors.keys.runtime_key import make_runtime_key
 from actors.kit.counters import Counters, Tally
-from actors.runtime.catalogue import Evidence, StubMakers, fetching
+from actors.runtime.catalogue import Evidence, FetchingCatalogue, StubMakers
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.stubs.catalogue import BuiltInCatalogue
 from specs.trace import Kind, Op
@@ -44,7 +44,7 @@ class Runtime:
         access = CatalogueAccess(places, self.trust, self.shelf, offset)
         makers = StubMakers({"websocket": never}, never)
         evidence = Evidence(self.tracer, self.counters, OwnIdentity(make_runtime_key()))
-        return fetching(BuiltInCatalogue({}, {}), access, makers, evidence)
+        return FetchingCatalogue(BuiltInCatalogue({}, {}), access, makers, evidence)
 
     async def found(self, entry=STUB_B):
         return await self.catalogue().find(entry.address)

@@ -5,7 +5,7 @@ import trio
 
 import actors
 from actors.hyperties import Caller, Echo
-from actors.runtime.isolation.hyperty import NoCodeError
+from actors.runtime.isolation import NoCodeError
 from tests.support.runtime.apart import Finder, Reader, Thermometer
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from actors.pipe import cgroup
-from actors.pipe.cgroup import home_cgroup, open_cgroup
+from actors.pipe import process
+from actors.pipe.process import home_cgroup, open_cgroup
 from fsm.limits.shares import SandboxTotals
 
 OWN = str(os.getpid())
@@ -92,7 +92,7 @@ def test_without_the_controllers_there_is_none_and_nobody_is_moved(hierarchy):
 
 def test_a_limit_that_the_kernel_refuses_leaves_no_group(hierarchy, monkeypatch):
     hierarchy.give(passed="cpu memory")
-    monkeypatch.setattr(cgroup, "_write", refusing("cpu.weight", cgroup._write))
+    monkeypatch.setattr(process, "_write", refusing("cpu.weight", process._write))
     assert open_cgroup(TOTALS, hierarchy.home) is None
     assert hierarchy.groups == []
 
@@ -112,7 +112,7 @@ def test_without_a_cgroup_of_its_own_there_is_none():
 
 def test_groups_of_dead_hosts_are_removed_and_no_others(hierarchy):
     hierarchy.give(passed="cpu memory")
-    born = cgroup._started(os.getpid())
+    born = process._started(os.getpid())
     dead = [f"protofly-sandboxes-{OWN}-{born - 1}-1", "protofly-sandboxes-4194999-1-1"]
     living = [f"protofly-sandboxes-{OWN}-{born}-999", "protofly-sandboxes-x-1-1", "others"]
     for name in dead + living:

@@ -20,7 +20,7 @@ from actors.keys.token import Statement, write_statement
 from actors.kit.http_client import ServerUrl
 from actors.runtime import link_guard
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.link_guard import Beliefs, Bond, LinkGuard, _covered
+from actors.runtime.link_guard import Bond, LinkGuard, _covered
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.stubs.credentials import GivenToken
 from fsm.p2p.link_end import LinkEnd
@@ -65,7 +65,7 @@ def stated(key, **changed):
 
 def alice(require=VouchedBy.DOMAIN, trust=None, **identity):
     own = OwnIdentity(make_runtime_key(), **identity)
-    return LinkGuard(own, Beliefs(domain="a.ex", trust=trust, require=require))
+    return LinkGuard(own, domain="a.ex", trust=trust, require=require)
 
 
 async def test_the_keys_of_another_domain_are_those_it_has_shown(autojump_clock):
@@ -106,8 +106,7 @@ async def test_a_statement_counts_in_the_time_of_the_world(autojump_clock):
     now = trio.current_time() + offset
     offered = shown_by(stated(key, issued=now, until=now + 50))
     own = OwnIdentity(make_runtime_key(), foreign_keys={"b.ex": keys_of(key)})
-    beliefs = Beliefs(domain="a.ex", require=VouchedBy.DOMAIN, clock_offset=offset)
-    guard = LinkGuard(own, beliefs)
+    guard = LinkGuard(own, domain="a.ex", require=VouchedBy.DOMAIN, clock_offset=offset)
     assert guard.standing(offered, BOND).until == trio.current_time() + 50
     await trio.sleep(50)
     assert isinstance(guard.standing(offered, BOND), Distrusted)

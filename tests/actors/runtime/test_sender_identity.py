@@ -12,8 +12,8 @@ import actors
 from actors.kit.trace import user_digest
 from actors.node.login.provider import Admission
 from actors.pipe.process import ProcessSandboxes
-from actors.runtime.isolation.hyperty import HypertyCode
-from actors.sandbox.local import open_local_sandbox
+from actors.runtime.isolation import HypertyCode
+from actors.sandbox.sandbox import open_local_sandbox
 from specs.identity import SenderIdentity, VouchedBy, said_by
 from specs.message import MessageType
 from tests.support.node.issuer import Issuer, login_by

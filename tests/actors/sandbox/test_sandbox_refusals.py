@@ -7,8 +7,9 @@ import pytest
 import trio
 
 from actors.pipe.plan import (
-    NodeStubContents,
-    PackageContents,
+    NODE_STUB,
+    Contents,
+    ContentsKind,
     PipeMessage,
     SandboxPlan,
     Word,
@@ -44,6 +45,10 @@ STUCK = (
 )
 
 
+def packaged(code):
+    return Contents(ContentsKind.PACKAGE, code.entry_point, {})
+
+
 async def first_word(contents, archive, lacking):
     """Open a sandbox that could not give up everything; return what it says of itself."""
     wire = Wire(Kind.UNIX, "sandbox", 1, Upgrade())
@@ -57,7 +62,7 @@ async def first_word(contents, archive, lacking):
 
 async def start(host, contents, archive):
     """Have a sandbox start; return what it says then."""
-    plan = SandboxPlan(STUB, "runtime://a.ex/r", "chat.ex", contents)
+    plan = SandboxPlan(STUB, "runtime://a.ex/r", "chat.ex", contents, (), None, 0, hops=False)
     await host.send(write_message(PipeMessage(Word.PLAN, fields=write_plan(plan))))
     if archive:
         for part in parts_of(0, archive, Word.CODE):
@@ -72,7 +77,7 @@ async def start(host, contents, archive):
 )
 async def test_a_package_is_not_run_where_it_would_not_be_kept_in(lacking):
     code = code_of(RAN)
-    text = await first_word(PackageContents(code.entry_point), code.archive, lacking.split(", "))
+    text = await first_word(packaged(code), code.archive, lacking.split(", "))
     assert text.endswith(f"this machine cannot keep code in: {lacking} not confined")
 
 
@@ -80,11 +85,11 @@ async def test_a_package_is_run_where_only_what_is_not_needed_is_lacking():
     """Namespaces are not to be had in many containers; sockets are refused by the filter."""
     code = code_of(QUIET)
     lacking = ["namespaces", "priority"]
-    assert await first_word(PackageContents(code.entry_point), code.archive, lacking) == ""
+    assert await first_word(packaged(code), code.archive, lacking) == ""
 
 
 async def test_the_own_stub_is_run_wherever_it_is():
-    assert await first_word(NodeStubContents(), b"", ["files", "processes"]) == ""
+    assert await first_word(NODE_STUB, b"", ["files", "processes"]) == ""
 
 
 async def test_a_sandbox_leaves_while_neither_its_code_nor_its_host_reads(autojump_clock):
@@ -94,7 +99,7 @@ async def test_a_sandbox_leaves_while_neither_its_code_nor_its_host_reads(autoju
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(run_sandbox, wire.acceptor)
-            await start(wire.dialler, PackageContents(code.entry_point), code.archive)
+            await start(wire.dialler, packaged(code), code.archive)
             for number in range(1, MAILBOX + OUTBOX_MESSAGES + 500):
                 message = Message(number, MessageType.READ, "hyperty://chat.ex/1", STUB, {})
                 item = PipeMessage(Word.HAND, rest=encode(message))

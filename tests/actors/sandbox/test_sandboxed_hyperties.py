@@ -5,8 +5,8 @@ import trio
 
 from actors.kit.supervision.supervisor import Intensity
 from actors.pipe.plan import SandboxError
-from actors.runtime.isolation.hyperty import HypertyCode, NoCodeError
-from actors.sandbox.local import open_local_sandbox
+from actors.runtime.isolation import HypertyCode, NoCodeError
+from actors.sandbox.sandbox import open_local_sandbox
 from specs.limits.protocol import MAX_MESSAGE_BYTES, REPLY_TIMEOUT
 from specs.message import reply_to
 from specs.reply_code import Code

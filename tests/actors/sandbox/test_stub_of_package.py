@@ -9,7 +9,7 @@ from actors.kit.supervision.actor import Delivery
 from actors.kit.trace import NULL_TRACER
 from actors.pipe.host import HandInResult
 from actors.pipe.plan import PipeError
-from actors.runtime.isolation.stub import StubCode, sandboxed_stub
+from actors.runtime.isolation import StubCode, sandboxed_stub
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.engine import Entity
 from fsm.machines.stub_connection import STUB_CONNECTION, Trigger

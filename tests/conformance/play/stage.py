@@ -42,7 +42,7 @@ from actors.runtime.policy import Policy as RuntimePolicy
 from actors.runtime.registry.allocation import AllocationError, NotKeptError
 from actors.runtime.registry.registrations import RegistrationError
 from actors.runtime.runtime import Runtime
-from actors.sandbox.local import open_local_sandbox
+from actors.sandbox.sandbox import open_local_sandbox
 from fsm.registry.node_rights import Observation
 from fsm.registry.resolve.link_entry import Topology
 from specs.addresses import address as url

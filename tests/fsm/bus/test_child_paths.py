@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from fsm.bus import child_paths
-from fsm.bus.child_paths import ChildPaths, Elsewhere
+from fsm.bus import sending_order
+from fsm.bus.sending_order import ChildPaths, Elsewhere
 from specs.limits.sync import CHILD_WAIT
 from specs.message import Message, MessageType
 
@@ -73,7 +73,7 @@ def test_the_loss_of_another_link_holds_nothing_up(paths):
 
 
 def test_too_many_do_not_wait(paths, monkeypatch):
-    monkeypatch.setattr(child_paths, "STUB_QUEUE", 2)
+    monkeypatch.setattr(sending_order, "STUB_QUEUE", 2)
     paths.lead(OTHER, LINK)
     paths.lost(LINK, 0.0)
     kinds = [paths.find(said(n, to), 0.0, is_there=True) for n, to in enumerate((TO, OTHER, TO))]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsm.bus.forward_rules import ForwardRefusedError, ForwardRule, ForwardRules
+from fsm.bus.listeners import ForwardRefusedError, ForwardRule, ForwardRules
 from specs.limits.bus import FORWARD_RULES
 from specs.message import Message, MessageType
 from tests.support.chance import examples

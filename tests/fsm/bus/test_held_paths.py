@@ -2,7 +2,7 @@
 
 import pytest
 
-from fsm.bus.held_paths import HeldPaths
+from fsm.bus.transactions import HeldPaths
 from specs.message import Message, MessageType
 
 SM = "domain://msg-node.b.ex/sm"

@@ -6,21 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsm.catalogue.descriptor import (
-    Facts,
     Here,
     Level,
-    Memory,
-    Package,
     Reach,
     Reason,
     Refused,
     Seen,
     Terms,
-    Trusted,
-    judge,
     judge_entry,
     judge_package,
     judge_revocations,
+    judge_use,
 )
 from specs.addresses.address import CatalogueType, Entry
 from specs.descriptor import (
@@ -57,8 +53,9 @@ ACME = Terms(frozenset({"acme"}))
 LIST = Revocations(domain="b.ex", counter=3, expires=1000)
 
 
-def verdict(descriptor, terms=ACME, memory=None, here=HERE, now=0.0):
-    return judge(Facts(ENTRY, descriptor, "d"), terms, memory or Memory(), here, now)
+def verdict(descriptor, terms=ACME, seen=None, revoked=None, here=HERE):
+    refused = judge_entry(ENTRY, descriptor, "d", 0.0, seen, revoked)
+    return refused or judge_use(descriptor, terms, here, revoked)
 
 
 def reason(descriptor=PROFILE, **more):
@@ -75,9 +72,9 @@ def changed(**fields):
     return attrs.evolve(PROFILE, **fields)
 
 
-def test_a_valid_descriptor_is_trusted_with_its_grounds():
-    assert verdict(PROFILE) == Trusted(Level.PROFILE, Seen(5, "d"))
-    assert verdict(CODE) == Trusted(Level.PACKAGE, Seen(5, "d"))
+def test_a_valid_descriptor_is_trusted():
+    assert verdict(PROFILE) is None
+    assert verdict(CODE) is None
 
 
 @pytest.mark.parametrize(
@@ -85,7 +82,7 @@ def test_a_valid_descriptor_is_trusted_with_its_grounds():
     [(999.9, None), (1000.0, Reason.EXPIRED), (1000 - DESCRIPTOR_LIFE - 1, Reason.LIVES_TOO_LONG)],
 )
 def test_a_descriptor_is_good_until_its_second_and_not_for_ever(now, refused):
-    found = judge_entry(ENTRY, PROFILE, Memory(), "d", now)
+    found = judge_entry(ENTRY, PROFILE, "d", now)
     assert (None if found is None else found.reason) is refused
 
 
@@ -99,13 +96,8 @@ def test_a_descriptor_is_good_until_its_second_and_not_for_ever(now, refused):
     ],
 )
 def test_no_counter_goes_back_and_none_is_used_twice(seen, refused):
-    found = judge_entry(ENTRY, PROFILE, Memory({ENTRY: seen}), "d", 0)
+    found = judge_entry(ENTRY, PROFILE, "d", 0, seen)
     assert (None if found is None else found.reason) is refused
-
-
-def test_counters_of_other_places_do_not_count():
-    other = Entry("c.ex", CatalogueType.STUB, "default")
-    assert judge_entry(ENTRY, PROFILE, Memory({other: Seen(9, "x")}), "d", 0) is None
 
 
 @pytest.mark.parametrize(
@@ -140,13 +132,13 @@ def test_a_profile_that_cannot_be_followed(fields, refused):
 def test_a_stub_of_direct_links_needs_no_endpoint():
     """CAT-10: it dials what its peers offer."""
     link = changed(profile=StubProfile(stub="p2p-requester"))
-    assert isinstance(verdict(link, here=LINKING), Trusted)
+    assert verdict(link, here=LINKING) is None
     assert reason(link) is Reason.UNKNOWN_STUB
 
 
 def test_an_operator_may_let_a_domain_name_private_places():
     profile = leads_to("ws://10.1.2.3/")
-    assert isinstance(verdict(changed(profile=profile), terms=Terms(reach=Reach.ANYWHERE)), Trusted)
+    assert verdict(changed(profile=profile), terms=Terms(reach=Reach.ANYWHERE)) is None
 
 
 @pytest.mark.parametrize(
@@ -175,7 +167,7 @@ def test_a_stub_is_deployed_if_its_constraints_are_met(descriptor, constraints, 
     """STB-12, CAT-03, CAT-04."""
     here = attrs.evolve(HERE, protocols={"memory": 256})
     found = verdict(attrs.evolve(descriptor, constraints=constraints), here=here)
-    assert isinstance(found, Trusted) == is_met
+    assert (found is None) == is_met
     assert is_met or found.reason is Reason.CONSTRAINT
 
 
@@ -189,18 +181,18 @@ def test_code_is_not_let_pass_because_a_profile_stands_beside_it():
 )
 def test_a_revoked_descriptor_is_refused_up_to_its_counter(counter, refused):
     revoked = attrs.evolve(LIST, revoked=(Revoked(cguid=ENTRY.address, counter=counter),))
-    found = judge_entry(ENTRY, PROFILE, Memory(revocations=revoked), "d", 0)
+    found = judge_entry(ENTRY, PROFILE, "d", 0, None, revoked)
     assert (None if found is None else found.reason) is refused
 
 
 def test_a_revoked_package_is_refused():
     revoked = attrs.evolve(LIST, revoked=(Revoked(sha256="1" * 64),))
-    assert reason(CODE, memory=Memory(revocations=revoked)) is Reason.REVOKED
+    assert reason(CODE, revoked=revoked) is Reason.REVOKED
 
 
 def test_a_list_that_is_over_lets_nothing_pass():
-    old = Memory(revocations=attrs.evolve(LIST, expires=1))
-    assert reason(memory=old, now=2) is Reason.LIST_EXPIRED
+    old = attrs.evolve(LIST, expires=1)
+    assert judge_entry(ENTRY, PROFILE, "d", 2, None, old).reason is Reason.LIST_EXPIRED
 
 
 @pytest.mark.parametrize(
@@ -222,14 +214,14 @@ def test_a_list_takes_the_place_of_an_older_one_only(found, refused):
 @pytest.mark.parametrize(
     ("package", "refused"),
     [
-        (Package(10, "1" * 64), None),
-        (Package(11, "1" * 64), Reason.TOO_LARGE),
-        (Package(10, "2" * 64), Reason.WRONG_HASH),
-        (Package(10, "1" * 64, "is a bomb"), Reason.BAD_ARCHIVE),
+        ((10, "1" * 64, None), None),
+        ((11, "1" * 64, None), Reason.TOO_LARGE),
+        ((10, "2" * 64, None), Reason.WRONG_HASH),
+        ((10, "1" * 64, "is a bomb"), Reason.BAD_ARCHIVE),
     ],
 )
 def test_a_package_is_the_promised_one_or_none(package, refused):
-    reported = judge_package(PACKAGE, package)
+    reported = judge_package(PACKAGE, *package)
     assert (None if reported is None else reported.reason) is refused
 
 
@@ -238,20 +230,17 @@ def test_a_package_is_the_promised_one_or_none(package, refused):
 )
 def test_for_any_served_text_the_trusted_counter_never_falls(counters):
     """A catalogue serves what it likes; what is trusted only ever goes up."""
-    seen: dict[Entry, Seen] = {}
-    trusted = []
+    trusted: list[Seen | None] = [None]
     for counter, digest in counters:
-        facts = Facts(ENTRY, changed(counter=counter), digest)
-        found = judge(facts, ACME, Memory(dict(seen)), HERE, 0)
-        if isinstance(found, Trusted):
-            seen[ENTRY] = found.seen
-            trusted.append(found.seen)
+        if judge_entry(ENTRY, changed(counter=counter), digest, 0, trusted[-1]) is None:
+            trusted.append(Seen(counter, digest))
+    del trusted[0]
     assert [one.counter for one in trusted] == sorted(one.counter for one in trusted)
     assert len({one.counter for one in trusted}) == len(set(trusted))
 
 
 def test_every_refusal_is_half_a_sentence_and_says_what_to_do():
-    found = verdict(changed(counter=1), memory=Memory({ENTRY: Seen(2, "x")}))
+    found = verdict(changed(counter=1), seen=Seen(2, "x"))
     assert isinstance(found, Refused)
     for text in (found.why, found.advice):
         assert text[0].islower()

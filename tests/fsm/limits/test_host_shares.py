@@ -1,6 +1,6 @@
 """No host has all the connections there are (L6)."""
 
-from fsm.limits.unauthenticated_links import HostShares
+from fsm.limits.shares import HostShares
 
 
 def test_a_host_has_its_share_and_others_have_theirs():

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from fsm.limits.rates import Rate
-from fsm.limits.unauthenticated_links import UnauthenticatedLinks, host_key
+from fsm.limits.shares import UnauthenticatedLinks, host_key
 from specs.limits.protocol import ACCEPT_GRACE
 
 ANY = Rate(math.inf, 1)

@@ -19,7 +19,7 @@ from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.runtime import Runtime
 from actors.runtime.stubs.credentials import shown
-from actors.sandbox.local import open_local_sandbox
+from actors.sandbox.sandbox import open_local_sandbox
 from actors.testing.chaos.network import ChaosNetwork
 from fsm.registry.resolve.link_entry import Topology
 from specs.addresses.address import message_node, runtime

@@ -15,7 +15,7 @@ from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.runtime import Runtime
-from actors.sandbox.local import open_local_sandbox
+from actors.sandbox.sandbox import open_local_sandbox
 from fsm.registry.resolve.link_entry import Topology
 from specs.jsonvalue import Json
 from specs.limits.protocol import STUB_IDLE

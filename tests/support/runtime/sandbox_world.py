@@ -12,7 +12,7 @@ from actors.pipe.code import code_of
 from actors.pipe.process import open_process_sandbox
 from actors.runtime.bus.messages import Origin
 from actors.runtime.hyperty.hyperty import Lifecycle
-from actors.runtime.isolation.hyperty import HypertyCode, SandboxProcesses
+from actors.runtime.isolation import HypertyCode, SandboxProcesses
 from actors.runtime.own_parts import RefusingPart
 from actors.runtime.stubs.catalogue import StubKind
 from actors.runtime.stubs.loader import Loader

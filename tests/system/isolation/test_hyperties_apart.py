@@ -18,7 +18,7 @@ from actors.node.config import NodeConfig
 from actors.pipe.process import ProcessSandboxes
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.isolation.hyperty import HypertyCode
+from actors.runtime.isolation import HypertyCode
 from specs.limits.protocol import DRAIN_TIMEOUT, REPLY_TIMEOUT, SANDBOX_RESTARTS
 from tests.support.command import call, serving
 from tests.support.runtime.rough import Rough

@@ -10,11 +10,11 @@ from actors.kit.trace import NULL_TRACER
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.pipe import process
-from actors.pipe.cgroup import home_cgroup, open_cgroup
 from actors.pipe.plan import SandboxError
+from actors.pipe.process import home_cgroup, open_cgroup
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.isolation.hyperty import HypertyCode
+from actors.runtime.isolation import HypertyCode
 from fsm.limits.shares import MIB, SandboxTotals
 from specs.limits.protocol import SANDBOX_MEMORY
 from tests.support.runtime.rough import Rough

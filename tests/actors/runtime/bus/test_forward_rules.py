@@ -8,7 +8,7 @@ import trio
 
 import actors
 from actors.policy.store import PolicyConfig, read_policies
-from fsm.bus.forward_rules import ForwardRule
+from fsm.bus.listeners import ForwardRule
 from specs.limits.protocol import HOP_LIMIT
 from specs.message import MessageType
 from specs.reply_code import DropReason

@@ -19,7 +19,7 @@ from actors.kit.ids import IdSource
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
-from actors.runtime.catalogue import Evidence, StubMakers, fetching
+from actors.runtime.catalogue import Evidence, FetchingCatalogue, StubMakers
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.stubs.catalogue import BuiltInCatalogue, NotInCatalogueError, StubKind
@@ -223,7 +223,7 @@ async def given(publishing, reach):
     asked = CatalogueAccess(publishing.places, publishing.trust(reach), clock_offset=offset)
     evidence = evidence_for()
     makers = StubMakers({"websocket": seen.append})
-    catalogue = fetching(BuiltInCatalogue({}, {}), asked, makers, evidence)
+    catalogue = FetchingCatalogue(BuiltInCatalogue({}, {}), asked, makers, evidence)
     descriptor = await catalogue.find(STUB_B.address)
     descriptor.activate(context_of())
     return descriptor, seen[0]
@@ -277,7 +277,7 @@ async def test_stubs_of_links_ship_for_a_domain_that_nobody_trusts(name, autojum
     own = BuiltInCatalogue({StubKind(name): print}, {})
     nowhere = CatalogueAccess(Places(), Trust({}))
     makers, evidence = StubMakers({}), evidence_for()
-    found = await fetching(own, nowhere, makers, evidence).find(
+    found = await FetchingCatalogue(own, nowhere, makers, evidence).find(
         f"hyperty-catalogue://b.ex/.well-known/protostub/{name}"
     )
     assert found.activate is print
@@ -287,13 +287,13 @@ async def test_a_configured_domain_is_not_fetched(publishing, autojump_clock):
     own = BuiltInCatalogue({StubKind.NODE: print}, {B: "ws://configured/link"})
     nowhere = CatalogueAccess(Places(), Trust({}))
     makers, evidence = StubMakers({}), evidence_for()
-    found = await fetching(own, nowhere, makers, evidence).find(STUB_B.address)
+    found = await FetchingCatalogue(own, nowhere, makers, evidence).find(STUB_B.address)
     assert found.node_url == "ws://configured/link"
 
 
 async def test_an_address_outside_catalogues_is_not_looked_up(publishing, autojump_clock):
     makers, evidence = StubMakers({}), evidence_for()
-    catalogue = fetching(BuiltInCatalogue({}, {}), access(publishing), makers, evidence)
+    catalogue = FetchingCatalogue(BuiltInCatalogue({}, {}), access(publishing), makers, evidence)
     with pytest.raises(NotInCatalogueError):
         await catalogue.find("http://b.ex/stub")
 
@@ -308,7 +308,7 @@ async def learnt(domain_keys, identity):
     offset = Wall(made).offset
     asked = CatalogueAccess(made.places, made.trust(Reach.ANYWHERE), clock_offset=offset)
     makers = StubMakers({"websocket": print})
-    catalogue = fetching(BuiltInCatalogue({}, {}), asked, makers, evidence_for(identity))
+    catalogue = FetchingCatalogue(BuiltInCatalogue({}, {}), asked, makers, evidence_for(identity))
     assert (await catalogue.find(STUB_B.address)).node_url
     return {domain: set(keys) for domain, keys in identity.foreign_keys.items()}
 

@@ -17,7 +17,7 @@ from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.isolation.loading import HypertyLoadError, LoadStep
+from actors.runtime.isolation import HypertyLoadError, LoadStep
 from actors.runtime.policy import Policy
 from fsm.catalogue.descriptor import Reach
 from specs.addresses.address import CatalogueType, Entry, domain_registry

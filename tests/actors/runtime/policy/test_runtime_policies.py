@@ -8,7 +8,7 @@ import trio
 
 from actors.policy.store import PolicyConfig, PolicyFileError, read_policies
 from actors.runtime.own_sender import OwnSender
-from actors.runtime.policing import RuntimeUser
+from actors.runtime.policing import Policing
 from specs.identity import SenderIdentity, VouchedBy
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
@@ -175,6 +175,10 @@ def sent(from_: str, identity: SenderIdentity | None = None) -> Message:
     return Message(1, MessageType.READ, from_, PEP, {}, identity)
 
 
+def policing(user: str | None, own: OwnSender) -> Policing:
+    return Policing(PolicyConfig(), DOMAIN, user, own, lambda: 0.0)
+
+
 MANAGERS = [
     (sent(f"{BOB}/ua"), True),
     (sent(f"{BOB}x/ua"), False),
@@ -188,11 +192,11 @@ MANAGERS = [
 
 @pytest.mark.parametrize(("message", "may"), MANAGERS)
 def test_the_program_and_the_user_elsewhere_manage_policies(message, may):
-    assert RuntimeUser(ME, OWN).may_manage(message) is may
+    assert policing(ME, OWN).may_manage(message) is may
 
 
 def test_the_user_is_the_one_of_the_login_if_none_is_configured():
     message = sent("hyperty://a.ex/1", SenderIdentity(ELSEWHERE, ME, VouchedBy.DOMAIN))
-    assert not RuntimeUser(None, OWN).may_manage(message)
+    assert not policing(None, OWN).may_manage(message)
     logged_in = OwnSender(attrs.evolve(OWN.identity, user=ME, vouched_by=VouchedBy.DOMAIN))
-    assert RuntimeUser(None, logged_in).may_manage(message)
+    assert policing(None, logged_in).may_manage(message)

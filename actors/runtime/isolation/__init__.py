@@ -1,1 +1,0 @@
-"""Sandboxes of a runtime: hyperties and stubs in nurseries or processes of their own."""
