@@ -11,7 +11,6 @@ from contextlib import (
     suppress,
 )
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, final
 
 import attrs
@@ -26,30 +25,29 @@ from actors.kit.errors import ActorStoppedError
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.supervisor import (
-    ChildSpec,
     Monitor,
     Strategy,
-    Supervisor,
     open_supervisor,
 )
 from actors.kit.trace import Tracer
 from actors.node.bus import NodeBus
 from actors.node.components import AllocationService, LocalService, PathService
-from actors.node.config import NodeConfig
-from actors.node.connectors.back_ends import Home, served_by, start_connectors
-from actors.node.foreign import ForeignParts, path_service, start_foreign
-from actors.node.health import Parts, watch
+from actors.node.config import NOWHERE, NodeConfig
+from actors.node.connectors.back_ends import served_by, start_connectors
+from actors.node.foreign import ForeignHost, path_service
+from actors.node.health import probes, watch
+from actors.node.host import NodeHost
 from actors.node.http.rest_link import RestLinks
 from actors.node.links.acceptor import REST, LinkAcceptor, OpenListener, RestAcceptor
 from actors.node.links.bounds import Bounds
-from actors.node.links.loop import AcceptorMaker, LinkSources, SessionListener
+from actors.node.links.loop import AcceptorMaker, SessionListener
 from actors.node.links.upstream import PlainAcceptor, SessionAcceptor
-from actors.node.login.connector import open_provider, start_connector
+from actors.node.login.connector import IdentityConnector
 from actors.node.login.provider import IdentityProvider, UsedTokenFile, UsedTokens
 from actors.node.messages import BusMessage, SessionView
 from actors.node.policy.engine import Policing, policing_of
-from actors.node.registry.record_file import MemoryRecords, RecordFile, RecordWriter, SqliteRecords
-from actors.node.registry.registry import DomainRegistry, RegistryParts
+from actors.node.registry.record_file import MemoryRecords, RecordFile, SqliteRecords
+from actors.node.registry.registry import DomainRegistry
 from actors.node.session.control import Control, key_set
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
@@ -57,7 +55,6 @@ from actors.node.session.names import KeepName, UserNames
 from actors.node.session.resuming import resume
 from actors.node.state.file import FORM, StateChanges, StateFile, StateWriter, Store
 from actors.node.tables import NodeAddresses, TableRules
-from actors.node.trace import ComponentTrace
 from fsm.machines.registration import REGISTRATION
 from fsm.registry.addresses import AddressMint
 from fsm.registry.node_rights import RightsRules
@@ -94,54 +91,128 @@ def _fresh_keys(entropy: Callable[[int], bytes]) -> tuple[SigningKey, ...]:
     return (key,)
 
 
-@attrs.frozen
-class Plan:
-    """The objects that all parts of one node share."""
+@attrs.define(eq=False, kw_only=True)
+class MessageNode(NodeHost):
+    """A message node while it runs: what it is made of, and how its parts start.
+
+    Attributes:
+        file: Records of the domain registry.
+        state: Stored sessions and names; None: they end with the process.
+        provider: Validates logins; None: there is no login.
+        shared: What the nodes of the domain share; None: this is its only node.
+        http_url: Base URL of its HTTP service; None: there is none.
+    """
 
     config: NodeConfig
-    network: Network
-    addresses: NodeAddresses
-    tracer: Tracer
-    counters: Counters
-    monitor: Monitor
-    file: RecordFile
     bounds: Bounds
+    file: RecordFile
+    state: StateFile | None
     policing: Policing | None
-    board: "Board | None" = None
+    board: "Board | None"
+    domain_keys: tuple[SigningKey, ...]
     readiness: Readiness = attrs.field(factory=Readiness)
     provider: IdentityProvider | None = None
-    state: StateFile | None = None
-    domain_keys: tuple[SigningKey, ...] = ()
     shared: "Shared | None" = None
     http_url: str | None = None
 
-    def clock(self) -> float:
-        """Return the seconds since the epoch, as the node counts them."""
-        return trio.current_time() + self.config.clock_offset
+    async def start_parts(self, listeners: tuple[Listener, ...]) -> None:
+        """Start the parts; a crash of a part restarts the parts after it, too.
 
-    @property
-    def login_clock(self) -> Callable[[], float]:
-        """The clock by which logins, names and statements are good: as the world counts, or own."""
-        login = self.config.login
-        return self.clock if login is None or login.clock is None else login.clock
+        If cancelled, parts that have started go on.
 
-    def trace(self, actor: str) -> ComponentTrace:
-        """Make the trace of one component."""
-        return ComponentTrace(self.tracer, actor, self.counters)
+        Args:
+            listeners: Open listeners.
+        """
+        if self.shared is not None:
+            await self.shared.reach()
+        writer = None
+        if self.state is not None:
+            make = partial(StateWriter, self.state, self.counters)
+            writer = await self.start("state-writer", make)
+        self.bus = await self.start("bus", partial(self._make_bus, writer))
+        if self.shared is not None:
+            await self.shared.start(self)
+        await self._start_listener(listeners)
+        if self.config.back_ends.registry is None:
+            records = None if self.shared is None else self.shared.records()
+            make_registry = partial(DomainRegistry, self, records or self.file, records)
+            await self.start("registry", make_registry)
+        if self.provider is not None:
+            await self.start("idm", partial(IdentityConnector, self, self.provider))
+        if self.policing is not None:
+            await self.policing.start(self)
+        await start_connectors(self.config.back_ends, self)
+        if self.config.foreign is not NOWHERE:
+            await self.start("foreign", partial(ForeignHost, self, self.config.foreign))
+
+    def _make_bus(self, writer: ActorRef[Store] | None) -> NodeBus:
+        config, shared, policing = self.config, self.shared, self.policing
+        mint = AddressMint(config.entropy(_MINT_KEY) if shared is None else shared.mint)
+        rights = RightsRules(
+            config.observation,
+            config.foreign.reach(config.domain),
+            config.names,
+            has_login=config.login is not None,
+        )
+        rules = TableRules(mint, rights)
+        exchange = Exchange(self.addresses, rules, self.trace("bus"), self.ids, self.bounds)
+        exchange.state = StateChanges(writer)
+        exchange.has_login = config.login is not None
+        keep_name: KeepName = exchange.state.note
+        if shared is not None:
+            group = shared.join(
+                exchange, self.trace("group"), self.http_url or "", self.login_clock
+            )
+            keep_name = group.keep_name
+        exchange.names = UserNames(keep_name, self.login_clock)
+        watch(exchange)
+        if self.board is not None:
+            self.board.watch(exchange, None if shared is None else shared.overview)
+        policy = config.policy if policing is None else policing.engine(exchange.tables)
+        gate = Gate(exchange, policy)
+        control = Control(
+            exchange, gate, self.entropy, config.login, self.domain_keys, self.login_clock
+        )
+        return NodeBus(
+            exchange, control, self._services(exchange), gate, partial(self._resume, exchange)
+        )
+
+    async def _resume(self, exchange: Exchange) -> None:
+        """Bring the stored sessions and names back."""
+        if self.state is not None:
+            stored = await trio.to_thread.run_sync(self.state.load)
+            resume(exchange, stored, await trio.to_thread.run_sync(self.file.load))
+            if self.board is not None:
+                self.board.resumed(exchange)
+
+    def _services(self, exchange: Exchange) -> dict[str, LocalService]:
+        config, addresses, tables = self.config, self.addresses, exchange.tables
+        schemes = config.object_schemes | {"hyperty"}
+        services: dict[str, LocalService] = {
+            addresses.allocation: AllocationService(tables, schemes, self.entropy),
+            addresses.paths: path_service(PathService(tables), exchange, config.foreign),
+        }
+        if self.policing is not None:
+            services[addresses.policies] = self.policing.service(exchange)
+        return services
+
+    async def _start_listener(self, listeners: tuple[Listener, ...]) -> None:
+        control = self.addresses.session
+        acceptors: dict[str, AcceptorMaker] = {
+            LINK: lambda _: LinkAcceptor(),
+            PLAIN: partial(PlainAcceptor, control),
+            SESSION: lambda _: SessionAcceptor(control, self.config.names),
+            REST: lambda _: RestAcceptor(),
+        }
+        numbers = itertools.count(1)  # of links; outlives a listener that is started again
+        make = partial(SessionListener, self, self.bounds, listeners, acceptors, numbers)
+        await self.start("listener", make)
 
 
-def plan_of(
+def _open_message_node(
     config: NodeConfig, network: Network, tracer: Tracer, files: "Files", bounds: Bounds
-) -> Plan:
-    """Make what the parts of a node share.
-
-    Args:
-        config: The configuration.
-        network: Network that opens links.
-        tracer: Destination of the records.
-        files: Files of the domain registry and of the sessions.
-        bounds: Limits on the load of peers.
-    """
+) -> MessageNode:
+    """Make a node of its configuration; no part of it has started."""
     counters = bounds.counters
     if config.monitor:
         # Most processes judge nothing, and the claims take a while to import.
@@ -150,26 +221,30 @@ def plan_of(
         tracer = SelfCheck.of(tracer, config.process_name, None, counters)
     board = None if config.http is None else _board(config.domain, tracer, files, counters)
     tracer = tracer if board is None else board.tap
-    monitor = Monitor(tracer, counters)
     addresses = NodeAddresses(config.domain, _served(config))
-    policing = policing_of(
-        config.judged_by,
-        addresses,
-        lambda: trio.current_time() + config.clock_offset,
-        is_shared=config.engine is not None,
-    )
-    return Plan(
-        config,
-        network,
-        addresses,
-        tracer,
-        counters,
-        monitor,
-        files.records,
-        bounds,
-        policing,
-        board,
+
+    def clock() -> float:
+        return trio.current_time() + config.clock_offset
+
+    login = config.login
+    return MessageNode(
+        config=config,
+        network=network,
+        addresses=addresses,
+        tracer=tracer,
+        counters=counters,
+        monitor=Monitor(tracer, counters),
+        ids=config.ids,
+        entropy=config.entropy,
+        clock_offset=config.clock_offset,
+        login_clock=clock if login is None or login.clock is None else login.clock,
+        bounds=bounds,
+        file=files.records,
         state=files.state,
+        policing=policing_of(
+            config.judged_by, addresses, clock, is_shared=config.engine is not None
+        ),
+        board=board,
         domain_keys=config.domain_keys or _fresh_keys(config.entropy),
     )
 
@@ -190,143 +265,6 @@ def _served(config: NodeConfig) -> list[str]:
     identities = [] if config.login is None else [identity_manager(config.domain)]
     policies = [] if config.judged_by is None else [policy_manager(config.domain)]
     return [*identities, *policies, *served_by(config.back_ends, config.domain)]
-
-
-async def start_parts(
-    plan: Plan, listeners: tuple[Listener, ...], supervisor: Supervisor
-) -> ActorRef[BusMessage]:
-    """Start the parts; a crash of a part restarts the parts after it, too.
-
-    Args:
-        plan: The plan.
-        listeners: Open listeners.
-        supervisor: Supervisor of the started actors.
-    """
-    if plan.shared is not None:
-        await plan.shared.reach()
-    writer = await _start_state_writer(plan, supervisor)
-    bus = await supervisor.start_child(ChildSpec("bus", partial(_make_bus, plan, writer)))
-    if plan.shared is not None:
-        await plan.shared.start(supervisor, bus)
-    await _start_listener(plan, listeners, supervisor, bus)
-    if plan.config.back_ends.registry is None:
-        await _start_registry(plan, supervisor, bus)
-    await start_connector(plan.provider, plan.addresses, supervisor, bus)
-    if plan.policing is not None:
-        await plan.policing.start(supervisor, bus)
-    home = Home(plan.addresses, plan.config.ids, plan.config.entropy, plan.trace, plan.login_clock)
-    await start_connectors(plan.config.back_ends, home, supervisor, bus)
-    await start_foreign(_foreign(plan, bus), supervisor)
-    return bus
-
-
-def _foreign(plan: Plan, bus: ActorRef[BusMessage]) -> ForeignParts:
-    return ForeignParts(
-        node=plan.addresses.node,
-        plan=plan.config.foreign,
-        network=plan.network,
-        bus=bus,
-        tracer=plan.tracer,
-        counters=plan.counters,
-        monitor=plan.monitor,
-        ids=plan.config.ids,
-    )
-
-
-async def _start_state_writer(plan: Plan, supervisor: Supervisor) -> ActorRef[Store] | None:
-    if plan.state is None:
-        return None
-    make = partial(StateWriter, plan.state, plan.counters)
-    return await supervisor.start_child(ChildSpec("state-writer", make))
-
-
-def _make_bus(plan: Plan, writer: ActorRef[Store] | None) -> NodeBus:
-    config = plan.config
-    mint = AddressMint(config.entropy(_MINT_KEY) if plan.shared is None else plan.shared.mint)
-    rights = RightsRules(
-        config.observation,
-        config.foreign.reach(config.domain),
-        config.names,
-        has_login=config.login is not None,
-    )
-    rules = TableRules(mint, rights)
-    exchange = Exchange(plan.addresses, rules, plan.trace("bus"), config.ids, plan.bounds)
-    exchange.state = StateChanges(writer)
-    exchange.has_login = config.login is not None
-    keep_name: KeepName = exchange.state.note
-    if plan.shared is not None:
-        address = plan.http_url or ""
-        group = plan.shared.join(exchange, plan.trace("group"), address, plan.login_clock)
-        keep_name = group.keep_name
-    exchange.names = UserNames(keep_name, plan.login_clock)
-    watch(exchange)
-    if plan.board is not None:
-        plan.board.watch(exchange, None if plan.shared is None else plan.shared.overview)
-    policing = plan.policing
-    gate = Gate(exchange, config.policy if policing is None else policing.engine(exchange.tables))
-    control = Control(
-        exchange, gate, config.entropy, config.login, plan.domain_keys, plan.login_clock
-    )
-    resume = partial(_resume, plan, exchange)
-    return NodeBus(exchange, control, _services(plan, exchange), gate, resume)
-
-
-async def _resume(plan: Plan, exchange: Exchange) -> None:
-    """Bring the stored sessions and names back."""
-    if plan.state is not None:
-        stored = await trio.to_thread.run_sync(plan.state.load)
-        resume(exchange, stored, await trio.to_thread.run_sync(plan.file.load))
-        if plan.board is not None:
-            plan.board.resumed(exchange)
-
-
-def _services(plan: Plan, exchange: Exchange) -> dict[str, LocalService]:
-    config, addresses, tables = plan.config, plan.addresses, exchange.tables
-    schemes = config.object_schemes | {"hyperty"}
-    services: dict[str, LocalService] = {
-        addresses.allocation: AllocationService(tables, schemes, config.entropy),
-        addresses.paths: path_service(PathService(tables), exchange, config.foreign),
-    }
-    if plan.policing is not None:
-        services[addresses.policies] = plan.policing.service(exchange)
-    return services
-
-
-async def _start_listener(
-    plan: Plan,
-    listeners: tuple[Listener, ...],
-    supervisor: Supervisor,
-    bus: ActorRef[BusMessage],
-) -> None:
-    control = plan.addresses.session
-    acceptors: dict[str, AcceptorMaker] = {
-        LINK: lambda _: LinkAcceptor(),
-        PLAIN: partial(PlainAcceptor, control),
-        SESSION: lambda _: SessionAcceptor(control, plan.config.names),
-        REST: lambda _: RestAcceptor(),
-    }
-    sources = LinkSources(listeners, MappingProxyType(acceptors), itertools.count(1), plan.bounds)
-    acceptor = partial(SessionListener, sources, bus, plan.monitor)
-    await supervisor.start_child(ChildSpec("listener", acceptor))
-
-
-async def _start_registry(plan: Plan, supervisor: Supervisor, bus: ActorRef[BusMessage]) -> None:
-    records = None if plan.shared is None else plan.shared.records()
-    file = records or plan.file
-    writer = await supervisor.start_child(
-        ChildSpec("record-writer", partial(RecordWriter, file, plan.counters))
-    )
-    parts = RegistryParts(
-        address=plan.addresses.registry,
-        file=file,
-        bus=bus,
-        writer=writer,
-        trace=plan.trace("registry"),
-        ids=plan.config.ids,
-        clock_offset=plan.config.clock_offset,
-        news=records,
-    )
-    await supervisor.start_child(ChildSpec("registry", partial(DomainRegistry, parts)))
 
 
 @final
@@ -431,85 +369,90 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
         )
         listener = await nursery.start(sources.serve)
         with _files(config) as files:
-            plan = plan_of(config, network, tracer, files, bounds)
-            async with _serving(plan, listener, sources) as node:
+            whole = _open_message_node(config, network, tracer, files, bounds)
+            async with _serving(whole, listener, sources) as node:
                 yield node
 
 
 @asynccontextmanager
-async def _serving(plan: Plan, listener: Listener, sources: "OpenListener") -> AsyncIterator[Node]:
+async def _serving(
+    node: MessageNode, listener: Listener, sources: "OpenListener"
+) -> AsyncIterator[Node]:
     """Run the parts behind a listener; when the context is left, close listener and sessions."""
-    config = plan.config
-    parts = Parts(config.registry, has_records=config.back_ends.registry is None)
-    rest = RestLinks(plan.bounds.gate) if _has_rest(config) else None
-    listeners = (listener,) if rest is None else (listener, rest)
+    rest = RestLinks(node.bounds.gate) if _has_rest(node.config) else None
     async with (
-        _planned(plan) as planned,
-        _http(planned, parts, rest) as http_url,
-        open_supervisor("node", Strategy.REST_FOR_ONE, monitor=plan.monitor) as supervisor,
+        _shared(node),
+        _login(node),
+        _http(node, rest),
+        open_supervisor("node", Strategy.REST_FOR_ONE, monitor=node.monitor) as node.supervisor,
     ):
-        parts.supervisor = supervisor
-        whole = attrs.evolve(planned, http_url=http_url)
-        parts.bus = bus = await start_parts(whole, listeners, supervisor)
-        plan.readiness.ready(Part.NODE)
+        await node.start_parts((listener,) if rest is None else (listener, rest))
+        node.readiness.ready(Part.NODE)
         is_orderly = False
         try:
-            yield _node(planned, listener.address, bus, http_url)
+            yield _handle(node, listener.address)
             is_orderly = True
         finally:
-            plan.readiness.lacking(Part.NODE, "it is going down")
+            node.readiness.lacking(Part.NODE, "it is going down")
             with trio.move_on_after(DRAIN_TIMEOUT / 2, shield=True):
                 if rest is not None:
                     rest.close()
                 await sources.close()
-                await _drain(bus)
+                await _drain(node.bus)
                 if not is_orderly:
                     # The parts finish what they were ordered to do, though the node is cancelled.
-                    await supervisor.stop_children()
+                    await node.supervisor.stop_children()
 
 
 @asynccontextmanager
-async def _planned(plan: Plan) -> AsyncIterator[Plan]:
-    """Add to a plan the parts that are opened and closed with the node."""
-    async with _shared(plan) as shared:
-        login = plan.config.login
-        used: UsedTokens | None = None
-        if shared is not None:
-            used = shared.tokens(plan.login_clock)
-        elif login is not None and login.used_tokens is not None:
-            used = UsedTokenFile(login.used_tokens)
-        elif plan.state is not None:
-            used = UsedTokenFile(plan.state.path, form=FORM)
-        async with open_provider(login, plan.login_clock, used) as provider:
-            yield attrs.evolve(plan, provider=provider, shared=shared)
+async def _login(node: MessageNode) -> AsyncIterator[None]:
+    """Open the identity provider, if runtimes can log in; what it has seen outlives connectors."""
+    login = node.config.login
+    if login is None:
+        yield
+        return
+    used: UsedTokens | None = None
+    if node.shared is not None:
+        used = node.shared.tokens(node.login_clock)
+    elif login.used_tokens is not None:
+        used = UsedTokenFile(login.used_tokens)
+    elif node.state is not None:
+        used = UsedTokenFile(node.state.path, form=FORM)
+    node.provider = login.provider(node.login_clock)
+    try:
+        if used is not None:
+            node.provider.remember(used)
+        yield
+    finally:
+        await node.provider.aclose()
 
 
 @asynccontextmanager
-async def _shared(plan: Plan) -> "AsyncIterator[Shared | None]":
-    """Open what the nodes of a domain share; None: this is its only node."""
-    config = plan.config
+async def _shared(node: MessageNode) -> AsyncIterator[None]:
+    """Open what the nodes of a domain share, if it has several."""
+    config = node.config
     if config.engine is None:
-        yield None
+        yield
         return
     # Not needed by the only node of a domain.
     from actors.node.group.shared import open_shared  # noqa: PLC0415
 
     secret = config.entropy(_MINT_KEY)
-    policies = None if plan.policing is None else plan.policing.domain
+    policies = None if node.policing is None else node.policing.domain
     async with open_shared(
-        config.engine, config.node_name, secret, plan.counters, policies
-    ) as shared:
+        config.engine, config.node_name, secret, node.counters, policies
+    ) as node.shared:
         if config.http is not None and config.http.catalogue is not None:
-            shared.catalogue.shown = config.http.catalogue
-        yield shared
+            node.shared.catalogue.shown = config.http.catalogue
+        yield
 
 
 @asynccontextmanager
-async def _http(plan: Plan, parts: Parts, rest: RestLinks | None) -> AsyncIterator[str | None]:
+async def _http(node: MessageNode, rest: RestLinks | None) -> AsyncIterator[None]:
     """Serve health, metrics and sessions over HTTP; from before the parts start until they stop."""
-    config = plan.config.http
+    config, shared = node.config.http, node.shared
     if config is None:
-        yield None
+        yield
         return
     # Not needed by a node that serves no HTTP, and slow to import.
     from actors.http.metrics import ReadyPage  # noqa: PLC0415
@@ -521,50 +464,53 @@ async def _http(plan: Plan, parts: Parts, rest: RestLinks | None) -> AsyncIterat
     )
     from actors.node.http.rest_service import rest_services  # noqa: PLC0415
 
-    parts.provider = plan.provider
-    if plan.shared is not None:
-        parts.engine, parts.policies = plan.shared.why_not, plan.shared.policies.why_not
-    plan.counters.watch(Gauge.TRACE_LOST, lambda: plan.tracer.dropped)
-    services = {} if rest is None else rest_services(rest, plan.config.origins)
+    node.counters.watch(Gauge.TRACE_LOST, lambda: node.tracer.dropped)
+    services = {} if rest is None else rest_services(rest, node.config.origins)
     more = {}
-    if plan.board is not None:
-        services |= dashboard_services(config, plan.board, _sources(plan))
+    if node.board is not None:
+        services |= dashboard_services(config, node.board, _sources(node))
         more = {DASHBOARD: to_page}
-    keys = key_set(plan.domain_keys)
-    ready = ReadyPage(plan.readiness, parts.probes(), {Part.ENGINE})
-    catalogue = None if plan.shared is None else plan.shared.catalogue
-    site = site_of(config, plan.counters, ready, services, keys, more=more, catalogue=catalogue)
-    async with open_http(plan.network, config, site, plan.monitor) as url:
-        yield url
+    parts = probes(node, node.config, node.provider, shared)
+    site = site_of(
+        config,
+        node.counters,
+        ReadyPage(node.readiness, parts, {Part.ENGINE}),
+        services,
+        key_set(node.domain_keys),
+        more=more,
+        catalogue=None if shared is None else shared.catalogue,
+    )
+    async with open_http(node.network, config, site, node.monitor) as node.http_url:
+        yield
 
 
-def _sources(plan: Plan) -> "Sources":
+def _sources(node: MessageNode) -> "Sources":
     from actors.node.dashboard.pages import Sources  # noqa: PLC0415
 
-    config = plan.config
+    config, shared = node.config, node.shared
     catalogue = None if config.http is None else config.http.catalogue
-    records = plan.file.load if plan.shared is None else plan.shared.known_records
+    records = node.file.load if shared is None else shared.known_records
     return Sources(
         records if config.back_ends.registry is None else None,
-        None if plan.policing is None else plan.policing.store,
+        None if node.policing is None else node.policing.store,
         "" if catalogue is None else catalogue.domain,
         config.monitor,
-        None if plan.shared is None else plan.shared.colleagues,
+        None if shared is None else shared.colleagues,
     )
 
 
-def _node(plan: Plan, address: str, bus: ActorRef[BusMessage], http_url: str | None) -> Node:
-    is_legacy = plan.config.allow_legacy
+def _handle(node: MessageNode, address: str) -> Node:
+    is_legacy, http_url = node.config.allow_legacy, node.http_url
     return Node(
-        domain=plan.config.domain,
+        domain=node.config.domain,
         url=address + LINK,
         legacy_url=address + PLAIN if is_legacy else None,
         session_url=address + SESSION if is_legacy else None,
         http_url=http_url,
-        rest_url=http_url + REST if http_url is not None and _has_rest(plan.config) else None,
-        counters=plan.counters,
-        bus=bus,
-        policing=plan.policing,
+        rest_url=http_url + REST if http_url is not None and _has_rest(node.config) else None,
+        counters=node.counters,
+        bus=node.bus,
+        policing=node.policing,
     )
 
 

@@ -12,9 +12,8 @@ from typing import Final
 
 from typing_extensions import override
 
-from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.errors import AddressTakenError
-from actors.node.messages import BusMessage, Component, RuntimeLeft
+from actors.node.messages import Component, RuntimeLeft
 from actors.node.tables import Tables
 from actors.node.trace import ComponentTrace
 from fsm.effects import Refused, RowChanged
@@ -130,38 +129,6 @@ class Components(Container[str]):
 
     def _row(self, op: Op, address: str, name: str) -> None:
         self._trace.row(RowChanged(op, _TABLE, address, name, _WRITER))
-
-
-async def attach(bus: ActorRef[BusMessage], address: str, component: Component) -> None:
-    """Have an actor answer at an address from now on.
-
-    Args:
-        bus: Message bus of the node.
-        address: The address.
-        component: The actor.
-
-    Raises:
-        AddressTakenError: Another part answers there.
-        ActorStoppedError: The bus is gone.
-    """
-
-    def attached(verdict: Reply[AddressTakenError | None]) -> BusMessage:
-        return lambda node: verdict.send(node.attach(address, component))
-
-    error = await bus.ask(attached)
-    if error is not None:
-        raise error
-
-
-def detach(bus: ActorRef[BusMessage], address: str, component: Component) -> None:
-    """Have an actor answer there no longer; a bus that is gone needs no notice.
-
-    Args:
-        bus: Message bus of the node.
-        address: The address.
-        component: The actor.
-    """
-    bus.try_tell(lambda node: node.detach(address, component))
 
 
 class PathService(LocalService):

@@ -20,28 +20,25 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.counters import Counters, Gauge, Tally
+from actors.kit.counters import Gauge, Tally
 from actors.kit.errors import ActorStoppedError
-from actors.kit.ids import IdSource
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.supervisor import (
     ChildSpec,
-    Monitor,
     Restart,
     Strategy,
     Supervisor,
     open_supervisor,
 )
-from actors.kit.trace import Tracer
 from actors.node import messages
 from actors.node.components import LocalService
 from actors.node.config import NOWHERE, ForeignPlan
 from actors.node.described_stubs import DescribedStubs, ForeignStub
+from actors.node.host import NodeHost
 from actors.node.session.exchange import Exchange
 from actors.node.session.foreign_routes import Paths
 from actors.node.tables import Tables
-from actors.node.trace import ComponentTrace
 from actors.pipe.host import HandInResult, HostTools, StubHost
 from actors.pipe.plan import SandboxPlan, nothing
 from fsm.catalogue.foreign import ForeignCore, ForeignPort
@@ -59,7 +56,6 @@ from specs.reply_code import LAST_SUCCESS, Code, DropReason, Ground
 from specs.trace import Op
 from transports.bodies import read_body, write_body
 from transports.codec import encode
-from transports.link import Network
 
 
 class ForeignStubHost(StubHost[OutboundMessage]):
@@ -145,36 +141,18 @@ class ForeignStubHost(StubHost[OutboundMessage]):
 _log = get_logger("actors.node")
 
 
-@attrs.frozen
-class ForeignParts:
-    """The parts of the routes to other domains."""
-
-    node: str
-    plan: ForeignPlan
-    network: Network
-    bus: ActorRef[messages.BusMessage]
-    tracer: Tracer
-    counters: Counters
-    monitor: Monitor
-    ids: IdSource
-
-    @property
-    def trace(self) -> ComponentTrace:
-        """The trace records of this part."""
-        return ComponentTrace(self.tracer, "foreign", self.counters)
-
-
 class ForeignHost(Actor[messages.ForeignCall], ForeignPort):
     """Opens a sandbox for the stub of each domain that is wanted, and carries messages.
 
     What the table wants done waits until the call of it has returned, and is done in order.
     """
 
-    def __init__(self, parts: ForeignParts) -> None:
-        self._parts = parts
-        self._trace = parts.trace
-        plan = parts.plan
-        self._core = ForeignCore(parts.node, plan.reach(domain_of(parts.node)), self, plan.idle)
+    def __init__(self, host: NodeHost, plan: ForeignPlan) -> None:
+        self._host = host
+        self._plan = plan
+        self._trace = host.trace("foreign")
+        own = host.addresses
+        self._core = ForeignCore(own.node, plan.reach(own.domain), self, plan.idle)
         self._wanted: deque[Callable[[], Awaitable[object]]] = deque()
         self._stubs = None if plan.catalogues is None else DescribedStubs(plan.catalogues)
         self._fetches: dict[str, trio.CancelScope] = {}
@@ -186,14 +164,14 @@ class ForeignHost(Actor[messages.ForeignCall], ForeignPort):
 
     @override
     async def start(self) -> None:
-        self._parts.counters.watch(Gauge.STUBS, self._hosts.__len__)
+        self._host.counters.watch(Gauge.STUBS, self._hosts.__len__)
         self.spawn(self._keep_sandboxes)
         await self._is_open.wait()
-        await self._parts.bus.tell(lambda node: node.connect_abroad(self.me))
+        await self._host.bus.tell(lambda node: node.connect_abroad(self.me))
 
     async def _keep_sandboxes(self) -> None:
         async with open_supervisor(
-            "sandboxes", Strategy.PEERS, monitor=self._parts.monitor
+            "sandboxes", Strategy.PEERS, monitor=self._host.monitor
         ) as self._sandboxes:
             self._is_open.set()
             await self._shall_leave.wait()
@@ -257,7 +235,7 @@ class ForeignHost(Actor[messages.ForeignCall], ForeignPort):
         self._tell(lambda node: node.renew_paths(message_node(domain)))
 
     def _tell(self, message: messages.BusMessage) -> None:
-        self._wanted.append(partial(self._parts.bus.tell, message))
+        self._wanted.append(partial(self._host.bus.tell, message))
 
     @override
     def drop(self, message: Message, reason: DropReason) -> None:
@@ -280,7 +258,7 @@ class ForeignHost(Actor[messages.ForeignCall], ForeignPort):
         answer = refuse(message, code, why, retry_after)
         self._trace.refused(message, "", code, why, Ground.ROUTE)
         self._trace.hop(Op.SYNTH, answer)
-        await self._parts.bus.tell(messages.Emitted(answer))
+        await self._host.send(answer)
 
     async def _answer(self, stub: str, message: Message, code: Code, why: str) -> None:
         answer = refuse(message, code, why)
@@ -291,9 +269,9 @@ class ForeignHost(Actor[messages.ForeignCall], ForeignPort):
     # ---- sandboxes
 
     async def _open(self, stub: str, domain: str, token: str | None) -> None:
-        endpoint = self._parts.plan.domains.get(domain)
+        endpoint = self._plan.domains.get(domain)
         if endpoint is not None:
-            found = ForeignStub((endpoint.url,), self._parts.network, login=endpoint.login)
+            found = ForeignStub((endpoint.url,), self._host.network, login=endpoint.login)
             await self._run(stub, domain, token, found)
         elif self._stubs is not None:
             scope = self._fetches[stub] = trio.CancelScope()
@@ -310,7 +288,7 @@ class ForeignHost(Actor[messages.ForeignCall], ForeignPort):
         """Fetch the stub of a domain, for as long as its deployment may take."""
         found: ForeignStub | str = "it took too long"
         with scope:
-            found = await stubs.find(domain, self._parts.network)
+            found = await stubs.find(domain, self._host.network)
 
         def fetched(core: ForeignCore, now: float) -> None:
             del self._fetches[stub]
@@ -318,7 +296,7 @@ class ForeignHost(Actor[messages.ForeignCall], ForeignPort):
                 _log.warning("no stub of another domain", domain=domain, why=found)
                 core.sandbox_gone(stub, found, now)
             else:
-                login = self._parts.plan.logins.get(domain, nothing)
+                login = self._plan.logins.get(domain, nothing)
                 run = partial(self._run, stub, domain, token, attrs.evolve(found, login=login))
                 self._wanted.append(run)
 
@@ -328,19 +306,19 @@ class ForeignHost(Actor[messages.ForeignCall], ForeignPort):
     async def _run(self, url: str, domain: str, token: str | None, stub: ForeignStub) -> None:
         plan = SandboxPlan(
             url=url,
-            runtime=self._parts.node,
+            runtime=self._host.addresses.node,
             domain=domain,
             contents=stub.contents,
             endpoints=stub.endpoints,
             session=token,
-            ids=self._parts.ids.next(url),
-            hops=self._parts.tracer.hops,
+            ids=self._host.ids.next(url),
+            hops=self._host.tracer.hops,
         )
         tools = HostTools(
-            self._parts.plan.spawn,
+            self._plan.spawn,
             stub.network,
-            self._parts.tracer,
-            self._parts.counters,
+            self._host.tracer,
+            self._host.counters,
             stub.login,
             stub.archive,
             patience=FOREIGN_YIELD,
@@ -348,12 +326,12 @@ class ForeignHost(Actor[messages.ForeignCall], ForeignPort):
         keep = partial(ForeignStubHost, plan, tools, self.me, self._forget)
         spec = ChildSpec(url, keep, Restart.TEMPORARY)
         if self._sandboxes is not None:
-            self._parts.counters.count(Tally.STUBS_OPENED)
+            self._host.counters.count(Tally.STUBS_OPENED)
             self._hosts[url] = await self._sandboxes.start_child(spec)
 
     def _forget(self, stub: str) -> None:
         self._hosts.pop(stub, None)
-        self._parts.counters.count(Tally.STUBS_GONE)
+        self._host.counters.count(Tally.STUBS_GONE)
 
     async def _hand(self, stub: str, entry: OutboundMessage) -> None:
         host = self._hosts.get(stub)
@@ -567,14 +545,3 @@ def path_service(service: LocalService, exchange: Exchange, plan: ForeignPlan) -
     onward = Onward(exchange)
     exchange.foreign.subscribe_by(onward)
     return OnwardPathService(service, onward, exchange.tables)
-
-
-async def start_foreign(parts: ForeignParts, supervisor: Supervisor) -> None:
-    """Open the routes, if there are any.
-
-    Args:
-        parts: The parts.
-        supervisor: Supervisor of the started actors.
-    """
-    if parts.plan is not NOWHERE:
-        await supervisor.start_child(ChildSpec("foreign", partial(ForeignHost, parts)))

@@ -1,23 +1,26 @@
 """The health of a node: gauges of what it holds, and probes of its parts."""
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING
 
-import attrs
 import trio
 
-from actors.http.metrics import Part
+from actors.http.metrics import Part, Probe
 from actors.kit.counters import Gauge
 from actors.kit.errors import ActorStoppedError
-from actors.kit.supervision.actor import ActorRef, Reply
-from actors.kit.supervision.supervisor import Supervisor
+from actors.kit.supervision.actor import Reply
+from actors.node.config import NodeConfig
+from actors.node.host import NodeHost
 from actors.node.login.provider import IdentityProvider
 from actors.node.messages import BusMessage
 from actors.node.session.exchange import Exchange
 from fsm.machines.session import State
+
+if TYPE_CHECKING:
+    from actors.node.group.shared import Shared
 
 
 def watch(exchange: Exchange) -> None:
@@ -40,73 +43,41 @@ def watch(exchange: Exchange) -> None:
     counters.watch(Gauge.NAMES, lambda: len(exchange.names))
 
 
-_BUS: Final = ("bus",)
-_LISTENER: Final = ("listener",)
-_RECORDS: Final = ("registry", "record-writer")
-_CONNECTOR: Final = ("connector:registry",)
-"""Names of parts at the supervisor of the node."""
+def probes(
+    host: NodeHost, config: NodeConfig, provider: IdentityProvider | None, shared: "Shared | None"
+) -> Mapping[Part, Probe]:
+    """Return how each part is asked; the answer is half a sentence if something is wrong."""
+    return {
+        Part.BUS: partial(_bus, host),
+        Part.LISTENER: partial(_asked, partial(_down, host, "listener")),
+        Part.REGISTRY: partial(_records, host, config),
+        Part.KEYS: partial(_asked, None) if provider is None else provider.why_not,
+        Part.ENGINE: partial(_asked, None if shared is None else shared.why_not),
+        Part.POLICIES: partial(_asked, None if shared is None else shared.policies.why_not),
+    }
 
 
-@attrs.define
-class Parts:
-    """The running parts, from outside; there is nothing to ask before they have started.
+def _down(host: NodeHost, name: str) -> str | None:
+    return None if host.supervisor.is_up(name) else "it is being started"
 
-    Attributes:
-        registry: File of the domain registry; None: there is none.
-        has_records: Whether the domain registry is the node's own, not a service behind it.
-        engine: Returns why the engine of the domain cannot be reached; None: there is none.
-        policies: Returns why the policies of the domain cannot be read; None: they are the node's.
-    """
 
-    registry: Path | None
-    has_records: bool = attrs.field(kw_only=True)
-    supervisor: Supervisor | None = None
-    bus: ActorRef[BusMessage] | None = None
-    provider: IdentityProvider | None = None
-    engine: Callable[[], str | None] | None = None
-    policies: Callable[[], str | None] | None = None
+async def _bus(host: NodeHost) -> str | None:
+    down = _down(host, "bus")
+    if down is not None:
+        return down
+    try:
+        await host.bus.ask(_alive)
+    except ActorStoppedError:
+        return "it has stopped"
+    return None
 
-    def probes(self) -> Mapping[Part, Callable[[], Awaitable[str | None]]]:
-        """Return how each part is asked; the answer is half a sentence if something is wrong."""
-        return {
-            Part.BUS: self._bus,
-            Part.LISTENER: self._listener,
-            Part.REGISTRY: self._records,
-            Part.KEYS: self._keys,
-            Part.ENGINE: partial(_asked, self.engine),
-            Part.POLICIES: partial(_asked, self.policies),
-        }
 
-    def _down(self, names: tuple[str, ...]) -> str | None:
-        supervisor = self.supervisor
-        is_up = supervisor is not None and all(map(supervisor.is_up, names))
-        return None if is_up else "it is being started"
-
-    async def _bus(self) -> str | None:
-        down = self._down(_BUS)
-        if down is not None or self.bus is None:
-            return down
-        try:
-            await self.bus.ask(_alive)
-        except ActorStoppedError:
-            return "it has stopped"
-        return None
-
-    async def _listener(self) -> str | None:
-        await trio.lowlevel.checkpoint()
-        return self._down(_LISTENER)
-
-    async def _records(self) -> str | None:
-        down = self._down(_RECORDS if self.has_records else _CONNECTOR)
-        if down is not None or self.registry is None:
-            return down
-        return await trio.to_thread.run_sync(_unwritable, self.registry, abandon_on_cancel=True)
-
-    async def _keys(self) -> str | None:
-        if self.provider is None:
-            await trio.lowlevel.checkpoint()
-            return None
-        return await self.provider.why_not()
+async def _records(host: NodeHost, config: NodeConfig) -> str | None:
+    is_own = config.back_ends.registry is None
+    down = _down(host, "registry" if is_own else "connector:registry")
+    if down is not None or config.registry is None:
+        return down
+    return await trio.to_thread.run_sync(_unwritable, config.registry, abandon_on_cancel=True)
 
 
 async def _asked(why_not: Callable[[], str | None] | None) -> str | None:

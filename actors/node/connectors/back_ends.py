@@ -14,19 +14,16 @@ from actors.kit.back_ends.requests import Asked, BackEndError
 from actors.kit.counters import BackEnd, Outcome, Timing
 from actors.kit.errors import ActorStoppedError
 from actors.kit.http_client import HttpError, ServerUrl
-from actors.kit.ids import IdSource
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import Actor, ActorRef
-from actors.kit.supervision.supervisor import ChildSpec, Supervisor
-from actors.node.components import attach, detach
+from actors.kit.supervision.actor import Actor
 from actors.node.connectors.global_registry import GlobalRecords, GlobalRegistry
 from actors.node.connectors.push import Push, PushConfig
 from actors.node.connectors.quality import Quality, QualityBroker
 from actors.node.connectors.rest_registry import RestRegistry
 from actors.node.connectors.service import Plan, Replied, Service
-from actors.node.messages import BusMessage, Emitted, RuntimeLeft
-from actors.node.tables import NodeAddresses
-from actors.node.trace import ComponentTrace, Direction
+from actors.node.host import NodeHost
+from actors.node.messages import RuntimeLeft
+from actors.node.trace import Direction
 from fsm.limits.shares import user_of
 from fsm.registry.relay import RelayCore, RelayLimits, RelayPort
 from specs.addresses.address import GLOBAL_REGISTRY, domain_of, push_manager, quality_broker
@@ -42,22 +39,6 @@ RELAY_LIMITS: Final = RelayLimits(
     node.BACKEND_CONNECTIONS, node.BACKEND_QUEUE, node.BACKEND_TIMEOUT
 )
 """Default limits of the requests to a back end."""
-
-
-@attrs.frozen
-class ConnectorParts:
-    """The parts of a connector.
-
-    Attributes:
-        service: Its back end; belongs to the connector.
-    """
-
-    name: BackEnd
-    address: str
-    service: Service
-    bus: ActorRef[BusMessage]
-    trace: ComponentTrace
-    limits: RelayLimits = RELAY_LIMITS
 
 
 @attrs.frozen
@@ -82,11 +63,21 @@ _Message: TypeAlias = Asked | RuntimeLeft | _Done
 
 
 class Connector(Actor[_Message], RelayPort):
-    """Relays what is asked at one address to one back end, and answers always."""
+    """Relays what is asked at one address to one back end, and answers always.
 
-    def __init__(self, parts: ConnectorParts) -> None:
-        self._parts: Final = parts
-        self._core = RelayCore(parts.limits, self)
+    Args:
+        service: The back end; belongs to the connector.
+    """
+
+    def __init__(
+        self, host: NodeHost, name: BackEnd, address: str, service: Service, limits: RelayLimits
+    ) -> None:
+        self._host: Final = host
+        self._name: Final = name
+        self._address: Final = address
+        self._service: Final = service
+        self._trace: Final = host.trace(f"connector:{name}")
+        self._core = RelayCore(limits, self)
         self._answers: deque[Callable[[], Awaitable[None]]] = deque()
         self._jobs: dict[int, _Job] = {}
         self._outcomes: dict[int, Replied] = {}
@@ -95,8 +86,8 @@ class Connector(Actor[_Message], RelayPort):
 
     @override
     async def start(self) -> None:
-        self.spawn(self._parts.service.run, self._say)
-        await attach(self._parts.bus, self._parts.address, self.me)
+        self.spawn(self._service.run, self._host.send)
+        await self._host.attach(self._address, self.me)
 
     @override
     async def handle(self, message: _Message) -> None:
@@ -106,7 +97,7 @@ class Connector(Actor[_Message], RelayPort):
             case RuntimeLeft(runtime):
                 self._core.leave(runtime)
                 await self._answer()
-                self._parts.service.left(runtime)
+                self._service.left(runtime)
             case _Done():
                 await self._done(message)
             case _:
@@ -123,12 +114,12 @@ class Connector(Actor[_Message], RelayPort):
 
     @override
     async def closing(self) -> None:
-        await self._parts.service.closing()
+        await self._service.closing()
 
     @override
     async def stop(self) -> None:
         """Answer all open requests; the bus may have ended before."""
-        detach(self._parts.bus, self._parts.address, self.me)
+        self._host.detach(self._address, self.me)
         try:
             await self._answer()
             for job in self._jobs.values():
@@ -136,11 +127,11 @@ class Connector(Actor[_Message], RelayPort):
                 await self._refuse(job, Code.UNAVAILABLE, "the connector to the back end stops")
         except ActorStoppedError:
             pass
-        await self._parts.service.aclose()
+        await self._service.aclose()
 
     async def _asked(self, asked: Asked) -> None:
         try:
-            plan = self._parts.service.plan(asked)
+            plan = self._service.plan(asked)
         except BadMessageError as exc:
             await self._send(refuse(asked.message, exc.code, exc.reason), asked)
             return
@@ -149,7 +140,7 @@ class Connector(Actor[_Message], RelayPort):
             return
         number = next(self._numbers)
         self._jobs[number] = _Job(asked, plan)
-        user = user_of(asked.message, domain_of(self._parts.address))
+        user = user_of(asked.message, domain_of(self._address))
         self._core.want(number, asked.by, trio.current_time(), plan.lane, user)
         await self._answer()
 
@@ -177,7 +168,7 @@ class Connector(Actor[_Message], RelayPort):
     @override
     def send(self, number: int) -> None:
         job = self._jobs[number]
-        self._parts.trace.relay(job.asked.message, Direction.OUT)
+        self._trace.relay(job.asked.message, Direction.OUT)
         self.spawn(partial(self._work, number, job))
 
     @override
@@ -195,11 +186,11 @@ class Connector(Actor[_Message], RelayPort):
     def give_up(self, number: int) -> None:
         job = self._jobs.pop(number)
         job.scope.cancel()
-        self._parts.trace.drop(job.asked.message, DropReason.SESSION_GONE)
+        self._trace.drop(job.asked.message, DropReason.SESSION_GONE)
 
     @override
     def drop_late(self, number: int) -> None:
-        self._parts.trace.counters.drop(DropReason.LATE_RESPONSE)
+        self._trace.counters.drop(DropReason.LATE_RESPONSE)
 
     # ---- work and answers
 
@@ -215,37 +206,34 @@ class Connector(Actor[_Message], RelayPort):
 
     async def _deliver(self, job: _Job, replied: Replied) -> None:
         answer = reply_to(job.asked.message, replied.code, replied.body)
-        self._parts.trace.relay(answer, Direction.IN)
+        self._trace.relay(answer, Direction.IN)
         self._count(job, Outcome.OK if replied.code <= LAST_SUCCESS else Outcome.REFUSED)
         await self._send(answer, job.asked)
         for one in replied.notices:
-            await self._say(one)
+            await self._host.send(one)
 
     async def _refuse(self, job: _Job, code: Code, why: str) -> None:
         self._count(job, Outcome.TIMEOUT if code == Code.BACKEND_TIMEOUT else Outcome.FAILED)
         answer = refuse(job.asked.message, code, why)
-        self._parts.trace.hop(Op.SYNTH, answer)
+        self._trace.hop(Op.SYNTH, answer)
         await self._send(answer, job.asked)
 
     def _count(self, job: _Job, outcome: Outcome) -> None:
         seconds = trio.current_time() - job.begun
-        self._parts.trace.counters.took(Timing.CONNECTOR, seconds, self._parts.name, outcome)
+        self._trace.counters.took(Timing.CONNECTOR, seconds, self._name, outcome)
 
     async def _send(self, answer: Message, asked: Asked) -> None:
-        await self._parts.bus.tell(Emitted(answer, asked.by))
-
-    async def _say(self, message: Message) -> None:
-        await self._parts.bus.tell(Emitted(message))
+        await self._host.send(answer, asked.by)
 
     def _lost(self, why: str) -> None:
         """Say once that the back end is away, however often it is asked meanwhile."""
         if not self._is_lost:
-            _log.warning("back end lost", connector=self._parts.address, why=why)
+            _log.warning("back end lost", connector=self._address, why=why)
         self._is_lost = True
 
     def _found(self) -> None:
         if self._is_lost:
-            _log.info("back end is back", connector=self._parts.address)
+            _log.info("back end is back", connector=self._address)
         self._is_lost = False
 
 
@@ -268,17 +256,6 @@ class BackEnds:
     limits: RelayLimits = RELAY_LIMITS
 
 
-@attrs.frozen
-class Home:
-    """The objects of a node that connectors use."""
-
-    addresses: NodeAddresses
-    ids: IdSource
-    entropy: Callable[[int], bytes]
-    trace: Callable[[str], ComponentTrace]
-    clock: Callable[[], float]
-
-
 def served_by(back_ends: BackEnds, domain: str) -> Iterator[str]:
     """Return where connectors listen, besides the one of the domain registry.
 
@@ -294,52 +271,37 @@ def served_by(back_ends: BackEnds, domain: str) -> Iterator[str]:
         yield push_manager(domain)
 
 
-async def start_connectors(
-    back_ends: BackEnds, home: Home, supervisor: Supervisor, bus: ActorRef[BusMessage]
-) -> None:
-    """Start a connector to each back end there is.
-
-    Args:
-        back_ends: Back ends of the node.
-        home: Services of the node for connectors.
-        supervisor: Supervisor of the started actors.
-        bus: Message bus of the node.
-    """
-    for name, address, make in _services(back_ends, home):
-        actor = f"connector:{name}"
+async def start_connectors(back_ends: BackEnds, host: NodeHost) -> None:
+    """Start a connector to each back end there is."""
+    for name, address, make in _services(back_ends, host):
         limits = back_ends.limits
         if name is BackEnd.PUSH:
             limits = attrs.evolve(limits, parallel=node.PUSH_PARALLEL, each=node.PUSH_EACH)
-        opened = partial(_connector, (name, address), make, home.trace(actor), limits)
-        await supervisor.start_child(ChildSpec(actor, partial(opened, bus)))
-
-
-def _services(
-    back_ends: BackEnds, home: Home
-) -> Iterator[tuple[BackEnd, str, Callable[[], Service]]]:
-    """Yield by name where each connector listens, and how its service is made."""
-    addresses = home.addresses
-    if back_ends.registry is not None:
-        address = addresses.registry
-        yield (
-            BackEnd.REGISTRY,
-            address,
-            partial(RestRegistry, address, back_ends.registry, home.ids),
-        )
-    records, broker = back_ends.global_registry, back_ends.quality
-    if records is not None:
-        yield BackEnd.GLOBAL, GLOBAL_REGISTRY, lambda: GlobalRegistry(records())
-    if broker is not None:
-        yield BackEnd.QUALITY, addresses.quality, lambda: Quality(broker(), home.entropy)
-    if back_ends.push is not None:
-        yield BackEnd.PUSH, addresses.push, partial(Push, back_ends.push, home.clock)
+        make_connector = partial(_connector, host, name, address, make, limits)
+        await host.start(f"connector:{name}", make_connector)
 
 
 def _connector(
-    names: tuple[BackEnd, str],
+    host: NodeHost,
+    name: BackEnd,
+    address: str,
     make: Callable[[], Service],
-    trace: ComponentTrace,
     limits: RelayLimits,
-    bus: ActorRef[BusMessage],
 ) -> Connector:
-    return Connector(ConnectorParts(*names, make(), bus, trace, limits))
+    return Connector(host, name, address, make(), limits)
+
+
+def _services(
+    back_ends: BackEnds, host: NodeHost
+) -> Iterator[tuple[BackEnd, str, Callable[[], Service]]]:
+    """Yield by name where each connector listens, and how its service is made."""
+    addresses, records, broker = host.addresses, back_ends.global_registry, back_ends.quality
+    if back_ends.registry is not None:
+        make = partial(RestRegistry, addresses.registry, back_ends.registry, host.ids)
+        yield BackEnd.REGISTRY, addresses.registry, make
+    if records is not None:
+        yield BackEnd.GLOBAL, GLOBAL_REGISTRY, lambda: GlobalRegistry(records())
+    if broker is not None:
+        yield BackEnd.QUALITY, addresses.quality, lambda: Quality(broker(), host.entropy)
+    if back_ends.push is not None:
+        yield BackEnd.PUSH, addresses.push, partial(Push, back_ends.push, host.login_clock)

@@ -12,8 +12,6 @@ import trio
 
 from actors.kit.counters import Counters, Gauge
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import ActorRef
-from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.node.catalogue.directory import CatalogueReader
 from actors.node.catalogue.domain import DomainCatalogue
 from actors.node.dashboard.colleagues import Colleagues, QuestionInbox
@@ -24,10 +22,9 @@ from actors.node.group.link import GroupLink, GroupStore, LogKeeper
 from actors.node.group.records import EngineRecords, EngineTokens
 from actors.node.group.rows import Agreed
 from actors.node.group.trace import GroupTrace
-from actors.node.messages import BusMessage
+from actors.node.host import NodeHost
 from actors.node.policy.domain import DomainPolicies
 from actors.node.session.exchange import Exchange
-from actors.node.trace import ComponentTrace
 from actors.policy.store import PolicyConfig, PolicyStore
 from fsm.registry.records import Row
 from specs.limits.group import GROUP_RETRY
@@ -80,22 +77,16 @@ class Shared:
         """
         self.mint = await _secret(self.engine, self.mint)
 
-    def join(
-        self,
-        exchange: Exchange,
-        trace: ComponentTrace,
-        address: str,
-        wall: Callable[[], float],
-    ) -> Group:
+    def join(self, host: NodeHost, exchange: Exchange, address: str) -> Group:
         """Let the bus know other nodes; return them.
 
         Args:
+            host: The node.
             exchange: The sessions of the bus.
-            trace: Trace of what goes from node to node.
             address: Base URL of the node's HTTP service; empty: there is none.
-            wall: Returns the seconds since the epoch.
         """
-        self.policies.wall = self._wall = wall
+        trace = host.trace("group")
+        self.policies.wall = self._wall = host.login_clock
         own = GroupTrace(trace, self.node, _name_of(self.mint), self.engine.counts)
         agreed = Agreed(self.policies, self.catalogue)
         group = Group(exchange, self.engine, own, address, agreed)
@@ -123,31 +114,21 @@ class Shared:
     def _tidies(self, key: str) -> bool:
         return self._group is not None and self._group.tidies(key)
 
-    async def start(self, supervisor: Supervisor, bus: ActorRef[BusMessage]) -> None:
+    async def start(self, host: NodeHost) -> None:
         """Start the actors that talk with the engine, and wait until the node is a member.
 
         If cancelled, actors that have started go on.
-
-        Args:
-            supervisor: Supervisor of the started actors.
-            bus: The bus of the node.
         """
-        make_link = partial(GroupLink, self.engine, self.node, self._counters, bus)
-        link = await supervisor.start_child(ChildSpec("group-link", make_link))
-        await supervisor.start_child(
-            ChildSpec("logs", partial(LogKeeper, self.engine, bus, self._wall))
-        )
+        engine, bus = self.engine, host.bus
+        make_link = partial(GroupLink, engine, self.node, self._counters, bus)
+        link = await host.start("group-link", make_link)
+        await host.start("logs", partial(LogKeeper, engine, bus, self._wall))
         # An engine that comes back empty has none: a node that starts then would make another.
-        keep_secret = partial(_secret, self.engine, self.mint)
-        await supervisor.start_child(
-            ChildSpec("group-store", partial(GroupStore, self.engine, bus, link, keep_secret))
-        )
-        await supervisor.start_child(
-            ChildSpec("group-questions", partial(QuestionInbox, self.colleagues))
-        )
+        keep_secret = partial(_secret, engine, self.mint)
+        await host.start("group-store", partial(GroupStore, engine, bus, link, keep_secret))
+        await host.start("group-questions", partial(QuestionInbox, self.colleagues))
         if self.catalogue.shown is not None:
-            read = partial(CatalogueReader, self.catalogue.shown, bus)
-            await supervisor.start_child(ChildSpec("catalogue", read))
+            await host.start("catalogue", partial(CatalogueReader, self.catalogue.shown, bus))
         await bus.ask(lambda reply: lambda node: node.group.start_serving(reply))
 
     def why_not(self) -> str | None:

@@ -7,24 +7,23 @@ many peers that is most of what a message costs (MEASURED J).
 import math
 import selectors
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, Never, TypeAlias
 
-import attrs
 import trio
 from typing_extensions import override
 
 from actors.kit.counters import Tally
 from actors.kit.errors import ActorStoppedError
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import Actor, ActorRef
+from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.supervisor import Crash, Monitor
+from actors.node.host import NodeHost
 from actors.node.links.acceptor import Acceptor
 from actors.node.links.bounds import Bounds
 from actors.node.links.connection import Connection
-from actors.node.messages import BusMessage
 from fsm.limits.timers import Alarms
 from specs.limits.protocol import LATE, PONG_TIMEOUT, READ_SLICE
 from specs.reply_code import LinkEnd
@@ -229,29 +228,36 @@ class Links:
                     self._alarms.set(number, connection.deadline())
 
 
-@attrs.frozen
-class LinkSources:
-    """The listeners of links, and their terms; outlives a listener actor that is restarted."""
-
-    listeners: tuple[Listener, ...]
-    acceptors: Mapping[str, AcceptorMaker]
-    numbers: Iterator[int]
-    bounds: Bounds
-
-
 class SessionListener(Actor[Never]):
-    """Accepts the links of sessions, and serves them."""
+    """Accepts the links of sessions, and serves them.
 
-    def __init__(self, sources: LinkSources, bus: ActorRef[BusMessage], monitor: Monitor) -> None:
-        self._sources = sources
-        self._bus = bus
-        self._monitor = monitor
+    Args:
+        host: The node.
+        bounds: The limits, and what has been used of them.
+        listeners: Accept links.
+        acceptors: Make the acceptor of a link, by its path.
+        numbers: Of links, each once.
+    """
+
+    def __init__(
+        self,
+        host: NodeHost,
+        bounds: Bounds,
+        listeners: Sequence[Listener],
+        acceptors: Mapping[str, AcceptorMaker],
+        numbers: Iterator[int],
+    ) -> None:
+        self._host = host
+        self._bounds = bounds
+        self._listeners = listeners
+        self._acceptors = acceptors
+        self._numbers = numbers
         self._accepting = trio.CancelScope()
 
     @override
     async def start(self) -> None:
-        bus: NodeBus = await self._bus.ask(lambda reply: reply.send)
-        self._links = Links(bus, self._sources.bounds, self.spawn, self._monitor)
+        bus: NodeBus = await self._host.bus.ask(lambda reply: reply.send)
+        self._links = Links(bus, self._bounds, self.spawn, self._host.monitor)
         for work in (self._links.run, self._links.run_alarms, self._accept):
             self.spawn(work)
 
@@ -262,17 +268,16 @@ class SessionListener(Actor[Never]):
     async def _accept(self) -> None:
         with self._accepting:
             async with trio.open_nursery() as nursery:
-                for listener in self._sources.listeners:
+                for listener in self._listeners:
                     nursery.start_soon(self._accept_at, listener)
 
     async def _accept_at(self, listener: Listener) -> None:
-        sources = self._sources
         # Closed: the node is going down. Accepted links stay until they are ordered to leave.
         with suppress(LinkClosedError):
             while True:
-                link, number = await listener.accept(), next(sources.numbers)
-                with Crash(partial(self._monitor.crashed, f"connection:{number}")) as crash:
-                    acceptor = sources.acceptors[link.upgrade.path](link.upgrade)
+                link, number = await listener.accept(), next(self._numbers)
+                with Crash(partial(self._host.monitor.crashed, f"connection:{number}")) as crash:
+                    acceptor = self._acceptors[link.upgrade.path](link.upgrade)
                     self._links.admit(number, link, acceptor)
                 if crash.error is not None:
                     _log.error("link not admitted", link=link.name, exc_info=crash.error)

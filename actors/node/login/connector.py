@@ -1,26 +1,20 @@
 """The identity connector at `domain://idm.<d>`: validates logins (M-55, CON-01)."""
 
 import math
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from functools import partial
 from typing import Final, TypeAlias
 
 import trio
 from typing_extensions import override
 
 from actors.kit.back_ends.requests import Asked
-from actors.kit.supervision.actor import Actor, ActorRef
-from actors.kit.supervision.supervisor import ChildSpec, Supervisor
+from actors.kit.supervision.actor import Actor
+from actors.node.host import NodeHost
 from actors.node.login.provider import (
     IdentityProvider,
-    Login,
     LoginRefusedError,
     ProviderAwayError,
-    UsedTokens,
 )
-from actors.node.messages import BusMessage, Emitted, RuntimeLeft
-from actors.node.tables import NodeAddresses
+from actors.node.messages import RuntimeLeft
 from specs.addresses.address import host_of, parse
 from specs.bodies.session import IdentityCall
 from specs.errors import BadMessageError, BadUrlError
@@ -106,24 +100,19 @@ class IdentityConnector(Actor[_Message]):
     """Answers each question once, also if the provider fails; bounded in number.
 
     Args:
-        address: Address of the connector.
-        session: Address of the session manager, which gets its answers there.
-        bus: The bus.
+        host: The node.
         provider: Validates logins; outlives the connector.
     """
 
-    def __init__(
-        self, address: str, session: str, bus: ActorRef[BusMessage], provider: IdentityProvider
-    ) -> None:
-        self._address: Final = address
-        self._session: Final = session
-        self._bus: Final = bus
+    def __init__(self, host: NodeHost, provider: IdentityProvider) -> None:
+        self._host: Final = host
+        self._session: Final = host.addresses.session
         self._provider: Final = provider
         self._pending = 0
 
     @override
     async def start(self) -> None:
-        await self._bus.tell(lambda node: node.attach(self._address, self.me))
+        await self._host.attach(self._host.addresses.identities, self.me)
 
     @override
     async def handle(self, message: Asked | RuntimeLeft) -> None:
@@ -168,7 +157,7 @@ class IdentityConnector(Actor[_Message]):
 
     async def _answer(self, asked: Asked, answer: Message) -> None:
         is_own = asked.message.from_ == self._session
-        await self._bus.tell(Emitted(answer, None if is_own else asked.by))
+        await self._host.send(answer, None if is_own else asked.by)
 
 
 def _assertion(message: Message) -> str:
@@ -189,49 +178,3 @@ def _assertion(message: Message) -> str:
     if not isinstance(assertion, str):
         raise BadMessageError("params.assertion is missing or no text")
     return assertion
-
-
-@asynccontextmanager
-async def open_provider(
-    login: Login | None, clock: Callable[[], float], used: UsedTokens | None
-) -> AsyncIterator[IdentityProvider | None]:
-    """Hold the provider while the context is open; what it has seen outlives connectors.
-
-    Args:
-        login: Login of the node; None: no login.
-        clock: Returns the seconds since the epoch, as logins are counted.
-        used: Where used tokens are written down; None: in memory.
-
-    Raises:
-        UsedTokensError: They cannot be written down there.
-    """
-    if login is None:
-        yield None
-        return
-    provider = login.provider(clock)
-    try:
-        if used is not None:
-            provider.remember(used)
-        yield provider
-    finally:
-        await provider.aclose()
-
-
-async def start_connector(
-    provider: IdentityProvider | None,
-    addresses: NodeAddresses,
-    supervisor: Supervisor,
-    bus: ActorRef[BusMessage],
-) -> None:
-    """Start the connector, if logins are possible.
-
-    Args:
-        provider: The identity provider; None: no login.
-        addresses: Addresses of the node's parts.
-        supervisor: Supervisor of the started actors.
-        bus: Message bus of the node.
-    """
-    if provider is not None:
-        names = addresses.identities, addresses.session
-        make = partial(IdentityConnector, *names, bus, provider)
-        await supervisor.start_child(ChildSpec("idm", make))

@@ -12,9 +12,8 @@ from typing_extensions import override
 
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef, Reply
-from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.node.components import LocalService
-from actors.node.messages import BusMessage, Emitted
+from actors.node.host import NodeHost
 from actors.node.policy_hook import Asker, Policy
 from actors.node.session.exchange import Exchange
 from actors.node.tables import NodeAddresses, Tables
@@ -69,9 +68,9 @@ _Message: TypeAlias = ReloadAsked | Reload
 class PolicyReloader(Actor[_Message]):
     """Reads in a thread, one after the other, and replaces all policies or none."""
 
-    def __init__(self, store: PolicyStore, bus: ActorRef[BusMessage], *, is_shared: bool) -> None:
+    def __init__(self, store: PolicyStore, host: NodeHost, *, is_shared: bool) -> None:
         self._store = store
-        self._bus = bus
+        self._host = host
         self._is_shared = is_shared
 
     @override
@@ -79,7 +78,7 @@ class PolicyReloader(Actor[_Message]):
         outcome = await self._reloaded()
         match message:
             case ReloadAsked(asked, by):
-                await self._bus.tell(Emitted(self._answer(asked, outcome), by))
+                await self._host.send(self._answer(asked, outcome), by)
             case Reload(reply):
                 reply.send("" if isinstance(outcome, Book) else _why(outcome))
 
@@ -89,7 +88,7 @@ class PolicyReloader(Actor[_Message]):
         book = await reread(self._store)
         if isinstance(book, PolicyFileError):
             return book
-        outcome: Book | Refused = await self._bus.ask(
+        outcome: Book | Refused = await self._host.bus.ask(
             lambda reply: lambda node: node.group.share_policies(book, reply)
         )
         if isinstance(outcome, Book):
@@ -209,15 +208,10 @@ class Policing:
         """Make what answers administrators for one life of the bus."""
         return PolicyService(self, exchange)
 
-    async def start(self, supervisor: Supervisor, bus: ActorRef[BusMessage]) -> None:
-        """Start what reads the files again.
-
-        Args:
-            supervisor: Supervisor of the started actors.
-            bus: Message bus of the node.
-        """
-        make = partial(PolicyReloader, self.store, bus, is_shared=self.domain is not None)
-        self.reloader = await supervisor.start_child(ChildSpec("policies", make))
+    async def start(self, host: NodeHost) -> None:
+        """Start what reads the files again."""
+        make = partial(PolicyReloader, self.store, host, is_shared=self.domain is not None)
+        self.reloader = await host.start("policies", make)
 
     async def reload(self) -> str:
         """Have the files read again; return why they cannot be used, if they cannot."""

@@ -10,16 +10,13 @@ import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, TypeAlias, assert_never
+from typing import Final
 
-import attrs
 import orjson
 import trio
 from typing_extensions import override
 
-from actors.kit.counters import Counters, Timing
 from actors.kit.database import DatabaseFile, DatabaseForm
-from actors.kit.supervision.actor import Actor, Reply
 from actors.node.errors import RegistryFileError
 from fsm.machines.registration import State
 from fsm.registry.records import Change, Row
@@ -191,50 +188,3 @@ def _columns(row: Row) -> tuple[str, str, str, float, bytes, int]:
 
 def _row(url: str, runtime: str, status: str, touched: float, value: bytes, number: int) -> Row:
     return Row(url, runtime, State(status), touched, orjson.loads(value), number)
-
-
-Written: TypeAlias = RegistryFileError | None
-"""Result of a write: an error, and nothing of it is durable; or None, and all is."""
-
-
-@attrs.frozen
-class Commit:
-    """Make changes durable."""
-
-    changes: tuple[Change, ...]
-    done: Reply[Written]
-
-
-@attrs.frozen
-class Recover:
-    """Begin with the file anew: write all that is durable so far."""
-
-    done: Reply[Written]
-
-
-Write: TypeAlias = Commit | Recover
-
-
-class RecordWriter(Actor[Write]):
-    """Writes what it is asked to, one after the other."""
-
-    def __init__(self, file: RecordFile, counters: Counters) -> None:
-        self._file = file
-        self._counters = counters
-
-    @override
-    async def handle(self, message: Write) -> None:
-        error: Written = None
-        begun = trio.current_time()
-        try:
-            match message:
-                case Commit(changes):
-                    await self._file.commit(changes)
-                case Recover():
-                    await self._file.recover()
-                case _:
-                    assert_never(message)
-        except RegistryFileError as exc:
-            error = exc
-        self._counters.took(Timing.COMMIT, trio.current_time() - begun)
-        message.done.send(error)

@@ -17,16 +17,14 @@ import trio
 from typing_extensions import override
 
 from actors.kit.back_ends.requests import Asked, answer_body, read_request
-from actors.kit.counters import Gauge
+from actors.kit.counters import Gauge, Timing
 from actors.kit.errors import ActorStoppedError
-from actors.kit.ids import IdSource
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import Actor, ActorRef
-from actors.node.components import attach, detach
+from actors.kit.supervision.actor import Actor
 from actors.node.errors import RegistryFileError
-from actors.node.messages import BusMessage, Emitted, RuntimeLeft
+from actors.node.host import NodeHost
+from actors.node.messages import Emitted, RuntimeLeft
 from actors.node.registry import record_file
-from actors.node.trace import ComponentTrace
 from fsm.engine import Step
 from fsm.limits.shares import UserTurns
 from fsm.machines.registration import State
@@ -117,25 +115,6 @@ _NOT_READ: Final = "the records of other nodes cannot be read now"
 _NOT_KEPT: Final = "the registry cannot write its file now; nothing was changed"
 
 
-@attrs.frozen
-class RegistryParts:
-    """The parts of a domain registry.
-
-    Attributes:
-        clock_offset: Seconds from the Trio clock to the epoch.
-        news: Follows what other nodes of the domain write; None: there are none.
-    """
-
-    address: str
-    file: record_file.RecordFile
-    bus: ActorRef[BusMessage]
-    writer: ActorRef[record_file.Write]
-    trace: ComponentTrace
-    ids: IdSource
-    clock_offset: float
-    news: "RecordNews | None" = None
-
-
 @attrs.define
 class _Batch:
     """Changes that become durable together, and the messages that follow.
@@ -158,10 +137,21 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
 
     Searches wait apart, as each takes as long as many other requests: one is made after each batch
     of others.
+
+    Args:
+        host: The node.
+        file: Keeps the records.
+        news: Follows what other nodes of the domain write; None: there are none.
     """
 
-    def __init__(self, parts: RegistryParts) -> None:
-        self._parts: Final = parts
+    def __init__(
+        self, host: NodeHost, file: record_file.RecordFile, news: RecordNews | None
+    ) -> None:
+        self._host: Final = host
+        self._address: Final = host.addresses.registry
+        self._file: Final = file
+        self._news: Final = news
+        self._trace: Final = host.trace("registry")
         self._core = RegistrationCore(self)
         self._is_current = trio.Event()
         self._batch = _Batch()
@@ -172,15 +162,14 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
 
     @override
     async def start(self) -> None:
-        news = self._parts.news
-        if news is None:
-            self._core = RegistrationCore(self, self._parts.file.load())
+        if self._news is None:
+            self._core = RegistrationCore(self, self._file.load())
         else:
-            self._core = RegistrationCore(self, is_ours=news.is_ours)
-            self.spawn(news.follow, self._mirrored)
+            self._core = RegistrationCore(self, is_ours=self._news.is_ours)
+            self.spawn(self._news.follow, self._mirrored)
             await self._is_current.wait()
-        self._parts.trace.counters.watch(Gauge.RECORDS, self._core.__len__)
-        await attach(self._parts.bus, self._parts.address, self.me)
+        self._trace.counters.watch(Gauge.RECORDS, self._core.__len__)
+        await self._host.attach(self._address, self.me)
 
     async def _mirrored(self, changes: Sequence[records.Change], is_current: bool) -> None:  # noqa: FBT001 - see `Take`
         """Take over what other nodes write; before the actor serves, it is nobody's turn."""
@@ -211,7 +200,7 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
         changes = await news.look_up(url)
         self._lookups -= 1
         if changes is None:
-            await self._parts.bus.tell(_not_now(asked, _NOT_READ))
+            await self._host.bus.tell(_not_now(asked, _NOT_READ))
         else:
             await self.me.tell(_Mirrored(changes, asked))
 
@@ -222,16 +211,16 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
 
     @override
     async def stop(self) -> None:
-        if self._parts.news is not None:
+        if self._news is not None:
             self._batch = _Batch()
             self._core.rest()
             for step in self._batch.steps:
-                self._parts.trace.step(step)
+                self._trace.step(step)
         with suppress(ActorStoppedError):
             while self._searches:
                 _, asked = self._searches.take()
-                await self._parts.bus.tell(_not_now(asked, _ENDED))
-        detach(self._parts.bus, self._parts.address, self.me)
+                await self._host.bus.tell(_not_now(asked, _ENDED))
+        self._host.detach(self._address, self.me)
 
     @override
     def deadline(self) -> float:
@@ -239,7 +228,7 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
             return -math.inf
         if self._retry_at is not None:
             return self._retry_at
-        return self._core.deadline() - self._parts.clock_offset
+        return self._core.deadline() - self._host.clock_offset
 
     @override
     async def timed_out(self) -> None:
@@ -256,7 +245,7 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
         batch, self._batch = self._batch, _Batch()
         if batch.changes:
             changes = tuple(batch.changes)
-            error = await self._parts.writer.ask(partial(record_file.Commit, changes))
+            error = await self._write(partial(self._file.commit, changes))
             if error is not None:
                 self._core.revert()
                 self._fail(batch, error)
@@ -264,9 +253,9 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
                 batch = _Batch(anyway=batch.anyway, emitted=refused)
         self._core.settle()
         for step in batch.steps:
-            self._parts.trace.step(step)
+            self._trace.step(step)
         for one in (*batch.anyway, *batch.emitted):
-            await self._parts.bus.tell(one)
+            await self._host.bus.tell(one)
 
     def _answer(self, asked: Asked, *, is_looked_up: bool = False) -> None:
         try:
@@ -284,7 +273,7 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
                 self._batch.anyway.append(_not_now(over[1], _MANY))
             return
         is_sought = isinstance(request, records.Read) and not is_looked_up
-        news = self._parts.news if is_sought else None
+        news = self._news if is_sought else None
         if news is not None and self._core.row(request.url) is None:
             if self._lookups < GROUP_LOOKUPS:
                 self._lookups += 1
@@ -305,7 +294,7 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
 
     @property
     def _now(self) -> float:
-        return trio.current_time() + self._parts.clock_offset
+        return self._host.clock()
 
     def _do(self, request: records.Request, asked: Asked) -> None:
         batch, place = self._batch, len(self._batch.emitted)
@@ -335,13 +324,12 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
 
     @override
     def report_status(self, url: str, status: State) -> None:
-        address = self._parts.address
-        number = self._parts.ids.next(address)
-        self._batch.emitted.append(Emitted(notification(number, address, url, status)))
+        number = self._host.ids.next(self._address)
+        self._batch.emitted.append(Emitted(notification(number, self._address, url, status)))
 
     def _may_come(self, asked: Asked, answer: records.Answered) -> bool:
         """Return whether what was looked for may be registered again in a moment."""
-        is_forgetful = isinstance(self._parts.file, record_file.MemoryRecords)
+        is_forgetful = isinstance(self._file, record_file.MemoryRecords)
         is_sought = asked.is_returning and asked.message.type is MessageType.READ
         return is_forgetful and is_sought and answer == records.UNKNOWN
 
@@ -354,9 +342,20 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
             _log.error("registry file cannot be written", path=str(error.where), why=error.reason)
         self._retry_at = trio.current_time() + STORE_RETRY
 
+    async def _write(self, write: Callable[[], Awaitable[None]]) -> RegistryFileError | None:
+        """Write to the file; return why nothing of it is durable, None if all is."""
+        begun = trio.current_time()
+        try:
+            await write()
+        except RegistryFileError as exc:
+            return exc
+        finally:
+            self._trace.counters.took(Timing.COMMIT, trio.current_time() - begun)
+        return None
+
     async def _recover(self) -> None:
         """Try to write all there is; then do what had to wait."""
-        error = await self._parts.writer.ask(record_file.Recover)
+        error = await self._write(self._file.recover)
         if error is not None:
             self._retry_at = trio.current_time() + STORE_RETRY
             return
