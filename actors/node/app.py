@@ -160,9 +160,7 @@ class MessageNode(NodeHost):
         exchange.has_login = config.login is not None
         keep_name: KeepName = exchange.state.note
         if shared is not None:
-            group = shared.join(
-                exchange, self.trace("group"), self.http_url or "", self.login_clock
-            )
+            group = shared.join(self, exchange, self.http_url or "")
             keep_name = group.keep_name
         exchange.names = UserNames(keep_name, self.login_clock)
         watch(exchange)
