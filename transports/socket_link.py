@@ -211,8 +211,8 @@ class SocketLink(Link):
         else:
             if pieces:
                 self.heard_at = trio.current_time()
-            for data in pieces:
-                if not self._is_unreadable:
+            for number, data in enumerate(pieces):
+                if not (number and self._is_unreadable):
                     self._take(data)
         self._write_ahead()
 

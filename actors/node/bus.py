@@ -395,7 +395,8 @@ class NodeBus(Actor[messages.BusMessage]):
 
     def _consult(self, message: Message, address: str, by: str | None) -> None:
         """Give a request to a part of the node."""
-        if message.is_response and self._exchange.foreign.answered(message):
+        paths = self._exchange.foreign.paths
+        if message.is_response and paths is not None and paths.answered(message):
             self._trace.hop(Op.CALLBACK, message)
             return
         if by is None or not message.is_request:
@@ -482,13 +483,17 @@ class NodeBus(Actor[messages.BusMessage]):
             exchange.others.read_out()
         if exchange.departure.has_begun:
             exchange.departure.settle(trio.current_time())
-        exchange.notices.settle()
-        exchange.state.settle()
-        exchange.foreign.settle()
+        if exchange.notices:
+            exchange.settle_notices()
+        if exchange.state.changes:
+            exchange.state.settle()
+        if exchange.foreign.paths is not None:
+            exchange.foreign.paths.settle()
         for part in self._engine_parts:
             part.settle()
         exchange.turn.write()
-        exchange.check_budget()
+        if exchange.budget.is_exceeded:
+            exchange.overload.check()
         if self._drained is not None and self._is_settled:
             self._drained.send(None)
             self._drained = None
@@ -499,7 +504,7 @@ class NodeBus(Actor[messages.BusMessage]):
         exchange, others = self._exchange, self._exchange.others
         is_known = others is None or others.is_settled
         is_known = is_known and exchange.departure.is_over
-        return is_known and exchange.notices.is_settled and exchange.state.is_settled
+        return is_known and not exchange.notices and not exchange.state.changes
 
     @override
     def deadline(self) -> float:
@@ -560,7 +565,8 @@ class NodeBus(Actor[messages.BusMessage]):
 
     def renew_paths(self, peer: str) -> None:
         """Set again what is subscribed at a node that may have forgotten it."""
-        self._exchange.foreign.renew(peer)
+        if (paths := self._exchange.foreign.paths) is not None:
+            paths.renew(peer)
 
     # ---- links
 

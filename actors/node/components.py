@@ -6,14 +6,13 @@ Two parts answer on the spot, inside the bus's task: the subscription manager at
 """
 
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Collection, Container, Iterable
+from collections.abc import Callable, Collection, Container
 from typing import Final
 
 from typing_extensions import override
 
 from actors.node.errors import AddressTakenError
-from actors.node.messages import Component, RuntimeLeft
+from actors.node.messages import Component
 from actors.node.tables import Tables
 from actors.node.trace import ComponentTrace
 from fsm.effects import Refused, RowChanged
@@ -251,32 +250,3 @@ class AllocationService(LocalService):
     def _fresh(self, scheme: str, by: str) -> str:
         name = self._tables.mint.name(self._entropy(ENTROPY), by)
         return f"{scheme}://{self._tables.addresses.domain}/{name}"
-
-
-class DisconnectNotices:
-    """Notices for parts of the node, kept until each has room for them; part of the bus's task."""
-
-    def __init__(self) -> None:
-        self._notices: deque[tuple[Component, RuntimeLeft]] = deque()
-
-    @property
-    def is_settled(self) -> bool:
-        """True if every notice was delivered."""
-        return not self._notices
-
-    def notify(self, components: Iterable[Component], left: RuntimeLeft) -> None:
-        """Queue notices for parts of the node that a runtime has left.
-
-        Args:
-            components: Parts of the node.
-            left: The notice.
-        """
-        self._notices.extend((component, left) for component in components)
-
-    def settle(self) -> None:
-        """Deliver them, in order, as far as the parts have room."""
-        while self._notices:
-            component, left = self._notices[0]
-            if not component.try_tell(left):
-                return
-            self._notices.popleft()

@@ -543,5 +543,5 @@ def path_service(service: LocalService, exchange: Exchange, plan: ForeignPlan) -
     if plan is NOWHERE:
         return service
     onward = Onward(exchange)
-    exchange.foreign.subscribe_by(onward)
+    exchange.foreign.paths = onward
     return OnwardPathService(service, onward, exchange.tables)

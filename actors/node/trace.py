@@ -11,11 +11,11 @@ import attrs
 from actors.kit.counters import Counters, Refused, Tally
 from actors.kit.log import get_logger
 from actors.kit.trace import Hops, Tracer, Where
-from actors.node.links.connection import Connection
 from actors.policy.engine import Decision, Ruling, RulingHops
 from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.machines.session import State, Trigger
+from fsm.session.node_session_io import PeerForm
 from specs.message import Message
 from specs.reply_code import FIRST_REFUSAL, Code, DropReason, Ground
 from specs.trace import Fact, Kind, Op
@@ -102,16 +102,16 @@ class ComponentTrace:
         """
         self._tracer.record(self._actor, Fact(k=Kind.LINK, op=op, link=name, a=node, kind="mn"))
 
-    def session(self, port: Connection, node: str, runtime: str) -> None:
+    def session(self, link: str, form: PeerForm, node: str, runtime: str) -> None:
         """A link has the session of a runtime from now on.
 
         Args:
-            port: Write end of the link.
+            link: Name of the link.
+            form: In whose form the runtime speaks.
             node: Address of the node.
             runtime: Address of the runtime.
         """
-        form = port.acceptor.form.value
-        fact = Fact(k=Kind.SESSION, link=port.name, a=node, b=runtime, kind=form)
+        fact = Fact(k=Kind.SESSION, link=link, a=node, b=runtime, kind=form.value)
         self._tracer.record(self._actor, fact)
 
     def authz(self, message: Message, ruling: Ruling) -> None:

@@ -10,6 +10,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
+from operator import attrgetter
 from typing import Final
 
 import attrs
@@ -31,6 +32,8 @@ from transports.tls import AcceptedStream, TlsStream
 from transports.urls import own_origin, read_target
 
 _UTF8: Final = codecs.getincrementaldecoder("utf-8")
+
+_DATA: Final = attrgetter("data")
 
 _CONTROL: Final = frozenset({Opcode.CLOSE, Opcode.PING, Opcode.PONG})
 
@@ -90,7 +93,7 @@ class WebSocketServerLink(SocketLink):
     @override
     def _wrapped(self, frames: Sequence[bytes]) -> bytes:
         # A server does not mask: what is written depends on no state of the connection.
-        return b"".join(Frame(Opcode.TEXT, frame).serialize(mask=False) for frame in frames)
+        return b"".join([Frame(Opcode.TEXT, frame).serialize(mask=False) for frame in frames])
 
     @override
     def _goodbye(self, close_reason: CloseReason) -> bytes:
@@ -166,7 +169,7 @@ class WebSocketServerLink(SocketLink):
             return
         if not part.fin:
             return
-        frame = b"".join(bytes(one.data) for one in self._parts)
+        frame = b"".join(map(_DATA, self._parts))
         self._parts.clear()
         is_open = self._protocol.state is State.OPEN or self._has_left
         if is_open or self._protocol.close_rcvd is not None:

@@ -9,6 +9,7 @@ The acceptor of runtimes whose link is made of HTTP requests (CON-06).
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
+from operator import attrgetter
 from typing import ClassVar, Final, TypeAlias
 
 import attrs
@@ -78,6 +79,8 @@ class Claim:
 
 
 Item: TypeAlias = Message | BadLine | Claim
+
+_LINE: Final = attrgetter("line")
 
 
 def spelt(entry: OutboundMessage, dialect: Dialect) -> bytes:
@@ -187,7 +190,7 @@ class LinkAcceptor(Acceptor):
 
     @override
     def write(self, entries: Sequence[OutboundMessage]) -> Iterable[bytes]:
-        return frames([entry.line for entry in entries])
+        return frames(map(_LINE, entries))
 
 
 REST: Final = "/rest"

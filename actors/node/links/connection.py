@@ -178,11 +178,6 @@ class Outbox:
         self._traffic.sent += len(taken)
         self._let_go(taken)
 
-    @property
-    def is_clear(self) -> bool:
-        """Whether the link can be written to at once."""
-        return not self.is_leaving and self._link.is_clear
-
     def write_now(self, acceptor: Acceptor) -> bool:
         """Write what waits as far as a clear link takes it; return whether nothing is left.
 
@@ -210,8 +205,8 @@ class Outbox:
             Whether the link has taken them; `is_begun`: not all of them is written.
         """
         link = self._link
-        is_free = self.is_idle and not (self.is_held or self._entries or self._old)
-        if not (is_free and by.writes_alike and self.is_clear):
+        is_busy = self.is_held or self.is_leaving or self._entries or self._old
+        if is_busy or not (self.is_idle and by.writes_alike and link.is_clear):
             return False
         data = wrapped.get(type(link))
         if data is None:
@@ -397,7 +392,7 @@ class Connection:
             Whether it was written to: that takes time, to start a task takes nearly none.
         """
         outbox = self.outbox
-        is_clear = outbox.is_clear
+        is_clear = not outbox.is_leaving and self.link.is_clear
         if is_clear and outbox.write_now(self.acceptor):
             outbox.is_idle = True
         else:
@@ -621,14 +616,14 @@ class Connection:
             return 0
         items = self._items(frame)
         self.traffic.received += len(items)
-        self._links.tell(lambda bus: bus.take_items(self.number, items))
-        malformed = [item for item in items if isinstance(item, BadLine)]
-        if malformed and not self._tolerates(malformed):
+        links = self._links
+        links.tell(links.bus.take_items, self.number, items)
+        if BadLine in map(type, items) and not self._tolerates(items):
             self.read_no_more()
-            self._links.tell(lambda bus: bus.expel(self.number))
+            links.tell(links.bus.expel, self.number)
             return 0
         who, identity = self.runtime or self.number, self.asker.identity
-        return self._links.bounds.pause(who, identity, len(items) or 1)
+        return links.bounds.pause(who, identity, len(items) or 1)
 
     def _items(self, frame: bytes | None) -> Sequence[Item]:
         """Read a frame, and those that came with it, up to what the peer may send at once."""
@@ -638,8 +633,9 @@ class Connection:
             frame = self.link.arrived() if len(items) < self._at_once else None
         return items
 
-    def _tolerates(self, malformed: Sequence[BadLine]) -> bool:
+    def _tolerates(self, items: Sequence[Item]) -> bool:
         """Return whether the link may stay; the first malformed message of it is logged."""
+        malformed = [item for item in items if isinstance(item, BadLine)]
         about = {"runtime": self.runtime, "link": self.name}
         if self._errors is None:
             self._errors = ErrorWindow(self._links.bounds.limits.max_malformed)
@@ -653,7 +649,7 @@ class Connection:
         """Note that nothing more can be read."""
         match error:
             case FrameTooLargeError():
-                self._links.tell(lambda bus: bus.refuse_frame(self.number))
+                self._links.tell(self._links.bus.refuse_frame, self.number)
             case FrameTooSlowError():
                 self.lose(LinkEnd.SLOW_FRAME, error.reason, CloseReason.REFUSED)
             case LinkBrokenError():
@@ -730,7 +726,7 @@ class Connection:
         self._settle_guest()
         self.end = self.end or LinkEnd.CLOSED
         why = self._why or "closed by the node"
-        if not self._links.tell(lambda bus: bus.remove_link(self.number, self.name, why)):
+        if not self._links.tell(self._links.bus.remove_link, self.number, self.name, why):
             self.outbox.close()
         self._links.bounds.counters.count(Tally.LINKS_CLOSED, self.end)
 

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, Never, TypeAlias
+from typing import TYPE_CHECKING, Final, Never, TypeAlias, TypeVarTuple
 
 import trio
 from typing_extensions import override
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 _log = get_logger("actors.node")
 
+Ts = TypeVarTuple("Ts")
+
 AcceptorMaker: TypeAlias = Callable[[Upgrade], Acceptor]
 """Makes the acceptor of one link out of what its dialler asked for."""
 
@@ -44,6 +46,7 @@ class Links:
 
     Attributes:
         bounds: The limits, and what has been used of them.
+        bus: The bus; called by `tell` only.
         watched: The connections that are read whenever something has come, with their descriptors.
 
     Args:
@@ -62,7 +65,7 @@ class Links:
         self.bounds: Final = bounds
         self._alarms: Final = Alarms[int]()
         self._alarm_at = math.inf
-        self._bus: Final = bus
+        self.bus: Final = bus
         self._spawn: Final = spawn
         self._monitor: Final = monitor
         self._selector: Final = selectors.DefaultSelector()
@@ -82,9 +85,9 @@ class Links:
 
     def _begin(self, connection: Connection) -> None:
         link, greeting = connection.link, connection.acceptor.greeting()
-        self.tell(lambda bus: bus.add_link(connection))
+        self.tell(self.bus.add_link, connection)
         if greeting:
-            self.tell(lambda bus: bus.take_items(connection.number, greeting))
+            self.tell(self.bus.take_items, connection.number, greeting)
         if link.guest is not None:
             link.guest.watch(connection.make_room)
         self.arm(connection)
@@ -149,16 +152,16 @@ class Links:
 
     # ---- what links have done
 
-    def tell(self, call: "Callable[[NodeBus], object]") -> bool:
-        """Call the bus, and let it write; return False if it has ended."""
-        if self._bus.is_over:
+    def tell(self, call: Callable[[*Ts], object], *args: *Ts) -> bool:
+        """Call a method of the bus, and let it write; return False if it has ended."""
+        if self.bus.is_over:
             return False
         try:
-            call(self._bus)
+            call(*args)
             if not self._is_in_turn:
-                self._bus.end_turn()
+                self.bus.end_turn()
         except Exception as exc:  # noqa: BLE001 - a crash of the bus, not of who calls it
-            self._bus.fail(exc)
+            self.bus.fail(exc)
         return True
 
     def start(self, connection: Connection, work: Callable[[], Awaitable[None]]) -> None:
@@ -186,12 +189,13 @@ class Links:
     async def run(self) -> None:
         """Read what is ready, and let the bus write what came of it, until cancelled."""
         ready: deque[Connection] = deque()
-        while not self._bus.is_over:
+        while not self.bus.is_over:
             if ready:
                 await trio.lowlevel.checkpoint()
             else:
                 await trio.lowlevel.wait_readable(self._selector)
-                ready.extend(key.data for key, _ in self._selector.select(0))
+                for key, _ in self._selector.select(0):
+                    ready.append(key.data)
             until = self.bounds.work_clock() + READ_SLICE
             self._is_in_turn = True
             while ready:
@@ -201,7 +205,7 @@ class Links:
                 if self.bounds.work_clock() >= until:
                     break
             self._is_in_turn = False
-            self.tell(lambda _: None)
+            self.tell(self.bus.end_turn)
 
     def _guard(self, connection: Connection, call: Callable[[], None]) -> None:
         try:

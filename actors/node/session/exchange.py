@@ -1,11 +1,10 @@
 """The sessions of a node: how messages reach them, and what becomes of those that do not.
 
-`Exchange` hosts the session core. `Overload` closes links that do not take in what waits for
-them (RELIABILITY L1, L2). `DisconnectNotices` holds which parts of the node have still to hear
-that a runtime has left. Each move of a session is a trace record, a line of the log and a count.
+`Exchange` hosts the session core. `Overload` closes links that do not take in what waits for them
+(RELIABILITY L1, L2). Each move of a session is a trace record, a line of the log and a count.
 """
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -14,10 +13,10 @@ import trio
 
 from actors.kit.ids import IdSource
 from actors.kit.log import get_logger
-from actors.node.components import Components, DisconnectNotices
+from actors.node.components import Components
 from actors.node.links.bounds import Bounds
 from actors.node.links.connection import Connection, TurnWrites
-from actors.node.messages import RuntimeLeft
+from actors.node.messages import Component, RuntimeLeft
 from actors.node.policy_hook import Asker
 from actors.node.session.departure import Departure
 from actors.node.session.fan_out import FanOuts
@@ -37,6 +36,7 @@ from fsm.session.node_session_io import (
     OutboundMessage,
 )
 from fsm.session.restart import ReturnTime
+from specs.addresses.address import is_node
 from specs.identity import Identity
 from specs.limits.node import MAILBOX_RETRY
 from specs.limits.protocol import FAN_OUT_AT_ONCE, MAILBOX, MAX_ID
@@ -212,7 +212,7 @@ class Exchange:
         self.sessions: dict[str, Session] = {}
         self.ports: dict[int, Connection] = {}
         self.components = Components(addresses.parts, trace)
-        self.notices = DisconnectNotices()
+        self.notices = deque[tuple[Component, RuntimeLeft]]()
         self.tables = Tables(
             addresses, rules, self.components, trace, self._identity_of, self._user_of
         )
@@ -265,7 +265,7 @@ class Exchange:
         """Return when `tick` is due."""
         if not self.turn.is_settled:
             return trio.current_time()
-        if not self.notices.is_settled or not self.state.is_settled:
+        if self.notices or self.state.changes:
             return trio.current_time() + MAILBOX_RETRY
         return self.alarms.deadline()
 
@@ -401,10 +401,6 @@ class Exchange:
             for runtime in runtimes:
                 self.fan_outs.settle(runtime)
                 self.put(runtime, entry)
-        self.check_budget()
-
-    def check_budget(self) -> None:
-        """Free a part of the node's budget if it is exceeded."""
         if self.budget.is_exceeded:
             self.overload.check()
 
@@ -416,12 +412,13 @@ class Exchange:
             entry: The message.
         """
         session, message = self.sessions.get(runtime), entry.message
-        if (why := self.foreign.objection(runtime, message)) is not None:
-            self.undeliverable(message, Code.FORBIDDEN, why, DropReason.UNKNOWN_SOURCE)
-            return
-        if self.foreign.is_for_stub(runtime, message, has_session=session is not None):
-            self._send_foreign(runtime, entry)
-            return
+        if is_node(runtime):
+            if (why := self.foreign.objection(runtime, message)) is not None:
+                self.undeliverable(message, Code.FORBIDDEN, why, DropReason.UNKNOWN_SOURCE)
+                return
+            if self.foreign.is_for_stub(runtime, message, has_session=session is not None):
+                self._send_foreign(runtime, entry)
+                return
         if session is None:
             self.send_elsewhere(runtime, entry)
         elif (port := session.port) is None or session.core.state is not State.OPEN:
@@ -503,4 +500,12 @@ class Exchange:
 
     def left(self, left: RuntimeLeft) -> None:
         """Notify all parts of the node that a runtime has left."""
-        self.notices.notify(self.components.values(), left)
+        self.notices.extend((component, left) for component in self.components.values())
+
+    def settle_notices(self) -> None:
+        """Deliver the notices, in order, as far as the parts have room."""
+        while self.notices:
+            component, left = self.notices[0]
+            if not component.try_tell(left):
+                return
+            self.notices.popleft()

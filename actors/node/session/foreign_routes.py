@@ -8,7 +8,7 @@ import trio
 from actors.node.messages import ForeignRef
 from fsm.limits.rates import QuarantineCore
 from fsm.session.node_session_io import OutboundMessage
-from specs.addresses.address import domain_of, is_node
+from specs.addresses.address import domain_of
 from specs.child import parent_of
 from specs.message import Message
 
@@ -34,6 +34,9 @@ class ForeignRoutes:
 
     A sender of another domain is known by that domain's node, the peer: over the
     session it has here, and over the stub that leads to it.
+
+    Attributes:
+        paths: Sets paths at the nodes of other domains; None: the node has no routes there.
     """
 
     def __init__(self, domain: str, domains: Container[str]) -> None:
@@ -41,32 +44,14 @@ class ForeignRoutes:
         self._domains = domains
         self._quarantine = QuarantineCore()
         self._foreign: ForeignRef | None = None
-        self._paths: Paths | None = None
-
-    def subscribe_by(self, paths: Paths) -> None:
-        """Take the actor that sets paths at other domains' nodes."""
-        self._paths = paths
+        self.paths: Paths | None = None
 
     def open(self, foreign: ForeignRef) -> None:
         """Take the actor that carries messages abroad."""
         self._foreign = foreign
 
-    def renew(self, peer: str) -> None:
-        """Set again what is subscribed at a peer that may have forgotten it."""
-        if self._paths is not None:
-            self._paths.renew(peer)
-
-    def answered(self, answer: Message) -> bool:
-        """Take an answer to this node itself; return whether a requester awaited it."""
-        return self._paths is not None and self._paths.answered(answer)
-
-    def settle(self) -> None:
-        """Look after the paths at other nodes when a batch of messages is done."""
-        if self._paths is not None:
-            self._paths.settle()
-
     def is_for_stub(self, peer: str, message: Message, *, has_session: bool) -> bool:
-        """Return whether a message to a peer goes by its stub, not by a session it has here.
+        """Return whether a message to a node goes by its stub, not by a session it has here.
 
         Requests do (I-M10); an answer goes back over the session (MN-18), and so does what
         the peer subscribed by it. What is written of children takes the path of the requests
@@ -77,7 +62,7 @@ class ForeignRoutes:
             message: The message.
             has_session: Whether the peer has a session here.
         """
-        if not is_node(peer) or domain_of(peer) not in self._domains:
+        if domain_of(peer) not in self._domains:
             return False
         is_of_child = not message.is_response and parent_of(message.to) is not None
         return not has_session or message.is_request or is_of_child
@@ -92,8 +77,6 @@ class ForeignRoutes:
             peer: Address of the peer.
             message: The message.
         """
-        if not is_node(peer):
-            return None
         its = {self._domain, domain_of(peer)} if message.is_response else {self._domain}
         source = message.body.get("source")
         claimed = (message.from_, source) if isinstance(source, str) else (message.from_,)

@@ -42,7 +42,8 @@ class Gate:
             message: The message.
             asker: Session or link of the sender.
         """
-        self.settle()
+        if self._after is not None:
+            self.settle()
         ruling = self._policy.judge(message, asker)
         self._trace.authz(message, ruling)
         self._after = ruling.after

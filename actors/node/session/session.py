@@ -193,7 +193,8 @@ class Session:
             port.acceptor.recall(self.dialect)
             self.dialect = None
         exchange.runtimes[granted.link] = runtime
-        exchange.trace.session(port, exchange.tables.addresses.node, runtime)
+        node = exchange.tables.addresses.node
+        exchange.trace.session(port.name, port.acceptor.form, node, runtime)
         port.set_runtime(runtime)
 
     def refuse(self, code: Code, why: str) -> None:

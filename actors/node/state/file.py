@@ -266,17 +266,15 @@ class StateChanges:
 
     Args:
         writer: The writer; None: nothing is stored.
+
+    Attributes:
+        changes: What the writer has still to get, by what it is about.
     """
 
     def __init__(self, writer: ActorRef[Store] | None) -> None:
         self._writer = writer
-        self._changes: dict[tuple[bool, str], Change] = {}
+        self.changes: dict[tuple[bool, str], Change] = {}
         self._links: list[HeldLink] = []
-
-    @property
-    def is_settled(self) -> bool:
-        """True if the writer has all changes."""
-        return not self._changes
 
     def note(self, change: Change, link: HeldLink | None = None) -> None:
         """Have a change stored.
@@ -287,17 +285,17 @@ class StateChanges:
         """
         if self._writer is None:
             return
-        _replace(self._changes, change)
+        _replace(self.changes, change)
         if link is not None:
             link.hold()
             self._links.append(link)
 
     def settle(self) -> None:
         """Give the changes to the writer, if it has room."""
-        if self._writer is None or not self._changes:
+        if self._writer is None or not self.changes:
             return
-        if self._writer.try_tell(Store(tuple(self._changes.values()), tuple(self._links))):
-            self._changes, self._links = {}, []
+        if self._writer.try_tell(Store(tuple(self.changes.values()), tuple(self._links))):
+            self.changes, self._links = {}, []
 
 
 def _replace(changes: dict[tuple[bool, str], Change], change: Change) -> None:
