@@ -309,7 +309,7 @@ def read_plain(line: bytes, stamp: Stamp) -> Message | None:
     try:
         # With the brackets of the message around it, any JSON in there is the whole body.
         body = orjson.loads(memoryview(line)[start + len(_BODY) - 1 : -1])
-        if len(line) > protocol.MAX_JSON_TEXT or not _is_flat(body):
+        if not _has_few_parts(line) and (len(line) > protocol.MAX_JSON_TEXT or not _is_flat(body)):
             check_size(line, {"body": body})
     except (orjson.JSONDecodeError, BadMessageError):
         return None
@@ -492,24 +492,22 @@ def most_bytes(message: Message) -> int:
 def _plain(message: Message) -> bytes:
     """Return a message in normal form as a line.
 
-    Envelope and identity are written once, and copied into the lines: that is much cheaper than to
+    Addresses and identity are written once, and copied into the lines: that is much cheaper than to
     write them as JSON each time. The identity is the last entry of the body.
     """
     body, identity = message.body, message.identity
     text = orjson.dumps(body if IDENTITY not in body else unstamped(body))
     begin = b'{"id":%d,' % message.id
-    envelope = _envelope(message.type, message.from_, message.to)
+    ends = _text(message.type), _text(message.from_), _text(message.to)
+    envelope = b'"type":%b,"from":%b,"to":%b,"body":' % ends
     if identity is None:
         return b"".join((begin, envelope, text, b"}"))
     comma = b"" if text == b"{}" else b","
     return b"".join((begin, envelope, text[:-1], comma, _entry(identity)))
 
 
-@lru_cache(maxsize=4096)
-def _envelope(type_: MessageType, from_: str, to: str) -> bytes:
-    """Return what stands between the id and the value of the body."""
-    ends = {"type": type_.value, "from": from_, "to": to}
-    return orjson.dumps(ends)[1:-1] + b',"body":'
+_text: Final = lru_cache(maxsize=8192)(orjson.dumps)
+"""Writes an address, or a type."""
 
 
 @lru_cache(maxsize=4096)

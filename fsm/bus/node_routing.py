@@ -3,9 +3,9 @@
 The functions read the tables of allocation and subscription and change nothing. The host
 calls them in this order: `admit`, policy, `route`.
 
-Most messages of a session have the ends of earlier ones. What `NodeRouting` decides of them depends
-on type, ends, session and tables alone, unless a body claims more: so `RememberedRouting` asks it
-again only when a table has changed.
+Most messages have the sender of an earlier one, and the receiver of another. What `NodeRouting`
+decides of them depends on either, on the session and the tables alone, unless a body claims more:
+so `RememberedRouting` asks it again only when a table has changed.
 """
 
 from collections.abc import Collection, Container, Mapping
@@ -20,7 +20,7 @@ from fsm.sync.subscriptions import SubscriptionCore
 from specs.addresses.address import domain_of, is_inbox, is_node, subscription_manager
 from specs.child import is_all_children, misnamed, parent_of
 from specs.limits.bus import REMEMBERED, REMEMBERED_BYTES
-from specs.message import DURABLE, Message, MessageType
+from specs.message import DURABLE, EVENT_PARTS, Message, MessageType
 from specs.reply_code import Code, DropReason, Ground
 from specs.routing import NODE_CHECKS, Check, is_routing_loop
 
@@ -243,6 +243,10 @@ class NodeRouting:
         """Return whether this is a subscriber's answer to a request that was fanned out (C-81)."""
         return message.is_response and by in self._subscriptions.subscribers(message.from_)
 
+    def is_own(self, address: str, by: str) -> bool:
+        """Return whether a session may send messages, and send them from an address."""
+        return self._rights.may_speak(by) and self._rights.ownership(address, by) is Ownership.OWN
+
     def owner_of(self, address: str) -> str | None:
         """Return the runtime an address belongs to, if its session is known here."""
         return self._rights.owner_of(address)
@@ -306,15 +310,14 @@ class NodeRouting:
 _CLAIMS: Final = frozenset({"source", DURABLE})
 """Fields of a body that count when a message is admitted."""
 
-_Ends: TypeAlias = tuple[str, MessageType, str, str]
 _Target: TypeAlias = tuple[str | None, MessageType, str]
 
 
 class RememberedRouting:
-    """The decisions of one `NodeRouting`; whoever changes a table calls `forget`.
+    """The decisions of one `NodeRouting`, by address; whoever changes a table calls `forget`.
 
-    Only what is common and small is remembered: messages that may pass, and routes to one session.
-    A full memory begins anew.
+    Remembered are the addresses that a session of this domain may send from, and where messages to
+    an address go, if one runtime gets them.
 
     Args:
         routing: Decides.
@@ -324,12 +327,14 @@ class RememberedRouting:
     def __init__(self, routing: NodeRouting, components: Container[str]) -> None:
         self._routing: Final = routing
         self._components: Final = components
-        self._admitted: Final = Memory[_Ends, Admitted](REMEMBERED, REMEMBERED_BYTES)
+        self._senders: Final = Memory[tuple[str, str], None](REMEMBERED, REMEMBERED_BYTES)
+        self._targets: Final = Memory[str, ToRuntimes | None](REMEMBERED, REMEMBERED_BYTES)
         self._routes: Final = Memory[_Target, ToRuntimes](REMEMBERED, REMEMBERED_BYTES)
 
     def forget(self) -> None:
         """Forget everything: a table has changed."""
-        self._admitted.clear()
+        self._senders.clear()
+        self._targets.clear()
         self._routes.clear()
 
     def admit(self, message: Message, by: str) -> Admission:
@@ -339,17 +344,17 @@ class RememberedRouting:
             message: The message as it came.
             by: Address of the runtime whose session brought it.
         """
-        if not _CLAIMS.isdisjoint(message.body):
-            return self._routing.admit(message, by)
-        ends = (by, message.type, message.from_, message.to)
-        known = self._admitted.get(ends)
-        if known is not None:
-            return LOOP if "via" in message.body and is_routing_loop(message) else known
+        body, from_, to = message.body, message.from_, message.to
+        is_known = (by, from_) in self._senders and to in self._targets
+        if is_known and _CLAIMS.isdisjoint(body):
+            return LOOP if "via" in body and is_routing_loop(message) else _ADMITTED
         admission = self._routing.admit(message, by)
-        # Of a child the name counts, too, and of a node the parts of this one.
-        is_by_ends = CHILDREN not in message.to and not is_node(by)
-        if is_by_ends and isinstance(admission, Admitted):
-            self._admitted.keep(ends, admission, (*ends, *admission.bind))
+        # Of a node the parts of this one count, too, and of a child its name.
+        if not is_known and not is_node(by):
+            if self._routing.is_own(from_, by):
+                self._senders.keep((by, from_), None, (by, from_))
+            if to not in self._targets and CHILDREN not in to and not is_all_children(to):
+                self._targets.keep(to, None, (to,))
         return admission
 
     def route(self, message: Message, by: str | None) -> Route:
@@ -358,13 +363,19 @@ class RememberedRouting:
         Args:
             by: Address of the runtime whose session brought it; None: the node itself made it.
         """
-        target = (by, message.type, message.to)
-        known = self._routes.get(target)
-        if known is not None and message.to not in self._components:
+        to = message.to
+        target = (by, message.type, to)
+        known = self._targets.get(to) or self._routes.get(target)
+        if known is not None and known.runtimes[0] != by and to not in self._components:
             return known
         route = self._routing.route(message, by)
         if isinstance(route, ToRuntimes) and len(route.runtimes) == 1 and not route.nodes:
-            self._routes.keep(target, route, (by or "", message.to, *route.runtimes))
+            texts = (to, *route.runtimes)
+            is_for_owner = not route.is_published and to.rpartition("/")[2] not in EVENT_PARTS
+            if is_for_owner and to in self._targets:
+                self._targets.keep(to, route, texts)
+            else:
+                self._routes.keep(target, route, (by or "", *texts))
         return route
 
 

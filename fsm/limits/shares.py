@@ -421,8 +421,8 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Memory(dict[K, V]):
-    """A mapping that is looked up as often as a plain one, and begins anew when it is full.
+class Memory(OrderedDict[K, V]):
+    """A mapping that is looked up as often as a plain one, and forgets the oldest when it is full.
 
     Only `keep` adds entries.
 
@@ -431,13 +431,14 @@ class Memory(dict[K, V]):
         size: Maximum bytes of the texts that the entries are kept with.
     """
 
-    __slots__ = ("_entries", "_left", "_size")
+    __slots__ = ("_entries", "_left", "_size", "_sizes")
 
     def __init__(self, entries: int, size: int) -> None:
         super().__init__()
         self._entries: Final = entries
         self._size: Final = size
         self._left = size
+        self._sizes: Final = dict[K, int]()
 
     def keep(self, key: K, value: V, texts: Iterable[str]) -> V:
         """Keep and return a value; one that is larger than the whole memory is only returned.
@@ -450,15 +451,21 @@ class Memory(dict[K, V]):
         size = sum(map(getsizeof, texts))
         if size > self._size:
             return value
-        if size > self._left or len(self) >= self._entries:
-            self.clear()
+        if key in self:
+            del self[key]
+            self._left += self._sizes.pop(key)
+        while size > self._left or len(self) >= self._entries:
+            oldest, _ = self.popitem(last=False)
+            self._left += self._sizes.pop(oldest)
         self._left -= size
+        self._sizes[key] = size
         self[key] = value
         return value
 
     @override
     def clear(self) -> None:
         super().clear()
+        self._sizes.clear()
         self._left = self._size
 
 

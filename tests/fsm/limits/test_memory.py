@@ -5,22 +5,30 @@ from sys import getsizeof
 from fsm.limits.shares import Memory
 
 
-def test_a_memory_with_too_many_entries_begins_anew():
+def test_of_too_many_entries_the_oldest_is_forgotten():
     memory = Memory[str, int](2, 1_000_000)
     for number in range(3):
         assert memory.keep(str(number), number, [str(number)]) == number
-    assert memory == {"2": 2}
+    assert memory == {"1": 1, "2": 2}
 
 
-def test_a_memory_with_too_many_bytes_begins_anew():
+def test_of_too_many_bytes_as_many_are_forgotten_as_a_new_entry_needs():
     text = "x" * 1000
     memory = Memory[str, int](100, 3 * getsizeof(text) + 500)
     for number in range(4):
         memory.keep(f"{number}", number, [text])
-    assert memory == {"3": 3}
-    for number in range(2):
-        memory.keep(f"{number}", number, [text])
-    assert len(memory) == 3
+    assert memory == {"1": 1, "2": 2, "3": 3}
+    memory.keep("large", 4, [text * 2])
+    assert memory == {"3": 3, "large": 4}
+
+
+def test_an_entry_that_is_kept_again_takes_its_place_once():
+    text = "x" * 1000
+    memory = Memory[str, int](100, 2 * getsizeof(text) + 500)
+    memory.keep("a", 1, [text])
+    for number in range(5):
+        memory.keep("b", number, [text])
+    assert memory == {"a": 1, "b": 4}
 
 
 def test_what_is_larger_than_the_memory_is_not_kept_and_costs_nothing_else_its_place():
