@@ -23,10 +23,9 @@ from bench.report import BenchError, Row, program
 from fsm.judge.trace_files import folders_of, parts_in
 from fsm.judge.trace_line import Verdict
 from fsm.judge.verdict import combined, judge_folders
-from spark.findings import Scope
 from spark.pipeline import Question, validate
 from spark.run import convert
-from spark.session import Effort, open_session
+from spark.session import open_session
 from specs.jsonvalue import JsonObject
 from specs.trace import trace_folder
 
@@ -75,12 +74,11 @@ def _rates(folder: Path, records: int) -> list[Row]:
     whole = Question(traces=(str(columns),))
     asked = {
         "JSON Lines": Question(traces=(str(lines),)),
-        "Parquet, claims on machines alone": attrs.evolve(whole, scope=Scope.MACHINES),
+        "Parquet, claims on machines alone": attrs.evolve(whole, is_of_machines=True),
         "Parquet": whole,
     }
     rows = [Row(f"fsm judge, {count // _PROCESSES:,} records", alone, "records/s of CPU")]
-    effort = Effort.LONG if count > _RATE else Effort.SHORT
-    with open_session({"spark.master": f"local[{_CORES}]"}, effort=effort) as session:
+    with open_session({"spark.master": f"local[{_CORES}]"}, is_short=count <= _RATE) as session:
         convert(session, [str(lines)], str(columns))
         _by_spark(session, whole)  # the first judgement compiles what all run
         for name, question in asked.items():

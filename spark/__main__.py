@@ -3,14 +3,14 @@
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Final, NoReturn
+from typing import Final, NoReturn, TypeVar
 
 import click
 
@@ -71,13 +71,10 @@ def _records(judges: tuple[judged.Claim, ...]) -> str:
         names = needed.setdefault((route.kind.value, route.is_at_bus), set())
         names |= route.names or {"all"}
     return _joined(
-        f"{kind} {_all_or(names)}{' at the bus' if is_at_bus else ''}"
+        f"{kind} {'all' if 'all' in names else ', '.join(sorted(names))}"
+        f"{' at the bus' if is_at_bus else ''}"
         for (kind, is_at_bus), names in needed.items()
     )
-
-
-def _all_or(names: set[str]) -> str:
-    return "all" if "all" in names else ", ".join(sorted(names))
 
 
 def _keys(claim: str, judges: tuple[judged.Claim, ...]) -> str:
@@ -124,6 +121,7 @@ def _keep_setting(context: click.Context, option: click.Parameter, given: str | 
         context.ensure_object(dict)[_SETTING_OF[option.name or ""]] = given
 
 
+_F = TypeVar("_F", bound=Callable[..., None])  # type: ignore[explicit-any] # any command
 _kept = partial(click.option, is_eager=True, expose_value=False, callback=_keep_setting)
 _master = _kept("--master", metavar="URL", help="Spark master [default: all cores here].")
 _memory = _kept("--driver-memory", metavar="SIZE", help="Heap of the driver, as 2g.")
@@ -135,6 +133,18 @@ _conf = click.option(
     callback=_settings,
     help="A Spark setting, which wins over all others; may be given several times.",
 )
+
+
+_untraced = click.option(
+    "--untraced",
+    metavar="NAME",
+    multiple=True,
+    help="An address or a domain of which no trace is expected; may be given several times.",
+)
+
+
+def _spark_options(command: _F) -> _F:  # type: ignore[explicit-any] # any command
+    return _master(_memory(_conf(command)))
 
 
 @contextmanager
@@ -183,18 +193,11 @@ def main() -> None:
     show_default=True,
     help="Which to judge; those on machines alone take a small part of the time.",
 )
-@_master
-@_memory
-@_conf
+@_spark_options
 @click.option(
     "--allow-quarantine", is_flag=True, help="Lines that cannot be read leave the verdict alone."
 )
-@click.option(
-    "--untraced",
-    metavar="NAME",
-    multiple=True,
-    help="An address or a domain of which no trace is expected; may be given several times.",
-)
+@_untraced
 @click.option(
     "--manifest",
     "place",
@@ -232,13 +235,12 @@ def validate(  # noqa: PLR0913 - one for each option
         _check_there(traces)
         manifest = None if place is None else read_manifest(place)
         work = _work()
-        allowed = work.Quarantine.ALLOWED if allow_quarantine else work.Quarantine.COUNTS
         asked = work.Question(
             traces=traces,
-            quarantine=allowed,
+            is_quarantine_allowed=allow_quarantine,
             untraced=untraced,
             manifest=manifest,
-            scope=work.Scope(scope),
+            is_of_machines=scope == "machines",
         )
         outcome = work.run(
             work.Order(
@@ -258,9 +260,7 @@ def validate(  # noqa: PLR0913 - one for each option
 @main.command(name="convert")
 @click.argument("traces", metavar="TRACE...", nargs=-1, required=True)
 @click.option("--to", "target", metavar="DIR", required=True, help="A directory that is not there.")
-@_master
-@_memory
-@_conf
+@_spark_options
 def convert_traces(
     *,
     traces: tuple[str, ...],
@@ -298,9 +298,7 @@ def convert_traces(
     type=click.Path(dir_okay=False, path_type=Path),
     help="Where it is written.",
 )
-@_master
-@_memory
-@_conf
+@_spark_options
 def export(
     *,
     traces: tuple[str, ...],
@@ -339,15 +337,8 @@ def export(
     help="End after so long without a new record, and judge everything as `validate` does.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print violations as JSON.")
-@click.option(
-    "--untraced",
-    metavar="NAME",
-    multiple=True,
-    help="An address or a domain of which no trace is expected; may be given several times.",
-)
-@_master
-@_memory
-@_conf
+@_untraced
+@_spark_options
 def watch(
     *,
     traces: Path,
@@ -366,14 +357,16 @@ def watch(
     """
     with _exit_on_errors():
         work = _work("spark.watch")
-        asked = work.Watch(
-            traces=traces,
-            to=to,
+        outcome = work.watch(
+            traces,
+            to,
+            lambda line: print(one_line(line), flush=True),
+            _Progress().print,
+            as_json=as_json,
             until_idle=until_idle,
             untraced=untraced,
             settings=settings,
         )
-        outcome = work.watch(asked, work.Reported(_print_now, _Progress().print, as_json))
     for line in outcome.as_json() if as_json else outcome.as_text():
         print(one_line(line))
     sys.exit(Exit.CONFORMANT if outcome.is_kept else Exit.NOT_CONFORMANT)
@@ -383,10 +376,6 @@ def watch(
 def claims() -> None:
     """List all claims as a page: id, sentence, class, records and key, and where checked."""
     print(claims_page(), end="")
-
-
-def _print_now(line: str) -> None:
-    print(one_line(line), flush=True)
 
 
 class _Progress:

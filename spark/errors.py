@@ -21,27 +21,17 @@ class SparkFailedError(ProtoflyError):
 
 
 class ReportPlaceError(ProtoflyError):
-    """The report cannot be written where it is wanted.
-
-    Attributes:
-        directory: Where that is.
-    """
+    """The report cannot be written where it is wanted."""
 
     def __init__(self, directory: str, reason: str) -> None:
         super().__init__(f"cannot write a report to {directory}: {reason}; name another directory")
-        self.directory = directory
 
 
 class TraceMissingError(ProtoflyError):
-    """There is no trace at the place named.
-
-    Attributes:
-        path: The place.
-    """
+    """There is no trace at the place named."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"no trace at {path}: {reason}; name a directory that --trace wrote")
-        self.path = path
 
 
 _SAID: Final = re.compile(

@@ -1,32 +1,36 @@
 """What was found, as small frozen data; and the rule that makes it a verdict."""
 
 from collections.abc import Mapping, Sequence
-from enum import Enum
 from typing import Final
 
 import attrs
 
 from fsm.judge.crossings import Skew
-from fsm.judge.replay import TimelineStep
-from fsm.judge.trace_files import BadLine, Missing
+from fsm.judge.replay import NodeJudgement, TimelineStep
+from fsm.judge.trace_files import BadLine, Missing, ProcessSummary
 from fsm.judge.trace_line import Flaw, Verdict
 
 DIAGRAMS: Final = 10
 """Violations of each claim that a report draws by default."""
 
 
-class Quarantine(Enum):
-    """Whether lines that are no records make a trace incomplete."""
+@attrs.frozen
+class Account:
+    """The judgement of a process that a worker hands to the driver.
 
-    COUNTS = "counts"
-    ALLOWED = "allowed"
+    Attributes:
+        files: Those that have records of it.
+        bad: Lines in them that are no records.
+        gaps: How many flaws its records have.
+        unanswered: How many requests have no final answer.
+    """
 
-
-class Scope(Enum):
-    """Which claims are judged."""
-
-    ALL = "all"
-    MACHINES = "machines"
+    node: NodeJudgement
+    summary: ProcessSummary
+    files: Sequence[str]
+    bad: int
+    gaps: int
+    unanswered: int
 
 
 @attrs.frozen
@@ -121,8 +125,8 @@ class NodeFindings:
         skew: By how much its clock is ahead of another one's; None: it is not known.
     """
 
-    run: str
     node: str
+    run: str
     verdict: Verdict
     records: int
     missing: int
@@ -162,19 +166,19 @@ class Findings:
         return [*{one.claim: one for one in reversed(self.shown)}.values()][::-1]
 
 
-def judge_node(found: NodeFindings, quarantine: Quarantine) -> Verdict:
+def judge_node(found: NodeFindings, *, is_quarantine_allowed: bool) -> Verdict:
     """Judge one node's trace: violations, else what is missing, else conformant.
 
     Where quarantined lines are allowed, they account for as many missing records.
 
     Args:
         found: The findings of the trace.
-        quarantine: How quarantined lines count.
+        is_quarantine_allowed: Whether lines that are no records leave the verdict alone.
     """
     if found.violations:
         return Verdict.VIOLATIONS
     flaws = set(found.flaws)
-    if quarantine is Quarantine.ALLOWED:
+    if is_quarantine_allowed:
         if not found.doubled and found.missing <= found.quarantined:
             flaws.discard(Flaw.GAP)
     elif found.quarantined:
@@ -187,7 +191,8 @@ def judge_run(
     violations: int,
     missing: int,
     quarantined: int,
-    quarantine: Quarantine,
+    *,
+    is_quarantine_allowed: bool,
 ) -> Verdict:
     """Judge all nodes together: the worst of them.
 
@@ -196,10 +201,10 @@ def judge_run(
         violations: How often a claim is broken.
         missing: How many answers and participants are missing.
         quarantined: How many lines are no records.
-        quarantine: Whether these make the trace incomplete.
+        is_quarantine_allowed: Whether these leave the verdict alone.
     """
     if violations:
         return Verdict.VIOLATIONS
-    counts = missing > 0 or (quarantine is Quarantine.COUNTS and quarantined > 0)
+    counts = missing > 0 or (quarantined > 0 and not is_quarantine_allowed)
     whole = all(node.verdict is Verdict.CONFORMANT for node in nodes)
     return Verdict.CONFORMANT if nodes and whole and not counts else Verdict.INCOMPLETE

@@ -6,12 +6,13 @@ across them is shuffled by its keys. Only this module asks Spark for results.
 """
 
 import json
+from base64 import b64decode
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import reduce
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -20,40 +21,19 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 from pyspark.storagelevel import StorageLevel
 
+from fsm.frozen import thawed
+from fsm.judge import trace_files
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED
-from fsm.judge.crossings import Crossing, Part, skews
+from fsm.judge.crossings import skews
 from fsm.judge.replay import NodeJudgement, TimelineStep, seconds_of
-from fsm.judge.trace_files import (
-    BadLine,
-    Manifest,
-    Mention,
-    Missing,
-    Participants,
-    ProcessSummary,
-    folders_of,
-    unsent,
-    untraced_participants,
-)
 from fsm.judge.trace_line import CLAIMS as STEP_CLAIMS
 from fsm.judge.trace_line import Flaw, Verdict
 from fsm.judge.verdict import processes_whole, shared
 from fsm.machine_list import MACHINES
 from fsm.table import Table
+from spark import findings
 from spark.errors import SparkFailedError
 from spark.files import find_files, is_local, part_of, shared_out
-from spark.findings import (
-    Broken,
-    Dwell,
-    Findings,
-    MachineUse,
-    NodeFindings,
-    Quarantine,
-    Row,
-    Scope,
-    Step,
-    judge_node,
-    judge_run,
-)
 from spark.load import small_frame
 from spark.schemas import FILE, SAID, VIOLATION, What
 from spark.workers.folds import iterating, judging, judging_keys
@@ -78,7 +58,8 @@ def judge_processes(
     session: SparkSession,
     folders: Sequence[Sequence[str]],
     buckets: int = 1,
-    scope: Scope = Scope.ALL,
+    *,
+    is_of_machines: bool = False,
 ) -> DataFrame:
     """Judge each process by itself.
 
@@ -86,12 +67,12 @@ def judge_processes(
         session: A running Spark.
         folders: Files by the folders in which they lie, as `find_files` returned them.
         buckets: Among how many the keys of each fold across processes are shared out.
-        scope: Which claims are judged.
+        is_of_machines: Whether only the claims on machines are judged.
 
     Returns:
         Rows of SAID.
     """
-    fold = iterating(judging(buckets, scope), _SAID)
+    fold = iterating(judging(buckets, is_of_machines=is_of_machines), _SAID)
     here: list[Sequence[str]] = []
     away: list[Sequence[str]] = []
     for files_there in folders:
@@ -178,22 +159,23 @@ class Question:
 
     Attributes:
         traces: Directories of runs, runs, nodes of a run or files; every form that Spark reads.
-        quarantine: Whether lines that are no records make the verdict incomplete.
+        is_quarantine_allowed: Whether lines that are no records leave the verdict alone.
         untraced: Addresses or domains of participants that are known to keep no trace.
         manifest: The participants; None: unknown.
-        scope: Which claims are judged; of machines only, no one else is looked for.
+        is_of_machines: Whether only the claims on machines are judged; then no participants are
+            looked for.
     """
 
     traces: tuple[str, ...]
-    quarantine: Quarantine = Quarantine.COUNTS
+    is_quarantine_allowed: bool = False
     untraced: tuple[str, ...] = ()
-    manifest: Manifest | None = None
-    scope: Scope = Scope.ALL
+    manifest: trace_files.Manifest | None = None
+    is_of_machines: bool = False
 
 
 def validate(
     session: SparkSession, asked: Question, report: Path | None = None, shown: int = 1
-) -> Findings:
+) -> findings.Findings:
     """Judge traces by all claims.
 
     Args:
@@ -207,12 +189,14 @@ def validate(
         SparkFailedError: A file of a trace cannot be read.
     """
     parts = map(part_of, find_files(session, asked.traces))
-    folders = [[part.name for part in folder] for folder in folders_of(parts)]
+    folders = [[part.name for part in folder] for folder in trace_files.folders_of(parts)]
     while True:
         size = sum(
             Path(name).stat().st_size for files in folders for name in files if is_local(name)
         )
-        said = judge_processes(session, folders, max(1, size // _BYTES), asked.scope)
+        said = judge_processes(
+            session, folders, max(1, size // _BYTES), is_of_machines=asked.is_of_machines
+        )
         said = said.persist(StorageLevel.MEMORY_AND_DISK)
         try:
             accounts = said.where(F.col("what").isin(*_ACCOUNTED)).collect()
@@ -221,7 +205,7 @@ def validate(
                     raise SparkFailedError(row["expected"])
             again = _joined(folders, accounts)
             if len(again) == len(folders):
-                return _Judged(session, asked, said, accounts).findings(report, shown)
+                return _Judged(session, asked, said, accounts).ask(report, shown)
             folders = again
         finally:
             said.unpersist()
@@ -241,32 +225,8 @@ def _joined(folders: list[list[str]], accounts: Iterable[SparkRow]) -> list[list
     return [*joined.values()]
 
 
-@attrs.frozen
-class _Account:
-    """The records of a process about itself."""
-
-    node: NodeJudgement
-    summary: ProcessSummary
-    files: tuple[str, ...]
-    bad: int
-    gaps: int
-    unanswered: int
-
-
-def _account(row: SparkRow) -> _Account:
-    told = json.loads(row["data"])
-    run, node, flaws = row["run"], row["node"], frozenset(map(Flaw, told["flaws"]))
-    numbers = NodeJudgement(
-        run, node, told["records"], flaws, missing=told["missing"], doubled=told["doubled"]
-    )
-    others = tuple(Mention(*mention) for mention in told["others"])
-    summary = ProcessSummary(
-        run, node, told["home"], told["member"], told["whole"],
-        Participants(frozenset(told["itself"]), others),
-        [Crossing(key, Part(part), *rest) for key, part, *rest in told["crossings"]],
-    )  # fmt: skip
-    files = tuple(told["files"])
-    return _Account(numbers, summary, files, told["bad"], told["gaps"], told["unanswered"])
+_SILENT: Final = frozenset({Flaw.NO_START, Flaw.NO_END})
+"""The flaws of a node that has a file but not one record."""
 
 
 class _Judged:
@@ -282,9 +242,13 @@ class _Judged:
         told = sorted(accounts, key=lambda row: (row["run"] or "", row["node"] or ""))
         self._asked = asked
         self._said = said
-        self._accounts = [_account(row) for row in told if row["what"] == What.PROCESS]
+        self._accounts = [
+            thawed(b64decode(row["data"]), findings.Account)
+            for row in told
+            if row["what"] == What.PROCESS
+        ]
         self._summaries = [one.summary for one in self._accounts]
-        self._lost = unsent(self._summaries)
+        self._lost = trace_files.unsent(self._summaries)
         whole = processes_whole(self._summaries) - set(self._lost)
         found = said.where(F.col("what").isin(*_BROKEN))
         self._broken = found.unionByName(judge_across(session, said, whole))
@@ -299,13 +263,13 @@ class _Judged:
             F.col("expected").alias("reason"), F.col("data").alias("text"),
         )  # fmt: skip
 
-    def findings(self, report: Path | None, shown: int) -> Findings:
+    def ask(self, report: Path | None, shown: int) -> findings.Findings:
         """Ask for all of it; of violations, for so many of each claim."""
         broken = self._broken.persist(StorageLevel.MEMORY_AND_DISK)
         try:
             if report is not None:
                 self._write(broken, report)
-            return self._findings(broken, shown)
+            return self._ask(broken, shown)
         finally:
             broken.unpersist()
 
@@ -314,7 +278,7 @@ class _Judged:
         violations.write.mode("overwrite").parquet(str(report / "violations.parquet"))
         self._bad.coalesce(1).write.mode("overwrite").json(str(report / "quarantine"))
 
-    def _findings(self, broken: DataFrame, shown: int) -> Findings:
+    def _ask(self, broken: DataFrame, shown: int) -> findings.Findings:
         machine = F.get_json_object("data", "$.machine").alias("machine")
         counts = broken.groupBy("claim", "run", "node", machine).agg(F.count("*").alias("times"))
         told = counts.collect()
@@ -324,55 +288,62 @@ class _Judged:
         bad_lines = self._bad.orderBy("file", "line").limit(_SHOWN).collect() if quarantined else []
         nodes = self._nodes(_sum(told, "run", "node"))
         gaps, missing = self._gaps()
-        allowed = self._asked.quarantine
         machines = _machines(self._said.where(F.col("what").isin(*_MACHINES)), by_machine)
-        return Findings(
-            verdict=judge_run(nodes, violations, missing, quarantined, allowed),
+        return findings.Findings(
+            verdict=findings.judge_run(
+                nodes,
+                violations,
+                missing,
+                quarantined,
+                is_quarantine_allowed=self._asked.is_quarantine_allowed,
+            ),
             events=sum(node.records for node in nodes),
             entities=sum(machine.entities for machine in machines),
             violations=violations,
             quarantined=quarantined,
-            by_claim={name: by_claim[claim,] for claim, name in claim_names(self._asked.scope)},
+            by_claim={
+                name: by_claim[claim,]
+                for claim, name in claim_names(is_of_machines=self._asked.is_of_machines)
+            },
             nodes=nodes,
             machines=machines,
             shown=_first(broken, shown) if violations else [],
             gaps=gaps,
-            bad_lines=[BadLine(*row) for row in bad_lines],
+            bad_lines=[trace_files.BadLine(*row) for row in bad_lines],
         )
 
-    def _nodes(self, violations: Mapping[tuple[str, ...], int]) -> list[NodeFindings]:
+    def _nodes(self, violations: Mapping[tuple[str, ...], int]) -> list[findings.NodeFindings]:
         clocks = skews({(one.run, one.node): one.crossings for one in self._summaries})
-        found = [
-            NodeFindings(
-                run=one.node.run,
-                node=one.node.node,
-                verdict=Verdict.INCOMPLETE,
-                records=one.node.records,
-                missing=one.node.missing,
-                doubled=one.node.doubled,
-                quarantined=self._quarantined(one),
-                violations=violations.get((one.node.run, one.node.node), 0),
-                flaws=one.node.flaws,
-                skew=clocks.get((one.node.run, one.node.node)),
-            )
-            for one in self._accounts
-        ]
         told: set[tuple[str, str] | None] = {("", one.node) for one in self._summaries}
         told |= {(one.run, one.node) for one in self._summaries}
         told |= {writer_of(file) for one in self._accounts for file in one.files}
-        found += [_silent(*writer) for writer in self._silent if writer not in told]
-        judged = [
-            attrs.evolve(node, verdict=judge_node(node, self._asked.quarantine)) for node in found
-        ]
+        silent = [writer for writer in self._silent if writer not in told]
+        nodes = [(one.node, self._quarantined(one)) for one in self._accounts]
+        nodes += [(NodeJudgement(*writer, 0, _SILENT), 0) for writer in silent]
+        found: list[findings.NodeFindings] = []
+        for node, quarantined in nodes:
+            at = node.run, node.node
+            found.append(
+                findings.NodeFindings(
+                    run=node.run, node=node.node, verdict=Verdict.INCOMPLETE, records=node.records,
+                    missing=node.missing, doubled=node.doubled, quarantined=quarantined,
+                    violations=violations.get(at, 0), flaws=node.flaws, skew=clocks.get(at),
+                )
+            )  # fmt: skip
+        allowed = self._asked.is_quarantine_allowed
+        judged = (
+            attrs.evolve(one, verdict=findings.judge_node(one, is_quarantine_allowed=allowed))
+            for one in found
+        )
         return sorted(judged, key=lambda node: (node.node, node.run))
 
-    def _quarantined(self, one: _Account) -> int:
+    def _quarantined(self, one: findings.Account) -> int:
         """Count the lines that are no records in the files of a process."""
         # A folder may name the run, or not.
         aside = self._aside[one.node.run, one.node.node] + self._aside["", one.node.node]
         return aside + one.bad
 
-    def _gaps(self) -> tuple[list[Missing], int]:
+    def _gaps(self) -> tuple[list[trace_files.Missing], int]:
         """Return what is missing, and how much of it no flaw of a node says already."""
         rows = self._said.where(F.col("what").isin(What.FLAW.value, What.UNANSWERED.value))
         answers = sum(one.unanswered for one in self._accounts)
@@ -380,21 +351,19 @@ class _Judged:
         shown = rows.orderBy("run", "node", "ln").limit(_SHOWN).collect() if is_any else []
         others = [*self._lost.values()]
         asked = self._asked
-        others += untraced_participants(self._summaries, asked.untraced, asked.manifest)
-        gaps = [Missing(row["run"], row["node"], row["ln"], row["expected"]) for row in shown]
+        others += trace_files.untraced_participants(self._summaries, asked.untraced, asked.manifest)
+        gaps = [
+            trace_files.Missing(row["run"], row["node"], row["ln"], row["expected"])
+            for row in shown
+        ]
         return [*gaps, *others], answers + len(others)
 
 
-def claim_names(scope: Scope = Scope.ALL) -> Iterator[tuple[str, str]]:
-    """Yield what a fold calls each claim, and what people do.
-
-    Args:
-        scope: Which claims are meant.
-    """
+def claim_names(*, is_of_machines: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield what a fold calls each claim, and what people do."""
     yield from ((claim.value, claim.value) for claim in STEP_CLAIMS)
-    if scope is Scope.MACHINES:
-        return
-    yield from ((claim, CLAIMS[claim].name) for claim in CLAIMS_JUDGED)
+    if not is_of_machines:
+        yield from ((claim, CLAIMS[claim].name) for claim in CLAIMS_JUDGED)
 
 
 def _sum(counts: Iterable[SparkRow], *names: str) -> Counter[tuple[str, ...]]:
@@ -404,22 +373,15 @@ def _sum(counts: Iterable[SparkRow], *names: str) -> Counter[tuple[str, ...]]:
     return total
 
 
-def _silent(run: str, name: str) -> NodeFindings:
-    """A node that has a file but not one record."""
-    flaws = frozenset({Flaw.NO_START, Flaw.NO_END})
-    return NodeFindings(
-        run=run, node=name, verdict=Verdict.INCOMPLETE, records=0, missing=0, doubled=0,
-        quarantined=0, violations=0, flaws=flaws,
-    )  # fmt: skip
-
-
-def _machines(said: DataFrame, violations: Mapping[tuple[str, ...], int]) -> list[MachineUse]:
+def _machines(
+    said: DataFrame, violations: Mapping[tuple[str, ...], int]
+) -> list[findings.MachineUse]:
     """Return how each machine was used."""
     by = ("what", "key", "about", "place", "data")
     rows = said.groupBy(*by).agg(F.sum("ln").alias("times")).collect()
     entities: Counter[str] = Counter()
     steps: Counter[str] = Counter()
-    used: Counter[tuple[str, Row]] = Counter()
+    used: Counter[tuple[str, findings.Row]] = Counter()
     stays: defaultdict[tuple[str, str], Counter[int]] = defaultdict(Counter)
     for row in rows:
         machine, times = row["key"], row["times"]
@@ -427,11 +389,11 @@ def _machines(said: DataFrame, violations: Mapping[tuple[str, ...], int]) -> lis
             entities[machine] += times
         elif row["what"] == What.USED:
             steps[machine] += times
-            used[machine, Row(*json.loads(row["data"]))] += times
+            used[machine, findings.Row(*json.loads(row["data"]))] += times
         else:
             stays[machine, row["about"]][row["place"]] += times
     return [
-        MachineUse(
+        findings.MachineUse(
             machine=name,
             steps=steps[name],
             entities=entities[name],
@@ -448,18 +410,20 @@ def _machines(said: DataFrame, violations: Mapping[tuple[str, ...], int]) -> lis
     ]
 
 
-def _rows(table: Table | None) -> list[Row]:
+def _rows(table: Table | None) -> list[findings.Row]:
     rows = () if table is None else table.rows
-    return [Row(row.old, row.trigger.value, row.target.value) for row in rows]
+    return [findings.Row(row.old, row.trigger.value, row.target.value) for row in rows]
 
 
-def _dwells(stays: Mapping[tuple[str, str], Counter[int]], machine: str) -> Iterator[Dwell]:
+def _dwells(
+    stays: Mapping[tuple[str, str], Counter[int]], machine: str
+) -> Iterator[findings.Dwell]:
     table = MACHINES.get(machine)
     for state in () if table is None else table.states:
         times = stays.get((machine, state.value))
         if times:
             median, p95, longest = (seconds_of(_quantile(times, part)) for part in (0.5, 0.95, 1))
-            yield Dwell(state.value, times.total(), median, p95, longest)
+            yield findings.Dwell(state.value, times.total(), median, p95, longest)
 
 
 def _quantile(times: Counter[int], part: float) -> int:
@@ -485,32 +449,32 @@ _DATA: Final = StructType([field for field in VIOLATION.fields if field.name not
 """What the data of a step say."""
 
 
-def _first(broken: DataFrame, count: int) -> list[Broken]:
+def _first(broken: DataFrame, count: int) -> list[findings.Broken]:
     """Return the first violations of each claim, in the order of the claims."""
     place = ("run", "node", "ln", "about", "expected")
     at = F.row_number().over(Window.partitionBy("claim").orderBy(*place))
     rows = _as_violations(broken).withColumn("at", at).where(F.col("at") <= count)
     names = dict(claim_names())
     told = rows.orderBy("rank", "at").collect()
-    return [violation_of(row, names[row["claim"]]) for row in told]
+    return [violation_of(row.asDict(recursive=True), names[row["claim"]]) for row in told]
 
 
-def violation_of(row: SparkRow, claim: str) -> Broken:
+def violation_of(row: Mapping[str, Any], claim: str) -> findings.Broken:  # type: ignore[explicit-any] # of Spark
     """Return the violation that a row of VIOLATION is about.
 
     Args:
-        row: The row.
+        row: Its fields.
         claim: What people call the claim.
     """
     plain = {name: row[name] for name in ("run", "node", "ln", "about", "expected")}
-    if row["machine"] is None:
-        return Broken(claim=claim, **plain)
-    step = Step(
+    if row.get("machine") is None:
+        return findings.Broken(claim=claim, **plain)
+    step = findings.Step(
         machine=row["machine"],
         key=row["about"],
         actor=row["actor"],
         why=row["why"],
-        record=TimelineStep(*row["record"]),
-        before=[TimelineStep(*told) for told in row["before"]],
+        record=TimelineStep(**row["record"]),
+        before=[TimelineStep(**told) for told in row["before"]],
     )
-    return Broken(claim=claim, **plain, step=step)
+    return findings.Broken(claim=claim, **plain, step=step)

@@ -20,36 +20,16 @@ from pyspark.storagelevel import StorageLevel
 from fsm.judge.trace_line import Verdict
 from spark.errors import ReportPlaceError, failures_told
 from spark.files import QUARANTINED, SILENT
-from spark.findings import DIAGRAMS, Findings, Quarantine, Scope
+from spark.findings import DIAGRAMS, Findings
 from spark.load import place_lines, read_source, small_frame
 from spark.pipeline import Question, validate
+from spark.report import files
 from spark.report.export import write_otlp, write_xes
 from spark.report.figures import figures_of, wanted
-from spark.report.files import (
-    Extent,
-    Report,
-    read_summary,
-    verdict_object,
-    violation_objects,
-    write_report,
-)
+from spark.report.page import Extent
 from spark.report.words import Story, count, stories_of, summary, write_stories
 from spark.schemas import QUARANTINE, READ, REST, STORY, VIOLATION, WRITER
-from spark.session import Effort, open_session
-
-__all__ = [
-    "Order",
-    "Outcome",
-    "Quarantine",
-    "Question",
-    "Scope",
-    "carry_out",
-    "convert",
-    "convert_traces",
-    "effort_for",
-    "export",
-    "run",
-]
+from spark.session import open_session
 
 
 def convert(session: SparkSession, paths: Sequence[str], target: str) -> int:
@@ -122,7 +102,7 @@ class Outcome:
     """What came of an order: the findings, and where their report lies."""
 
     findings: Findings
-    report: Report | None
+    report: files.Report | None
 
     @property
     def is_conformant(self) -> bool:
@@ -140,7 +120,10 @@ class Outcome:
 
     def as_json(self) -> list[str]:
         """One JSON object per line: the first violation of each claim, then the verdict."""
-        told = [*violation_objects(self.findings), verdict_object(self.findings, self.report)]
+        told = [
+            *files.violation_objects(self.findings),
+            files.verdict_object(self.findings, self.report),
+        ]
         return [json.dumps(one, separators=(",", ":")) for one in told]
 
 
@@ -157,8 +140,8 @@ def run(order: Order) -> Outcome:
     if order.report is not None:
         _make(order.report)
     if order.against is not None:
-        read_summary(order.against)
-    with open_session(order.settings, effort=effort_for(order.question.traces)) as session:
+        files.read_summary(order.against)
+    with open_session(order.settings, is_short=is_short(order.question.traces)) as session:
         return carry_out(session, order)
 
 
@@ -180,12 +163,12 @@ def carry_out(session: SparkSession, order: Order) -> Outcome:
         if order.report is None:
             return Outcome(findings, None)
         extent = _extent(session, order, findings, order.report)
-    return Outcome(findings, write_report(findings, order.report, extent))
+    return Outcome(findings, files.write_report(findings, order.report, extent))
 
 
 def _extent(session: SparkSession, order: Order, findings: Findings, report: Path) -> Extent:
     """Ask for what only a report shows."""
-    former = None if order.against is None else read_summary(order.against)
+    former = None if order.against is None else files.read_summary(order.against)
     traces = order.question.traces
     records = wanted(read_source(session, traces).records)
     # Each line is decoded once, by Python, for all questions.
@@ -233,7 +216,7 @@ def convert_traces(traces: tuple[str, ...], target: str, settings: Mapping[str, 
             there already.
     """
     with (
-        open_session(settings, effort=effort_for(traces)) as session,
+        open_session(settings, is_short=is_short(traces)) as session,
         failures_told("Spark could not convert"),
     ):
         return convert(session, traces, target)
@@ -262,11 +245,14 @@ def export(traces: tuple[str, ...], form: str, target: Path, settings: Mapping[s
         SparkFailedError: Spark did not start, or a trace is damaged as a file.
     """
     _make(target.parent)
-    effort = effort_for(traces)
+    is_small = is_short(traces)
     write, noun = _WRITERS[form]
-    with open_session(settings, effort=effort) as session, failures_told("Spark could not export"):
+    with (
+        open_session(settings, is_short=is_small) as session,
+        failures_told("Spark could not export"),
+    ):
         records = read_source(session, traces).records
-        return count(write(records, target, 1 if effort is Effort.SHORT else _PIECES), noun)
+        return count(write(records, target, 1 if is_small else _PIECES), noun)
 
 
 def _make(directory: Path) -> None:
@@ -279,13 +265,13 @@ def _make(directory: Path) -> None:
         raise ReportPlaceError(str(directory), str(exc.strerror).lower()) from exc
 
 
-def effort_for(traces: Iterable[str]) -> Effort:
-    """How much there is to do; LONG for what does not lie on this machine."""
+def is_short(traces: Iterable[str]) -> bool:
+    """Return whether there is little to do; not so for what does not lie on this machine."""
     size = 0
     for trace in traces:
         path = Path(trace)
         files = path.rglob("*") if path.is_dir() else [path]
         if not path.exists():
-            return Effort.LONG
+            return False
         size += sum(file.stat().st_size for file in files if file.is_file())
-    return Effort.SHORT if size < _SMALL_BYTES else Effort.LONG
+    return size < _SMALL_BYTES

@@ -18,7 +18,6 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from enum import Enum
 from importlib.resources import as_file, files
 from importlib.util import find_spec
 from pathlib import Path
@@ -45,35 +44,19 @@ exec {java} "$@"
 """
 
 
-class JavaSource(Enum):
-    """Which Java to take."""
-
-    ANY = "any"
-    SYSTEM = "system"
-    WHEEL = "wheel"
-
-
-def find_java(environ: Mapping[str, str], source: JavaSource = JavaSource.ANY) -> Path:
+def find_java(environ: Mapping[str, str]) -> Path:
     """Return the `java` to run Spark on.
-
-    Args:
-        environ: The environment.
-        source: Where Java is looked for.
 
     Raises:
         JavaMissingError: There is none that Spark supports.
     """
-    found: Path | None = None
-    if source is not JavaSource.WHEEL:
-        found = _system_java(environ)
-    if found is None and source is not JavaSource.SYSTEM:
-        found = _wheel_java()
-    if found is None:
+    java = _system_java(environ) or _wheel_java()
+    if java is None:
         raise JavaMissingError(
             "Spark needs Java 17 or 21 and there is none: run pip install 'protofly[spark]', "
             "or set JAVA_HOME"
         )
-    return found
+    return java
 
 
 @contextmanager
@@ -145,25 +128,9 @@ _SHORT: Final[dict[str, bool | float | int | str | None]] = {
 }
 
 
-class Effort(Enum):
-    """How much Spark may prepare before it works.
-
-    Attributes:
-        SHORT: Few records: compiling would take longer than what it saves (measured on
-            500 records: 20 instead of 35 seconds of processor time).
-        LONG: Many records: compile everything well.
-    """
-
-    SHORT = "short"
-    LONG = "long"
-
-
 @contextmanager
 def open_session(
-    settings: Mapping[str, str],
-    source: JavaSource = JavaSource.ANY,
-    effort: Effort = Effort.LONG,
-    log: Path | None = None,
+    settings: Mapping[str, str], *, is_short: bool = False, log: Path | None = None
 ) -> Iterator[SparkSession]:
     """Run Spark as long as the block runs.
 
@@ -174,8 +141,8 @@ def open_session(
     Args:
         settings: Spark settings of the user, which win over ours. Without `spark.master`,
             `spark-submit` names the master; else it is this machine.
-        source: Which Java, if this process has to start one.
-        effort: How much there will be to do.
+        is_short: Whether there are few records: compiling would take longer than what it saves
+            (measured on 500 records: 20 instead of 35 seconds of processor time).
         log: What gets the lines that Spark writes on stderr; None: stderr gets them.
 
     Raises:
@@ -188,14 +155,16 @@ def open_session(
         builder = SparkSession.Builder().appName("protofly").config(map=_SETTINGS)
         builder = builder.config("spark.ui.showConsoleProgress", sys.stderr.isatty())
         if not submitted:
-            home = stack.enter_context(java_home(find_java(os.environ, source)))
+            home = stack.enter_context(java_home(find_java(os.environ)))
             quiet = stack.enter_context(as_file(files("spark") / "log4j2.properties"))
             workers = _workers(settings)
             stack.enter_context(_environment({"JAVA_HOME": str(home), **workers}))
-            builder = builder.config("spark.driver.extraJavaOptions", _java_options(quiet, effort))
+            builder = builder.config(
+                "spark.driver.extraJavaOptions", _java_options(quiet, is_short=is_short)
+            )
             builder = builder.config("spark.executorEnv.PYTHONPATH", workers["PYTHONPATH"])
             master = master or LOCAL
-        if effort is Effort.SHORT:
+        if is_short:
             builder = builder.config(map=_SHORT)
         if master is not None:
             builder = builder.master(master)
@@ -239,8 +208,8 @@ def _workers(settings: Mapping[str, str]) -> dict[str, str]:
     return {"PYSPARK_PYTHON": python, "PYTHONPATH": os.pathsep.join(places)}
 
 
-def _java_options(log_settings: Path, effort: Effort) -> str:
-    quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"] if effort is Effort.SHORT else []
+def _java_options(log_settings: Path, *, is_short: bool) -> str:
+    quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"] if is_short else []
     # Else Spark goes down bit by bit, and what fails first has nothing to do with memory.
     ended = "-XX:+ExitOnOutOfMemoryError"
     return " ".join([f'"-Dlog4j2.configurationFile={log_settings.as_uri()}"', ended, *quick])

@@ -27,20 +27,17 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from fsm import judge
-from fsm.judge.replay import TimelineStep
 from fsm.judge.trace_line import Verdict
 from fsm.machine_list import MACHINES, fingerprints
 from spark.errors import WatchStateError, failures_told
-from spark.findings import Broken, Findings, Step
+from spark.findings import Broken, Findings
 from spark.pipeline import Question, claim_names, validate, violation_of
 from spark.report.files import verdict_object, violation_object
 from spark.report.words import broken_line, claim_label, count, summary
 from spark.schemas import SAID, What
-from spark.session import Effort, open_session
+from spark.session import open_session
 from spark.stream import AcrossFold, FolderFold, TraceSource, sizes_of
 from specs.jsonvalue import visible
-
-__all__ = ["Ledger", "Progress", "Reported", "Seen", "Watch", "Watched", "watch"]
 
 SCHEMA: Final = "protofly.watch/1"
 
@@ -247,48 +244,6 @@ _SETTINGS: Final = {
 }  # fmt: skip
 
 
-@attrs.frozen(kw_only=True)
-class Watch:
-    """What to watch, and for how long.
-
-    Attributes:
-        traces: The directory of runs.
-        to: Where violations and progress are kept; a watch that was interrupted goes on there.
-        until_idle: Seconds without a new record after which the watch ends, and everything is
-            judged as `validate` does; None: it ends when it is interrupted.
-        untraced: Addresses or domains of participants that are known to keep no trace.
-        settings: Spark settings of the user.
-    """
-
-    traces: Path
-    to: Path
-    until_idle: float | None = None
-    untraced: tuple[str, ...] = ()
-    settings: Mapping[str, str] = attrs.field(factory=dict)
-
-
-@attrs.frozen
-class Reported:
-    """Where the news go.
-
-    Attributes:
-        violation: Called with a line for each violation, once.
-        progress: Called with a line after each round.
-        as_json: Whether the lines of violations are JSON.
-    """
-
-    violation: Callable[[str], None]
-    progress: Callable[[str], None]
-    as_json: bool = False
-
-    def broken(self, broken: Broken) -> None:
-        """Report a violation."""
-        if self.as_json:
-            self.violation(json.dumps(violation_object(broken), separators=(",", ":")))
-        else:
-            self.violation(visible(f"{claim_label(broken.claim)}: {broken_line(broken)}"))
-
-
 @attrs.frozen
 class Watched:
     """What came of a watch.
@@ -321,12 +276,29 @@ class Watched:
         return []
 
 
-def watch(asked: Watch, reported: Reported) -> Watched:
+def watch(
+    traces: Path,
+    to: Path,
+    violation: Callable[[str], None],
+    progress: Callable[[str], None],
+    *,
+    as_json: bool = False,
+    until_idle: float | None = None,
+    untraced: tuple[str, ...] = (),
+    settings: Mapping[str, str],
+) -> Watched:
     """Judge traces while they are written.
 
     Args:
-        asked: What to watch.
-        reported: Where the news go.
+        traces: The directory of runs.
+        to: Where violations and progress are kept; a watch that was interrupted goes on there.
+        violation: Called with a line for each violation, once.
+        progress: Called with a line after each round.
+        as_json: Whether the lines of violations are JSON.
+        until_idle: Seconds without a new record after which the watch ends, and everything is
+            judged as `validate` does; None: it ends when it is interrupted.
+        untraced: Addresses or domains of participants that are known to keep no trace.
+        settings: Spark settings of the user.
 
     Raises:
         JavaMissingError: There is no Java that Spark supports.
@@ -334,24 +306,25 @@ def watch(asked: Watch, reported: Reported) -> Watched:
         WatchStateError: The directory for the progress cannot be used, or is of another watch or
             version.
     """
-    traces = asked.traces.resolve()
-    ledger = Ledger(asked.to, str(traces))
-    settings = _SETTINGS | dict(asked.settings)
+    directory = traces.resolve()
+    ledger = Ledger(to, str(directory))
     with (
         _interrupts() as interrupted,
-        open_session(settings, effort=Effort.SHORT, log=asked.to / "log") as session,
+        open_session(_SETTINGS | dict(settings), is_short=True, log=to / "log") as session,
     ):
         with failures_told("Spark could not watch"):
-            rounds = _Rounds(ledger, reported)
-            query = _started(session, traces, asked.to, rounds)
+            rounds = _Rounds(ledger, violation, progress, as_json=as_json)
+            query = _started(session, directory, to, rounds)
             try:
-                is_over = _waited(query, traces, asked.until_idle, interrupted)
+                is_over = _waited(query, directory, until_idle, interrupted)
             finally:
                 query.stop()
         findings = None
         if is_over:
             with failures_told("Spark could not finish"):
-                findings = _at_the_end(session, asked, rounds)
+                findings = _at_the_end(
+                    session, Question(traces=(str(traces),), untraced=untraced), to, rounds
+                )
     return Watched(ledger.violations, findings)
 
 
@@ -418,15 +391,28 @@ def _waited(
 class _Rounds:
     """Takes what the stream says, round by round."""
 
-    def __init__(self, ledger: Ledger, reported: Reported) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        violation: Callable[[str], None],
+        progress: Callable[[str], None],
+        *,
+        as_json: bool,
+    ) -> None:
         self.ledger = ledger
-        self._reported = reported
+        self._violation = violation
+        self._progress = progress
+        self._as_json = as_json
         self._names = dict(claim_names())
 
     def take(self, said: DataFrame, number: int) -> None:
         """Take the rows of a round; one that is done again changes nothing."""
         rows = said.collect()
-        broken = [self._broken(row) for row in rows if row["what"] in _BROKEN]
+        broken = [
+            violation_of(row.asDict() | json.loads(row["data"] or "{}"), self._names[row["claim"]])
+            for row in rows
+            if row["what"] in _BROKEN
+        ]
         processes = [_seen(row) for row in rows if row["what"] == What.PROCESS]
         bad = sum(row["what"] == What.BAD for row in rows)
         self.add(number, broken, processes, bad)
@@ -436,21 +422,10 @@ class _Rounds:
     ) -> None:
         """Write down what a round found, and report what is new."""
         for new in self.ledger.add(number, broken, processes, bad):
-            self._reported.broken(new)
-        self._reported.progress(self._line())
-
-    def _broken(self, row: SparkRow) -> Broken:
-        plain = {name: row[name] for name in ("run", "node", "ln", "about", "expected")}
-        claim = self._names[row["claim"]]
-        if row["what"] == What.FINDING:
-            return Broken(claim=claim, **plain)
-        told = json.loads(row["data"])
-        step = Step(
-            machine=told["machine"], key=row["about"], actor=told["actor"], why=told["why"],
-            record=TimelineStep(**told["record"]),
-            before=[TimelineStep(**step) for step in told["before"]],
-        )  # fmt: skip
-        return Broken(claim=claim, **plain, step=step)
+            text = visible(f"{claim_label(new.claim)}: {broken_line(new)}")
+            as_json = json.dumps(violation_object(new), separators=(",", ":"))
+            self._violation(as_json if self._as_json else text)
+        self._progress(self._line())
 
     def _line(self) -> str:
         progress = self.ledger.progress
@@ -477,12 +452,11 @@ def _seen(row: SparkRow) -> Seen:
     )  # fmt: skip
 
 
-def _at_the_end(session: SparkSession, asked: Watch, rounds: _Rounds) -> Findings:
+def _at_the_end(session: SparkSession, question: Question, to: Path, rounds: _Rounds) -> Findings:
     """Judge everything, and report the violations that were not found before."""
-    question = Question(traces=(str(asked.traces),), untraced=asked.untraced)
-    findings = validate(session, question, asked.to)
+    findings = validate(session, question, to)
     names = dict(claim_names())
-    rows = session.read.parquet(str(asked.to / "violations.parquet")).toLocalIterator()
-    broken = [violation_of(row, names[row["claim"]]) for row in rows]
+    rows = session.read.parquet(str(to / "violations.parquet")).toLocalIterator()
+    broken = [violation_of(row.asDict(recursive=True), names[row["claim"]]) for row in rows]
     rounds.add(rounds.ledger.progress.round + 1, broken)
     return findings

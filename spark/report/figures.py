@@ -10,7 +10,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 import attrs
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from fsm.judge.trace_files import Missing
@@ -44,40 +44,6 @@ class Way(StrEnum):
 
     DIRECT = "direct link"
     NODE = "by the node"
-
-
-@attrs.frozen
-class ProcessRun:
-    """When a process wrote its first and its last record, in seconds since the epoch."""
-
-    run: str
-    node: str
-    began: float
-    ended: float
-    records: int
-
-
-@attrs.frozen
-class Hole:
-    """A part of a trace that is missing: from the record before it to the one after it.
-
-    The times are seconds since the epoch.
-    """
-
-    run: str
-    node: str
-    began: float
-    ended: float
-    reason: str
-
-
-@attrs.frozen
-class Component:
-    """How many message records of an operation a component wrote."""
-
-    actor: str
-    op: str
-    records: int
 
 
 @attrs.frozen
@@ -154,32 +120,29 @@ class Latency:
         return self.quantiles[QUANTILES.index(0.95)]
 
 
-@attrs.frozen
-class SetUp:
-    """Seconds from the creation of a connection to its first `live`."""
-
-    machine: str
-    key: str
-    node: str
-    seconds: float
-
-
 @attrs.frozen(kw_only=True)
 class Figures:
     """Each list is bounded: the first processes, the busiest components and hops, and so on.
 
     Attributes:
+        processes: When each wrote its first and its last record, in seconds since the epoch, and
+            how many: run, node, began, ended, records.
         others: How many processes there are beyond those shown.
+        holes: Parts of traces that are missing, from the time of the record before to that of the
+            one after: run, node, began, ended, reason.
+        components: How many message records of an operation each wrote: actor, op, records.
+        set_ups: Seconds from the creation of a connection to its first `live`: machine, key,
+            node, seconds.
     """
 
-    processes: Sequence[ProcessRun] = ()
+    processes: Sequence[Row] = ()
     others: int = 0
-    holes: Sequence[Hole] = ()
-    components: Sequence[Component] = ()
+    holes: Sequence[Row] = ()
+    components: Sequence[Row] = ()
     hops: Sequence[Hop] = ()
     traffic: Traffic = Traffic(0, 0, 0)
     latencies: Mapping[Way, Latency] = attrs.field(factory=dict)
-    set_ups: Sequence[SetUp] = ()
+    set_ups: Sequence[Row] = ()
 
 
 def wanted(records: DataFrame) -> DataFrame:
@@ -209,34 +172,28 @@ def figures_of(session: SparkSession, good: DataFrame, gaps: Sequence[Missing]) 
         F.count("*").over(every).alias("total"),
     )  # fmt: skip
     shown = processes.select("*", *totals).orderBy("began", "run", "node").limit(_SHOWN).collect()
-    components = (
-        good.where(F.col("k") == Kind.MSG.value).groupBy("actor", "op").agg(F.count("*").alias("n"))
-    )
+    messages = good.where(F.col("k") == Kind.MSG.value).fillna("", ["op"])
+    components = messages.groupBy("actor", "op").agg(F.count("*").alias("records"))
     sent = _sent(good)
     return Figures(
         processes=[
-            ProcessRun(
-                row["run"], row["node"], row["began"] * _NANO, row["ended"] * _NANO, row["n"]
+            Row(
+                run=row["run"], node=row["node"], began=row["began"] * _NANO,
+                ended=row["ended"] * _NANO, records=row["n"],
             )
             for row in shown
         ],
         others=shown[0]["total"] - len(shown) if shown else 0,
         holes=_holes(session, good, gaps),
-        components=[
-            Component(row["actor"], row["op"] or "", row["n"])
-            for row in components.orderBy(F.desc("n"), "actor", "op").limit(_SHOWN).collect()
-        ],
+        components=components.orderBy(F.desc("records"), "actor", "op").limit(_SHOWN).collect(),
         hops=_hops(sent, shown[0]["first"], shown[0]["last"]) if shown else [],
         traffic=_traffic(sent),
         latencies=_latencies(good, sent),
-        set_ups=[
-            SetUp(row["machine"], row["key"], row["node"], row["live"] - row["created"])
-            for row in _set_ups(good).collect()
-        ],
-    )
+        set_ups=_set_ups(good).collect(),
+    )  # fmt: skip
 
 
-def _holes(session: SparkSession, good: DataFrame, gaps: Sequence[Missing]) -> list[Hole]:
+def _holes(session: SparkSession, good: DataFrame, gaps: Sequence[Missing]) -> list[Row]:
     """Ask when the record after each gap was written, and the one before it."""
     if not gaps:
         return []
@@ -261,9 +218,11 @@ def _holes(session: SparkSession, good: DataFrame, gaps: Sequence[Missing]) -> l
     )
     found = times.where(F.col("ended").isNotNull()).orderBy(*by).collect()
     return [
-        Hole(row["run"], row["node"],
-             (row["ended"] if row["began"] is None else row["began"]) * _NANO,
-             row["ended"] * _NANO, row["reason"])
+        Row(
+            run=row["run"], node=row["node"],
+            began=(row["ended"] if row["began"] is None else row["began"]) * _NANO,
+            ended=row["ended"] * _NANO, reason=row["reason"],
+        )
         for row in found
     ]  # fmt: skip
 
@@ -352,4 +311,6 @@ def _set_ups(records: DataFrame) -> DataFrame:
         F.min(F.when(F.col("old") == ABSENT, F.col("t"))).alias("created"),
         F.min(F.when(F.col("new") == "live", F.col("t"))).alias("live"),
     )
-    return times.where("live >= created").orderBy(F.desc(F.expr("live - created"))).limit(_SLOWEST)
+    seconds = (F.col("live") - F.col("created")).alias("seconds")
+    slowest = times.where("live >= created").select("machine", "key", "node", seconds)
+    return slowest.orderBy(F.desc("seconds")).limit(_SLOWEST)

@@ -1,7 +1,7 @@
 """Findings as files: report.html, summary.json, a drawing per machine; changes between two."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -12,8 +12,8 @@ from fsm.machine_list import MACHINES
 from spark.errors import FormerReportError
 from spark.findings import Broken, Findings, MachineUse, NodeFindings, Row
 from spark.report.figures import Figures
-from spark.report.page import ReportInput, made_by, page
-from spark.report.words import BY_NOBODY, CLAIM, CLAIM_ID, Story, machine_line, node_line
+from spark.report.page import Extent, made_by, page
+from spark.report.words import BY_NOBODY, CLAIM, CLAIM_ID, machine_line, node_line
 from specs.jsonvalue import Json, JsonObject
 
 _FIGURES: Final = ("verdict", "events", "entities", "violations", "quarantined")
@@ -97,26 +97,6 @@ class Report:
     drawings: dict[str, Path]
 
 
-@attrs.frozen(kw_only=True)
-class Extent:
-    """What only a report shows.
-
-    Attributes:
-        inputs: The traces.
-        command: What was called, as one would type it; "": a program asked for it.
-        made: When, in words.
-        stories: Histories by the place of the violation.
-        former: Summary of the report to compare with; None: there is none.
-    """
-
-    inputs: Sequence[str]
-    command: str
-    made: str
-    figures: Figures
-    stories: Mapping[tuple[str, str, int], Story]
-    former: JsonObject | None
-
-
 def write_report(findings: Findings, directory: Path, extent: Extent) -> Report:
     """Write all files of the report.
 
@@ -139,26 +119,17 @@ def write_report(findings: Findings, directory: Path, extent: Extent) -> Report:
     }
     summary |= _figures_object(extent.figures)
     compared = None if extent.former is None else changes(extent.former, summary)
-    shown = ReportInput(
-        drawings=drawn,
-        illegal=dict(_illegal(findings)),
-        stories=extent.stories,
-        figures=extent.figures,
-        inputs=extent.inputs,
-        command=extent.command,
-        made=extent.made,
-        compared=compared,
-    )
-    report.html.write_text(page(findings, shown), encoding="utf-8")
+    html = page(findings, extent, drawn, dict(_illegal(findings)), compared)
+    report.html.write_text(html, encoding="utf-8")
     report.summary.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     return report
 
 
 def _figures_object(figures: Figures) -> JsonObject:
     return {
-        "processes": [attrs.asdict(one) for one in figures.processes],
-        "missing_parts": [attrs.asdict(one) for one in figures.holes],
-        "components": [attrs.asdict(one) for one in figures.components],
+        "processes": [one.asDict() for one in figures.processes],
+        "missing_parts": [one.asDict() for one in figures.holes],
+        "components": [one.asDict() for one in figures.components],
         "hops": [
             {"sender": hop.sender, "way": hop.way.value, "messages": hop.messages,
              "mean_per_s": hop.mean, "busiest_per_s": hop.busiest, "bin_s": hop.seconds,
@@ -171,7 +142,7 @@ def _figures_object(figures: Figures) -> JsonObject:
                         "longest": one.quantiles[-1]}
             for way, one in figures.latencies.items()
         },
-        "set_ups": [attrs.asdict(one) for one in figures.set_ups],
+        "set_ups": [one.asDict() for one in figures.set_ups],
     }  # fmt: skip
 
 
@@ -200,11 +171,7 @@ def verdict_object(findings: Findings, report: Report | None = None) -> JsonObje
     """
     verdict: JsonObject = {
         "schema": VERDICT_SCHEMA,
-        "verdict": findings.verdict.value,
-        "events": findings.events,
-        "entities": findings.entities,
-        "violations": findings.violations,
-        "quarantined": findings.quarantined,
+        **{name: getattr(findings, name) for name in _FIGURES},
         "by_claim": dict(findings.by_claim),
         "checked": list(findings.by_claim),
         "not_checked": {"by_nobody": [claim.name for claim in BY_NOBODY]},
@@ -224,19 +191,7 @@ def violation_objects(findings: Findings) -> list[JsonObject]:
 
 
 def _node(node: NodeFindings) -> JsonObject:
-    return {
-        "node": node.node,
-        "run": node.run,
-        "verdict": node.verdict.value,
-        "records": node.records,
-        "missing": node.missing,
-        "doubled": node.doubled,
-        "quarantined": node.quarantined,
-        "violations": node.violations,
-        "flaws": [flaw.value for flaw in sorted(node.flaws)],
-        "skew": None if node.skew is None else attrs.asdict(node.skew),
-        "line": node_line(node),
-    }
+    return attrs.asdict(node) | {"flaws": sorted(node.flaws), "line": node_line(node)}
 
 
 def _machine(machine: MachineUse) -> JsonObject:
@@ -245,7 +200,7 @@ def _machine(machine: MachineUse) -> JsonObject:
         "steps": machine.steps,
         "entities": machine.entities,
         "violations": machine.violations,
-        "never": [{"old": row.old, "cause": row.cause, "new": row.new} for row in machine.never],
+        "never": [attrs.asdict(row) for row in machine.never],
         "dwell_s": {
             one.state: {"stays": one.stays, "median": one.median, "p95": one.p95}
             for one in machine.dwells
@@ -261,20 +216,6 @@ def violation_object(broken: Broken) -> JsonObject:
         "claim": broken.claim,
         "id": CLAIM_ID[broken.claim],
         "text": CLAIM[broken.claim],
-        "run": broken.run,
-        "node": broken.node,
-        "ln": broken.ln,
-        "about": broken.about,
-        "expected": broken.expected,
+        **{name: getattr(broken, name) for name in ("run", "node", "ln", "about", "expected")},
     }
-    step = broken.step
-    if step is None:
-        return said
-    return said | {
-        "machine": step.machine,
-        "key": step.key,
-        "actor": step.actor,
-        "why": step.why,
-        "record": attrs.asdict(step.record),
-        "before": [attrs.asdict(told) for told in step.before],
-    }
+    return said if broken.step is None else said | attrs.asdict(broken.step)

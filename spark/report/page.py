@@ -16,7 +16,7 @@ from fsm.machine_list import MACHINES
 from spark.findings import Broken, Findings, MachineUse, Row, Step
 from spark.report import pictures, words
 from spark.report.figures import Figures, Latency, Way
-from specs.jsonvalue import visible
+from specs.jsonvalue import JsonObject, visible
 from specs.trace import ABSENT
 
 _P = ParamSpec("_P")
@@ -26,35 +26,40 @@ _UNDECLARED: Final = 20
 
 
 @attrs.frozen(kw_only=True)
-class ReportInput:
-    """What the page shows beside the findings.
+class Extent:
+    """What only a report shows.
 
     Attributes:
-        drawings: An `<svg>` element per machine.
-        illegal: An `<svg>` element with a step that its machine does not have, by machine and step.
-        stories: Histories by the place of the violation.
         inputs: The traces.
         command: What was called, as one would type it; "": a program asked for it.
         made: When, in words.
-        compared: What changed since a former report; None: there is none.
+        stories: Histories by the place of the violation.
+        former: Summary of the report to compare with; None: there is none.
     """
 
-    drawings: Mapping[str, str]
-    illegal: Mapping[tuple[str, Row], str]
-    stories: Mapping[tuple[str, str, int], words.Story]
-    figures: Figures
     inputs: Sequence[str]
     command: str
     made: str
-    compared: Sequence[tuple[str, str, str]] | None
+    figures: Figures
+    stories: Mapping[tuple[str, str, int], words.Story]
+    former: JsonObject | None
 
 
-def page(findings: Findings, shown: ReportInput) -> str:
+def page(
+    findings: Findings,
+    extent: Extent,
+    drawings: Mapping[str, str],
+    illegal: Mapping[tuple[str, Row], str],
+    compared: Sequence[tuple[str, str, str]] | None,
+) -> str:
     """Write the page.
 
     Args:
         findings: What was found.
-        shown: What the page shows beside that.
+        extent: What the page shows beside that.
+        drawings: An `<svg>` element per machine.
+        illegal: An `<svg>` element with a step that its machine does not have, by machine and step.
+        compared: What changed since a former report; None: there is none.
     """
     template = _environment().get_template("report.html.jinja")
     used = [machine for machine in findings.machines if machine.steps or machine.violations]
@@ -63,11 +68,14 @@ def page(findings: Findings, shown: ReportInput) -> str:
         by_claim.setdefault(one.claim, []).append(one)
     latencies = [
         (way, one.requests, one.median, one.p95, one.quantiles[-1])
-        for way, one in shown.figures.latencies.items()
+        for way, one in extent.figures.latencies.items()
     ]
     return template.render(
         findings=findings,
-        input=shown,
+        input=extent,
+        drawings=drawings,
+        illegal=illegal,
+        compared=compared,
         shown_by_claim=by_claim,
         used=used,
         unused=[machine for machine in findings.machines if machine not in used],
@@ -108,6 +116,7 @@ def _environment() -> jinja2.Environment:
         "facts": _facts,
         "gain": _gain,
         "made_by": made_by,
+        "event_words": words.event_words,
         "undeclared_states": _undeclared_states,
         "text_of_claim": lambda one: words.CLAIM[one[0]],
         "claim_result": _claim_result,

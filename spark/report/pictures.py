@@ -11,10 +11,12 @@ from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import Row
+
 from spark.findings import MachineUse
 from spark.report import words
-from spark.report.figures import QUANTILES, Hole, Hop, Latency, ProcessRun, Way
-from spark.report.words import Event, duration
+from spark.report.figures import QUANTILES, Hop, Latency, Way
+from spark.report.words import duration
 from specs.jsonvalue import visible
 
 if TYPE_CHECKING:
@@ -191,7 +193,7 @@ _LETTER: Final = 6.2
 _Lanes = Mapping[tuple[str, str], int]
 
 
-def sequence(story: Sequence[Event], name: str) -> str:
+def sequence(story: Sequence[Row], name: str) -> str:
     """Draw a history; its last record is the violating one.
 
     Each component has a lifeline with a letter.
@@ -234,7 +236,7 @@ def _lifeline(lane: int, x: int, height: int) -> str:
     )
 
 
-def _event(event: Event, along: tuple[int, int], y: int, kind: str) -> str:
+def _event(event: Row, along: tuple[int, int], y: int, kind: str) -> str:
     """An arrow from the previous record, and a dot on the component's lifeline."""
     start, end = along
     arrow = ""
@@ -246,11 +248,11 @@ def _event(event: Event, along: tuple[int, int], y: int, kind: str) -> str:
     return (
         f'<g class="{kind}">{arrow}<circle cx="{end}" cy="{y}" r="4"/>'
         f'<text text-anchor="{anchored[0]}" x="{anchored[1]}" y="{y - 6}">'
-        f"{_text(_short(event.words, room))}</text></g>"
+        f"{_text(_short(words.event_words(event), room))}</text></g>"
     )
 
 
-def timeline(processes: Sequence[ProcessRun], holes: Sequence[Hole]) -> str:
+def timeline(processes: Sequence[Row], holes: Sequence[Row]) -> str:
     """Draw when each process wrote its first and its last record, and what is missing between.
 
     Args:
@@ -271,7 +273,7 @@ def timeline(processes: Sequence[ProcessRun], holes: Sequence[Hole]) -> str:
     )
 
 
-def _bar(process: ProcessRun, holes: Sequence[Hole], axis: tuple[float, float], y: int) -> str:
+def _bar(process: Row, holes: Sequence[Row], axis: tuple[float, float], y: int) -> str:
     began, _ = axis
     span = f"{duration(process.began - began)} to {duration(process.ended - began)}"
     told = f"{process.node}: {span}, {process.records:,} records"

@@ -4,14 +4,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
-import attrs
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED, NOT_JUDGED
 from fsm.judge.crossings import clock_lines
 from fsm.judge.trace_line import STEP_TEXTS, Flaw, Verdict
-from spark.findings import Broken, Findings, MachineUse, NodeFindings, Row
+from spark.findings import Broken, Findings, MachineUse, NodeFindings
+from spark.findings import Row as TableRow
 from spark.load import small_frame
 from spark.schemas import FACT, PLACED, STORY
 from specs.claims import CLAIMS
@@ -71,7 +71,7 @@ def duration(seconds: float) -> str:
     return f"{seconds // _MINUTE:.0f} min {seconds % _MINUTE:.0f} s"
 
 
-def row_name(row: Row) -> str:
+def row_name(row: TableRow) -> str:
     """A row of a table on one line."""
     return f"{row.old} -> {row.new} ({row.cause})"
 
@@ -164,45 +164,18 @@ _OF: Final = tuple(f"of_{name}" for name in _PLACE)
 _IN_ORDER: Final = ("wall_ns", *_PLACE)
 
 
-@attrs.frozen(kw_only=True)
-class Event:
-    """A record as a history shows it; the fields are those of `specs.trace`."""
-
-    run: str
-    node: str
-    ln: int
-    wall_ns: int
-    actor: str
-    k: str
-    op: str | None
-    machine: str | None
-    key: str | None
-    old: str | None
-    new: str | None
-    cause: str | None
-    type: str | None
-    mid: str | None
-    ref: str | None
-    code: int | None
-    link: str | None
-
-    @property
-    def place(self) -> _Place:
-        """Run, node and number."""
-        return self.run, self.node, self.ln
-
-    @property
-    def words(self) -> str:
-        """What happened, on one line."""
-        if self.k == Kind.STATE:
-            return f"{self.machine}: {self.old or ''} -> {self.new or 'refused'} ({self.cause})"
-        kind = None if self.k == Kind.MSG else self.k
-        facts = (kind, self.op, self.type, self.code, self.link and f"by {self.link}")
-        return " ".join(str(fact) for fact in facts if fact is not None)
+Story: TypeAlias = Sequence[Row]
+"""Records (rows with the fields of FACT) in the order of their times; the last is the violating
+one."""
 
 
-Story: TypeAlias = Sequence[Event]
-"""Records in the order of their times; the last is the violating one."""
+def event_words(event: Row) -> str:
+    """Return what a record says, on one line."""
+    if event.k == Kind.STATE:
+        return f"{event.machine}: {event.old or ''} -> {event.new or 'refused'} ({event.cause})"
+    kind = None if event.k == Kind.MSG else event.k
+    facts = (kind, event.op, event.type, event.code, event.link and f"by {event.link}")
+    return " ".join(str(fact) for fact in facts if fact is not None)
 
 
 def lanes(story: Story) -> Mapping[tuple[str, str], int]:
@@ -216,12 +189,12 @@ def letter(lane: int) -> str:
     return chr(ord("A") + lane)
 
 
-def component_in(story: Story, event: Event) -> str:
+def component_in(story: Story, event: Row) -> str:
     """Return the letter and process of the component that wrote a record of a history."""
     return f"{letter(lanes(story)[event.node, event.actor])} {event.node}"
 
 
-def time_before(story: Story, event: Event) -> str:
+def time_before(story: Story, event: Row) -> str:
     """Return how long a record comes before the violating one."""
     seconds = max(story[-1].wall_ns - event.wall_ns, 0) * _NANO
     return "0.0 ms" if event is story[-1] else f"-{duration(seconds)}"
@@ -298,9 +271,9 @@ def stories_of(
     ]
     shown = F.broadcast(small_frame(session, places, PLACED).distinct())
     told = session.read.schema(STORY).parquet(written).join(shown, on=[*_OF], how="left_semi")
-    stories: defaultdict[_Place, dict[int, Event]] = defaultdict(dict)
+    stories: defaultdict[_Place, dict[int, Row]] = defaultdict(dict)
     for row in told.drop("claim").distinct().collect():
         fields = row.asDict()
         run, node, ln, at = (fields.pop(name) for name in (*_OF, "at"))
-        stories[run, node, ln][at] = Event(**fields)
+        stories[run, node, ln][at] = Row(**fields)
     return {place: [story[at] for at in sorted(story)] for place, story in stories.items()}

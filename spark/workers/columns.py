@@ -20,7 +20,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
-import attrs
 import numpy as np
 import numpy.typing as npt
 import orjson
@@ -64,17 +63,9 @@ class UndecidedError(ProtoflyError):
     """Columns do not decide it: judge record by record."""
 
 
-@attrs.frozen
-class Batch:
-    """Records of one process that follow each other.
-
-    Attributes:
-        columns: Numbers, and texts as places in a dictionary.
-    """
-
-    run: str
-    node: str
-    columns: pa.RecordBatch
+Batch: TypeAlias = tuple[str, str, pa.RecordBatch]
+"""Run and node of a process, and columns of records that follow each other: numbers, and texts as
+places in a dictionary."""
 
 
 def batches_of(part: Part) -> Iterator[Batch]:
@@ -86,7 +77,7 @@ def batches_of(part: Part) -> Iterator[Batch]:
     """
     if isinstance(part, ColumnsPart):
         for columns in part.batches(_COLUMNS, ROWS):
-            yield Batch(*part.writer, columns)
+            yield *part.writer, columns
     elif isinstance(part, LinesPart):
         lines = _Lines()
         try:
@@ -122,7 +113,7 @@ class _Lines:
             name: column.dictionary_encode() if name in _TEXTS else column
             for name, column in told.items()
         }
-        return Batch(runs[0].as_py(), nodes[0].as_py(), pa.RecordBatch.from_pydict(columns))
+        return runs[0].as_py(), nodes[0].as_py(), pa.RecordBatch.from_pydict(columns)
 
     def _columns(self, block: bytes) -> _Columns:
         odd = _odd_lines(block)

@@ -7,6 +7,7 @@ They hold a batch back until the next one comes, so that a row is left for what 
 
 import gc
 import json
+from base64 import b64encode
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -21,6 +22,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.udf import UserDefinedFunction
 
+from fsm.frozen import frozen
 from fsm.judge.claims.fold import Datum, Evidence, Finding
 from fsm.judge.process import ProcessJudgement, judge_across
 from fsm.judge.replay import Violation
@@ -28,7 +30,7 @@ from fsm.judge.trace_files import BadLine, Part, ProcessSummary, TraceFileError
 from fsm.judge.trace_line import BadTraceLineError, TraceLine, read_line
 from fsm.judge.verdict import FolderJudgement, judge_folder
 from spark.files import NotesPart, part_of
-from spark.findings import Scope
+from spark.findings import Account
 from spark.schemas import DECODED, SAID, What
 from spark.workers.columns import UndecidedError
 from spark.workers.screen import screened
@@ -87,18 +89,18 @@ def _decoded(line: bytes) -> tuple[str | int | float | None, ...]:
     return (*_VALUES(record), None, None)
 
 
-def judging(buckets: int, scope: Scope = Scope.ALL) -> Callable[[_Batches], _Batches]:
+def judging(buckets: int, *, is_of_machines: bool = False) -> Callable[[_Batches], _Batches]:
     """Return what judges processes.
 
     Args:
         buckets: Among how many the keys of each fold across processes are shared out.
-        scope: Which claims are judged.
+        is_of_machines: Whether only the claims on machines are judged.
     """
 
     def judge(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         """Judge the processes of folders: rows of folder, name, content, folder by folder."""
         _collect_seldom()
-        return _with_one_held(batches, _Folders(buckets, scope))
+        return _with_one_held(batches, _Folders(buckets, is_of_machines=is_of_machines))
 
     return judge
 
@@ -150,9 +152,9 @@ class _Folders:
         said: What was said since it was taken away.
     """
 
-    def __init__(self, buckets: int, scope: Scope) -> None:
+    def __init__(self, buckets: int, *, is_of_machines: bool) -> None:
         self.said: list[WorkerRow] = []
-        self._scope = scope
+        self._is_of_machines = is_of_machines
         self._buckets = buckets
         self._at: str | None = None
         self._parts: list[Part] = []
@@ -172,10 +174,10 @@ class _Folders:
     def _judge(self) -> None:
         parts, self._parts = self._parts, []
         try:
-            if self._scope is Scope.MACHINES and self._is_screened(parts):
+            if self._is_of_machines and self._is_screened(parts):
                 return
             judged = judge_folder(parts)
-            if self._scope is Scope.MACHINES:
+            if self._is_of_machines:
                 judged = attrs.evolve(judged, processes=[*map(_machines_of, judged.processes)])
             self.said += _of_folder(self._at or "", parts, judged, self._buckets)
         except TraceFileError as exc:
@@ -249,18 +251,11 @@ def _of_folder(
 def _of_process(
     judged: ProcessJudgement, at: str, files: Sequence[str], bad_lines: int
 ) -> Iterator[WorkerRow]:
-    node, summary = judged.node, judged.summary
+    node = judged.node
     of = {"run": node.run, "node": node.node}
-    told = {
-        "records": node.records, "flaws": sorted(node.flaws), "missing": node.missing,
-        "doubled": node.doubled, "home": summary.home, "member": summary.member,
-        "whole": summary.is_whole, "files": files, "bad": bad_lines, "gaps": len(judged.missing),
-        "unanswered": len(judged.unanswered),
-        "itself": sorted(summary.participants.itself),
-        "others": [attrs.astuple(mention) for mention in summary.participants.others],
-        "crossings": [attrs.astuple(crossing) for crossing in summary.crossings],
-    }  # fmt: skip
-    yield row_of(What.PROCESS, about=at, data=json.dumps(told), **of)
+    gaps, unanswered = len(judged.missing), len(judged.unanswered)
+    account = Account(node, judged.summary, files, bad_lines, gaps, unanswered)
+    yield row_of(What.PROCESS, about=at, data=b64encode(frozen(account)).decode(), **of)
     for gap in judged.missing:
         yield row_of(What.FLAW, ln=gap.ln, expected=gap.reason, **of)
     for gap in judged.unanswered:

@@ -57,10 +57,10 @@ def screened(parts: Sequence[Part]) -> ProcessJudgement:
     screen: _Screen | None = None
     for part in parts:
         is_empty = True
-        for batch in batches_of(part):
-            if len(batch.columns):
-                screen = screen or _Screen(batch.run, batch.node)
-                screen.take(batch)
+        for run, node, columns in batches_of(part):
+            if len(columns):
+                screen = screen or _Screen(run, node)
+                screen.take((run, node, columns))
                 is_empty = False
         if is_empty:
             raise UndecidedError(f"{part.name} has no records")
@@ -235,9 +235,9 @@ class _Screen:
         Raises:
             UndecidedError: Columns do not decide it.
         """
-        if (batch.run, batch.node) != self._process:
+        *process, columns = batch
+        if tuple(process) != self._process:
             raise UndecidedError("there are records of several processes")
-        columns = batch.columns
         self._number(columns)
         is_state = _equal(columns.column("k"), Kind.STATE)
         op = columns.column("op")
@@ -323,9 +323,9 @@ class _Screen:
         """
         last, kind = self._last
         if last > 1:
-            self._gaps.numbers.pass_over(last - 2)
+            self._gaps.pass_over(last - 2)
             self._gaps.take(self._record(last, kind))
-        node = self._gaps.numbers.judgement()
+        node = self._gaps.judgement()
         machines = {self._words.all[place]: one for place, one in self._machines.items()}
         if kind == Kind.END:
             for one in machines.values():

@@ -8,7 +8,7 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from spark.session import Effort, open_session
+from spark.session import open_session
 
 PROBE = 60.0
 """Seconds within which a Spark does the smallest work; one that takes longer is broken."""
@@ -19,7 +19,7 @@ FAILED = pytest.StashKey[bool]()
 
 @pytest.fixture(scope="session")
 def spark_session() -> Iterator[SparkSession]:
-    with open_session({"spark.master": "local[2]"}, effort=Effort.SHORT) as session:
+    with open_session({"spark.master": "local[2]"}, is_short=True) as session:
         yield session
 
 

@@ -13,7 +13,6 @@ from trio.testing import MockClock
 from fsm.judge.trace_files import Manifest, Participant, Reading, parts_in
 from fsm.judge.trace_line import Claim, Verdict, wire_name
 from fsm.judge.verdict import judge_run
-from spark.findings import Scope
 from spark.pipeline import Question, validate
 from spark.report.words import summary
 from spark.run import convert
@@ -238,7 +237,7 @@ def test_of_machines_alone(spark_session, tmp_path):
     for number, lines in enumerate(generated(40, seed=8)):
         write_trace(tmp_path / f"r{number}", lines)
     judged, _ = by_fsm(tmp_path)
-    asked = Question(traces=(str(tmp_path),), scope=Scope.MACHINES)
+    asked = Question(traces=(str(tmp_path),), is_of_machines=True)
 
     found = validate(spark_session, asked)
     of_all = by_spark(spark_session, tmp_path)

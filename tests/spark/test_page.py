@@ -7,6 +7,7 @@ from importlib.resources import files
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from pyspark.sql import Row as SparkRow
 
 from fsm.drawing.draw import svg
 from fsm.judge.replay import TimelineStep
@@ -25,19 +26,14 @@ from spark.findings import (
 from spark.report.figures import (
     BINS,
     QUANTILES,
-    Component,
     Figures,
-    Hole,
     Hop,
     Latency,
-    ProcessRun,
-    SetUp,
     Traffic,
     Way,
 )
-from spark.report.page import ReportInput, page
+from spark.report.page import Extent, page
 from spark.report.pictures import dwell_plot, latency_plot, rate_plot
-from spark.report.words import Event
 
 NASTY = (
     "<script>alert(1)</script>&\"'<!--]]>\N{RIGHT-TO-LEFT OVERRIDE}\x1b[2J\N{LEFT-TO-RIGHT ISOLATE}"
@@ -46,7 +42,7 @@ ACTIVE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e
 
 
 def event(text, ln):
-    return Event(
+    return SparkRow(
         run=text, node=text, ln=ln, wall_ns=ln, actor=f"{text}{ln}", k="msg", op=text, machine=text,
         key=text, old=text, new=text, cause=text, type=text, mid=text, ref=text, code=1, link=text,
     )  # fmt: skip
@@ -77,21 +73,21 @@ def findings_of(text):
 
 def figures_of(text, **more):
     return Figures(
-        processes=[ProcessRun(text, text, 0.0, 1.0, 3)],
-        holes=[Hole(text, text, 0.2, 0.3, text)],
-        components=[Component(text, text, 3)],
-        set_ups=[SetUp(text, text, text, 0.1)],
+        processes=[SparkRow(run=text, node=text, began=0.0, ended=1.0, records=3)],
+        holes=[SparkRow(run=text, node=text, began=0.2, ended=0.3, reason=text)],
+        components=[SparkRow(actor=text, op=text, records=3)],
+        set_ups=[SparkRow(machine=text, key=text, node=text, seconds=0.1)],
         **more,
     )
 
 
 def page_of(text, **more):
-    shown = ReportInput(
-        drawings={}, illegal={}, stories={(text, text, 3): [event(text, 2), event(text, 3)]},
+    extent = Extent(
+        stories={(text, text, 3): [event(text, 2), event(text, 3)]},
         figures=figures_of(text, **more), inputs=[text], command=text, made=text,
-        compared=[(text, text, text)],
+        former=None,
     )  # fmt: skip
-    return page(findings_of(text), shown)
+    return page(findings_of(text), extent, {}, {}, [(text, text, text)])
 
 
 class Shape(HTMLParser):

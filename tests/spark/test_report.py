@@ -16,7 +16,8 @@ from spark.findings import Broken
 from spark.load import small_frame
 from spark.pipeline import Question
 from spark.report.figures import Figures
-from spark.report.files import Extent, read_summary, write_report
+from spark.report.files import read_summary, write_report
+from spark.report.page import Extent
 from spark.report.words import stories_of, write_stories
 from spark.run import Order, carry_out
 from spark.schemas import FACT, VIOLATION
