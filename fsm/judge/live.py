@@ -7,8 +7,7 @@ end of a process is judged when its end is recorded.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import chain
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 import attrs
 
@@ -43,7 +42,7 @@ class LiveProcess:
     unjudged: str
 
 
-@attrs.frozen(kw_only=True)
+@attrs.define(kw_only=True)
 class Round:
     """The news since the last round.
 
@@ -55,11 +54,11 @@ class Round:
         bad: Lines that are no records.
     """
 
-    violations: tuple[Violation, ...]
-    findings: tuple[Finding, ...]
-    evidence: tuple[Evidence, ...]
-    processes: tuple[LiveProcess, ...]
-    bad: tuple[BadLine, ...]
+    violations: list[Violation] = attrs.field(factory=list)
+    findings: list[Finding] = attrs.field(factory=list)
+    evidence: list[Evidence] = attrs.field(factory=list)
+    processes: list[LiveProcess] = attrs.field(factory=list)
+    bad: list[BadLine]
 
 
 class LiveJudge:
@@ -100,21 +99,11 @@ class LiveJudge:
 
     def round(self) -> Round:
         """Judge the records so far, and return what is new."""
-        changed = [self._watched[at] for at in sorted(self._changed)]
-        judged = [watched.judged() for watched in changed]
-        violations, findings, evidence = zip(*judged, strict=True) if judged else ((), (), ())
-        bad, self._bad = tuple(self._bad), []
+        news, self._bad = Round(bad=self._bad), []
+        for at in sorted(self._changed):
+            self._watched[at].judge(news)
         self._changed.clear()
-        return Round(
-            violations=tuple(chain(*violations)),
-            findings=tuple(chain(*findings)),
-            evidence=tuple(chain(*evidence)),
-            processes=tuple(watched.process for watched in changed),
-            bad=bad,
-        )
-
-
-_News: TypeAlias = tuple[list[Violation], list[Finding], list[Evidence]]
+        return news
 
 
 class _Watched:
@@ -151,28 +140,28 @@ class _Watched:
         self._judge = None
         self.process = attrs.evolve(self.process, unjudged=reason)
 
-    def judged(self) -> _News:
-        """Judge the records so far, and return what is new."""
-        ended, self._end = self._end, None
-        if ended is not None:
-            so_far, evidence = ended, list(ended.evidence)
+    def judge(self, news: Round) -> None:
+        """Judge the records so far, and add what is new."""
+        news.processes.append(self.process)
+        so_far, self._end = self._end, None
+        if so_far is not None:
+            news.evidence += so_far.evidence
         elif self._judge is not None:
-            evidence = self._judge.handed_over()
+            news.evidence += self._judge.handed_over()
             self._kept, self._judge = frozen(self._judge), None
             # The end of a copy is the end of a trace that is cut off here.
             so_far = thawed(self._kept, ProcessJudge).end()
         else:
-            return [], [], []
+            return
         broken = (violation for entity in so_far.entities for violation in entity.violations)
-        violations, findings = list(self._new(broken)), list(self._new(so_far.findings))
-        self._reported.update(violations)
-        self._reported.update(findings)
-        return violations, findings, evidence
+        news.violations += self._new(broken)
+        news.findings += self._new(so_far.findings)
 
     def _new(self, broken: Iterable[_B]) -> Iterator[_B]:
-        """Yield those that were not returned before; equal ones are counted."""
+        """Yield those that were not yielded before; equal ones are counted."""
         times: Counter[_B] = Counter()
         for violation in broken:
             times[violation] += 1
             if times[violation] > self._reported[violation]:
+                self._reported[violation] += 1
                 yield violation

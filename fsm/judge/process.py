@@ -19,13 +19,23 @@ has taken `_MEMORY` records is replaced by a new one, which is counted.
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import groupby
+from operator import attrgetter
 from typing import Final, TypeAlias
 
 import attrs
 from typing_extensions import override
 
 from fsm.judge.claims.catalogue import PROCESS_CLAIMS, RUN_CLAIMS
-from fsm.judge.claims.fold import Claim, Evidence, Finding, Judge, Place, Process, Route, name_of
+from fsm.judge.claims.fold import (
+    Claim,
+    Evidence,
+    Finding,
+    Place,
+    Process,
+    ProcessClaim,
+    Route,
+    name_of,
+)
 from fsm.judge.claims.records import BUS, LISTENERS, Recent
 from fsm.judge.claims.transactions import Unanswered
 from fsm.judge.crossings import CROSSED, Crossings
@@ -42,6 +52,8 @@ _HELD: Final = 1000
 
 _SOME: Final = 1024
 """Records between two times at which claims forget what is old."""
+
+_UNANSWERED: Final = "the final answer to {} is not recorded, nor that there was none"
 
 _Handler: TypeAlias = Callable[[TraceLine], None]
 _Spot: TypeAlias = tuple[str | None, ...]
@@ -178,7 +190,7 @@ class ProcessJudge:
         self._crossings = Crossings()
         self._process = Process(run, node, home)
         self._sort = _OF_NODE
-        self._claims: list[Judge] = []
+        self._claims: list[ProcessClaim] = []
         self._handlers: dict[_Spot, tuple[_Handler, ...]] = {}
         self._held: list[TraceLine] | None = []
         self._is_sorted = is_sorted
@@ -211,16 +223,10 @@ class ProcessJudge:
         if home is not None and self._held is None:
             raise LateHomeError((self._process.run, self._process.node), home)
         if not self._is_cut:
-            self._take_whole(record)
+            (self._visit if self._held is None else self._held.append)(record)
         if self._held is not None and (home is not None or len(self._held) == _HELD):
             self._begin(home)
         self._last = record
-
-    def _take_whole(self, record: TraceLine) -> None:
-        if self._held is None:
-            self._visit(record)
-        else:
-            self._held.append(record)
 
     def _begin(self, home: str | None) -> None:
         """Apply the claims, now that the home is known, to what was held back."""
@@ -268,7 +274,7 @@ class ProcessJudge:
         if self._held is not None:
             self._is_cut = self._is_cut or self._last is None or self._last.k != Kind.END
             self._begin(None)
-        node = self._gaps.numbers.judgement()
+        node = self._gaps.judgement()
         process = self._process
         is_whole = not node.flaws - {Flaw.NO_START}
         process.end = self._last if is_whole else None
@@ -288,14 +294,16 @@ class ProcessJudge:
                 home,
                 process.member,
                 process.end is not None,
-                self._participants.end(home),
+                *self._participants.end(home),
                 self._crossings.end(self._participants.stubs),
             ),
             findings=tuple(process.findings),
             evidence=tuple(process.evidence),
             entities=self._machines.end(node),
             missing=tuple(self._gaps.missing()),
-            unanswered=tuple(self._gaps.unanswered(asked)),
+            unanswered=tuple(
+                Missing(node.run, node.node, one.ln, _UNANSWERED.format(one.mid)) for one in asked
+            ),
             entity_counts=self._machines.counts,
             used=self._machines.used,
             stays=self._machines.stays,
@@ -325,13 +333,9 @@ def judge_across(evidence: Iterable[Evidence], whole: AbstractSet[str | None]) -
         whole: Runtimes of whose lives, however often they began anew, nothing is missing, and
             nodes of groups likewise.
     """
-    in_order = sorted(evidence, key=_place_of)
+    in_order = sorted(evidence, key=attrgetter("fold", "key", "run", "node", "ln", "place"))
     for (name, _), items in groupby(in_order, key=lambda item: (item.fold, item.key)):
         yield from RUN_CLAIMS[name].judge(list(items), whole)
-
-
-def _place_of(item: Evidence) -> tuple[str, str, str, str, int, int]:
-    return item.fold, item.key, item.run, item.node, item.ln, item.place
 
 
 # --- while the process runs -------------------------------------------------------------
@@ -349,7 +353,7 @@ class _Watch:
     """A claim that is judged, by what, and how many records that has taken."""
 
     claim: Claim
-    judge: Judge
+    judge: ProcessClaim
     taken: int = 0
 
 

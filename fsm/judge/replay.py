@@ -21,15 +21,14 @@ incomplete at `Flaw`.
 
 import math
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import groupby, islice
+from itertools import islice
 from typing import ClassVar, Final
 
 import attrs
 
 from fsm.judge.trace_line import Claim, Flaw, TraceLine, Verdict
-from fsm.machine_list import MACHINES
 from fsm.table import Table
 from specs.trace import ABSENT, Kind, Op
 
@@ -159,31 +158,6 @@ class Judgement:
         return Counter(broken.claim for broken in self.violations)
 
 
-def judge(
-    records: Iterable[TraceLine],
-    quarantined: int = 0,
-    machines: Mapping[str, Table] = MACHINES,
-) -> Judgement:
-    """Judge the machines of a trace.
-
-    Args:
-        records: Of any number of nodes, in any order.
-        quarantined: How many lines could not be read.
-        machines: What to judge by.
-    """
-    nodes: list[NodeJudgement] = []
-    entities: list[EntityJudgement] = []
-    in_order = sorted(records, key=order_of)
-    for (run, node), lines in groupby(in_order, key=lambda one: (one.run, one.node)):
-        numbers, steps = Numbers(run, node), Machines(run, node, machines)
-        for record in lines:
-            numbers.take(record)
-            steps.take(record)
-        nodes.append(numbers.judgement())
-        entities += steps.end(nodes[-1])
-    return judgement_of(nodes, entities, quarantined)
-
-
 def judgement_of(
     nodes: Sequence[NodeJudgement], entities: Sequence[EntityJudgement], quarantined: int
 ) -> Judgement:
@@ -206,69 +180,6 @@ def order_of(record: TraceLine) -> tuple[str, str, int, str, str, str, str, str]
     fields = (record.op, record.old, record.new, record.cause)
     op, old, new, cause = (text or "" for text in fields)
     return record.run, record.node, record.ln, record.k, op, old, new, cause
-
-
-class Numbers:
-    """Sees by the numbers of the records of one process whether any are missing."""
-
-    def __init__(self, run: str, node: str) -> None:
-        self.last = 0
-        self._run = run
-        self._node = node
-        self._count = 0
-        self._holes: list[int] = []
-        self._missing = 0
-        self._doubled = 0
-        self._flaws: set[Flaw] = set()
-        self._kind = ""
-
-    def take(self, record: TraceLine) -> bool:
-        """Take the next record; say whether any before it are missing."""
-        ln, last = record.ln, self.last
-        self._kind = record.k
-        if ln == last + 1 and self._count:
-            self._count += 1
-            self.last = ln
-            if record.k == "dropped":
-                self._flaws.add(Flaw.DROPPED)
-            return False
-        return self._odd(record)
-
-    def _odd(self, record: TraceLine) -> bool:
-        """Take the first record, or one that does not have the next number."""
-        if not self._count and record.k != Kind.START:
-            self._flaws.add(Flaw.NO_START)
-        if record.k == Kind.DROPPED:
-            self._flaws.add(Flaw.DROPPED)
-        is_behind_hole = record.ln > self.last + 1
-        if is_behind_hole:
-            self._holes.append(self.last)
-            self._missing += record.ln - self.last - 1
-        elif record.ln <= self.last:
-            self._doubled += 1
-        if record.ln != self.last + 1:
-            self._flaws.add(Flaw.GAP)
-        self._count += 1
-        self.last = record.ln
-        return is_behind_hole
-
-    def pass_over(self, count: int) -> None:
-        """Take so many records of no special kind, each with the next number."""
-        self._count += count
-        self.last += count
-
-    def doubt(self) -> None:
-        """Note that records are missing behind the last one: which they are is unclear."""
-        self._holes.append(self.last)
-
-    def judgement(self) -> NodeJudgement:
-        """Say what is missing; there are no more records."""
-        no_end = set() if self._kind == Kind.END else {Flaw.NO_END}
-        flaws = frozenset(self._flaws | no_end)
-        holes = tuple(self._holes)
-        return NodeJudgement(
-            self._run, self._node, self._count, flaws, holes, self._missing, self._doubled
-        )
 
 
 _RANK: Final = {claim: rank for rank, claim in enumerate(Claim)}
@@ -437,7 +348,12 @@ class _Entity:
             if step.old not in self._begins and hole < 0:
                 expected = f"a first step from {ABSENT!r}"
                 self._doubt(Claim.STARTS_AT_INITIAL, step, expected)
-        elif step.old != before.new and hole < before.ln and not self._is_reborn(step, before):
+        elif (
+            step.old != before.new
+            and hole < before.ln
+            # An entity that might end where it was may begin anew under the same key.
+            and (step.old != ABSENT or before.new not in self._rests)
+        ):
             self._doubt(Claim.NO_GAP_BETWEEN_STEPS, step, f"a step from {before.new!r}")
 
     @property
@@ -447,10 +363,6 @@ class _Entity:
         if table is None or last is None or self._found or self._doubted:
             return False
         return last.new in self._rests and all(row.old != last.new for row in table.rows)
-
-    def _is_reborn(self, step: TraceLine, before: TraceLine) -> bool:
-        """Return whether an entity that might end where it was begins anew under the same key."""
-        return step.old == ABSENT and before.new in self._rests
 
     def end(self, node: NodeJudgement) -> EntityJudgement:
         """Judge the entity; nothing more comes."""

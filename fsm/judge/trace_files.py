@@ -23,8 +23,8 @@ import attrs
 from fsm.group.kinds import GroupTable
 from fsm.judge.claims.records import is_p2p_end, is_p2p_link, split
 from fsm.judge.crossings import KEPT, LINKS, Crossing
-from fsm.judge.replay import Numbers, order_of
-from fsm.judge.trace_line import MAX_LINE, BadTraceLineError, TraceLine, read_line
+from fsm.judge.replay import NodeJudgement, order_of
+from fsm.judge.trace_line import MAX_LINE, BadTraceLineError, Flaw, TraceLine, read_line
 from specs.addresses.address import RUNTIME_SCHEME, domain_of, message_node, runtime_of, scheme_of
 from specs.errors import BadMessageError, ProtoflyError
 from specs.schema.field import Address, checked
@@ -55,17 +55,18 @@ class Missing:
 
 
 class Gaps:
-    """Finds where the trace of one process has its flaws.
-
-    Attributes:
-        numbers: What the numbers of its records say.
-    """
+    """Finds where the trace of one process has its flaws, by the numbers of its records."""
 
     def __init__(self, run: str, node: str) -> None:
-        self.numbers = Numbers(run, node)
         self._run = run
         self._node = node
-        self._first: TraceLine | None = None
+        self._count = 0
+        self._number = 0
+        self._kind = ""
+        self._flaws: set[Flaw] = set()
+        self._holes: list[int] = []
+        self._missing = 0
+        self._again = 0
         self._last: TraceLine | None = None
         self._found: list[Missing] = []
         self._doubled: list[TraceLine] = []
@@ -76,25 +77,45 @@ class Gaps:
         A record that is there twice, the same each time, is one. Of two with the same number it
         is not known which one the process wrote.
         """
-        before = self.numbers.last
-        is_behind_hole = self.numbers.take(record)
-        if self._first is None:
-            self._first = record
-            if record.k != Kind.START:
-                self._lacks(record, "it does not begin with its start")
-        if is_behind_hole:
-            self._lacks(record, f"{_numbers(before + 1, record.ln - 1)} missing before this one")
-        elif record.ln <= before:
-            return self._is_other(record)
+        before, ln = self._number, record.ln
+        self._number, self._kind = ln, record.k
+        if not self._count and record.k != Kind.START:
+            self._flaws.add(Flaw.NO_START)
+            self._lacks(record, "it does not begin with its start")
+        self._count += 1
+        if record.k == "dropped":
+            self._flaws.add(Flaw.DROPPED)
+        if ln != before + 1:
+            self._flaws.add(Flaw.GAP)
+            if ln <= before:
+                self._again += 1
+                return self._is_other(record)
+            self._holes.append(before)
+            self._missing += ln - before - 1
+            self._lacks(record, f"{_numbers(before + 1, ln - 1)} missing before this one")
         if record.k == "dropped":
             self._lacks(record, "records were dropped: the disk was slower than the process")
         self._last = record
-        return is_behind_hole
+        return ln > before + 1
+
+    def pass_over(self, count: int) -> None:
+        """Take so many records of no special kind, each with the next number."""
+        self._count += count
+        self._number += count
+
+    def judgement(self) -> NodeJudgement:
+        """Say what is missing; there are no more records."""
+        no_end = set() if self._kind == Kind.END else {Flaw.NO_END}
+        flaws, holes = frozenset(self._flaws | no_end), tuple(self._holes)
+        return NodeJudgement(
+            self._run, self._node, self._count, flaws, holes, self._missing, self._again
+        )
 
     def _is_other(self, record: TraceLine) -> bool:
         if record != self._last:
             self._lacks(record, f"two records have the number {record.ln}")
-            self.numbers.doubt()
+            # Which records are behind it is unclear.
+            self._holes.append(self._number)
             return True
         if self._doubled and record.ln > self._doubled[-1].ln + 1:
             self._note_doubled()
@@ -116,48 +137,12 @@ class Gaps:
             reason = "it has no end: the process crashed, was killed, or still runs"
             yield Missing(self._run, self._node, last.ln, reason, is_end=True)
 
-    def unanswered(self, requests: Iterable[TraceLine]) -> Iterator[Missing]:
-        """Yield requests without a final answer as what is missing."""
-        for asked in requests:
-            reason = f"the final answer to {asked.mid} is not recorded, nor that there was none"
-            yield Missing(self._run, self._node, asked.ln, reason)
-
     def _lacks(self, record: TraceLine, reason: str) -> None:
         self._found.append(Missing(self._run, self._node, record.ln, reason))
 
 
 def _numbers(first: int, last: int) -> str:
     return f"record {first} is" if first == last else f"records {first}-{last} are"
-
-
-@attrs.frozen
-class Mention:
-    """A participant that is mentioned.
-
-    Attributes:
-        run: In the trace of which process.
-        ln: The record that mentions it first.
-        what: As what, as part of a sentence.
-    """
-
-    who: str
-    run: str
-    node: str
-    ln: int
-    what: str
-
-
-@attrs.frozen
-class Participants:
-    """The participants in the records of one process.
-
-    Attributes:
-        itself: Addresses of the process.
-        others: Participants that it mentions, each once.
-    """
-
-    itself: frozenset[str] = frozenset()
-    others: tuple[Mention, ...] = ()
 
 
 @attrs.frozen
@@ -168,7 +153,9 @@ class ProcessSummary:
         home: Address of the runtime; None: a message node, or it is not recorded.
         member: Id of the message node in its group; None: it is in none.
         is_whole: Whether it ended orderly and no record is missing.
-        participants: The participants in its records.
+        itself: Addresses of the process.
+        others: Participants that it mentions, each once: who, the record that mentions it first,
+            and as what, as part of a sentence.
         crossings: Some messages that went between it and others.
     """
 
@@ -177,7 +164,8 @@ class ProcessSummary:
     home: str | None = None
     member: str | None = None
     is_whole: bool = False
-    participants: Participants = Participants()
+    itself: frozenset[str] = frozenset()
+    others: Sequence[tuple[str, int, str]] = ()
     crossings: Sequence[Crossing] = ()
 
 
@@ -201,8 +189,9 @@ class ParticipantFinder:
         if kind == "msg":
             if record.via not in self._vias:
                 self._take_via(record)
-            if record.stub is not None and record.stub not in self._crossed:
-                self._take_crossing(record, record.stub)
+            stub, is_numbered = record.stub, record.op in _CROSSED and record.seq is not None
+            if stub is not None and is_numbered and stub not in self._crossed:
+                self._crossed[stub] = record
         elif kind == "table":
             self._take_row(record)
         elif kind in {"link", "session"}:
@@ -210,12 +199,10 @@ class ParticipantFinder:
 
     def _take_via(self, record: TraceLine) -> None:
         self._vias.add(record.via)
-        for who in _stamped(split(record.via)):
-            self._found.setdefault(who, (record, "whose stub carried a message"))
-
-    def _take_crossing(self, record: TraceLine, stub: str) -> None:
-        if record.op in _CROSSED and record.seq is not None:
-            self._crossed[stub] = record
+        for stub in split(record.via):
+            if scheme_of(stub) == RUNTIME_SCHEME:
+                why = "whose stub carried a message"
+                self._found.setdefault(runtime_of(stub), (record, why))
 
     def _take_row(self, record: TraceLine) -> None:
         if record.table == GroupTable.MEMBERS and record.key is not None:
@@ -236,25 +223,16 @@ class ParticipantFinder:
         if is_p2p_link(record) and record.b is not None:
             self._found.setdefault(record.b, (record, "which a direct link led to"))
 
-    def end(self, home: str | None) -> Participants:
-        """Report the participants; there are no more records."""
+    def end(self, home: str | None) -> tuple[frozenset[str], list[tuple[str, int, str]]]:
+        """Return the addresses of the process, and the others (`ProcessSummary`)."""
         found = self._found
         for stub, record in self._crossed.items():
             node = self.stubs.get(stub)
             if node is not None and (node not in found or found[node][0].ln > record.ln):
                 found[node] = (record, "which exchanged messages")
         itself = self._itself if home is None else {*self._itself, home}
-        mentions = (
-            Mention(who, record.run, record.node, record.ln, what)
-            for who, (record, what) in found.items()
-        )
-        return Participants(frozenset(itself), tuple(mentions))
-
-
-def _stamped(via: Iterable[str]) -> Iterator[str]:
-    for stub in via:
-        if scheme_of(stub) == RUNTIME_SCHEME:
-            yield runtime_of(stub)
+        others = [(who, record.ln, what) for who, (record, what) in found.items()]
+        return frozenset(itself), others
 
 
 def unsent(processes: Sequence[ProcessSummary]) -> dict[str, Missing]:
@@ -271,13 +249,13 @@ def unsent(processes: Sequence[ProcessSummary]) -> dict[str, Missing]:
     kept: dict[str, int] = {}
     for process in processes:
         limit = _limit(process.crossings) if process.is_whole else 0
-        for who in process.participants.itself:
+        for who in process.itself:
             kept[who] = min(limit, kept.get(who, limit))
     links: dict[tuple[str, str, str, str], list[Crossing]] = {}
     for process in processes:
         for one in process.crossings:
             is_judged = one.sender in kept and one.rank < kept[one.sender]
-            if is_judged and one.sender not in process.participants.itself:
+            if is_judged and one.sender not in process.itself:
                 at = one.sender, process.run, process.node, one.link
                 links.setdefault(at, []).append(one)
     lost: dict[str, Missing] = {}
@@ -330,7 +308,7 @@ class Participant:
     def is_in(self, process: ProcessSummary) -> bool:
         """Return whether a trace is one of this participant."""
         if self.node is None:
-            return self.address in process.participants.itself
+            return self.address in process.itself
         return self.node == process.node and self.run in {None, process.run}
 
 
@@ -365,7 +343,7 @@ class Manifest:
                 yield Missing(process.run, process.node, 1, flaw)
 
     def _flaw(self, process: ProcessSummary) -> str | None:
-        itself = process.participants.itself
+        itself = process.itself
         declared = [one for one in self.participants if one.is_in(process)]
         if not declared:
             return "the manifest does not declare this process"
@@ -393,15 +371,15 @@ def untraced_participants(
     if manifest is not None:
         yield from manifest.differences(processes)
         known.update(one.address for one in manifest.participants)
-    traced = {who for process in processes for who in process.participants.itself}
-    mentions: dict[str, Mention] = {}
+    traced = {who for process in processes for who in process.itself}
+    mentions: dict[str, Missing] = {}
     for process in processes:
-        for mention in process.participants.others:
-            mentions.setdefault(mention.who, mention)
-    for who, mention in sorted(mentions.items()):
+        for who, ln, what in process.others:
+            reason = f"there is no trace of {who}, {what} here"
+            mentions.setdefault(who, Missing(process.run, process.node, ln, reason))
+    for who, missing in sorted(mentions.items()):
         if who not in traced and not {who, domain_of(who)} & known:
-            reason = f"there is no trace of {who}, {mention.what} here"
-            yield Missing(mention.run, mention.node, mention.ln, reason)
+            yield missing
 
 
 def read_manifest(place: Path) -> Manifest:

@@ -8,7 +8,7 @@ record must say which machine and entity, and as a step also `old`, `new` and `c
 Undeclared fields are ignored. Anything else is quarantined, not judged.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from math import isfinite
@@ -318,19 +318,11 @@ def are_records(columns: Mapping[str, Sequence[object]]) -> bool:
     return is_state and all(fields.issuperset(_STATE_FIELDS[str(op)]) for op in ops)
 
 
-def _are_small(values: Sequence[object]) -> bool:
-    return min(values) >= -_INT64 and max(values) < _INT64  # type: ignore[type-var, operator] # numbers
-
-
-def _are_finite(values: Sequence[object]) -> bool:
-    return all(map(isfinite, values))  # type: ignore[arg-type] # numbers
-
-
-def _are_texts(_: Sequence[object]) -> bool:
-    return True
-
-
-_IN_RANGE: Final = {int: _are_small, float: _are_finite, str: _are_texts}
+_IN_RANGE: Final[Mapping[_Scalar, Callable[[Sequence[object]], bool]]] = {
+    int: lambda values: min(values) >= -_INT64 and max(values) < _INT64,  # type: ignore[type-var, operator] # numbers
+    float: lambda values: all(map(isfinite, values)),  # type: ignore[arg-type] # numbers
+    str: lambda _: True,
+}
 
 
 def line_of(stamp: Stamp, fact: Fact) -> TraceLine:

@@ -7,25 +7,19 @@ missing in its trace. What needs several processes is judged by what they hand o
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import groupby
 from types import MappingProxyType
 from typing import Final
 
 import attrs
 
-from fsm.judge import process, replay
+from fsm.judge import process, replay, trace_files
 from fsm.judge.claims.fold import Finding
 from fsm.judge.crossings import Skew, skews
 from fsm.judge.replay import order_of
-from fsm.judge.trace_files import (
-    Manifest,
-    Missing,
-    Part,
-    ProcessSummary,
-    Reading,
-    unsent,
-    untraced_participants,
-)
 from fsm.judge.trace_line import TraceLine, Verdict
+from fsm.machine_list import MACHINES
+from fsm.table import Table
 from specs.addresses.address import is_node
 from specs.claims import CLAIMS
 
@@ -46,7 +40,7 @@ class RunJudgement:
     verdict: Verdict
     machines: replay.Judgement
     findings: tuple[Finding, ...]
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[trace_files.Missing, ...] = ()
     skews: Mapping[tuple[str, str], Skew] = MappingProxyType({})
 
     @property
@@ -55,11 +49,36 @@ class RunJudgement:
         return Counter(finding.claim for finding in self.findings)
 
 
+def judge(
+    records: Iterable[TraceLine],
+    quarantined: int = 0,
+    machines: Mapping[str, Table] = MACHINES,
+) -> replay.Judgement:
+    """Judge the machines of a trace alone.
+
+    Args:
+        records: Of any number of nodes, in any order.
+        quarantined: How many lines could not be read.
+        machines: What to judge by.
+    """
+    nodes: list[replay.NodeJudgement] = []
+    entities: list[replay.EntityJudgement] = []
+    in_order = sorted(records, key=order_of)
+    for (run, node), lines in groupby(in_order, key=lambda one: (one.run, one.node)):
+        gaps, steps = trace_files.Gaps(run, node), replay.Machines(run, node, machines)
+        for record in lines:
+            gaps.take(record)
+            steps.take(record)
+        nodes.append(gaps.judgement())
+        entities += steps.end(nodes[-1])
+    return replay.judgement_of(nodes, entities, quarantined)
+
+
 def judge_run(
     records: Iterable[TraceLine],
     quarantined: int = 0,
     untraced: Collection[str] = (),
-    manifest: Manifest | None = None,
+    manifest: trace_files.Manifest | None = None,
 ) -> RunJudgement:
     """Judge the traces of all processes that took part, of all their runs.
 
@@ -83,11 +102,11 @@ class FolderJudgement:
         processes: What is judged of each process by itself, in the order of their names.
     """
 
-    reading: Reading
+    reading: trace_files.Reading
     processes: Sequence[process.ProcessJudgement]
 
 
-def judge_folders(folders: Iterable[Sequence[Part]]) -> list[FolderJudgement]:
+def judge_folders(folders: Iterable[Sequence[trace_files.Part]]) -> list[FolderJudgement]:
     """Judge the processes of several folders.
 
     Folders with records of the same process, for example copies, are judged as one folder.
@@ -109,7 +128,7 @@ def judge_folders(folders: Iterable[Sequence[Part]]) -> list[FolderJudgement]:
     return judged
 
 
-def judge_folder(parts: Iterable[Part]) -> FolderJudgement:
+def judge_folder(parts: Iterable[trace_files.Part]) -> FolderJudgement:
     """Judge the processes whose records stand in some files.
 
     The records are folded while they are read. If those of a process are not in order, the files
@@ -121,7 +140,7 @@ def judge_folder(parts: Iterable[Part]) -> FolderJudgement:
     Raises:
         TraceFileError: A file cannot be read.
     """
-    reading = Reading(parts)
+    reading = trace_files.Reading(parts)
     try:
         processes = _judged(reading.records, is_sorted=False)
     except process.DisorderError:
@@ -211,7 +230,7 @@ def combined(
     processes: Sequence[process.ProcessJudgement],
     quarantined: int = 0,
     untraced: Collection[str] = (),
-    manifest: Manifest | None = None,
+    manifest: trace_files.Manifest | None = None,
 ) -> RunJudgement:
     """Judge processes together that were judged one by one.
 
@@ -224,13 +243,13 @@ def combined(
     summaries = [one.summary for one in processes]
     entities = [entity for one in processes for entity in one.entities]
     machines = replay.judgement_of([one.node for one in processes], entities, quarantined)
-    lost = unsent(summaries)
+    lost = trace_files.unsent(summaries)
     evidence = (item for one in processes for item in one.evidence)
     across = process.judge_across(evidence, processes_whole(summaries) - set(lost))
     findings = in_order([*(found for one in processes for found in one.findings), *across])
     lacking = [gap for one in processes for gap in (*one.missing, *one.unanswered)]
     lacking += lost.values()
-    lacking += untraced_participants(summaries, untraced, manifest)
+    lacking += trace_files.untraced_participants(summaries, untraced, manifest)
     verdict = Verdict.VIOLATIONS if findings else machines.verdict
     if lacking and verdict is Verdict.CONFORMANT:
         verdict = Verdict.INCOMPLETE
@@ -238,7 +257,7 @@ def combined(
     return RunJudgement(verdict, machines, findings, tuple(lacking), clocks)
 
 
-def processes_whole(processes: Sequence[ProcessSummary]) -> AbstractSet[str | None]:
+def processes_whole(processes: Sequence[trace_files.ProcessSummary]) -> AbstractSet[str | None]:
     """Return the processes of whose lives, however often they began anew, nothing is missing.
 
     None stands for all message nodes together. Nodes are there by their addresses, too, and those
@@ -247,10 +266,10 @@ def processes_whole(processes: Sequence[ProcessSummary]) -> AbstractSet[str | No
     return _names(processes) - _names([one for one in processes if not one.is_whole])
 
 
-def _names(processes: Sequence[ProcessSummary]) -> set[str | None]:
+def _names(processes: Sequence[trace_files.ProcessSummary]) -> set[str | None]:
     names: set[str | None] = {one.home for one in processes}
     names.update(one.member for one in processes if one.member)
-    itself = (who for one in processes for who in one.participants.itself)
+    itself = (who for one in processes for who in one.itself)
     return names.union(filter(is_node, itself))
 
 

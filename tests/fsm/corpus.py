@@ -14,8 +14,8 @@ import attrs
 import trio
 import trio.testing
 
-from fsm.judge.replay import judge
 from fsm.judge.trace_line import TraceLine, Verdict, read_record
+from fsm.judge.verdict import judge
 from fsm.static_check import TakenStep
 from specs.trace import Kind
 from tests.support.trace.awaitable_tracer import AwaitableTracer

@@ -12,8 +12,8 @@ from transitions import Event, MachineError
 
 import fsm
 from fsm.engine import PER_MESSAGE, Entity, Step, by_lookup, by_trigger, machine_of
-from fsm.judge.replay import judge
 from fsm.judge.trace_line import Verdict
+from fsm.judge.verdict import judge
 from fsm.machine_list import MACHINES
 from fsm.machines.address import Trigger as AddressTrigger
 from fsm.machines.transaction import Trigger as TransactionTrigger

@@ -20,8 +20,8 @@ import pytest
 
 from fsm.explore.compositions.catalogue import COMPOSITIONS
 from fsm.explore.explorer import explore
-from fsm.judge.replay import judge
 from fsm.judge.trace_line import Verdict
+from fsm.judge.verdict import judge
 from fsm.machine_list import MACHINES
 from fsm.static_check import check, check_taken
 from specs.errors import SpecError

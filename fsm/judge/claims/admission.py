@@ -5,17 +5,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from fsm.judge.claims import records
-from fsm.judge.claims.fold import (
-    Place,
-    ProcessClaim,
-    any_msg,
-    at_bus,
-    msg,
-    on,
-    others,
-    rows,
-)
+from fsm.judge.claims import fold, records
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import is_below, last_segment, runtime_of, status_of
 from specs.child import parent_of
@@ -28,20 +18,24 @@ _P2P: Final = "p2p-stub"
 _CHANGES: Final = "changes"
 
 
-class AuthoriseFirst(ProcessClaim, claims=("I-B8",)):
-    """Nothing goes on before it is permitted or found to need no permission (I-B8)."""
+class AuthoriseFirst(fold.ProcessClaim, claims=("I-B8", "I-K4")):
+    """Nothing goes on before it is permitted or found to need no permission (I-B8, I-K4)."""
 
     _permitted: records.Lasting[str | None, None]
+    _decisions: records.Recent[str | None, str | None]
 
-    @on(others(Kind.AUTHZ))
+    @fold.on(fold.others(Kind.AUTHZ))
     def take_decision(self, record: TraceLine) -> None:
+        self._decisions[record.mid] = record.decision
         if record.decision == _PERMIT:
             self._permitted[record.mid or ""] = None
 
-    @on(any_msg(Op.ADMIT))
+    @fold.on(fold.any_msg(Op.ADMIT))
     def take_admission(self, record: TraceLine) -> None:
         if record.mid not in self._permitted and not self._is_exempt(record):
-            self.broken(record, "permission before it is let in")
+            self.broken(record, "permission before it is let in", claim="I-B8")
+        if self._decisions.get(record.mid, _PERMIT) != _PERMIT:
+            self.broken(record, "permission", claim="I-K4")
 
     def _is_exempt(self, record: TraceLine) -> bool:
         """Answers, own status events and what goes between the runtime's own parts (BUS-13)."""
@@ -55,72 +49,72 @@ class AuthoriseFirst(ProcessClaim, claims=("I-B8",)):
         )
 
 
-class LetInFirst(ProcessClaim, claims=("I-B8",), place=Place.RUNTIME):
+class LetInFirst(fold.ProcessClaim, claims=("I-B8",), place=fold.Place.RUNTIME):
     """A delivered message was admitted, or is the runtime's own; so it is with routes (I-B8)."""
 
     _let_in: records.Lasting[str | None, None]
     _targets: records.Lasting[str | None, None]
 
-    @on(others(Kind.RESOLVE, Op.BEGIN))
+    @fold.on(fold.others(Kind.RESOLVE, Op.BEGIN))
     def take_search(self, record: TraceLine) -> None:
         if record.to not in self._targets:
             self.broken(record, "a message that may go there, before")
 
-    @on(any_msg(Op.ADMIT, Op.SYNTH))
+    @fold.on(fold.any_msg(Op.ADMIT, Op.SYNTH))
     def take_admission(self, record: TraceLine) -> None:
         if record.actor == records.BUS:
             self._let_in[record.mid or ""] = None
             self._targets[record.to or ""] = None
 
-    @on(any_msg(Op.DELIVER))
+    @fold.on(fold.any_msg(Op.DELIVER))
     def take_delivery(self, record: TraceLine) -> None:
         if record.actor == records.BUS and record.mid not in self._let_in:
             self.broken(record, "to be let in before it is delivered")
 
 
-class PassedFirst(ProcessClaim, claims=("I-B8",), place=Place.NODE):
+class PassedFirst(fold.ProcessClaim, claims=("I-B8",), place=fold.Place.NODE):
     """A message that came to a node by a link was admitted before it goes on (I-B8)."""
 
     _came: records.Recent[str | None, None]
 
-    @on(at_bus(Op.RCV))
+    @fold.on(fold.at_bus(Op.RCV))
     def take_arrival(self, record: TraceLine) -> None:
         self._came[record.mid] = None
 
-    @on(at_bus(Op.ADMIT))
+    @fold.on(fold.at_bus(Op.ADMIT))
     def take_admission(self, record: TraceLine) -> None:
         self._came.pop(record.mid, None)
 
-    @on(at_bus(Op.DELIVER, Op.PUBLISH, Op.XMIT))
+    @fold.on(fold.at_bus(Op.DELIVER, Op.PUBLISH, Op.XMIT))
     def take_passage(self, record: TraceLine) -> None:
         if record.mid in self._came:
             self.broken(record, "to be let in before it goes on")
 
 
-class DeniedIsDead(ProcessClaim, claims=("I-B9",)):
+class DeniedIsDead(fold.ProcessClaim, claims=("I-B9",)):
     """A denied message goes nowhere, and the component that sent it is answered (I-B9)."""
 
     _denied: records.Recent[tuple[str, str | None], str | None]
     _unanswered: dict[str | None, TraceLine]
 
-    @on(msg(Op.DENY))
+    @fold.on(fold.msg(Op.DENY))
     def take_denial(self, record: TraceLine) -> None:
         self._denied[record.actor, record.mid] = record.digest
         if record.code and records.expects_answer(record):
             self._unanswered[record.mid] = record
 
-    @on(msg(Op.ADMIT))
+    @fold.on(fold.msg(Op.ADMIT))
     def take_admission(self, record: TraceLine) -> None:
         if self._denied:
             self._denied.pop((record.actor, record.mid), None)
 
-    @on(msg(Op.DELIVER, Op.XMIT, Op.PUBLISH))
+    @fold.on(fold.msg(Op.DELIVER, Op.XMIT, Op.PUBLISH))
     def take_departure(self, record: TraceLine) -> None:
         at = (record.actor, record.mid)
         if at in self._denied and self._denied[at] == record.digest:
             self.broken(record, "a denied message to go nowhere")
 
-    @on(msg())
+    @fold.on(fold.msg())
     def take_answer(self, record: TraceLine) -> None:
         if self._unanswered and records.is_answer(record):
             self._unanswered.pop(record.ref, None)
@@ -131,7 +125,7 @@ class DeniedIsDead(ProcessClaim, claims=("I-B9",)):
             self.broken(left, "a refusal to be answered")
 
 
-class SourceAuthenticity(ProcessClaim, claims=("I-B10",), place=Place.RUNTIME):
+class SourceAuthenticity(fold.ProcessClaim, claims=("I-B10",), place=fold.Place.RUNTIME):
     """The component that submits a message owns the address it is from (I-B10).
 
     The bus records the owner of each address: a row is an address, its owner, and of what kind
@@ -146,7 +140,7 @@ class SourceAuthenticity(ProcessClaim, claims=("I-B10",), place=Place.RUNTIME):
     _stubs: set[str]
     _links: set[str]
 
-    @on(rows("components"))
+    @fold.on(fold.rows("components"))
     def take_grant(self, record: TraceLine) -> None:
         if record.actor != records.BUS:
             return
@@ -162,7 +156,7 @@ class SourceAuthenticity(ProcessClaim, claims=("I-B10",), place=Place.RUNTIME):
         else:
             granted.add(address)
 
-    @on(any_msg(Op.ADMIT))
+    @fold.on(fold.any_msg(Op.ADMIT))
     def take_admission(self, record: TraceLine) -> None:
         if record.actor == records.BUS and not self._may(record):
             self.broken(record, f"a sender that is {record.by}'s")
@@ -206,12 +200,12 @@ class SourceAuthenticity(ProcessClaim, claims=("I-B10",), place=Place.RUNTIME):
         return by if by in self._granted else None
 
 
-class SandboxIsolation(ProcessClaim, claims=("I-B11",), place=Place.RUNTIME):
+class SandboxIsolation(fold.ProcessClaim, claims=("I-B11",), place=fold.Place.RUNTIME):
     """A message that reaches a sandbox came from the bus (I-B11)."""
 
     _sent: records.Lasting[tuple[str, str], None]
 
-    @on(msg(Op.DELIVER))
+    @fold.on(fold.msg(Op.DELIVER))
     def take_delivery(self, record: TraceLine) -> None:
         mid = record.mid or ""
         if record.actor == records.BUS:
@@ -220,24 +214,24 @@ class SandboxIsolation(ProcessClaim, claims=("I-B11",), place=Place.RUNTIME):
             self.broken(record, "the bus to have given it to this sandbox")
 
 
-class UndeliverableAnswered(ProcessClaim, claims=("I-B12",), place=Place.RUNTIME):
+class UndeliverableAnswered(fold.ProcessClaim, claims=("I-B12",), place=fold.Place.RUNTIME):
     """A request to a target that no route leads to is refused; anything else is counted (I-B12)."""
 
     _waiting: dict[str, TraceLine]
     _lost: records.Recent[str | None, int]
 
-    @on(at_bus(Op.ADMIT))
+    @fold.on(fold.at_bus(Op.ADMIT))
     def take_admission(self, record: TraceLine) -> None:
         self._waiting[record.mid or ""] = record
 
-    @on(at_bus(Op.DELIVER, Op.XMIT, Op.PUBLISH, Op.SYNTH, Op.DROP, Op.CALLBACK))
+    @fold.on(fold.at_bus(Op.DELIVER, Op.XMIT, Op.PUBLISH, Op.SYNTH, Op.DROP, Op.CALLBACK))
     def take_passage(self, record: TraceLine) -> None:
         waiting = self._waiting
         if waiting:
             waiting.pop(record.mid or "", None)
             waiting.pop(record.ref or "", None)
 
-    @on(others(Kind.RESOLVE, Op.DONE))
+    @fold.on(fold.others(Kind.RESOLVE, Op.DONE))
     def take_resolution(self, record: TraceLine) -> None:
         if record.result is None:
             self._lost[record.to] = record.ln
@@ -252,7 +246,7 @@ class UndeliverableAnswered(ProcessClaim, claims=("I-B12",), place=Place.RUNTIME
 # --- circles ----------------------------------------------------------------------------
 
 
-class ViaRules(ProcessClaim, claims=("I-L1", "I-L2", "I-L3", "I-L4")):
+class ViaRules(fold.ProcessClaim, claims=("I-L1", "I-L2", "I-L3", "I-L4")):
     """What a message has crossed (`via`) says that it does not go in a circle.
 
     No stub stands twice in it when the message is admitted (I-L1). A stub sends nothing that it had
@@ -265,20 +259,20 @@ class ViaRules(ProcessClaim, claims=("I-L1", "I-L2", "I-L3", "I-L4")):
     _came: records.Recent[str | None, int]
     _sent: records.Recent[tuple[str | None, ...], int]
 
-    @on(msg(Op.RCV, Op.SUBMIT, Op.SYNTH))
+    @fold.on(fold.msg(Op.RCV, Op.SUBMIT, Op.SYNTH))
     def take_arrival(self, record: TraceLine) -> None:
         self._vias.setdefault(record.mid or "", set()).add(_via(record))
         if record.op != Op.SYNTH:
             self._came[record.mid] = self._came.get(record.mid, 0) + 1
 
-    @on(msg(Op.ADMIT))
+    @fold.on(fold.msg(Op.ADMIT))
     def take_admission(self, record: TraceLine) -> None:
         via = _via(record)
         if len(set(via)) != len(via):
             self.broken(record, "each stub once in via", claim="I-L1")
         self._limit(record, via)
 
-    @on(msg(Op.XMIT))
+    @fold.on(fold.msg(Op.XMIT))
     def take_sending(self, record: TraceLine) -> None:
         via, stub, known = _via(record), record.stub, self._vias.get(record.mid or "")
         if stub in via[:-1]:
@@ -298,16 +292,16 @@ class ViaRules(ProcessClaim, claims=("I-L1", "I-L2", "I-L3", "I-L4")):
             self.broken(record, f"at most {HOP_LIMIT} stubs in via", claim="I-L4")
 
 
-class NoEcho(ProcessClaim, claims=("I-L5",)):
+class NoEcho(fold.ProcessClaim, claims=("I-L5",)):
     """A message does not go back on the link it came by, except children to their author (I-L5)."""
 
     _came: records.Recent[tuple[str, str], None]
 
-    @on(msg(Op.RCV))
+    @fold.on(fold.msg(Op.RCV))
     def take_arrival(self, record: TraceLine) -> None:
         self._came[record.link or "", record.mid or ""] = None
 
-    @on(msg(Op.XMIT))
+    @fold.on(fold.msg(Op.XMIT))
     def take_sending(self, record: TraceLine) -> None:
         at = (record.link or "", record.mid or "")
         if at in self._came and "/children/" not in (record.to or ""):

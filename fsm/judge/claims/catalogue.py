@@ -4,14 +4,15 @@ The claims about machines are judged by `fsm.judge.replay` (`BY_MACHINES`). For 
 the records of a trace cannot decide, `NOT_JUDGED` says what is lacking.
 """
 
-from collections.abc import Iterator, Mapping
-from types import FunctionType, MappingProxyType
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
-from fsm.judge.claims import (
+from fsm.judge.claims import (  # noqa: F401 - each declares its claims
     admission,
     buses,
     conservation,
+    fold,
     groups,
     links,
     node,
@@ -21,7 +22,6 @@ from fsm.judge.claims import (
     sessions,
     transactions,
 )
-from fsm.judge.claims.fold import CHECKS, Claim, ProcessClaim, RunClaim
 from specs.claims import CLAIMS
 
 _RUNS: Final = "it compares two runs"
@@ -55,41 +55,15 @@ NOT_JUDGED: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Claims that cannot be judged on a trace, and the missing records."""
 
-_MODULES: Final = (
-    transactions,
-    buses,
-    conservation,
-    admission,
-    resolution,
-    runtime,
-    links,
-    sessions,
-    groups,
-    node,
-    objects,
-)
-
-
-def _claims() -> Iterator[Claim]:
-    for module in _MODULES:
-        for _, declared in sorted(vars(module).items()):
-            if getattr(declared, "__module__", "") != module.__name__:
-                continue
-            if isinstance(declared, type) and issubclass(declared, ProcessClaim):
-                yield declared
-            elif isinstance(declared, FunctionType) and declared in CHECKS:
-                yield CHECKS[declared]
-
-
-PROCESS_CLAIMS: Final = tuple(_claims())
+PROCESS_CLAIMS: Final = tuple(fold.DECLARED)
 """All that judges the records of one process."""
 
-RUN_CLAIMS: Final[Mapping[str, RunClaim]] = MappingProxyType(
+RUN_CLAIMS: Final[Mapping[str, fold.RunClaim]] = MappingProxyType(
     {across.name: across for claim in PROCESS_CLAIMS for across in claim.across}
 )
 """All that judges the evidence of several processes, by its name."""
 
-CLAIMS_JUDGED: Final[Mapping[str, tuple[Claim, ...]]] = MappingProxyType(
+CLAIMS_JUDGED: Final[Mapping[str, tuple[fold.Claim, ...]]] = MappingProxyType(
     {
         claim: judges
         for claim in CLAIMS

@@ -183,10 +183,9 @@ class _Passage:
         """Yield the stubs that have to send it, and how often."""
         to = self.last.to or ""
         for (bus, stub), times in self.taken.items():
-            is_carrier = (
-                bus == f"{records.MINI_BUS}{stub}" and _is_stub(stub) and not is_below(to, stub)
-            )
-            if is_carrier and not (records.is_p2p_end(stub) and self._is_exempt):
+            is_link = records.is_p2p_end(stub)
+            is_stub = bus == f"{records.MINI_BUS}{stub}" and (is_link or _PROTOSTUB in stub)
+            if is_stub and not is_below(to, stub) and not (is_link and self._is_exempt):
                 yield stub, times
 
     def waits_again(self) -> None:
@@ -217,10 +216,6 @@ def _count(times: dict[_K, int], key: _K) -> int:
     """Count once more; return how often by now."""
     times[key] = number = times.get(key, 0) + 1
     return number
-
-
-def _is_stub(address: str) -> bool:
-    return records.is_p2p_end(address) or _PROTOSTUB in address
 
 
 class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):

@@ -2,8 +2,9 @@
 
 A claim on one process declares the ids that it judges, where it applies (runtimes, message nodes,
 or both) and which records it needs. What rests on one record and on what is known of the process
-is a function (`check`); what keeps something from record to record is a class, a `ProcessClaim`,
-whose methods take records (`on`). At the end of the process it reports what never came.
+is declared by a function (`check`); what keeps something from record to record is a class, a
+`ProcessClaim`, whose methods take records (`on`). At the end of the process it reports what
+never came.
 
 A matter that one process alone cannot decide is handed over as evidence under a key (a link,
 an object, a pair of addresses): a `RunClaim` judges the evidence of all processes under one key.
@@ -15,25 +16,14 @@ from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from functools import partial
 from sys import intern
-from types import FunctionType
+from types import FunctionType, new_class
 from typing import ClassVar, Final, Never, TypeAlias, TypeVar, cast, final, get_args, get_origin
 
 import attrs
 from typing_extensions import override
 
 from fsm.group.kinds import GroupTable
-from fsm.judge.claims.records import (
-    BUS,
-    LINK_MACHINE,
-    LISTENERS,
-    SESSION,
-    SLACK,
-    Lasting,
-    Listeners,
-    Rows,
-    runtime_of_session,
-    split,
-)
+from fsm.judge.claims import records
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import domain_of
 from specs.trace import BODIES, Kind, Op
@@ -173,7 +163,7 @@ class Route:
         """Return whether a record is in the set."""
         if not self.may_take(record.k, name_of(record)):
             return False
-        if self.is_at_bus and record.actor != BUS:
+        if self.is_at_bus and record.actor != records.BUS:
             return False
         if self.has_body and record.body is None:
             return False
@@ -236,7 +226,9 @@ def others(kind: Kind, *ops: Op) -> Route:
     return Route(kind, frozenset(ops))
 
 
-_KNOWN: Final = frozenset({SESSION, LINK_MACHINE, "stub_connection", "stub_deployment"})
+_KNOWN: Final = frozenset(
+    {records.SESSION, records.LINK_MACHINE, "stub_connection", "stub_deployment"}
+)
 """The machines of whose entities the state is known of each process."""
 
 
@@ -269,10 +261,10 @@ class Process:
         self.node = node
         self.home = home
         self.end: TraceLine | None = None
-        self.listeners = Listeners()
+        self.listeners = records.Listeners()
         self.has_bodies = False
-        self.links = Rows()
-        self.stubs = Rows()
+        self.links = records.Rows()
+        self.stubs = records.Rows()
         self.group: str | None = None
         self.member: str | None = None
         self.sessions: dict[str | None, str] = {}
@@ -281,7 +273,7 @@ class Process:
         self.evidence: list[Evidence] = []
         self.handed_over = 0
         self._domain: str | None = None
-        self._arrived = Lasting[str | None, int]()
+        self._arrived = records.Lasting[str | None, int]()
         self._closed = deque[tuple[float, str | None]]()
         self._states: dict[tuple[str | None, str | None], str | None] = {}
 
@@ -313,7 +305,7 @@ class Process:
     def take_row(self, record: TraceLine) -> None:
         """Take a change of a table, before any claim does."""
         table = record.table
-        if table == LISTENERS:
+        if table == records.LISTENERS:
             self.listeners.take(record)
         elif table == "p2p":
             self.links.take(record)
@@ -345,8 +337,8 @@ class Process:
 
     def take_step(self, record: TraceLine) -> None:
         """Note the state of an entity, before any claim does."""
-        is_session = record.machine == SESSION
-        key = runtime_of_session(record) if is_session else split(record.key)[-1]
+        is_session = record.machine == records.SESSION
+        key = records.runtime_of_session(record) if is_session else records.split(record.key)[-1]
         self._states[record.machine, key] = record.new
 
     def state(self, machine: str, key: str | None) -> str | None:
@@ -361,7 +353,7 @@ class Process:
     def take_link_end(self, record: TraceLine) -> None:
         """Note that a link has closed, before any claim does."""
         closed = self._closed
-        while closed and closed[0][0] < record.t - SLACK:
+        while closed and closed[0][0] < record.t - records.SLACK:
             self.sessions.pop(closed.popleft()[1], None)
         if record.link in self.sessions:
             closed.append((record.t, record.link))
@@ -411,72 +403,6 @@ class Process:
         self.handed_over += 1
 
 
-_CheckRecord: TypeAlias = Callable[[Process, TraceLine], None]
-
-
-@attrs.define(slots=False, eq=False)
-class Checking:
-    """A check of the records of one process."""
-
-    take: Callable[[TraceLine], None]
-
-    def end(self) -> None:
-        """Do nothing: what it judges is judged."""
-
-
-@final
-@attrs.frozen(eq=False)
-class Check:
-    """Claims that a function judges by each of some records, and what the process knows.
-
-    Attributes:
-        claims: Their ids.
-        place: Where they apply.
-        routes: Which records the function takes.
-        across: What judges the evidence that it hands over.
-        is_forgetful: As of a `ProcessClaim`.
-        function: Reports what breaks a claim.
-        tables: As of a `ProcessClaim`; no forgetful check reads one.
-    """
-
-    tables: ClassVar[tuple[str, ...]] = ()
-    claims: tuple[str, ...]
-    place: Place
-    routes: tuple[Route, ...]
-    across: tuple[RunClaim, ...]
-    is_forgetful: bool
-    function: _CheckRecord
-
-    @property
-    def methods(self) -> tuple[tuple[str, tuple[Route, ...]], ...]:
-        """As of a `ProcessClaim`."""
-        return (("take", self.routes),)
-
-    def __call__(self, process: Process) -> Checking:
-        """Begin with the records of a process."""
-        return Checking(partial(self.function, process))
-
-
-CHECKS: Final[dict[object, Check]] = {}
-"""By their functions. What is pickled names a function, so it keeps its name in its module."""
-
-
-def check(
-    *claims: str,
-    on: Route,
-    place: Place = Place.ANY,
-    across: tuple[RunClaim, ...] = (),
-    is_forgetful: bool = False,
-) -> Callable[[_CheckRecord], _CheckRecord]:
-    """Declare that a function judges claims."""
-
-    def declare(function: _CheckRecord) -> _CheckRecord:
-        CHECKS[function] = Check(claims, place, (on,), across, is_forgetful, function)
-        return function
-
-    return declare
-
-
 _Method: TypeAlias = Callable[[Never, TraceLine], None]
 _M = TypeVar("_M", bound=_Method)
 _DECLARED: Final[dict[_Method, tuple[Route, ...]]] = {}
@@ -507,6 +433,10 @@ def _fields_made_anew(
 def _maker(kind: object) -> Callable[[], object]:
     made = cast("Callable[[], object]", get_origin(kind) or kind)
     return partial(defaultdict, get_origin(get_args(kind)[1])) if made is defaultdict else made
+
+
+DECLARED: Final[list["Claim"]] = []
+"""Every claim on one process whose module was imported."""
 
 
 @attrs.define(slots=False, eq=False)
@@ -555,6 +485,7 @@ class ProcessClaim:
             if isinstance(value, FunctionType) and value in _DECLARED
         )
         attrs.define(cls, slots=False, eq=False, field_transformer=_fields_made_anew)
+        DECLARED.append(cls)
 
     @final
     def broken(
@@ -574,8 +505,31 @@ class ProcessClaim:
         """Report what never came; called once, after the last record."""
 
 
-Claim: TypeAlias = type[ProcessClaim] | Check
+Claim: TypeAlias = type[ProcessClaim]
 """What declares how the records of one process are judged; called with a process, it begins."""
 
-Judge: TypeAlias = ProcessClaim | Checking
-"""What judges the records of one process."""
+
+def check(
+    *claims: str,
+    on: Route,
+    place: Place = Place.ANY,
+    across: tuple[RunClaim, ...] = (),
+    is_forgetful: bool = False,
+) -> Callable[[Callable[[Process, TraceLine], None]], Claim]:
+    """Declare that a function judges claims by each of some records, and what the process knows.
+
+    The claim has the name of the function, by which it is pickled.
+    """
+
+    def declare(function: Callable[[Process, TraceLine], None]) -> Claim:
+        def take(self: ProcessClaim, record: TraceLine) -> None:
+            function(self.process, record)
+
+        _DECLARED[take] = (on,)
+        body = {"take": take, "__module__": function.__module__, "__doc__": function.__doc__}
+        options = {"claims": claims, "place": place, "across": across, "is_forgetful": is_forgetful}
+        return new_class(
+            function.__name__, (ProcessClaim,), options, lambda space: space.update(body)
+        )
+
+    return declare

@@ -9,6 +9,7 @@ several nodes did, so no claim compares their clocks. A node of no group hands n
 import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Final, TypeAlias
 
 import attrs
@@ -290,14 +291,10 @@ def judge_copies(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[
         place = runtime, member if is_published else ""
         given[place] += -1 if op == Op.QUEUE else 1
         if op != Op.QUEUE:
-            last[place] = max(item, last.get(place, item), key=_by_node)
+            last[place] = max(item, last.get(place, item), key=attrgetter("node", "ln"))
     for place, times in given.items():
         if times > came > 0:
             yield last[place].breaks("I-M17", f"at most {came} for {place[0]}")
-
-
-def _by_node(item: fold.Evidence) -> tuple[str, int]:
-    return item.node, item.ln
 
 
 class CopiesGiven(

@@ -102,16 +102,12 @@ class LinkOrder(fold.ProcessClaim, claims=("I-P15", "I-P16"), across=(judge_link
                 self.broken(record, expected, claim="I-P15")
             self._last[at] = record.seq
 
-    @fold.on(fold.msg(Op.XMIT, Op.RCV))
+    @fold.on(fold.msg(Op.XMIT, Op.RCV, Op.SYNTH))
     def take_crossing(self, record: TraceLine) -> None:
-        if record.link in self._remote:
+        if record.link in self._remote and record.op != Op.SYNTH:
             self._over_a_link(record)
         else:
             self._by_a_session(record)
-
-    @fold.on(fold.msg(Op.SYNTH))
-    def take_synthesis(self, record: TraceLine) -> None:
-        self._by_a_session(record)
 
     def _over_a_link(self, record: TraceLine) -> None:
         is_sent = record.op == Op.XMIT

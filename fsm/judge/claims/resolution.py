@@ -10,19 +10,7 @@ from typing import Final
 from typing_extensions import override
 
 from fsm.effects import Intent
-from fsm.judge.claims import records
-from fsm.judge.claims.fold import (
-    Place,
-    Process,
-    ProcessClaim,
-    at_bus,
-    check,
-    msg,
-    on,
-    others,
-    rows,
-    steps,
-)
+from fsm.judge.claims import fold, records
 from fsm.judge.trace_line import TraceLine
 from fsm.sync.subscriptions import entity_of
 from specs.addresses.address import domain_of, is_backend, last_segment
@@ -35,23 +23,23 @@ _REGISTRY: Final = "registry"
 _BY_ANY_WAY: Final = frozenset({Intent.REACH.value, Intent.KNOWN.value})
 _BY_A_LINK: Final = Intent.DIRECT.value
 _DEPLOYING: Final = "deploying"
-_DONE: Final = others(Kind.RESOLVE, Op.DONE)
+_DONE: Final = fold.others(Kind.RESOLVE, Op.DONE)
 _PROTOSTUB: Final = "/protostub/"
 _STUB: Final = "stub:"
 
 
-class Window(ProcessClaim, claims=("I-C1",), place=Place.RUNTIME):
+class Window(fold.ProcessClaim, claims=("I-C1",), place=fold.Place.RUNTIME):
     """Another registry's changes come between asking for them and the end of that (I-C1)."""
 
     _asked: records.Recent[records.Key, str | None]
     _followed: set[str | None]
 
-    @on(at_bus(Op.SUBMIT))
+    @fold.on(fold.at_bus(Op.SUBMIT))
     def take_submission(self, record: TraceLine) -> None:
         if record.from_ == self.process.part(_REGISTRY):
             self._asked[records.key_of(record)] = record.type
 
-    @on(at_bus(Op.CALLBACK))
+    @fold.on(fold.at_bus(Op.CALLBACK))
     def take_callback(self, record: TraceLine) -> None:
         if not records.is_final(record) or (record.code or 0) > LAST_SUCCESS:
             return
@@ -61,7 +49,7 @@ class Window(ProcessClaim, claims=("I-C1",), place=Place.RUNTIME):
         elif verb == "unsubscribe":
             self._followed.discard(record.from_)
 
-    @on(at_bus(Op.DELIVER))
+    @fold.on(fold.at_bus(Op.DELIVER))
     def take_delivery(self, record: TraceLine) -> None:
         from_ = record.from_ or ""
         if record.to != f"{from_}/changes" or from_ == self.process.part(_REGISTRY):
@@ -70,17 +58,17 @@ class Window(ProcessClaim, claims=("I-C1",), place=Place.RUNTIME):
             self.broken(record, f"{from_} to have been asked for changes")
 
 
-class TornDown(ProcessClaim, claims=("I-C5",)):
+class TornDown(fold.ProcessClaim, claims=("I-C5",)):
     """With the last link changes of a registry have no followers any more (I-C5)."""
 
     _rows: dict[tuple[str | None, str | None], TraceLine]
     _alone_since: float | None = None
 
-    @on(rows("p2p"))
+    @fold.on(fold.rows("p2p"))
     def take_link(self, record: TraceLine) -> None:
         self._alone_since = None if self.process.links.all() else record.t
 
-    @on(rows(records.LISTENERS))
+    @fold.on(fold.rows(records.LISTENERS))
     def take_listener(self, record: TraceLine) -> None:
         if record.actor != records.BUS or not (record.key or "").endswith(_CHANGES):
             return
@@ -98,15 +86,15 @@ class TornDown(ProcessClaim, claims=("I-C5",)):
                 self.broken(row, "this listener to go with the last link")
 
 
-@check("I-R1", on=_DONE, is_forgetful=True)
-def check_service_route(process: Process, record: TraceLine) -> None:
+@fold.check("I-R1", on=_DONE, is_forgetful=True)
+def check_service_route(process: fold.Process, record: TraceLine) -> None:
     """Services are reached by a node, never by a peer (I-R1)."""
     if records.is_p2p_end(record.result or "") and is_backend(record.to or ""):
         process.broken("I-R1", record, "a node's stub")
 
 
-@check("I-R2", on=_DONE)
-def check_route_is_live(process: Process, record: TraceLine) -> None:
+@fold.check("I-R2", on=_DONE)
+def check_route_is_live(process: fold.Process, record: TraceLine) -> None:
     """A direct link is a route only while it is live (I-R2): by its row, or by its own steps.
 
     The row may be recorded a little later than the step that it is written for.
@@ -119,8 +107,8 @@ def check_route_is_live(process: Process, record: TraceLine) -> None:
         process.broken("I-R2", record, f"{end} to be live")
 
 
-@check("I-R3", on=_DONE)
-def check_link_is_preferred(process: Process, record: TraceLine) -> None:
+@fold.check("I-R3", on=_DONE)
+def check_link_is_preferred(process: fold.Process, record: TraceLine) -> None:
     """An entity bound to a live link is reached by it, unless the sender wants the node (I-R3)."""
     if record.kind not in _BY_ANY_WAY:
         return
@@ -131,8 +119,8 @@ def check_link_is_preferred(process: Process, record: TraceLine) -> None:
         process.broken("I-R3", record, f"the route by {lives[0]}")
 
 
-@check("I-R4", on=_DONE)
-def check_node_is_used_meanwhile(process: Process, record: TraceLine) -> None:
+@fold.check("I-R4", on=_DONE)
+def check_node_is_used_meanwhile(process: fold.Process, record: TraceLine) -> None:
     """While a link is not live, messages go by the node that is there (I-R4).
 
     But for those whose sender wants the link or nothing, and goes by the node itself else.
@@ -146,33 +134,35 @@ def check_node_is_used_meanwhile(process: Process, record: TraceLine) -> None:
         process.broken("I-R4", record, "the route by the node")
 
 
-class RightNodeStub(ProcessClaim, claims=("I-R5",), place=Place.RUNTIME, is_forgetful=True):
+class RightNodeStub(
+    fold.ProcessClaim, claims=("I-R5",), place=fold.Place.RUNTIME, is_forgetful=True
+):
     """The stub chosen leads to the target's domain, or to the own (I-R5)."""
 
     _domains: dict[str, str]
 
-    @on(rows("stubs"))
+    @fold.on(fold.rows("stubs"))
     def take_stub(self, record: TraceLine) -> None:
         if record.op != Op.DEL:
             self._domains[(record.val or "").partition(" ")[0]] = record.key or ""
 
-    @on(_DONE)
+    @fold.on(_DONE)
     def take_resolution(self, record: TraceLine) -> None:
         domain, own = self._domains.get(record.result or ""), domain_of(self.process.home or "")
         if domain is not None and domain not in {domain_of(record.to or ""), own}:
             self.broken(record, f"a stub for {domain_of(record.to or '')}")
 
 
-class SingleFlight(ProcessClaim, claims=("I-R6",), is_forgetful=True, tables=("stubs",)):
+class SingleFlight(fold.ProcessClaim, claims=("I-R6",), is_forgetful=True, tables=("stubs",)):
     """For one domain no second stub is deployed while the first still is (I-R6)."""
 
     _flying: dict[str, str]
 
-    @on(steps("stub_deployment"))
+    @fold.on(fold.steps("stub_deployment"))
     def take_step(self, record: TraceLine) -> None:
         self._flying[record.key or ""] = record.new or ""
 
-    @on(rows("stubs"))
+    @fold.on(fold.rows("stubs"))
     def take_stub(self, record: TraceLine) -> None:
         before, after = self.process.stubs.before, self.process.stubs.words(record.key or "")
         is_other = bool(before and after) and before[0] != after[0]
@@ -180,16 +170,16 @@ class SingleFlight(ProcessClaim, claims=("I-R6",), is_forgetful=True, tables=("s
             self.broken(record, f"{before[0]} to be deployed first")
 
 
-class Termination(ProcessClaim, claims=("I-R7",)):
+class Termination(fold.ProcessClaim, claims=("I-R7",)):
     """A search for a route finds one, or that there is none, in time (I-R7)."""
 
     _looking: dict[str, TraceLine]
 
-    @on(others(Kind.RESOLVE, Op.BEGIN))
+    @fold.on(fold.others(Kind.RESOLVE, Op.BEGIN))
     def take_begin(self, record: TraceLine) -> None:
         self._looking.setdefault(record.to or "", record)
 
-    @on(_DONE)
+    @fold.on(_DONE)
     def take_resolution(self, record: TraceLine) -> None:
         self._looking.pop(record.to or "", None)
 
@@ -199,7 +189,7 @@ class Termination(ProcessClaim, claims=("I-R7",)):
             self.broken(begun, f"an end within {REPLY_TIMEOUT:g} s")
 
 
-class FallbackKeeps(ProcessClaim, claims=("I-R9",)):
+class FallbackKeeps(fold.ProcessClaim, claims=("I-R9",)):
     """A message that could not go by a link goes by the node, once for each request (I-R9).
 
     A message to all followers of an object goes by the node and by links, so each of those
@@ -216,7 +206,7 @@ class FallbackKeeps(ProcessClaim, claims=("I-R9",)):
     _sent: records.Recent[str | None, Counter[tuple[str | None, ...]]]
     _branches: records.Lasting[str | None, set[str]]
 
-    @on(msg(Op.SUBMIT))
+    @fold.on(fold.msg(Op.SUBMIT))
     def take_submission(self, record: TraceLine) -> None:
         self._sent.pop(record.mid, None)
         self._branches.pop(record.mid, None)
@@ -224,7 +214,7 @@ class FallbackKeeps(ProcessClaim, claims=("I-R9",)):
         if waiting:
             self._copies[record.mid] = 1 + waiting
 
-    @on(msg(Op.DELIVER))
+    @fold.on(fold.msg(Op.DELIVER))
     def take_delivery(self, record: TraceLine) -> None:
         stub = (record.listener or "").removeprefix(records.MINI_BUS)
         if records.is_p2p_end(stub) and records.is_shared(record.to or ""):
@@ -232,7 +222,7 @@ class FallbackKeeps(ProcessClaim, claims=("I-R9",)):
         if record.actor == records.BUS and _PROTOSTUB in stub:
             self._add_unread(record.mid, 1)
 
-    @on(msg(Op.QUEUE))
+    @fold.on(fold.msg(Op.QUEUE))
     def take_queueing(self, record: TraceLine) -> None:
         at = record.actor, record.mid
         if record.actor.startswith(_STUB):
@@ -247,7 +237,7 @@ class FallbackKeeps(ProcessClaim, claims=("I-R9",)):
         if unread > 0:
             self._unread[mid] = unread
 
-    @on(msg(Op.FLUSH, Op.DROP))
+    @fold.on(fold.msg(Op.FLUSH, Op.DROP))
     def take_departure(self, record: TraceLine) -> None:
         at = record.actor, record.mid
         if record.actor.startswith(_STUB):
@@ -261,7 +251,7 @@ class FallbackKeeps(ProcessClaim, claims=("I-R9",)):
         else:
             del self._waiting[at]
 
-    @on(msg(Op.XMIT))
+    @fold.on(fold.msg(Op.XMIT))
     def take_sending(self, record: TraceLine) -> None:
         # A stub sends what is no answer; a request that is repeated is answered again.
         if record.seq is None or records.is_answer(record) or records.is_p2p_end(record.stub or ""):

@@ -14,14 +14,7 @@ from typing_extensions import override
 from fsm.judge.claims import fold, records
 from fsm.judge.trace_line import TraceLine, body_of
 from fsm.machines.stub_connection import LinkState
-from specs.addresses.address import (
-    is_backend,
-    is_below,
-    last_segment,
-    runtime_of,
-    scheme_of,
-    status_of,
-)
+from specs.addresses import address
 from specs.limits.protocol import STUB_QUEUE
 from specs.message import MessageType
 from specs.reply_code import Code
@@ -40,8 +33,8 @@ _NOT_OF_A_CONNECTION: Final = frozenset({"deploying", "deployment-failed", "unde
 @fold.check("I-S3", on=fold.at_bus(Op.ADMIT), place=fold.Place.RUNTIME)
 def check_status_address(process: fold.Process, record: TraceLine) -> None:
     """A status is announced by its owner, to its own place (I-S3)."""
-    place = status_of(record.from_ or "")
-    if last_segment(record.to or "") == _STATUS and record.to != place:
+    place = address.status_of(record.from_ or "")
+    if address.last_segment(record.to or "") == _STATUS and record.to != place:
         process.broken("I-S3", record, f"{place} as its place")
 
 
@@ -65,7 +58,11 @@ class EventForChange(fold.ProcessClaim, claims=("I-S4",)):
     @fold.on(fold.any_msg(Op.SUBMIT))
     def take_submission(self, record: TraceLine) -> None:
         from_ = record.from_ or ""
-        if from_ not in self._steps or record.actor != records.BUS or record.to != status_of(from_):
+        if (
+            from_ not in self._steps
+            or record.actor != records.BUS
+            or record.to != address.status_of(from_)
+        ):
             return
         self._events[from_] += 1
         if self._events[from_] > len(self._steps[from_]):
@@ -101,19 +98,6 @@ class TableAgrees(fold.ProcessClaim, claims=("I-S5",)):
             self._reached[stub] = known.index(status, since)
 
 
-class Unique(fold.ProcessClaim, claims=("I-S6",), is_forgetful=True):
-    """The address of a stub is never given to another (I-S6)."""
-
-    _known: set[str]
-
-    @fold.on(fold.steps(_DEPLOYMENT))
-    def take_step(self, record: TraceLine) -> None:
-        if record.old == ABSENT:
-            if record.key in self._known:
-                self.broken(record, "another address for another stub")
-            self._known.add(record.key or "")
-
-
 class DeployBeforeRun(fold.ProcessClaim, claims=("I-S7",), place=fold.Place.RUNTIME):
     """A stub is deployed, and its status listened to, before it begins (I-S7)."""
 
@@ -131,8 +115,8 @@ class DeployBeforeRun(fold.ProcessClaim, claims=("I-S7",), place=fold.Place.RUNT
             return
         if self.process.state(_DEPLOYMENT, stub) != "deploying":
             self.broken(record, "a stub that is being deployed")
-        elif status_of(stub) not in self._heard:
-            self.broken(record, f"a listener of {status_of(stub)} before")
+        elif address.status_of(stub) not in self._heard:
+            self.broken(record, f"a listener of {address.status_of(stub)} before")
 
 
 @fold.check("I-S8", on=fold.any_msg(Op.XMIT))
@@ -176,8 +160,8 @@ class QueueOrder(fold.ProcessClaim, claims=("I-S9",)):
 
     def _may_renew(self, record: TraceLine) -> bool:
         home = self.process.home
-        is_own = home is not None and is_below(record.from_ or "", home)
-        return is_own and record.type in _RENEWALS and is_backend(record.to or "")
+        is_own = home is not None and address.is_below(record.from_ or "", home)
+        return is_own and record.type in _RENEWALS and address.is_backend(record.to or "")
 
     @fold.on(fold.msg(Op.FLUSH))
     def take_release(self, record: TraceLine) -> None:
@@ -265,13 +249,13 @@ class Published(fold.ProcessClaim, claims=("I-C2", "I-C4"), place=fold.Place.RUN
             self._missing.setdefault(url, record)
         self._published.update(addresses)
 
-    def _incomplete(self, snapshot: TraceLine, address: str) -> None:
-        self.broken(snapshot, f"{address} in the snapshot", claim="I-C2")
+    def _incomplete(self, snapshot: TraceLine, url: str) -> None:
+        self.broken(snapshot, f"{url} in the snapshot", claim="I-C2")
 
     @override
     def end(self) -> None:
-        for address, snapshot in self._missing.items() if self.process.end is not None else ():
-            self._incomplete(snapshot, address)
+        for url, snapshot in self._missing.items() if self.process.end is not None else ():
+            self._incomplete(snapshot, url)
 
 
 class Announced(fold.ProcessClaim, claims=("I-C6",), place=fold.Place.RUNTIME):
@@ -345,10 +329,13 @@ class PathsFirst(fold.ProcessClaim, claims=("I-P9", "I-P10"), place=fold.Place.R
 
     @fold.on(fold.with_body(Op.XMIT))
     def take_sending(self, record: TraceLine) -> None:
-        if record.type != MessageType.CREATE or last_segment(record.from_ or "") != "subscription":
+        if (
+            record.type != MessageType.CREATE
+            or address.last_segment(record.from_ or "") != "subscription"
+        ):
             return
         source = body_of(record).get("source")
-        is_own = isinstance(source, str) and runtime_of(source) == self.process.home
+        is_own = isinstance(source, str) and address.runtime_of(source) == self.process.home
         if is_own and "/p2prequester/" in str(source) and source not in self._paths:
             self.broken(record, f"the path of {source} to be set", claim="I-P10")
 
@@ -364,7 +351,7 @@ class Bound(fold.ProcessClaim, claims=("I-R8",), place=fold.Place.RUNTIME):
         for row in value if isinstance(value, list) else [value]:
             if isinstance(row, dict):
                 self._known[str(row.get("runtime"))].add(str(row.get("url")))
-        runtime = runtime_of(record.from_ or "")
+        runtime = address.runtime_of(record.from_ or "")
         if runtime is not None:
             self._known[runtime].update(records.addresses_in(value))
 
@@ -395,7 +382,7 @@ def check_status_names_runtime(process: fold.Process, record: TraceLine) -> None
     if remote is None:
         if record.type == MessageType.CREATE and is_link:
             process.broken("I-S11", record, "the runtime at the other end")
-    elif not is_link or scheme_of(str(remote)) != "hyperty-runtime":
+    elif not is_link or address.scheme_of(str(remote)) != "hyperty-runtime":
         process.broken("I-S11", record, "no runtime, or that at the other end of a link")
     elif remote == process.home:
         process.broken("I-S11", record, "another runtime than this")

@@ -11,18 +11,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from fsm.judge.claims import records
-from fsm.judge.claims.fold import (
-    Place,
-    Process,
-    ProcessClaim,
-    any_msg,
-    check,
-    on,
-    others,
-    rows,
-    steps,
-)
+from fsm.judge.claims import fold, records
 from fsm.judge.trace_line import TraceLine
 from fsm.machines.registration import REGISTRATION, State
 from fsm.registry.records import KEPT
@@ -33,51 +22,50 @@ from specs.limits.protocol import SESSION_IDLE, WRITE_TIMEOUT
 from specs.trace import ABSENT, Kind, Op
 
 _OVER: Final = frozenset({"closed", "expired"})
-_PERMIT: Final = "permit"
 _ALLOC: Final = "alloc"
 
 
-class SessionFirst(ProcessClaim, claims=("I-M1",)):
+class SessionFirst(fold.ProcessClaim, claims=("I-M1",)):
     """Nothing that came by a link is let in before the link has a session (I-M1)."""
 
     _pending: set[str | None]
     _sessions: set[str | None]
     _came: records.Recent[str | None, str | None]
 
-    @on(others(Kind.SESSION))
+    @fold.on(fold.others(Kind.SESSION))
     def take_session(self, record: TraceLine) -> None:
         if record.link is not None:
             self._sessions.add(record.link)
             self._pending.discard(record.link)
 
-    @on(others(Kind.LINK, Op.OPEN))
+    @fold.on(fold.others(Kind.LINK, Op.OPEN))
     def take_opening(self, record: TraceLine) -> None:
         if record.link not in self._sessions:
             self._pending.add(record.link)
 
-    @on(any_msg(Op.RCV))
+    @fold.on(fold.any_msg(Op.RCV))
     def take_arrival(self, record: TraceLine) -> None:
         if record.stub is None:
             self._came[record.mid] = record.link
 
-    @on(any_msg(Op.ADMIT))
+    @fold.on(fold.any_msg(Op.ADMIT))
     def take_admission(self, record: TraceLine) -> None:
         if self._came.get(record.mid) in self._pending:
             self.broken(record, "an open session on its link")
 
 
-class OnePerRuntime(ProcessClaim, claims=("I-M2",), is_forgetful=True):
+class OnePerRuntime(fold.ProcessClaim, claims=("I-M2",), is_forgetful=True):
     """A runtime's session has one open link: an older one is let go (I-M2)."""
 
     _states: dict[str | None, str | None]
     _links: dict[str | None, str | None]
     _left: dict[str | None, TraceLine]
 
-    @on(steps(records.SESSION))
+    @fold.on(fold.steps(records.SESSION))
     def take_step(self, record: TraceLine) -> None:
         self._states[records.runtime_of_session(record)] = record.new
 
-    @on(others(Kind.SESSION))
+    @fold.on(fold.others(Kind.SESSION))
     def take_session(self, record: TraceLine) -> None:
         if record.link is None:
             return
@@ -88,7 +76,7 @@ class OnePerRuntime(ProcessClaim, claims=("I-M2",), is_forgetful=True):
         if older != record.link:
             self._left[older] = record
 
-    @on(others(Kind.LINK, Op.CLOSE))
+    @fold.on(fold.others(Kind.LINK, Op.CLOSE))
     def take_closing(self, record: TraceLine) -> None:
         link = record.link
         for runtime in [owner for owner, its in self._links.items() if its == link]:
@@ -107,31 +95,31 @@ class OnePerRuntime(ProcessClaim, claims=("I-M2",), is_forgetful=True):
             self._replaced(older, record, end.t if end is not None else 0.0)
 
 
-@check("I-M3", on=rows(_ALLOC))
-def check_owner_keeps_addresses(process: Process, record: TraceLine) -> None:
+@fold.check("I-M3", on=fold.rows(_ALLOC))
+def check_owner_keeps_addresses(process: fold.Process, record: TraceLine) -> None:
     """While a runtime is away it keeps what it owns (I-M3)."""
     if record.op == Op.DEL and process.state(records.SESSION, record.val) == "detached":
         process.broken("I-M3", record, f"{record.val} to keep it while it is away")
 
 
-class NothingAfterClose(ProcessClaim, claims=("I-M4",)):
+class NothingAfterClose(fold.ProcessClaim, claims=("I-M4",)):
     """Addresses of a session are silent after its end (I-M4)."""
 
     _runtimes: dict[str, str | None]
 
-    @on(others(Kind.SESSION))
+    @fold.on(fold.others(Kind.SESSION))
     def take_session(self, record: TraceLine) -> None:
         if record.link is not None:
             self._runtimes[record.link] = record.b
 
-    @on(any_msg(Op.XMIT))
+    @fold.on(fold.any_msg(Op.XMIT))
     def take_sending(self, record: TraceLine) -> None:
         runtime = self._runtimes.get(record.link or "")
         if runtime is not None and self.process.state(records.SESSION, runtime) in _OVER:
             self.broken(record, "nothing to go to a session that is over")
 
 
-class PolicyOnce(ProcessClaim, claims=("I-M8",), place=Place.NODE):
+class PolicyOnce(fold.ProcessClaim, claims=("I-M8",), place=fold.Place.NODE):
     """A node decides once about each message that comes (I-M8).
 
     What sessions say of themselves is not recorded when it comes, so it is not counted.
@@ -139,11 +127,11 @@ class PolicyOnce(ProcessClaim, claims=("I-M8",), place=Place.NODE):
 
     _decisions: records.Recent[str | None, int]
 
-    @on(any_msg(Op.RCV))
+    @fold.on(fold.any_msg(Op.RCV))
     def take_arrival(self, record: TraceLine) -> None:
         self._decisions[record.mid] = 0
 
-    @on(others(Kind.AUTHZ))
+    @fold.on(fold.others(Kind.AUTHZ))
     def take_decision(self, record: TraceLine) -> None:
         if record.mid in self._decisions:
             self._decisions[record.mid] += 1
@@ -151,12 +139,12 @@ class PolicyOnce(ProcessClaim, claims=("I-M8",), place=Place.NODE):
                 self.broken(record, "one decision")
 
 
-class ExpiryTiming(ProcessClaim, claims=("I-M12",)):
+class ExpiryTiming(fold.ProcessClaim, claims=("I-M12",)):
     """A session expires when its runtime was away for so long: not before, not later (I-M12)."""
 
     _left: dict[str | None, TraceLine]
 
-    @on(steps(records.SESSION))
+    @fold.on(fold.steps(records.SESSION))
     def take_step(self, record: TraceLine) -> None:
         away = self._left.pop(record.key, record)
         if record.new == "detached":
@@ -172,35 +160,28 @@ class ExpiryTiming(ProcessClaim, claims=("I-M12",)):
             self.broken(away, f"an end after {SESSION_IDLE:g} s away")
 
 
-class FailClosed(ProcessClaim, claims=("I-K4",)):
-    """A message that is not permitted is not admitted (I-K4)."""
-
-    _decisions: records.Recent[str | None, str | None]
-
-    @on(others(Kind.AUTHZ))
-    def take_decision(self, record: TraceLine) -> None:
-        self._decisions[record.mid] = record.decision
-
-    @on(any_msg(Op.ADMIT))
-    def take_admission(self, record: TraceLine) -> None:
-        if self._decisions.get(record.mid, _PERMIT) != _PERMIT:
-            self.broken(record, "permission")
+_GIVEN_ONCE: Final = {
+    "address": ("I-A1", "an address that was never given"),
+    "stub_deployment": ("I-S6", "another address for another stub"),
+}
 
 
-class Fresh(ProcessClaim, claims=("I-A1",), is_forgetful=True):
-    """An address is given once (I-A1)."""
+class Fresh(fold.ProcessClaim, claims=("I-A1", "I-S6"), is_forgetful=True):
+    """An address is given once (I-A1), also one of a stub (I-S6)."""
 
-    _given: set[str | None]
+    _given: set[tuple[str | None, str | None]]
 
-    @on(steps("address"))
+    @fold.on(fold.steps(*_GIVEN_ONCE))
     def take_step(self, record: TraceLine) -> None:
-        if record.old == ABSENT and record.key in self._given:
-            self.broken(record, "an address that was never given")
-        self._given.add(record.key)
+        claim, expected = _GIVEN_ONCE[record.machine or ""]
+        at = record.machine, record.key
+        if record.old == ABSENT and at in self._given:
+            self.broken(record, expected, claim=claim)
+        self._given.add(at)
 
 
-@check("I-A2", "I-A3", on=any_msg(Op.ADMIT), place=Place.NODE)
-def check_sender_is_allocated(process: Process, record: TraceLine) -> None:
+@fold.check("I-A2", "I-A3", on=fold.any_msg(Op.ADMIT), place=fold.Place.NODE)
+def check_sender_is_allocated(process: fold.Process, record: TraceLine) -> None:
     """An address that sends is allocated (I-A2), to the session that it sends by (I-A3)."""
     domain, by, from_ = process.domain, record.by, record.from_ or ""
     if domain is None or by is None or records.is_answer(record):
@@ -216,19 +197,19 @@ def check_sender_is_allocated(process: Process, record: TraceLine) -> None:
         process.broken("I-A3", record, f"{from_} to be used by {holder}")
 
 
-class LateReleases(ProcessClaim, claims=("I-A7",)):
+class LateReleases(fold.ProcessClaim, claims=("I-A7",)):
     """With a session all it owned is released, soon (I-A7); what never is, is left over."""
 
     _ended: dict[str | None, float]
 
-    @on(steps(records.SESSION))
+    @fold.on(fold.steps(records.SESSION))
     def take_step(self, record: TraceLine) -> None:
         runtime = records.runtime_of_session(record)
         self._ended.pop(runtime, None)
         if record.new in _OVER:
             self._ended[runtime] = record.t
 
-    @on(rows(_ALLOC))
+    @fold.on(fold.rows(_ALLOC))
     def take_allocation(self, record: TraceLine) -> None:
         if record.op != Op.DEL:
             # It has come back, perhaps at another node of the domain.
@@ -237,7 +218,7 @@ class LateReleases(ProcessClaim, claims=("I-A7",)):
             self.broken(record, f"a release soon after {record.val} had left")
 
 
-class FalseLasting(ProcessClaim, claims=("I-A7",)):
+class FalseLasting(fold.ProcessClaim, claims=("I-A7",)):
     """A record that outlives its session was registered in upstream's form (I-A7).
 
     Any other is left live, which is no place to end in (`fsm.machines.registration`). Of a
@@ -247,17 +228,17 @@ class FalseLasting(ProcessClaim, claims=("I-A7",)):
     _upstream: set[str | None]
     _owners: defaultdict[str | None, set[str | None]]
 
-    @on(others(Kind.SESSION))
+    @fold.on(fold.others(Kind.SESSION))
     def take_session(self, record: TraceLine) -> None:
         if record.kind == PeerForm.UPSTREAM.value:
             self._upstream.add(record.b)
 
-    @on(rows(_ALLOC))
+    @fold.on(fold.rows(_ALLOC))
     def take_allocation(self, record: TraceLine) -> None:
         if record.op != Op.DEL:
             self._owners[record.key].add(record.val)
 
-    @on(steps(REGISTRATION.name))
+    @fold.on(fold.steps(REGISTRATION.name))
     def take_registration(self, record: TraceLine) -> None:
         if record.new != State.LASTING or record.why == KEPT:
             return
@@ -270,12 +251,12 @@ class FalseLasting(ProcessClaim, claims=("I-A7",)):
             self.broken(record, "the wire form of its registrant")
 
 
-class CleanAtRest(ProcessClaim, claims=("I-X2",), place=Place.NODE):
+class CleanAtRest(fold.ProcessClaim, claims=("I-X2",), place=fold.Place.NODE):
     """When a node has ended, no session owns or subscribes to an address there (I-X2)."""
 
     _rows: dict[tuple[str | None, ...], TraceLine]
 
-    @on(rows(_ALLOC, "subs"))
+    @fold.on(fold.rows(_ALLOC, "subs"))
     def take_change(self, record: TraceLine) -> None:
         at = (record.table, record.key, record.val)
         if record.op == Op.DEL:

@@ -11,17 +11,7 @@ from typing import Final
 
 from typing_extensions import override
 
-from fsm.judge.claims import records
-from fsm.judge.claims.fold import (
-    Place,
-    Process,
-    ProcessClaim,
-    at_bus,
-    check,
-    msg,
-    on,
-    steps,
-)
+from fsm.judge.claims import fold, records
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import canonical
 from specs.errors import BadUrlError
@@ -32,26 +22,26 @@ from specs.reply_code import FIRST_CODE, LAST_CODE, Code, DropReason
 from specs.trace import ABSENT, Op
 
 _VERBS: Final = frozenset(MessageType)
-_BEGINS: Final = steps("transaction")
+_BEGINS: Final = fold.steps("transaction")
 
 
-class Match(ProcessClaim, claims=("I-T1",), place=Place.RUNTIME):
+class Match(fold.ProcessClaim, claims=("I-T1",), place=fold.Place.RUNTIME):
     """An answer that is given belongs to a request that was submitted before (I-T1)."""
 
     _asked: records.Lasting[records.Key, None]
 
-    @on(at_bus(Op.SUBMIT))
+    @fold.on(fold.at_bus(Op.SUBMIT))
     def take_submission(self, record: TraceLine) -> None:
         if not records.is_answer(record):
             self._asked[records.key_of(record)] = None
 
-    @on(at_bus(Op.CALLBACK, Op.DELIVER))
+    @fold.on(fold.at_bus(Op.CALLBACK, Op.DELIVER))
     def take_delivery(self, record: TraceLine) -> None:
         if records.is_answer(record) and records.key_of(record) not in self._asked:
             self.broken(record, "an earlier request with this id and these ends")
 
 
-class Unanswered(ProcessClaim, claims=("I-T3",), place=Place.RUNTIME):
+class Unanswered(fold.ProcessClaim, claims=("I-T3",), place=fold.Place.RUNTIME):
     """A request made here gets a final answer before the wait for it is over (I-T3).
 
     Each attempt is waited for anew, and there are so many (`MAX_ATTEMPTS`).
@@ -64,12 +54,12 @@ class Unanswered(ProcessClaim, claims=("I-T3",), place=Place.RUNTIME):
     _waiting: dict[records.Key, tuple[TraceLine, float]]
     _repeats: Counter[records.Key]
 
-    @on(at_bus(Op.SUBMIT))
+    @fold.on(fold.at_bus(Op.SUBMIT))
     def take_submission(self, record: TraceLine) -> None:
         if records.expects_answer(record) and self.process.is_local(record):
             self._waiting.setdefault(records.key_of(record), (record, record.t))
 
-    @on(at_bus(Op.CALLBACK, Op.DELIVER, Op.SYNTH, Op.DROP))
+    @fold.on(fold.at_bus(Op.CALLBACK, Op.DELIVER, Op.SYNTH, Op.DROP))
     def take_answer(self, record: TraceLine) -> None:
         if not records.is_answer(record):
             if record.op == Op.DROP:
@@ -87,7 +77,7 @@ class Unanswered(ProcessClaim, claims=("I-T3",), place=Place.RUNTIME):
         else:
             self._waiting[key] = (self._waiting[key][0], record.t)
 
-    @on(steps("transaction"))
+    @fold.on(fold.steps("transaction"))
     def take_step(self, record: TraceLine) -> None:
         key = _key_of_step(record)
         if record.cause == "refused":
@@ -111,7 +101,9 @@ class Unanswered(ProcessClaim, claims=("I-T3",), place=Place.RUNTIME):
         return [asked for asked in open_ if records.key_of(asked) not in self.refused]
 
 
-class GivenAnswers(ProcessClaim, claims=("I-T2", "I-T4"), place=Place.RUNTIME, is_forgetful=True):
+class GivenAnswers(
+    fold.ProcessClaim, claims=("I-T2", "I-T4"), place=fold.Place.RUNTIME, is_forgetful=True
+):
     """A request gets one final answer, or one from each receiver (I-T2).
 
     After it no provisional one is given (I-T4).
@@ -119,12 +111,12 @@ class GivenAnswers(ProcessClaim, claims=("I-T2", "I-T4"), place=Place.RUNTIME, i
 
     _given: records.Recent[records.Key, set[str]]
 
-    @on(_BEGINS)
+    @fold.on(_BEGINS)
     def take_begin(self, record: TraceLine) -> None:
         if _begins(record):
             self._given.pop(_key_of_step(record), None)
 
-    @on(at_bus(Op.CALLBACK))
+    @fold.on(fold.at_bus(Op.CALLBACK))
     def take_callback(self, record: TraceLine) -> None:
         key, mid = records.key_of(record), record.mid or ""
         if not records.is_final(record):
@@ -140,7 +132,7 @@ class GivenAnswers(ProcessClaim, claims=("I-T2", "I-T4"), place=Place.RUNTIME, i
         before.add(mid)
 
 
-class Timeouts(ProcessClaim, claims=("I-T5", "I-T6"), place=Place.RUNTIME):
+class Timeouts(fold.ProcessClaim, claims=("I-T5", "I-T6"), place=fold.Place.RUNTIME):
     """The router says 408 only after a whole wait without a sign of life (I-T6).
 
     An answer after that is not delivered (I-T5).
@@ -149,13 +141,13 @@ class Timeouts(ProcessClaim, claims=("I-T5", "I-T6"), place=Place.RUNTIME):
     _over: records.Recent[records.Key, str | None]
     _signs: records.Lasting[records.Key, float]
 
-    @on(_BEGINS)
+    @fold.on(_BEGINS)
     def take_begin(self, record: TraceLine) -> None:
         if _begins(record):
             self._over.pop(_key_of_step(record), None)
             self._signs[_key_of_step(record)] = record.t
 
-    @on(at_bus(Op.CALLBACK, Op.DELIVER))
+    @fold.on(fold.at_bus(Op.CALLBACK, Op.DELIVER))
     def take_delivery(self, record: TraceLine) -> None:
         if not records.is_answer(record):
             return
@@ -170,7 +162,7 @@ class Timeouts(ProcessClaim, claims=("I-T5", "I-T6"), place=Place.RUNTIME):
             # A provisional answer says that a better one follows.
             self._signs[key] = record.t
 
-    @on(at_bus(Op.SYNTH))
+    @fold.on(fold.at_bus(Op.SYNTH))
     def take_refusal(self, record: TraceLine) -> None:
         if record.code != Code.TIMEOUT:
             return
@@ -182,13 +174,13 @@ class Timeouts(ProcessClaim, claims=("I-T5", "I-T6"), place=Place.RUNTIME):
             self.broken(record, expected, claim="I-T6")
 
 
-class IdMonotone(ProcessClaim, claims=("I-T7",), place=Place.RUNTIME):
+class IdMonotone(fold.ProcessClaim, claims=("I-T7",), place=fold.Place.RUNTIME):
     """The ids of what one component sends rise; a repetition is the same message (I-T7)."""
 
     _last: dict[str, int]
     _seen: records.Lasting[str, None]
 
-    @on(at_bus(Op.SUBMIT))
+    @fold.on(fold.at_bus(Op.SUBMIT))
     def take_submission(self, record: TraceLine) -> None:
         if records.is_answer(record) or not self.process.is_local(record):
             return
@@ -200,12 +192,12 @@ class IdMonotone(ProcessClaim, claims=("I-T7",), place=Place.RUNTIME):
         self._last[sender] = max(number, last)
 
 
-class RetryIdentity(ProcessClaim, claims=("I-T8",)):
+class RetryIdentity(fold.ProcessClaim, claims=("I-T8",)):
     """A component that sends the same request again sends the same content (I-T8)."""
 
     _known: records.Recent[records.Key, str]
 
-    @on(msg(Op.SUBMIT))
+    @fold.on(fold.msg(Op.SUBMIT))
     def take_submission(self, record: TraceLine) -> None:
         if record.digest is None or records.is_answer(record):
             return
@@ -214,7 +206,7 @@ class RetryIdentity(ProcessClaim, claims=("I-T8",)):
             self.broken(record, "the same content under the same id")
 
 
-class Conservation(ProcessClaim, claims=("I-T9",)):
+class Conservation(fold.ProcessClaim, claims=("I-T9",)):
     """An admitted message goes on, is answered, or is dropped with a reason (I-T9).
 
     What is queued is released, answered or dropped, and nothing is released twice.
@@ -226,22 +218,26 @@ class Conservation(ProcessClaim, claims=("I-T9",)):
     _queued: defaultdict[tuple[str | None, str], list[TraceLine]]
     _settled: records.Lasting[str | None, None]
 
-    @on(msg(Op.ADMIT))
+    @fold.on(fold.msg(Op.ADMIT))
     def take_admission(self, record: TraceLine) -> None:
         self._admitted.setdefault(record.mid or "", record)
 
-    @on(msg(Op.DELIVER, Op.CALLBACK, Op.XMIT, Op.RELAY, Op.QUEUE, Op.SYNTH, Op.DROP, Op.PUBLISH))
+    @fold.on(
+        fold.msg(
+            Op.DELIVER, Op.CALLBACK, Op.XMIT, Op.RELAY, Op.QUEUE, Op.SYNTH, Op.DROP, Op.PUBLISH
+        )
+    )
     def take_passage(self, record: TraceLine) -> None:
         admitted = self._admitted
         if admitted:
             admitted.pop(record.mid or "", None)
             admitted.pop(record.ref or "", None)
 
-    @on(msg(Op.QUEUE))
+    @fold.on(fold.msg(Op.QUEUE))
     def take_queueing(self, record: TraceLine) -> None:
         self._queued[record.mid, record.actor].append(record)
 
-    @on(msg(Op.FLUSH, Op.SYNTH, Op.DROP))
+    @fold.on(fold.msg(Op.FLUSH, Op.SYNTH, Op.DROP))
     def take_departure(self, record: TraceLine) -> None:
         at = record.mid, record.actor
         waiting = self._queued.get(at)
@@ -264,8 +260,8 @@ class Conservation(ProcessClaim, claims=("I-T9",)):
                 self.broken(record, "what waits to be released, answered or dropped")
 
 
-@check("I-T10", on=msg(Op.ADMIT, Op.XMIT))
-def check_normal_form(process: Process, record: TraceLine) -> None:
+@fold.check("I-T10", on=fold.msg(Op.ADMIT, Op.XMIT))
+def check_normal_form(process: fold.Process, record: TraceLine) -> None:
     """An admitted or sent message is in normal form (I-T10)."""
     if flaw := _flaw(record):
         process.broken("I-T10", record, flaw)

@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from fsm.judge.replay import judge
 from fsm.judge.trace_line import Verdict, read_record
+from fsm.judge.verdict import judge
 from fsm.registry.node_rights import Observation
 from specs.addresses.address import domain_of, scheme_of
 from specs.trace import Kind, Op

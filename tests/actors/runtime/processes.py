@@ -10,8 +10,9 @@ from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from fsm.judge.replay import Judgement, judge
+from fsm.judge.replay import Judgement
 from fsm.judge.trace_line import read_record
+from fsm.judge.verdict import judge
 from specs.trace import Fact, Kind
 from tests.support.runtime.domain import DOMAIN, NODE_PLACE, P2P_PLACES, Echo, Member, counted_bytes
 from tests.support.trace.awaitable_tracer import AwaitableTracer

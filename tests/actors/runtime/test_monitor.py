@@ -15,8 +15,8 @@ from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from fsm.bus.transactions import DeduplicationWindow, TransactionsCore
-from fsm.judge.replay import judge
 from fsm.judge.trace_line import Claim, Verdict, read_record
+from fsm.judge.verdict import judge
 from fsm.machines.stub_connection import Trigger
 from fsm.session.stub_client import StubClientCore
 from specs.message import Message, MessageType

@@ -15,8 +15,8 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty, Refused
 from actors.runtime.registry.allocation import AllocationError
 from actors.runtime.runtime import Runtime
-from fsm.judge.replay import judge
 from fsm.judge.trace_line import Verdict, read_record
+from fsm.judge.verdict import judge
 from specs.limits.bus import CONCURRENT
 from specs.limits.protocol import DRAIN_TIMEOUT, REGISTRATION_EXPIRES, REPLY_TIMEOUT
 from specs.message import Message, MessageType

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from fsm.bus.transactions import DeduplicationWindow, Steps, Terms, TransactionsCore, same_request
 from fsm.engine import Step
-from fsm.judge.replay import judge
 from fsm.judge.trace_line import Verdict
+from fsm.judge.verdict import judge
 from fsm.table import UndeclaredTransitionError
 from specs.limits.protocol import (
     DEDUP_ALL_BYTES,

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.judge.replay import EntityId, judge
+from fsm.judge.replay import EntityId
 from fsm.judge.trace_line import CLAIMS, Claim, Flaw, Verdict
+from fsm.judge.verdict import judge
 from tests.support.trace.traces import NODE, RUN, record, refused, step, trace
 
 ALLOCATED = step("[*] allocate allocated")

@@ -136,11 +136,11 @@ WRONG = {
     "first applicable returns the last":
         ("_first_applicable", lambda real: lambda judges: real(judges[::-1])),
     "denials do not override":
-        ("_deny_overrides", lambda _: pdp._permit_overrides),
+        ("_overrides", lambda real: lambda judges, *_: real(judges, Result.PERMIT, Result.DENY)),
     "permissions do not override":
-        ("_permit_overrides", lambda _: pdp._deny_overrides),
+        ("_overrides", lambda real: lambda judges, *_: real(judges, Result.DENY, Result.PERMIT)),
     "the first speaks for all":
-        ("_deny_overrides", lambda _: pdp._first_applicable),
+        ("_overrides", lambda _: lambda judges, *_: pdp._first_applicable(judges)),
     "priorities are ignored":
         ("in_order", lambda _: list),
     "directions are turned round":
@@ -152,9 +152,9 @@ WRONG = {
     "tasks of policies are forgotten":
         ("_dutiful", lambda _: lambda _, inner: inner),
     "targets that cannot be known do not apply":
-        ("_aimed", lambda real: lambda target, _, inner: real(target, pdp.SILENT, inner)),
+        ("_unsure", lambda r: lambda of, part: pdp.SILENT if part == "target" else r(of, part)),
     "conditions that cannot be known are false":
-        ("_if", lambda real: lambda check, says, _: real(check, says, pdp.SILENT)),
+        ("_unsure", lambda r: lambda of, part: pdp.SILENT if part != "target" else r(of, part)),
     "only the first resource counts":
         ("_of_all", lambda _: lambda verdicts, _: verdicts[0]),
     "one good resource is enough":

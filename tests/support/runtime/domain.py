@@ -18,8 +18,9 @@ from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.policy import Policy
 from actors.runtime.runtime import Runtime
 from actors.runtime.stubs.stub import LOOPBACK
-from fsm.judge.replay import Judgement, judge
+from fsm.judge.replay import Judgement
 from fsm.judge.trace_line import read_record
+from fsm.judge.verdict import judge
 from fsm.p2p.dialling import WHENEVER_POSSIBLE, LinkPolicy
 from specs.jsonvalue import Json
 from specs.message import Message, MessageType

@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable
 from typing_extensions import override
 
 from actors.kit.trace import Tracer
-from fsm.judge.replay import Judgement, judge
+from fsm.judge.replay import Judgement
 from fsm.judge.trace_line import read_record
+from fsm.judge.verdict import judge
 from specs.trace import Fact, Kind
 from tests.support.trace.growing import Growing
 from tests.support.trace.trace_files import records, whole

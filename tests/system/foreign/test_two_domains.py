@@ -15,8 +15,8 @@ from actors.hyperties import Caller
 from actors.kit.trace import NULL_TRACER
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from fsm.judge.replay import judge
 from fsm.judge.trace_line import read_record
+from fsm.judge.verdict import judge
 from fsm.registry.resolve.link_entry import Topology
 from tests.support.command import Serving, call, serving
 from transports.system import open_system_network

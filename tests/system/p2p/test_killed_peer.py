@@ -17,7 +17,7 @@ from actors.kit.ids import IdSource
 from actors.kit.trace_file import open_trace
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from fsm.judge.replay import judge as judge_steps
+from fsm.judge.verdict import judge as judge_steps
 from fsm.judge.verdict import judge_run
 from specs.reply_code import Code
 from tests.support.command import PYTHON, ROOT, call, serving

@@ -17,8 +17,8 @@ from actors.kit.supervision.supervisor import (
     open_supervisor,
 )
 from fsm.engine import Entity
-from fsm.judge.replay import judge
 from fsm.judge.trace_line import Claim, Verdict, read_record
+from fsm.judge.verdict import judge
 from fsm.table import UndeclaredTransitionError
 from specs.trace import Fact, Kind, Op
 from tests.support.runtime.scribe import Count, Crash, Do, Note, Scribe, deeds

@@ -11,8 +11,8 @@ from actors.node.policy_hook import PERMIT_ALL, Asker, Policy
 from actors.node.registry.record_file import MemoryRecords
 from actors.policy.engine import Ruling
 from fsm.engine import Entity
-from fsm.judge.replay import judge
 from fsm.judge.trace_line import Claim, Verdict, read_record
+from fsm.judge.verdict import judge
 from fsm.machine_list import MACHINES
 from fsm.machines.address import Trigger as AddressTrigger
 from fsm.machines.registration import State, Trigger

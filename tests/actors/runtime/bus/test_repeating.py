@@ -9,8 +9,8 @@ from typing_extensions import override
 from actors.runtime.bus.messages import Origin
 from actors.runtime.hyperty.hyperty import Hyperty, Refused
 from fsm.effects import Intent
-from fsm.judge.replay import judge
 from fsm.judge.trace_line import Verdict, read_record
+from fsm.judge.verdict import judge
 from specs.errors import BadMessageError
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.reply_code import Code, DropReason

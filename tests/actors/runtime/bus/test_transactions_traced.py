@@ -7,8 +7,8 @@ from actors.kit.counters import Counters
 from actors.kit.trace import NULL_TRACER
 from actors.runtime.hop_trace import HopTrace
 from fsm.bus.transactions import Steps
-from fsm.judge.replay import judge
 from fsm.judge.trace_line import Verdict, read_record
+from fsm.judge.verdict import judge
 from specs.limits.protocol import DEDUP_WINDOW, REPLY_TIMEOUT
 from specs.reply_code import DropReason
 from specs.trace import Kind

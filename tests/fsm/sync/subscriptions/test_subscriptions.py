@@ -9,8 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from fsm.effects import Refused
 from fsm.engine import Step
-from fsm.judge.replay import judge
 from fsm.judge.trace_line import Verdict
+from fsm.judge.verdict import judge
 from fsm.sync.subscriptions import entity_of
 from specs.limits.protocol import MAX_SUBSCRIPTIONS
 from specs.trace import Op
