@@ -11,7 +11,7 @@ import attrs
 from specs.addresses.address import RUNTIME_SCHEME, scheme_of
 from specs.child import CHILDREN
 from specs.message import Message, MessageType, is_durable
-from specs.reply_code import Code, DropReason
+from specs.reply_code import Code
 from specs.trace import Op
 
 # The steps that may be taken for a message that has no listener here.
@@ -122,14 +122,6 @@ class Refused:
 
     code: Code
     why: str
-
-
-@attrs.frozen(slots=True)
-class Dropped:
-    """A message ends here, for one recorded reason (OBS-06)."""
-
-    message: Message
-    reason: DropReason
 
 
 @attrs.frozen(slots=True)

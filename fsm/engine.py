@@ -154,14 +154,8 @@ def by_trigger(machine: Machine) -> Take:
     return take
 
 
-@attrs.frozen(slots=True)
-class _Move:
-    """A row as it is followed: where to, and what must be true."""
-
-    target: str
-    is_guarded: bool
-    when: frozenset[str]
-    unless: frozenset[str]
+_Move: TypeAlias = tuple[str, frozenset[str], frozenset[str]]
+"""A row as it is followed: where to, and what must be true and must not."""
 
 
 def _move(row: Transition) -> _Move:
@@ -173,7 +167,7 @@ def _move(row: Transition) -> _Move:
         )
         for holds in (True, False)
     )
-    return _Move(str(row.dest), bool(wanted or unwanted), wanted, unwanted)
+    return str(row.dest), wanted, unwanted
 
 
 def by_lookup(machine: Machine) -> Take:
@@ -186,9 +180,9 @@ def by_lookup(machine: Machine) -> Take:
 
     def take(state: str, trigger: StrEnum, given: AbstractSet[StrEnum]) -> str | None:
         # Once or twice per message of the whole process: a trigger is its own text.
-        for move in moves.get((state, trigger), ()):
-            if not move.is_guarded or (move.when <= given and move.unless.isdisjoint(given)):
-                return move.target
+        for target, when, unless in moves.get((state, trigger), ()):
+            if when <= given and unless.isdisjoint(given):
+                return target
         return None
 
     return take

@@ -81,14 +81,8 @@ def read_census(lines: Iterable[str]) -> frozenset[TakenStep]:
 
 
 def _object(step: TakenStep, times: int) -> JsonObject:
-    return {
-        "machine": step.machine,
-        "old": step.old,
-        "cause": step.cause,
-        "given": [*sorted(step.given)],
-        "new": step.new,
-        "times": times,
-    }
+    words: JsonObject = {name: getattr(step, name) for name in _WORDS}
+    return words | {"given": [*sorted(step.given)], "times": times}
 
 
 def _read(line: str, number: int) -> TakenStep:

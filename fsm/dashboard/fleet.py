@@ -19,15 +19,7 @@ from fsm.machines.registration import REGISTRATION
 from fsm.machines.session import SESSION, State
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.dashboard import (
-    FLEET_ROWS,
-    FRAME_EVENTS,
-    STORIES,
-    STORY_EVENTS,
-    STORY_LEASE,
-    STORY_MESSAGES,
-    TEXT_CHARS,
-)
+from specs.limits import dashboard
 from specs.message import Message, instance_id, request_id
 from specs.trace import ABSENT, Fact, Op
 
@@ -63,13 +55,13 @@ class Hop:
 @attrs.define
 class _Story:
     until: float
-    hops: deque[Hop] = attrs.field(factory=lambda: deque(maxlen=STORY_MESSAGES))
-    ids: deque[str] = attrs.field(factory=lambda: deque(maxlen=STORY_MESSAGES))
+    hops: deque[Hop] = attrs.field(factory=lambda: deque(maxlen=dashboard.STORY_MESSAGES))
+    ids: deque[str] = attrs.field(factory=lambda: deque(maxlen=dashboard.STORY_MESSAGES))
     known: set[str] = attrs.field(factory=set)
 
     def know(self, mid: str) -> None:
         if mid not in self.known:
-            if len(self.ids) == STORY_MESSAGES:
+            if len(self.ids) == dashboard.STORY_MESSAGES:
                 self.known.discard(self.ids[0])
             self.ids.append(mid)
             self.known.add(mid)
@@ -94,11 +86,11 @@ class Watched:
         """
         self.expire(now)
         story = self._stories.get(runtime)
-        if story is None and len(self._stories) >= STORIES:
+        if story is None and len(self._stories) >= dashboard.STORIES:
             return False
         if story is None:
             story = self._stories[runtime] = _Story(now)
-        story.until = now + STORY_LEASE
+        story.until = now + dashboard.STORY_LEASE
         return True
 
     def expire(self, now: float) -> None:
@@ -133,7 +125,7 @@ class Watched:
             if watched == runtime:
                 story.know(mid)
             if mid in story.known:
-                hop = hop or self._hop(op, message, runtime, why, wall)
+                hop = hop or self._hop(op, _head(message), runtime, why, wall)
                 story.hops.append(hop)
 
     def reported(self, fact: Fact, wall: float) -> None:
@@ -146,34 +138,36 @@ class Watched:
         stories = [story for story in self._stories.values() if fact.mid in story.known]
         if not stories or fact.op is None:
             return
-        self._number += 1
         head: JsonObject = {
             "id": fact.id,
             "type": fact.type,
-            "from": (fact.from_ or "")[:TEXT_CHARS],
-            "to": (fact.to or "")[:TEXT_CHARS],
+            "from": _clipped(fact.from_ or ""),
+            "to": _clipped(fact.to or ""),
             "code": fact.code,
             "ref": fact.ref or "",
         }
-        hop = Hop(self._number, wall, fact.op.value, "", head, (fact.why or "")[:TEXT_CHARS])
+        hop = self._hop(fact.op, head, "", fact.why or "", wall)
         for story in stories:
             story.hops.append(hop)
 
-    def _hop(self, op: Op, message: Message, runtime: str, why: str, wall: float) -> Hop:
+    def _hop(self, op: Op, head: JsonObject, runtime: str, why: str, wall: float) -> Hop:
         self._number += 1
-        head: JsonObject = {
-            "id": message.id,
-            "type": message.type.value,
-            "from": message.from_[:TEXT_CHARS],
-            "to": message.to[:TEXT_CHARS],
-            "code": message.code,
-            "ref": request_id(message) if message.is_response else "",
-        }
-        return Hop(self._number, wall, op.value, runtime[:TEXT_CHARS], head, why[:TEXT_CHARS])
+        return Hop(self._number, wall, op.value, _clipped(runtime), head, _clipped(why))
+
+
+def _head(message: Message) -> JsonObject:
+    return {
+        "id": message.id,
+        "type": message.type.value,
+        "from": _clipped(message.from_),
+        "to": _clipped(message.to),
+        "code": message.code,
+        "ref": request_id(message) if message.is_response else "",
+    }
 
 
 def _clipped(text: str) -> str:
-    return text[:TEXT_CHARS]
+    return text[: dashboard.TEXT_CHARS]
 
 
 @attrs.frozen(slots=True)
@@ -206,18 +200,8 @@ class Event:
 
     def as_json(self) -> JsonObject:
         """Return it as an object of JSON."""
-        return {
-            "n": self.number,
-            "at": self.at,
-            "kind": self.kind,
-            "runtime": self.runtime,
-            "what": self.what,
-            "key": self.key,
-            "old": self.old,
-            "new": self.new,
-            "cause": self.cause,
-            "why": self.why,
-        }
+        fields = attrs.asdict(self)
+        return {"n": fields.pop("number"), **fields}
 
 
 @attrs.define(slots=True)
@@ -280,7 +264,7 @@ class Fleet:
         self._heats: dict[str, _Heat] = {}
         self._homes: dict[str, str] = {}
         self._links: dict[str, str] = {}
-        self._events: deque[Event] = deque(maxlen=STORY_EVENTS)
+        self._events: deque[Event] = deque(maxlen=dashboard.STORY_EVENTS)
         self._number = 0
         self._told = 0
         self._changed: set[str] = set()
@@ -426,7 +410,7 @@ class Fleet:
 
     def whole(self) -> JsonObject:
         """Return all of it, as far as `FLEET_ROWS` reach."""
-        newest = islice(reversed(self._rows), FLEET_ROWS)
+        newest = islice(reversed(self._rows), dashboard.FLEET_ROWS)
         return {
             "total": len(self._rows),
             "rows": [self._shown(runtime) for runtime in newest],
@@ -454,7 +438,7 @@ class Fleet:
         return [runtime, row.state, row.form, row.link, row.since, *counts]
 
     def _last(self, after: int) -> list[Json]:
-        count = min(self._number - after, FRAME_EVENTS, len(self._events))
+        count = min(self._number - after, dashboard.FRAME_EVENTS, len(self._events))
         last = [self._events[-place].as_json() for place in range(count, 0, -1)]
         return list[Json](last)
 

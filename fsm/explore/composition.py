@@ -3,8 +3,8 @@
 A place has a host, which gives its cores what arrives and puts what they decide on channels. It
 shares nothing with other hosts and has no I/O, so that what it becomes is a function of what it is
 and of what happens: the explorer computes it once. `Event`s are requests of the surroundings,
-their faults, and what a place does by itself. What must never be is a `Never`, a state in which
-all may come to rest an `End`; their predicates are given the hosts of their places.
+their faults, and what a place does by itself. What must never be is a `Condition`, and so
+is a state in which all may come to rest; its predicate is given the hosts of its places.
 
 A step takes one message from one channel (or a deadline, or an event) and lets one place decide;
 nothing comes between. A step whose messages find no space in a network waits until there is some.
@@ -223,12 +223,16 @@ def _always(_: Host) -> bool:
     return True
 
 
+def _as_call(given: str | Call) -> Call:
+    return Call(given) if isinstance(given, str) else given
+
+
 @attrs.frozen(slots=True)
 class Event:
     """An input of a place that is no message and no deadline.
 
     Attributes:
-        input: Name of the input, or the input.
+        call: The input, or its name.
         when: Whether it may happen now, by the host of the place.
         budget: How often in one run; None: without limit, and it does at last: none needs to
             want it.
@@ -239,49 +243,29 @@ class Event:
 
     name: str
     place: str
-    input: str | Call
+    call: Call = attrs.field(converter=_as_call)
     when: Holds = _always
     budget: int | None = 1
     is_fault: bool = attrs.field(default=False, kw_only=True)
     done: JsonObject | None = attrs.field(default=None, kw_only=True)
 
-    @property
-    def call(self) -> Call:
-        """The input."""
-        return Call(self.input) if isinstance(self.input, str) else self.input
-
 
 @attrs.frozen(slots=True)
-class Never:
-    """A condition that must not be.
+class Condition:
+    """What must not be; or where everything may come to rest, with no message under way.
 
     Attributes:
-        name: What is wrong then, as a sentence.
+        name: What is so then, as a sentence.
         places: What must be looked at to see it.
         holds: Whether it is so.
-        unless_faults: It is wrong only while nothing went wrong before.
+        faults: It counts only if something went wrong before; False: only if nothing did; None:
+            in either case.
     """
 
     name: str
     places: Sequence[str]
     holds: Holds
-    unless_faults: bool = False
-
-
-@attrs.frozen(slots=True)
-class End:
-    """A state in which everything may come to rest; no message is under way then.
-
-    Attributes:
-        places: What must be looked at to see it.
-        holds: Whether it is so.
-        after_faults: It is an end only if something went wrong before.
-    """
-
-    name: str
-    places: Sequence[str]
-    holds: Holds
-    after_faults: bool = False
+    faults: bool | None = None
 
 
 @attrs.frozen(slots=True)
@@ -328,8 +312,8 @@ class Composition:
     places: Mapping[str, Callable[[str], Host]]
     channels: Sequence[Channel]
     events: Sequence[Event] = ()
-    never: Sequence[Never] = ()
-    ends: Sequence[End]
+    never: Sequence[Condition] = ()
+    ends: Sequence[Condition]
     bounds: Bounds
     is_timely: bool = False
     early: int = 0

@@ -22,7 +22,7 @@ from typing import Final
 import attrs
 
 from fsm.engine import Step
-from fsm.explore.composition import Call, Composition, End, Never, Sent
+from fsm.explore.composition import Call, Composition, Condition, Sent
 from fsm.explore.steps import FAIR, Kind, Next, Refusal, State, Steps
 from specs.trace import ABSENT
 
@@ -213,13 +213,13 @@ def explore(
 class _Properties:
     """Properties of states: each is looked at once for what its places are."""
 
-    def __init__(self, steps: Steps, properties: Sequence[Never | End]) -> None:
+    def __init__(self, steps: Steps, properties: Sequence[Condition]) -> None:
         self._steps = steps
-        self._seen: list[tuple[Never | End, Callable[[State], Hashable], dict[Hashable, bool]]] = [
+        self._seen: list[tuple[Condition, Callable[[State], Hashable], dict[Hashable, bool]]] = [
             (claim, steps.numbers(claim.places), {}) for claim in properties
         ]
 
-    def holding(self, state: State) -> Iterator[Never | End]:
+    def holding(self, state: State) -> Iterator[Condition]:
         """Those that hold in a state."""
         for claim, numbers, seen in self._seen:
             key = numbers(state)
@@ -300,9 +300,7 @@ class _Search:
         self._parents.append(parent)
         self._before.append([])
         for claim in self._never.holding(state):
-            if not (isinstance(claim, Never) and claim.unless_faults) or self._steps.is_clean(
-                state
-            ):
+            if self._counts(claim, state):
                 self._add(Fault.UNSAFE, claim.name, number)
         return number
 
@@ -322,13 +320,11 @@ class _Search:
             self._add(Fault.UNSPECIFIED, subject, number, refusal)
 
     def _is_end(self, state: State) -> bool:
-        if not self._steps.is_quiet(state):
-            return False
-        is_clean = self._steps.is_clean(state)
-        ends = self._goals.holding(state)
-        return any(
-            isinstance(claim, End) and not (claim.after_faults and is_clean) for claim in ends
-        )
+        is_quiet = self._steps.is_quiet(state)
+        return is_quiet and any(self._counts(end, state) for end in self._goals.holding(state))
+
+    def _counts(self, claim: Condition, state: State) -> bool:
+        return claim.faults is None or claim.faults is not self._steps.is_clean(state)
 
     def _backwards(self, goals: Iterable[int]) -> bytearray:
         """Return the states from which fair steps alone lead to one of `goals`."""

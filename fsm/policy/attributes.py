@@ -54,21 +54,8 @@ class Passing:
     here: Locals
 
 
-@attrs.frozen(slots=True)
-class Moment:
-    """A second in one time zone: `2026-11-21`, `08:30:00`, 0 for Monday."""
-
-    date: str
-    time: str
-    weekday: int
-
-
-@lru_cache(maxsize=8)
-def _moment(second: int, zone: tzinfo) -> Moment:
-    """Most messages of one second ask for the same."""
-    local = datetime.fromtimestamp(second, zone)
-    return Moment(local.date().isoformat(), local.time().isoformat("seconds"), local.weekday())
-
+_moment: Final = lru_cache(maxsize=8)(datetime.fromtimestamp)
+"""Return a second in one time zone: most messages of a second ask for the same."""
 
 _REMEMBERED: Final = 4096
 """Addresses and users whose parts are kept; the same ones come again and again."""
@@ -149,7 +136,7 @@ class Request:
         return None if self.sender is None else self.sender.user
 
     @property
-    def moment(self) -> Moment:
+    def moment(self) -> datetime:
         """Date and time at the node or runtime."""
         return _moment(int(self.now), self.place.zone)
 
@@ -332,10 +319,6 @@ def _own(request: Request) -> Value | None:
 # ---- in a runtime
 
 
-def _own_user(request: Request) -> Value | None:
-    return None if request.passing is None else request.passing.user
-
-
 def _ends(request: Request) -> tuple[str, str]:
     return request.message.from_, request.message.to
 
@@ -417,32 +400,22 @@ def _part(name: str) -> Callable[[str], bool]:
     return lambda end: end.startswith("domain://msg-node.") and end.endswith(f"/{name}")
 
 
-def _is_allocation(end: str) -> bool:
-    return end.endswith("/address-allocation")
-
-
-def _is_global(end: str) -> bool:
-    return end == addresses.GLOBAL_REGISTRY or end.startswith("global://")
-
-
 def _is_link(end: str) -> bool:
     return "/p2phandler/" in end or "/p2prequester/" in end or end.startswith("connection://")
 
 
-def _is_sync(end: str) -> bool:
-    return end.endswith(("/sm", "/subscription", "/changes", "/observers")) or "/children/" in end
-
-
 KINDS: Final[dict[str, Callable[[str], bool]]] = {
     "session": _part("session"),
-    "addressAllocation": _is_allocation,
+    "addressAllocation": lambda end: end.endswith("/address-allocation"),
     "policyManagement": _part("policy"),
     _REGISTERING: _host("registry"),
-    "globalRegistry": _is_global,
+    "globalRegistry": lambda end: end == addresses.GLOBAL_REGISTRY or end.startswith("global://"),
     "identityManagement": _host("idm"),
     "qualityManagement": _host("qos"),
     "p2pConnection": _is_link,
-    "dataSync": _is_sync,
+    "dataSync": lambda end: (
+        end.endswith(("/sm", "/subscription", "/changes", "/observers")) or "/children/" in end
+    ),
 }
 """Purposes of messages, by their addresses; the first that fits."""
 
@@ -471,7 +444,7 @@ _ROWS: Final = (
     Attribute("identity.runtime",    Form.ADDRESS, _caller_runtime, "runtime that sent the message, as its receiver reads it", _UNKNOWN),
     Attribute("identity.vouched_by", Form.WORD,    _caller_voucher, "who vouches for that user", _UNKNOWN, _VOUCHERS),
     Attribute("srcRuntime",     Form.ADDRESS, lambda r: r.runtime, "runtime whose session the message came over; in a runtime, the sender's",           "the link has no session yet, or the runtime is unknown"),
-    Attribute("ownUser",        Form.ADDRESS, _own_user,        "user of the judging runtime", "a node judges, or the runtime has no user"),
+    Attribute("ownUser",        Form.ADDRESS, lambda r: None if r.passing is None else r.passing.user, "user of the judging runtime", "a node judges, or the runtime has no user"),
     Attribute("hyperties",      Form.LIST,    _hyperties,       "names of the hyperties of the judging runtime that the message is from or for, themselves or as reporters of an object", _IN_RUNTIME),
     Attribute("users",          Form.LIST,    _users,           "users of sender and receiver as far as the judging runtime knows them, each as address and as name such as alice@idp.example", _IN_RUNTIME),
     Attribute("srcSPDomain",    Form.DOMAIN,  lambda r: domain(r.message.from_), "domain that serves the sender's address"),
@@ -488,9 +461,9 @@ _ROWS: Final = (
     Attribute("auth",           Form.TRUTH,   _auth,            "value of `auth` in the message; false if absent", "`auth` is neither true nor false"),
     Attribute("msgId",          Form.NUMBER,  lambda r: r.message.id, "id of the message"),
     Attribute("msgType",        Form.WORD,    _about,           "purpose of the message, derived from its sender and receiver",    "", _MSG_TYPES),
-    Attribute("time",           Form.TIME,    lambda r: r.moment.time, "time of the day, such as 08:30:00"),
-    Attribute("date",           Form.DATE,    lambda r: r.moment.date, "date, such as 2026-11-21"),
-    Attribute("weekday",        Form.WORD,    lambda r: _WEEK[r.moment.weekday], "day of the week, such as sunday", "", _WEEK),
+    Attribute("time",           Form.TIME,    lambda r: r.moment.time().isoformat("seconds"), "time of the day, such as 08:30:00"),
+    Attribute("date",           Form.DATE,    lambda r: r.moment.date().isoformat(), "date, such as 2026-11-21"),
+    Attribute("weekday",        Form.WORD,    lambda r: _WEEK[r.moment.weekday()], "day of the week, such as sunday", "", _WEEK),
 )
 # fmt: on
 

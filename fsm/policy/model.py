@@ -87,9 +87,9 @@ def _check(condition: Condition) -> Check:
         case Not(of):
             return _contrary(_check(of))
         case AllOf(parts):
-            return _all([_check(part) for part in parts])
+            return _combined([_check(part) for part in parts], decisive=False)
         case AnyOf(parts):
-            return _any([_check(part) for part in parts])
+            return _combined([_check(part) for part in parts], decisive=True)
 
 
 def _compare(attribute: Attribute, test: Test) -> Check:
@@ -111,38 +111,22 @@ def _contrary(check: Check) -> Check:
     return contrary
 
 
-def _all(checks: Sequence[Check]) -> Check:
+def _combined(checks: Sequence[Check], *, decisive: bool) -> Check:
+    """Return the check of all parts: an outcome of a part that is `decisive` decides alone."""
     if len(checks) == 1:
         return checks[0]
 
-    def every(request: Request) -> bool | None:
-        outcome: bool | None = True
+    def combined(request: Request) -> bool | None:
+        outcome: bool | None = not decisive
         for check in checks:
             found = check(request)
-            if found is False:
-                return False
+            if found is decisive:
+                return decisive
             if found is None:
                 outcome = None
         return outcome
 
-    return every
-
-
-def _any(checks: Sequence[Check]) -> Check:
-    if len(checks) == 1:
-        return checks[0]
-
-    def some(request: Request) -> bool | None:
-        outcome: bool | None = False
-        for check in checks:
-            found = check(request)
-            if found is True:
-                return True
-            if found is None:
-                outcome = None
-        return outcome
-
-    return some
+    return combined
 
 
 @attrs.frozen

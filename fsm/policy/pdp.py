@@ -162,19 +162,12 @@ def judge_of_rule(rule: model.Rule, policy: model.Policy, of: model.PolicySet) -
     says = Verdict(rule.effect, path, rule.reason, rule.scope.duties.get(rule.effect, ()))
     check = model.check_of(rule.condition)
     plain = attrs.evolve(rule.scope, duties={})
-    if check is None:
-        return _scoped(plain, path, lambda _: says)
-    return _scoped(plain, path, _if(check, says, _unsure(path, "condition")))
 
+    def judge(_: Request) -> Verdict:
+        return says
 
-def _if(check: model.Check, says: Verdict, unsure: Verdict) -> Judge:
-    def judge(request: Request) -> Verdict:
-        outcome = check(request)
-        if outcome is None:
-            return unsure
-        return says if outcome else SILENT
-
-    return judge
+    aimed = judge if check is None else _aimed(check, _unsure(path, "condition"), judge)
+    return _scoped(plain, path, aimed)
 
 
 def _unsure(path: str, part: str) -> Verdict:
@@ -226,47 +219,31 @@ def _combined(algorithm: Algorithm, judges: Sequence[Judge]) -> Judge:
         return judges[0]
     match algorithm:
         case Algorithm.DENY_OVERRIDES:
-            return _deny_overrides(judges)
+            return _overrides(judges, Result.DENY, Result.PERMIT)
         case Algorithm.PERMIT_OVERRIDES:
-            return _permit_overrides(judges)
+            return _overrides(judges, Result.PERMIT, Result.DENY)
         case Algorithm.FIRST_APPLICABLE:
             return _first_applicable(judges)
 
 
-def _deny_overrides(judges: Sequence[Judge]) -> Judge:
-    """One denial denies; what cannot be decided might be one; then one permission permits."""
+def _overrides(judges: Sequence[Judge], stronger: Result, weaker: Result) -> Judge:
+    """One result prevails over the contrary one.
+
+    What cannot be decided might be a denial: it comes before a permission, and behind a denial.
+    """
 
     def judge(request: Request) -> Verdict:
-        permitted: Verdict | None = None
+        other: Verdict | None = None
         unsure: Verdict | None = None
         for one in judges:
             verdict = one(request)
-            if verdict.result is Result.DENY:
+            if verdict.result is stronger:
                 return verdict
-            if verdict.result is Result.PERMIT:
-                permitted = _joined(permitted, verdict)
+            if verdict.result is weaker:
+                other = _joined(other, verdict)
             elif verdict.result is Result.INDETERMINATE:
                 unsure = unsure or verdict
-        return unsure or permitted or SILENT
-
-    return judge
-
-
-def _permit_overrides(judges: Sequence[Judge]) -> Judge:
-    """One permission permits; otherwise one denial denies; then comes what is undecided."""
-
-    def judge(request: Request) -> Verdict:
-        denied: Verdict | None = None
-        unsure: Verdict | None = None
-        for one in judges:
-            verdict = one(request)
-            if verdict.result is Result.PERMIT:
-                return verdict
-            if verdict.result is Result.DENY:
-                denied = _joined(denied, verdict)
-            elif verdict.result is Result.INDETERMINATE:
-                unsure = unsure or verdict
-        return denied or unsure or SILENT
+        return (other or unsure if weaker is Result.DENY else unsure or other) or SILENT
 
     return judge
 

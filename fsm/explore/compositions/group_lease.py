@@ -18,7 +18,7 @@ from typing import Final
 from typing_extensions import override
 
 from fsm.explore import composition as plan
-from fsm.explore.composition import Call, Channel, End, Event, UnsafeError
+from fsm.explore.composition import Call, Channel, Condition, Event, UnsafeError
 from fsm.group.kinds import Holder, NodeRow
 from fsm.group.membership import MembershipCore, MembershipPort, PutLease
 from fsm.group.row_form import write_row
@@ -164,7 +164,7 @@ COMPOSITION: Final = plan.Composition(
         ),
         Event("it goes on", PLACE, "resume", lambda lease: lease.is_stopped, None),
     ),
-    ends=(End("the engine is away, and the node is no member", (PLACE,), _has_ended),),
+    ends=(Condition("the engine is away, and the node is no member", (PLACE,), _has_ended),),
     bounds=plan.Bounds(losses=1, duplicates=1, channel=2),
     horizon=2 * GROUP_LEASE,
 )

@@ -27,7 +27,7 @@ from typing_extensions import override
 
 from fsm.effects import CoreHost, deferred
 from fsm.explore import composition as plan
-from fsm.explore.composition import Call, End, Event, Never, UnsafeError
+from fsm.explore.composition import Call, Condition, Event, UnsafeError
 from fsm.group import kinds
 from fsm.group.homes import Homes
 from fsm.group.membership import MembershipCore, MembershipPort, PutLease
@@ -534,17 +534,19 @@ def _group(
         ],
         events=(*events, *joins),
         never=(
-            Never("Two nodes have heard all, and have one session (I-M2).", all_places, _is_twice),
+            Condition(
+                "Two nodes have heard all, and have one session (I-M2).", all_places, _is_twice
+            ),
             *(
                 never
                 for node in nodes
                 for never in (
-                    Never(
+                    Condition(
                         f"Node {node} has heard all, and its mirror is not as the engine.",
                         (node, ENGINE),
                         _differs,
                     ),
-                    Never(
+                    Condition(
                         f"Node {node} is no member by its own clock, and a session is open there.",
                         (node,),
                         _is_open_unheld,
@@ -552,7 +554,7 @@ def _group(
                 )
             ),
         ),
-        ends=(End("the session has one node, or is over", all_places, _is_at_rest),),
+        ends=(Condition("the session has one node, or is over", all_places, _is_at_rest),),
         bounds=plan.Bounds(losses=1, duplicates=1, channel=channel),
         is_timely=True,
     )

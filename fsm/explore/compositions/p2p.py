@@ -26,7 +26,7 @@ from typing_extensions import override
 
 from fsm.engine import Step
 from fsm.explore import composition as plan
-from fsm.explore.composition import Call, Channel, End, Event, Medium, Never, UnsafeError
+from fsm.explore.composition import Call, Channel, Condition, Event, Medium, UnsafeError
 from fsm.machines.handler_controller import HANDLER_CONTROLLER
 from fsm.machines.handler_controller import State as Controller
 from fsm.machines.p2p_connection import P2P_CONNECTION, State
@@ -728,21 +728,21 @@ def _links(
     )
     places: dict[str, Callable[[str], plan.Host]] = {}
     channels: list[Channel] = []
-    never: list[Never] = []
+    never: list[Condition] = []
     for own in runtimes:
         roles = tuple(role for runtime, role in stubs if runtime == own)
         places[f"{own} registry"] = partial(Registry, runtime=own, roles=roles)
         looked_at = (f"{own} registry", *(f"{own} {role.value}" for role in roles))
         words = "an entry is bound before its link was live (I-P6, I-P17)"
-        never.append(Never(words, looked_at, _is_early))
+        never.append(Condition(words, looked_at, _is_early))
     for own, role in stubs:
         place = f"{own} {role.value}"
         places[place] = partial(Stubs, runtime=own, role=role)
         channels += plan.both_ways(place, f"{own} registry", Medium.LOCAL)
         words = "an end is connecting without end (C-16)"
-        never.append(Never(words, (place,), lambda stubs: stubs.waits_without_end))
+        never.append(Condition(words, (place,), lambda stubs: stubs.waits_without_end))
         words = "a link that was live at one end is undone (P2P-27, I-P20)"
-        never.append(Never(words, (place,), lambda stubs: stubs.is_undone, unless_faults=True))
+        never.append(Condition(words, (place,), lambda stubs: stubs.is_undone, faults=False))
     for own, other in requests:
         ends = f"{own} requester", f"{other} handler"
         channels += plan.both_ways(*ends)
@@ -750,7 +750,7 @@ def _links(
     for pair in pairs:
         words = "two links of one pair are live at both their ends (I-P6, R9)"
         of_pair = tuple(f"{own} {role.value}" for own, role in stubs if own in pair)
-        never.append(Never(words, of_pair, partial(_has_two, pair)))
+        never.append(Condition(words, of_pair, partial(_has_two, pair)))
     settled, as_asked = "each pair is linked, or not", "each pair that was asked for is linked"
     return plan.Composition(
         name=name,
@@ -763,8 +763,8 @@ def _links(
         ),
         never=never,
         ends=(
-            End(settled, tuple(places), partial(_is_settled, pairs), after_faults=True),
-            End(as_asked, tuple(places), partial(_is_as_asked, pairs)),
+            Condition(settled, tuple(places), partial(_is_settled, pairs), faults=True),
+            Condition(as_asked, tuple(places), partial(_is_as_asked, pairs)),
         ),
         bounds=plan.Bounds(losses=1, duplicates=1, channel=channel),
         is_timely=True,

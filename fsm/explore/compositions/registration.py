@@ -12,7 +12,7 @@ from typing import Final, final
 from typing_extensions import override
 
 from fsm.explore import composition as plan
-from fsm.explore.composition import Call, End, Event, Never
+from fsm.explore.composition import Call, Condition, Event
 from fsm.machines.registration import State
 from fsm.registry import records
 from fsm.registry.registration import RegistrationCore, RegistrationPort
@@ -121,18 +121,18 @@ REGISTRATION: Final = plan.Composition(
         Event("the registry restarts", REGISTRY, "restart", is_fault=True),
     ),
     never=(
-        Never(
+        Condition(
             "The disk has not what the registry has (REG-16).",
             _PLACE,
             lambda registry: registry.kept.get(_URL) != registry.row,
         ),
-        Never(
+        Condition(
             "A record is kept for ever (REG-16).",
             _PLACE,
             lambda registry: registry.row is not None and registry.deadline() == math.inf,
         ),
     ),
-    ends=(End("there is no record", _PLACE, lambda registry: registry.row is None),),
+    ends=(Condition("there is no record", _PLACE, lambda registry: registry.row is None),),
     bounds=plan.Bounds(losses=1, duplicates=1, channel=2),
     horizon=0.0,
 )

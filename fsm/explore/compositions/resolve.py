@@ -18,7 +18,7 @@ from typing_extensions import override
 from fsm.effects import Intent
 from fsm.engine import Entity
 from fsm.explore import composition as plan
-from fsm.explore.composition import End, Event, Medium, Never, UnsafeError, both_ways
+from fsm.explore.composition import Condition, Event, Medium, UnsafeError, both_ways
 from fsm.machines.stub_connection import State as Connection
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT, State, Trigger
 from fsm.p2p.dialling import LinkPolicy, P2pUse
@@ -273,13 +273,13 @@ RESOLVE: Final = plan.Composition(
         Event("the stub crashes", LOADER, "crash", _runs, is_fault=True),
     ),
     never=(
-        Never(
+        Condition(
             "A stub is deployed without end (I-S2).",
             (LOADER,),
             lambda loader: loader.is_deploying and loader.deadline() == math.inf,
         ),
     ),
-    ends=(End("all requests are answered", (*ASKERS, REGISTRY, LOADER), _has_answered_all),),
+    ends=(Condition("all requests are answered", (*ASKERS, REGISTRY, LOADER), _has_answered_all),),
     bounds=_BOUNDS,
     horizon=60.0,
 )
@@ -300,14 +300,14 @@ RELEASE: Final = plan.Composition(
         _LIVE,
     ),
     never=(
-        Never(
+        Condition(
             "A message goes by a stub that was released (PFY-03).",
             (BUS, REGISTRY),
             lambda bus, registry: bus.route not in {None, *registry.core.node_stubs()},
         ),
     ),
     ends=(
-        End(
+        Condition(
             "routes lead to the stub that runs",
             (BUS, REGISTRY, LOADER),
             lambda bus, registry, loader: (

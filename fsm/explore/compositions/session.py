@@ -23,7 +23,7 @@ import attrs
 from typing_extensions import override
 
 from fsm.explore import composition as plan
-from fsm.explore.composition import Call, End, Event, Never, UnsafeError
+from fsm.explore.composition import Call, Condition, Event, UnsafeError
 from fsm.machines.session import State as SessionState
 from fsm.machines.stub_connection import LinkState, State
 from fsm.registry.allocation import AllocationCore
@@ -421,31 +421,31 @@ SESSION: Final = plan.Composition(
     channels=tuple(plan.both_ways(STUB, NODE)),
     events=(*_BASIC, _CUTS, _RESTARTS),
     never=(
-        Never(
+        Condition(
             "A session is over, and an address or a path of it is left (I-A7, I-M4).",
             (NODE,),
             lambda node: node.session is None and (node.has_address or node.has_path),
         ),
-        Never(
+        Condition(
             "A path leads to an address without an owner (MN-12).",
             (NODE,),
             lambda node: node.has_path and not node.has_address,
         ),
-        Never(
+        Condition(
             "A session is open without a link, or has one and is not open (I-M2).",
             (NODE,),
             lambda node: node.is_at_odds,
         ),
-        Never(
+        Condition(
             "A stub is live and its link is gone, or it has no token (I-S8, MN-05).",
             (STUB,),
             lambda stub: stub.is_live and not (stub.is_up and stub.token),
         ),
     ),
     ends=(
-        End("in touch", (STUB, NODE), _is_in_touch),
-        End("apart", (STUB, NODE), _is_apart),
-        End("not begun", (STUB,), _is_new_stub),
+        Condition("in touch", (STUB, NODE), _is_in_touch),
+        Condition("apart", (STUB, NODE), _is_apart),
+        Condition("not begun", (STUB,), _is_new_stub),
     ),
     bounds=plan.Bounds(losses=1, duplicates=1, channel=1),
     early=1,

@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from fsm.engine import Step
 from fsm.explore import composition as plan
-from fsm.explore.composition import Call, End, Event, Never, UnsafeError
+from fsm.explore.composition import Call, Condition, Event, UnsafeError
 from fsm.machines.sync.invitation import INVITATION as INVITED
 from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION
 from fsm.machines.sync.object_subscription import State as Subscription
@@ -351,16 +351,16 @@ SYNC: Final = plan.Composition(
     ),
     events=(_OBSERVES, _CHANGES, _YES),
     never=(
-        Never(
+        Condition(
             "A deleted object has an observer, and no time at which it has none (I-D8).",
             (REPORTER,),
             lambda reporter: reporter.waits_without_end,
         ),
-        Never("A copy is newer than the object (I-D4).", _BOTH, _is_ahead),
+        Condition("A copy is newer than the object (I-D4).", _BOTH, _is_ahead),
     ),
     ends=(
-        End("the copy is what the reporter has", _BOTH, _agrees),
-        End("no observers", _BOTH, _is_apart),
+        Condition("the copy is what the reporter has", _BOTH, _agrees),
+        Condition("no observers", _BOTH, _is_apart),
     ),
     bounds=plan.Bounds(losses=1, duplicates=1, channel=2),
     is_timely=True,

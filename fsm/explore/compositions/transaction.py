@@ -14,7 +14,7 @@ from typing_extensions import override
 from fsm.bus import transactions
 from fsm.engine import Step
 from fsm.explore import composition as plan
-from fsm.explore.composition import Call, End, Event, Never, UnsafeError
+from fsm.explore.composition import Call, Condition, Event, UnsafeError
 from specs.message import Message, MessageType
 from specs.reply_code import FIRST_FINAL, Code
 
@@ -121,16 +121,18 @@ TRANSACTION: Final = plan.Composition(
         Event("the component crashes", COMPONENT, "crash", _is_asked, is_fault=True),
     ),
     never=(
-        Never("A request ends twice (I-T2).", (ASKER,), lambda asker: asker.ends > 1),
-        Never(
+        Condition("A request ends twice (I-T2).", (ASKER,), lambda asker: asker.ends > 1),
+        Condition(
             "A request that is open has no deadline (I-T6).",
             (ASKER,),
             lambda asker: len(asker.core) > 0 and asker.deadline() == math.inf,
         ),
     ),
     ends=(
-        End("no request was made", (ASKER,), lambda asker: not asker.is_begun),
-        End("the request has ended", (ASKER,), lambda one: one.ends == 1 and not len(one.core)),
+        Condition("no request was made", (ASKER,), lambda asker: not asker.is_begun),
+        Condition(
+            "the request has ended", (ASKER,), lambda one: one.ends == 1 and not len(one.core)
+        ),
     ),
     bounds=plan.Bounds(losses=1, duplicates=1, channel=2),
     horizon=0.0,
