@@ -24,7 +24,7 @@ from typing_extensions import override
 
 from fsm.frozen import frozen, thawed
 from fsm.judge.claims.fold import Evidence, Finding
-from fsm.judge.live import LiveJudge, LiveProcess
+from fsm.judge.live import LiveJudge
 from fsm.judge.process import judge_across
 from fsm.judge.trace_files import is_inside
 from spark.files import shared_out
@@ -66,20 +66,14 @@ class FolderFold(StatefulProcessor):
         for bad in news.bad:
             yield _row(folds.of_bad_line(bad))
         for process in news.processes:
-            yield _row(_of_process(str(key[0]), process))
+            told = {"folder": str(key[0]), **attrs.asdict(process)}
+            yield _row(folds.row_of(What.PROCESS, data=json.dumps(told)))
         for said in folds.packed(news.evidence, self._buckets):
             yield _row(said)
 
 
 def _row(said: folds.WorkerRow) -> Row:
     return Row(**said)
-
-
-def _of_process(folder: str, process: LiveProcess) -> folds.WorkerRow:
-    return folds.row_of(
-        What.PROCESS, run=process.run, node=process.node, about=folder, ln=process.records,
-        data=json.dumps({"running": process.is_running, "unjudged": process.unjudged}),
-    )  # fmt: skip
 
 
 @attrs.define

@@ -22,7 +22,6 @@ from typing import Final, TypeAlias
 
 import attrs
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import Row as SparkRow
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -413,7 +412,8 @@ class _Rounds:
             for row in rows
             if row["what"] in _BROKEN
         ]
-        processes = [_seen(row) for row in rows if row["what"] == What.PROCESS]
+        told = (row["data"] for row in rows if row["what"] == What.PROCESS)
+        processes = [Seen(**json.loads(data)) for data in told]
         bad = sum(row["what"] == What.BAD for row in rows)
         self.add(number, broken, processes, bad)
 
@@ -442,14 +442,6 @@ class _Rounds:
 
 
 _BROKEN: Final = frozenset({What.STEP.value, What.FINDING.value})
-
-
-def _seen(row: SparkRow) -> Seen:
-    told = json.loads(row["data"])
-    return Seen(
-        folder=row["about"], run=row["run"], node=row["node"], records=row["ln"],
-        is_running=told["running"], unjudged=told["unjudged"],
-    )  # fmt: skip
 
 
 def _at_the_end(session: SparkSession, question: Question, to: Path, rounds: _Rounds) -> Findings:
