@@ -71,29 +71,31 @@ _VARIABLE: Final = "PROTOFLY_CLIENT_SECRET"
 
 def _credentials(  # noqa: PLR0913 - one for each option
     *,
-    token_file: Path | None = option(
-        "Log in at the node with the token in this file, read again for each new session."
-    ),
-    token_command: str | None = option(
-        "Log in with the first line that this command prints; run for each new session.", "COMMAND"
-    ),
-    token_url: str | None = option(
-        "Log in with a token of this OAuth 2.0 token endpoint, asked for each new session.", "URL"
-    ),
-    client_id: str | None = option("Name of the client there.", "TEXT"),
+    token_file: Path | None = option(),
+    token_command: str | None = option("COMMAND"),
+    token_url: str | None = option("URL"),
+    client_id: str | None = option("TEXT"),
     client_secret_file: Path | None = option(
-        f"File with the secret of the client [default: the variable {_VARIABLE}]."
+        text=f"File with the secret of the client [default: the variable {_VARIABLE}]."
     ),
-    refresh_token_file: Path | None = option(
-        "Ask with the refresh token in this file, which new ones replace "
-        "[default: as the client itself]."
-    ),
-    token_scope: str | None = option("Scope to ask for there.", "TEXT"),
-    token_audience: str | None = option(
-        "Audience to ask for there [default: the domain of the node].", "TEXT"
-    ),
+    refresh_token_file: Path | None = option(),
+    token_scope: str | None = option("TEXT"),
+    token_audience: str | None = option("TEXT"),
     ca: Path | None,
 ) -> credentials.Credentials:
+    """Return the source of tokens for the login at a node.
+
+    Args:
+        token_file: Log in at the node with the token in this file, read again for each new session.
+        token_command: Log in with the first line that this command prints; run for each new
+            session.
+        token_url: Log in with a token of this OAuth 2.0 token endpoint, asked for each new session.
+        client_id: Name of the client there.
+        refresh_token_file: Ask with the refresh token in this file, which new ones replace
+            [default: as the client itself].
+        token_scope: Scope to ask for there.
+        token_audience: Audience to ask for there [default: the domain of the node].
+    """
     sources = {
         "--token-file": token_file,
         "--token-command": token_command,

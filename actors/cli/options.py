@@ -1,16 +1,17 @@
 """Options of commands, each declared once: as a parameter with its type, default and help."""
 
 import math
+import re
 import ssl
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, tzinfo
 from enum import Enum
 from functools import partial
-from inspect import Parameter, signature
-from operator import itemgetter
+from inspect import cleandoc, signature
+from operator import methodcaller
 from pathlib import Path
-from types import MappingProxyType, NoneType, UnionType
+from types import NoneType, UnionType
 from typing import Any, Final, TypeAlias, TypeVar, get_args, get_origin
 from zoneinfo import ZoneInfo
 
@@ -72,124 +73,131 @@ Maker: TypeAlias = Callable[..., Any]  # type: ignore[explicit-any] # each has i
 Read: TypeAlias = Callable[[Any], object]  # type: ignore[explicit-any] # a text or several
 """Reads a value; a `ProtoflyError`, `ValueError` or `BadParameter` says why it is refused."""
 
-_Settings: TypeAlias = dict[str, Any]  # type: ignore[explicit-any] # as click has them
-
 _GATHERED: Final[Mapping[object, Read | None]] = {
     tuple: None, dict: dict, Mapping: dict, frozenset: frozenset
 }  # fmt: skip
 """Types of values that are given one by one, and what makes them."""
 
+_METAVARS: Final[Mapping[object, str]] = {FILE: "FILE", FOLDER: "DIR"}
 
-@attrs.frozen
-class _Declared:
-    """What is declared of an option or argument, beside its name and type."""
+_SECTIONS: Final = re.compile(r"\n\n(?:Args|Raises):\n.*", re.DOTALL)
 
-    text: str | None
-    name: str
-    flag: str
-    read: Read | None
-    gather: Read | None
-    members: Iterable[Enum] | None
-    settings: _Settings
-
-    def having(self, **more: object) -> "_Declared":
-        """Return the declaration with more settings."""
-        return attrs.evolve(self, settings={**self.settings, **more})
-
-    def parameter(self, name: str, kind: object) -> click.Parameter:
-        """Make the option or argument that is declared of a parameter."""
-        gather, read, settings = self.gather, self.read, {**self.settings}
-        if isinstance(kind, UnionType):
-            kind = next(each for each in get_args(kind) if each is not NoneType)
-        if (origin := get_origin(kind)) in _GATHERED:
-            kind, gather = get_args(kind)[0], gather or _GATHERED[origin]
-            if "nargs" not in settings:
-                settings.setdefault("multiple", True)
-        if kind is Path:
-            settings.setdefault("type", FILE)
-        if read is None and isinstance(kind, type) and issubclass(kind, Enum):
-            known = {str(each.value): each for each in self.members or kind}
-            settings["type"] = click.Choice(list(known))
-            if "default" in settings:
-                settings["default"] = settings["default"].value
-            read = known.__getitem__
-        if read or gather:
-            is_list = bool(settings.get("multiple")) or settings.get("nargs") == -1
-            settings["callback"] = partial(_read, read, gather, is_list)
-        if self.text is None:
-            return click.Argument([name], **settings)
-        if kind is bool:
-            settings["is_flag"] = True
-        elif settings.get("type") is FILE:
-            settings.setdefault("metavar", "FILE")
-        flag = self.flag or f"--{name.replace('_', '-')}"
-        return click.Option([name, flag], help=self.text, **settings)
+_DESCRIBED: Final = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
-def option(  # type: ignore[explicit-any] # it stands where the value will be, of any type
-    text: str | None,
-    metavar: str | None = None,
+def _descriptions(documented: object) -> dict[str, str]:
+    """Return what a docstring says of each argument or attribute.
+
+    What follows ` None: ` is about a value that no option has.
+    """
+    described = _DESCRIBED.findall(cleandoc(documented.__doc__ or ""))
+    return {name: " ".join(text.split()).partition(" None: ")[0] for name, text in described}
+
+
+class _Declared(partial[click.Parameter]):
+    """Makes an option or argument; takes name, type, default and description of a parameter."""
+
+
+def _parameter(  # type: ignore[explicit-any]  # noqa: PLR0913 - all that can be declared
+    own_name: str,
+    kind: object,
+    default: object,
+    description: str,
+    /,
     *,
+    is_argument: bool = False,
+    text: str = "",
     name: str = "",
     flag: str = "",
     read: Read | None = None,
     gather: Read | None = None,
     members: Iterable[Enum] | None = None,
     **settings: Any,
-) -> Any:
+) -> click.Parameter:
+    name = name or own_name
+    if isinstance(kind, UnionType):
+        kind = next(each for each in get_args(kind) if each is not NoneType)
+        default = None if default is attrs.NOTHING else default
+    if (origin := get_origin(kind)) in _GATHERED:
+        kind, gather = get_args(kind)[0], gather or _GATHERED[origin]
+        if "nargs" not in settings:
+            settings.setdefault("multiple", True)
+    is_list = bool(settings.get("multiple")) or settings.get("nargs") == -1
+    if kind is bool:
+        settings["is_flag"] = True
+    elif kind is Path:
+        settings.setdefault("type", FILE)
+    if not settings.keys() & {"default", "required", "is_flag"}:
+        settings["required"] = default is attrs.NOTHING and not is_list
+        if default is not attrs.NOTHING and isinstance(default, str | int | float | Enum):
+            settings["default"] = default
+    if read is None and isinstance(kind, type) and issubclass(kind, Enum):
+        known = {str(each.value): each for each in members or kind}
+        settings["type"], read = click.Choice(list(known)), known.__getitem__
+        if "default" in settings:
+            settings["default"] = settings["default"].value
+    if read or gather:
+        settings["callback"] = partial(_read, read, gather, is_list)
+    if is_argument:
+        return click.Argument([name], **settings)
+    settings.setdefault("metavar", _METAVARS.get(settings.get("type")))
+    flag = flag or f"--{name.replace('_', '-')}"
+    return click.Option([name, flag], help=text or description, **settings)
+
+
+def option(metavar: str | None = None, **declared: Any) -> Any:  # type: ignore[explicit-any] # it stands where the value will be
     """Declare a parameter of a command, or of what `group` takes, as an option.
 
-    What the annotation says need not be said: that it is a flag, a file, a choice or repeatable.
+    The help is what the docstring says of the parameter. What the annotation says need not be
+    said: that it is required, a flag, a file, a choice or repeatable.
 
     Args:
-        text: The help; None: it is an argument.
         metavar: What stands for the value in the help.
-        name: Name of the option in a file, if it is not that of the parameter.
-        flag: The option on the command line, if it is not named like this.
-        read: Reads a value, each of several.
-        gather: Makes one value of what was read.
-        members: Members of the enum that can be chosen; None: all.
-        settings: What `click.Option` or `click.Argument` takes beside.
+        declared: `text`: the help, if no docstring has it. `name`: name of the option in a file, if
+            it is not that of the parameter. `flag`: the option on the command line, if it is not
+            named like this. `read`: reads a value, each of several. `gather`: makes one value of
+            what was read. `members`: members of the enum that can be chosen, if not all. The others
+            are what `click.Option` takes.
     """
-    if metavar is not None:
-        settings["metavar"] = metavar
-    return _Declared(text, name, flag, read, gather, members, settings)
+    return _Declared(_parameter, **declared, **({} if metavar is None else {"metavar": metavar}))
 
 
-def argument(metavar: str | None = None, **settings: Any) -> Any:  # type: ignore[explicit-any] # as above
+def argument(metavar: str | None = None, **declared: Any) -> Any:  # type: ignore[explicit-any] # as above
     """Declare a parameter of a command as an argument; see `option`."""
-    return option(None, metavar, **settings)
+    return option(metavar, is_argument=True, **declared)
 
 
 _Make: TypeAlias = Callable[[Mapping[str, object]], object]
 
-_Declaration: TypeAlias = tuple[str, object, object]
-"""Name, type and default of a parameter; the default may declare an option."""
-
 
 @attrs.frozen
 class _Group:
+    """A value that is made of options.
+
+    Attributes:
+        make: Makes it.
+        declarations: Name, type, default and declaration of each parameter of it.
+        documented: What has a docstring that describes them.
+    """
+
     make: Maker
-    declarations: Iterable[_Declaration]
+    declarations: Iterable[tuple[str, object, object, object]]
+    documented: object
 
     def compile(self) -> tuple[list[click.Parameter], _Make]:
         """Return the parameters for `click` that a group declares, and a maker of their values."""
         parameters: list[click.Parameter] = []
         parts: dict[str, _Make] = {}
-        for name, kind, default in self.declarations:
-            parts[name] = itemgetter(name)
-            if isinstance(default, _Group):
-                inner, parts[name] = default.compile()
+        described = _descriptions(self.documented)
+        for name, kind, default, declared in self.declarations:
+            if isinstance(declared, _Group):
+                inner, parts[name] = declared.compile()
                 parameters += inner
-            elif isinstance(default, _Declared):
-                parameters.append(default.parameter(default.name or name, kind))
-                parts[name] = itemgetter(default.name or name)
-            elif isinstance(default, click.Parameter):
-                parameters.append(default)
-            elif default is not Parameter.empty:
-                parts[name] = partial(
-                    lambda key, other, values: values.get(key, other), name, default
-                )
+            elif isinstance(declared, _Declared):
+                parameters.append(declared(name, kind, default, described.get(name, "")))
+                parts[name] = methodcaller("get", parameters[-1].name)
+            else:  # the value of another option, if there is one
+                parts[name] = methodcaller("get", name)
 
         def make(values: Mapping[str, object]) -> object:
             return self.make(**{name: part(values) for name, part in parts.items()})
@@ -203,17 +211,14 @@ def group(make: Maker) -> Any:  # type: ignore[explicit-any] # as `option`
     A parameter of `make` that declares nothing has the value of another option of the command.
     """
     parameters = signature(make).parameters.items()
-    return _Group(make, [(name, each.annotation, each.default) for name, each in parameters])
-
-
-_FIXED: Final = frozenset({"default", "required", "is_flag"})
-"""Settings beside which the default of a field does not count."""
+    declared = [(name, each.annotation, attrs.NOTHING, each.default) for name, each in parameters]
+    return _Group(make, declared, make)
 
 
 def fields(config: type, *, is_made: bool = False, **declared: Any) -> Any:  # type: ignore[explicit-any] # as `option`
     """Declare a parameter as values for fields of a configuration, by their names.
 
-    Each is an option or group. Type and default of an option are those of the field.
+    Each is an option or group. Type, default and help of an option are those of the field.
 
     Args:
         config: The class of the configuration.
@@ -221,16 +226,10 @@ def fields(config: type, *, is_made: bool = False, **declared: Any) -> Any:  # t
         declared: What each field comes from, in the order of the help.
     """
     known = attrs.fields_dict(config)
-    declarations = []
-    for name, default in declared.items():
-        fixed = known[name].default
-        if isinstance(default, _Declared) and not default.settings.keys() & _FIXED:
-            if fixed is attrs.NOTHING:
-                default = default.having(required=True)  # noqa: PLW2901 - one for each field
-            elif isinstance(fixed, str | int | float | Enum) and not isinstance(fixed, bool):
-                default = default.having(default=fixed)  # noqa: PLW2901
-        declarations.append((name, known[name].type, default))
-    return _Group(config if is_made else dict, declarations)
+    declarations = [
+        (name, known[name].type, known[name].default, each) for name, each in declared.items()
+    ]
+    return _Group(config if is_made else dict, declarations, config)
 
 
 def define_command(  # type: ignore[explicit-any] # as `Maker`
@@ -267,7 +266,7 @@ def define_command(  # type: ignore[explicit-any] # as `Maker`
 
         if has_log:
             parameters += [config_file.CONFIG_OPTION, *log_options]
-        settings.setdefault("help", function.__doc__)
+        settings.setdefault("help", _SECTIONS.sub("", cleandoc(function.__doc__ or "")))
         made = click.Command(name, callback=run, params=parameters, **settings)
         if of is not None:
             of.add_command(made)
@@ -415,41 +414,24 @@ def read_kinds(text: str) -> tuple[link.Kind, ...]:
 
 # Options that several commands share.
 
-OWN_DOMAIN: Final = option("The domain of the node.", read=DOMAIN, required=True)
+OWN_DOMAIN: Final = option(text="The domain of the node.", read=DOMAIN)
 
-NODE: Final = option(
-    "The domain's message node, such as ws://127.0.0.1:4123/link.",
-    "URL",
-    read=NODE_URL,
-    required=True,
-)
-
-IDENTITY: Final = option(
-    "File of the runtime's key, made if it is not there; tokens may be bound to it "
-    "[default: FILE-identity beside --store FILE, else in memory].",
-)
+NODE: Final = option("URL", read=NODE_URL, required=True)
 
 ICE: Final = option(
-    "TOML file of servers of STUN and TURN for direct links by WebRTC [default: none].",
+    text="TOML file of servers of STUN and TURN for direct links by WebRTC [default: none].",
     type=FILE,
     read=read_ice,
 )
 
-MONITOR: Final = option(
-    "Judge the own steps, tables and links and every tenth request while running; "
-    "a broken claim is logged and counted.",
-)
-
-INSECURE: Final = option(
-    "Dial nodes on other machines without TLS: others can read and alter messages."
-)
-
 CA: Final = option(
-    "Trust the authorities in this PEM file when nodes are dialled by wss: "
-    "[default: those of the operating system].",
+    text=(
+        "Trust the authorities in this PEM file when nodes are dialled by wss: "
+        "[default: those of the operating system]."
+    ),
 )
 
-JSON_LINES: Final = option("Print one JSON object per line.", flag="--json")
+JSON_LINES: Final = option(text="Print one JSON object per line.", flag="--json")
 
 OpenTracer: TypeAlias = Callable[[str], AbstractAsyncContextManager[Tracer]]
 """Opens the tracer of a process by its name."""
@@ -457,20 +439,20 @@ OpenTracer: TypeAlias = Callable[[str], AbstractAsyncContextManager[Tracer]]
 
 def _trace(
     *,
-    trace: Path | None = option(
-        "Directory for the trace of this run, in a folder of its own: "
-        "every state change and message hop.",
-        "DIR",
-        type=FOLDER,
-    ),
-    trace_bodies: bool = option(
-        "Keep the bodies of the framework's own messages in the trace, without secrets, "
-        "names of users and what hyperties say."
-    ),
-    trace_names: bool = option(
-        "Keep the addresses of the users who sent messages in the trace, instead of digests."
-    ),
+    trace: Path | None = option("DIR", type=FOLDER),
+    trace_bodies: bool = option(),
+    trace_names: bool = option(),
 ) -> OpenTracer:
+    """Return what opens the tracer of a process by its name.
+
+    Args:
+        trace: Directory for the trace of this run, in a folder of its own: every state change and
+            message hop.
+        trace_bodies: Keep the bodies of the framework's own messages in the trace, without secrets,
+            names of users and what hyperties say.
+        trace_names: Keep the addresses of the users who sent messages in the trace, instead of
+            digests.
+    """
     for name, is_given in (("bodies", trace_bodies), ("names", trace_names)):
         if is_given and trace is None:
             raise click.UsageError(f"--trace-{name} needs --trace, the directory of the trace.")
@@ -483,11 +465,15 @@ TRACE: Final = group(_trace)
 
 def _configure_log(
     *,
-    log: Level = option("Minimum severity of log lines on stderr.", default=Level.WARNING),
-    log_style: Style = option(
-        "Format of log lines; auto is console on a terminal, else text.", default=Style.AUTO
-    ),
+    log: Level = option(default=Level.WARNING),
+    log_style: Style = option(default=Style.AUTO),
 ) -> None:
+    """Configure the log, and log what the file of options was.
+
+    Args:
+        log: Minimum severity of log lines on stderr.
+        log_style: Format of log lines; auto is console on a terminal, else text.
+    """
     configure_log(log, log_style)
     ctx = click.get_current_context()
     config_file.log_loaded(ctx)
@@ -556,15 +542,19 @@ def check_plain(dialled: Iterable[str], *, insecure: bool) -> None:
 def _client_tls(
     *,
     ca: Path | None = CA,
-    tls_cert: Path | None = option(
-        "Show the certificate in this PEM file to a node that asks for one."
-    ),
-    tls_key: Path | None = option("PEM file with the private key of --tls-cert."),
+    tls_cert: Path | None = option(),
+    tls_key: Path | None = option(),
     insecure: bool,
     node: str | None,
-    foreign: Mapping[str, str] = MappingProxyType({}),
+    foreign: Mapping[str, str] | None,
 ) -> ssl.SSLContext | None:
-    check_plain([*filter(None, [node]), *foreign.values()], insecure=insecure)
+    """Return what nodes are dialled with; None: as the operating system has it.
+
+    Args:
+        tls_cert: Show the certificate in this PEM file to a node that asks for one.
+        tls_key: PEM file with the private key of --tls-cert.
+    """
+    check_plain([*filter(None, [node]), *(foreign or {}).values()], insecure=insecure)
     return client_tls(ca, tls_cert, tls_key)
 
 
@@ -575,17 +565,15 @@ CLIENT_TLS: Final = group(_client_tls)
 
 def http_config(
     *,
-    http: str | None = option(
-        "Address of /healthz, /readyz, /metrics and, of a node, /dashboard; port 0 picks a "
-        "free one [default: off].",
-        "HOST:PORT",
-        read=PLACE,
-    ),
-    http_token_file: Path | None = option(
-        "File with the token that readers of /metrics and /dashboard must send."
-    ),
+    http: str | None = option("HOST:PORT", read=PLACE),
+    http_token_file: Path | None = option(),
 ) -> HttpConfig | None:
     """Return the configuration of health and metrics over HTTP; None: no HTTP service.
+
+    Args:
+        http: Address of /healthz, /readyz, /metrics and, of a node, /dashboard; port 0 picks a free
+            one [default: off].
+        http_token_file: File with the token that readers of /metrics and /dashboard must send.
 
     Raises:
         CommandError: The token cannot be used, or protects nothing.
@@ -616,26 +604,20 @@ DEFAULTS: Final = (Result.PERMIT, Result.DENY)
 
 def _policies(
     *,
-    policy: tuple[Path, ...] = option(
-        "Judge messages by this policy file, or by all *.toml and *.json of a folder; repeatable.",
-        "FILE",
-        type=click.Path(path_type=Path),
-    ),
-    policy_default: Result = option(
-        "Decision about messages to which no policy applies.",
-        members=DEFAULTS,
-        default=Result.PERMIT,
-    ),
-    policy_combining: Algorithm = option(
-        "How the results of several policy files combine.", default=Algorithm.DENY_OVERRIDES
-    ),
-    policy_zone: tzinfo = option(
-        "Time zone of the times in policies, such as Europe/Berlin.",
-        "ZONE",
-        default="UTC",
-        read=ZONE,
-    ),
+    policy: tuple[Path, ...] = option("FILE", type=click.Path(path_type=Path)),
+    policy_default: Result = option(members=DEFAULTS, default=Result.PERMIT),
+    policy_combining: Algorithm = option(default=Algorithm.DENY_OVERRIDES),
+    policy_zone: tzinfo = option("ZONE", default="UTC", read=ZONE),
 ) -> PolicyConfig:
+    """Return the policies; without a file, others may add some.
+
+    Args:
+        policy: Judge messages by this policy file, or by all *.toml and *.json of a folder;
+            repeatable.
+        policy_default: Decision about messages to which no policy applies.
+        policy_combining: How the results of several policy files combine.
+        policy_zone: Time zone of the times in policies, such as Europe/Berlin.
+    """
     return PolicyConfig(
         files=policy, combining=policy_combining, default=policy_default, zone=policy_zone
     )

@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 
 
 CATALOGUE: Final = options.option(
-    "Directory or URL where a domain describes how it is reached, such as "
-    "b.example=https://catalogue.b.example; repeatable. Without DOMAIN it serves all "
-    "other domains, whose name replaces {domain} in it.",
     "[DOMAIN=]WHERE",
+    text=(
+        "Directory or URL where a domain describes how it is reached, such as "
+        "b.example=https://catalogue.b.example; repeatable. Without DOMAIN it serves all "
+        "other domains, whose name replaces {domain} in it."
+    ),
     flag="--catalogue",
     multiple=True,
     gather=lambda values: source.read_places(values) if values else None,
 )
 
 TRUST: Final = options.option(
-    "TOML file of trusted domains, publishers and identity providers; what catalogues have "
-    "shown is kept beside it."
-)
-
-TOPOLOGY: Final = options.option(
-    "Send messages for other domains to their node (triangle), or to the own one."
+    text=(
+        "TOML file of trusted domains, publishers and identity providers; what catalogues have "
+        "shown is kept beside it."
+    )
 )
 
 FOREIGN: Final = options.option(
-    "URL of another domain's node, for the triangle; repeatable.",
     "DOMAIN=URL",
+    text="URL of another domain's node, for the triangle; repeatable.",
     name="foreign",
     read=options.read_route,
 )

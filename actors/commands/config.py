@@ -105,13 +105,17 @@ def show(
     words: tuple[str, ...] = options.argument(
         "[COMMAND] [OPTIONS OF COMMAND]...", nargs=-1, type=click.UNPROCESSED
     ),
-    origin: bool = options.option("Show where each value comes from."),
-    as_json: bool = options.option("Print one JSON object per option.", flag="--json"),
+    origin: bool = options.option(),
+    as_json: bool = options.option(flag="--json"),
 ) -> int:
     """Print the options that COMMAND, by default node, would run with, as a file of them.
 
     A flag wins over an environment variable, that over the file that --config names,
     that over a profile, that over the default. Secrets are only said to be set.
+
+    Args:
+        origin: Show where each value comes from.
+        as_json: Print one JSON object per option.
     """
     name, arguments = _split(words)
     command = group.command_of(name)
@@ -142,13 +146,16 @@ def show(
 def check(
     *,
     file: Path = options.argument(),
-    ports: bool = options.option("Also check that the addresses to listen at are free."),
+    ports: bool = options.option(),
 ) -> int:
     """Check a file of options as the commands read it, and all that it names.
 
     Everything is checked that a start checks before it serves: names, values, contradictions,
     keys, certificates, policies, hyperties, databases. Nothing is started or made. Prints each
     finding in a line, and exits with 3 if there is one.
+
+    Args:
+        ports: Also check that the addresses to listen at are free.
     """
     tables, wrong = config_file.read_tables(file)
     warnings = io.StringIO()

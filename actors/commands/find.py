@@ -97,34 +97,35 @@ def command(
     criteria: Criteria = options.fields(
         Query,
         user=options.argument("[USER]", required=False, read=options.read_user),
-        name=options.option("Name of the hyperties or data objects.", "TEXT"),
+        name=options.option("TEXT", text="Name of the hyperties or data objects."),
         schema=options.option(
-            "Scheme or schema of the data objects that the hyperties use.", "TEXT"
+            "TEXT", text="Scheme or schema of the data objects that the hyperties use."
         ),
         resources=options.option(
-            "Resource that they offer; repeatable.", "TEXT", flag="--resource"
+            "TEXT", text="Resource that they offer; repeatable.", flag="--resource"
         ),
-        reporter=options.option("Address of the hyperty that reports the data objects.", "ADDRESS"),
+        reporter=options.option(
+            "ADDRESS", text="Address of the hyperty that reports the data objects."
+        ),
         scheme=options.option(
-            "Scheme of the addresses that are found, such as comm for data objects.", "TEXT"
+            "TEXT", text="Scheme of the addresses that are found, such as comm for data objects."
         ),
     ),
-    address: str | None = options.option(
-        "Address of one hyperty or data object: print its record as JSON.",
-        "ADDRESS",
-        read=canonical,
-    ),
-    attribute: str | None = options.option(
-        "Print only this attribute of the record, such as status.", "PATH"
-    ),
+    address: str | None = options.option("ADDRESS", read=canonical),
+    attribute: str | None = options.option("PATH"),
     is_json: bool = options.JSON_LINES,
-    is_watch: bool = options.option("Follow what is found until Ctrl-C.", flag="--watch"),
+    is_watch: bool = options.option(flag="--watch"),
 ) -> int:
     """Find the hyperties of USER, such as user://a.example/bob, or by name, schema or resource.
 
     An entry must meet all given criteria. Disconnected entries are shown only if none is live.
     With --watch, new, changed and vanished entries are shown as it happens. With --address, the
     one record of that address is read.
+
+    Args:
+        address: Address of one hyperty or data object: print its record as JSON.
+        attribute: Print only this attribute of the record, such as status.
+        is_watch: Follow what is found until Ctrl-C.
     """
     if address is not None:
         if is_watch or any(each for name, each in criteria.items() if name != "scheme"):

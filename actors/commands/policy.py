@@ -115,12 +115,15 @@ _FILES: Final = argument("FILE...", nargs=-1, required=True, type=click.Path(pat
 def check(
     *,
     files: tuple[Path, ...] = _FILES,
-    as_json: bool = option("Print one JSON object per file and line.", flag="--json"),
+    as_json: bool = option(flag="--json"),
 ) -> int:
     """Read policy files as a node does, and report what is odd in them.
 
     Exits with 3 if a node would refuse them, with 1 if a rule never decides
     anything or the like, else with 0.
+
+    Args:
+        as_json: Print one JSON object per file and line.
     """
     is_odd = False
     for policies in read_policies(files):
@@ -153,11 +156,17 @@ def _rules(policies: model.PolicySet) -> int:
 
 def _sender(
     *,
-    user: str | None = option("User of the sender.", "URL", read=canonical),
-    idp: str | None = option("Identity provider of the user [default: its domain].", "NAME"),
-    role: tuple[str, ...] = option("Role of the user; repeatable.", "ROLE"),
+    user: str | None = option("URL", read=canonical),
+    idp: str | None = option("NAME"),
+    role: tuple[str, ...] = option("ROLE"),
 ) -> identity.Identity | None:
-    """Return the identity of the sender; None: no login."""
+    """Return the identity of the sender; None: no login.
+
+    Args:
+        user: User of the sender.
+        idp: Identity provider of the user [default: its domain].
+        role: Role of the user; repeatable.
+    """
     if user is None:
         if idp is not None or role:
             raise click.UsageError("--idp and --role say more of a user; add --user")
@@ -175,36 +184,34 @@ def explain_message(  # noqa: PLR0913 - one for each option
     files: tuple[Path, ...] = _FILES,
     message: BinaryIO = argument("MESSAGE.json", type=click.File("rb")),
     sender: identity.Identity | None = options.group(_sender),
-    runtime: str | None = option("Runtime of the session.", "URL", read=canonical),
-    domain: str | None = option(
-        "Domain of the node or runtime [default: that of the receiver].", read=DOMAIN
-    ),
-    direction: terms.Direction | None = option(
-        "Judge as a runtime does, a message that comes in or goes out.",
-        members=(terms.Direction.IN, terms.Direction.OUT),
-    ),
-    own_user: str | None = option(
-        "User of the judging runtime; needs --direction.", "URL", read=canonical
-    ),
-    hyperty: tuple[str, ...] = option(
-        "Name of its hyperty at its end of the message; repeatable.", "NAME"
-    ),
-    own: bool | None = option(
-        "Owner of the resource [default: unknown].", flag="--own/--foreign", default=None
-    ),
-    at: datetime | None = option("Time of the message [default: now].", "TIME", read=_TIME),
-    zone: tzinfo = option("Time zone of the node.", "ZONE", default="UTC", read=options.ZONE),
-    default: terms.Result = option(
-        "Decision if no policy applies.", members=DEFAULTS, default=terms.Result.PERMIT
-    ),
-    combining: terms.Algorithm = option(
-        "How the results of several files combine.", default=terms.Algorithm.DENY_OVERRIDES
-    ),
-    as_json: bool = option("Print one JSON object.", flag="--json"),
+    runtime: str | None = option("URL", read=canonical),
+    domain: str | None = option(read=DOMAIN),
+    direction: terms.Direction | None = option(members=(terms.Direction.IN, terms.Direction.OUT)),
+    own_user: str | None = option("URL", read=canonical),
+    hyperty: tuple[str, ...] = option("NAME"),
+    own: bool | None = option(flag="--own/--foreign", default=None),
+    at: datetime | None = option("TIME", read=_TIME),
+    zone: tzinfo = option("ZONE", default="UTC", read=options.ZONE),
+    default: terms.Result = option(members=DEFAULTS, default=terms.Result.PERMIT),
+    combining: terms.Algorithm = option(default=terms.Algorithm.DENY_OVERRIDES),
+    as_json: bool = option(flag="--json"),
 ) -> int:
     """Say what policy files decide of a message, by which rule, and why.
 
     The message is one JSON object, as on the wire; - reads it from standard input.
+
+    Args:
+        runtime: Runtime of the session.
+        domain: Domain of the node or runtime [default: that of the receiver].
+        direction: Judge as a runtime does, a message that comes in or goes out.
+        own_user: User of the judging runtime; needs --direction.
+        hyperty: Name of its hyperty at its end of the message; repeatable.
+        own: Owner of the resource [default: unknown].
+        at: Time of the message [default: now].
+        zone: Time zone of the node.
+        default: Decision if no policy applies.
+        combining: How the results of several files combine.
+        as_json: Print one JSON object.
     """
     read = _message(message)
     if own is not None and runtime is None:

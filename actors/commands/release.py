@@ -23,14 +23,15 @@ def command(  # type: ignore[explicit-any] # values of fields
         node=options.NODE,
         domain=options.OWN_DOMAIN,
         name=options.option(
-            "Name of the runtime that logs in, for a token that is valid for one runtime only, or "
-            "for a user that has too many names [default: a new one, which is given back too].",
+            text="Name of the runtime that logs in, for a token that is valid for one runtime "
+            "only, or for a user that has too many names [default: a new one, which is given back "
+            "too].",
             required=False,
             read=options.NAME,
         ),
         credentials=node_access.CREDENTIALS,
         tls=options.CLIENT_TLS,
-        insecure=options.INSECURE,
+        insecure=options.option(),
     ),
     names: tuple[str, ...] = options.argument(
         "NAME...", nargs=-1, required=True, read=options.NAME

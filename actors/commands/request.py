@@ -52,16 +52,18 @@ def command(
     registry: str | None = REGISTRY,
     to: str = argument("TO", read=canonical),
     rest: _Rest = argument("[NAME] JSON", nargs=-1, required=True, gather=_read),
-    verb: MessageType = option("Verb of the request.", members=_VERBS, default=MessageType.CREATE),
-    path: str = option(
-        "Path that a handler takes, such as /items.", "TEXT", default="", show_default=False
-    ),
+    verb: MessageType = option(members=_VERBS, default=MessageType.CREATE),
+    path: str = option("TEXT", default="", show_default=False),
 ) -> int:
     """Send a request with the value JSON to the address TO and print the answer.
 
     If TO is a user, such as user://a.example/bob, the request goes to the hyperty of this user
     with the name NAME; exactly one must be live. The command sends the request by a temporary
     runtime.
+
+    Args:
+        verb: Verb of the request.
+        path: Path that a handler takes, such as /items.
     """
     is_user = scheme_of(to) in _USER
     names, value = rest

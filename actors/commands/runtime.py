@@ -137,37 +137,35 @@ def _read_peer(text: str) -> PeerPolicy:
 
 def read_links(
     *,
-    p2p_use: P2pUse = option(
-        "When to open direct links to other runtimes.", default=P2pUse.WHENEVER_POSSIBLE
-    ),
-    p2p_peer: tuple[PeerPolicy, ...] = option(
-        "The same for one DOMAIN, *.DOMAIN or runtime; repeatable, the first match counts.",
-        "PEER=USE",
-        read=_read_peer,
-    ),
-    p2p_wait: P2pWait = option(
-        "While a link is set up, send by the node, or wait for the link for a time.",
-        default=P2pWait.OPPORTUNISTIC,
-    ),
+    p2p_use: P2pUse = option(default=P2pUse.WHENEVER_POSSIBLE),
+    p2p_peer: tuple[PeerPolicy, ...] = option("PEER=USE", read=_read_peer),
+    p2p_wait: P2pWait = option(default=P2pWait.OPPORTUNISTIC),
 ) -> LinkPolicy:
+    """Return to which runtimes links are wanted.
+
+    Args:
+        p2p_use: When to open direct links to other runtimes.
+        p2p_peer: The same for one DOMAIN, *.DOMAIN or runtime; repeatable, the first match counts.
+        p2p_wait: While a link is set up, send by the node, or wait for the link for a time.
+    """
     return LinkPolicy(p2p_use, p2p_peer, p2p_wait)
 
 
 def _sandboxes(
     *,
     sandbox_memory: int = option(
-        "Memory that all sandbox processes may use together, in MiB.",
-        "MIB",
-        type=Count(min=protocol.SANDBOX_MEMORY // MIB),
-        default=TOTALS.memory // MIB,
+        "MIB", type=Count(min=protocol.SANDBOX_MEMORY // MIB), default=TOTALS.memory // MIB
     ),
     sandbox_cpu: float = option(
-        "Processors that all sandbox processes may use together, such as 0.5.",
-        "PROCESSORS",
-        type=Quantity(min=foreign_code.SANDBOXES_CPU_LEAST),
-        default=TOTALS.cpu,
+        "PROCESSORS", type=Quantity(min=foreign_code.SANDBOXES_CPU_LEAST), default=TOTALS.cpu
     ),
 ) -> SandboxTotals:
+    """Return what all sandbox processes may use.
+
+    Args:
+        sandbox_memory: Memory that all sandbox processes may use together, in MiB.
+        sandbox_cpu: Processors that all sandbox processes may use together, such as 0.5.
+    """
     return SandboxTotals(sandbox_memory * MIB, sandbox_cpu)
 
 
@@ -231,83 +229,53 @@ def _read_owner(text: str) -> str:
 
 _REACH: Final = fields(
     RuntimeConfig,
-    domain=option("The domain of the runtime.", read=DOMAIN),
-    name=option("The name of the runtime in its domain.", read=options.NAME),
-    node=option(
-        "The domain's message node, such as ws://127.0.0.1:4123/link.",
-        "URL",
-        read=options.NODE_URL,
-    ),
-    registry=option(
-        "The registry of a domain without a node, such as http://127.0.0.1:4567.",
-        "URL",
-        read=lambda text: http_client.ServerUrl.read(text).text,
-    ),
+    domain=option(read=DOMAIN),
+    name=option(read=options.NAME),
+    node=option("URL", read=options.NODE_URL),
+    registry=option("URL", read=lambda text: http_client.ServerUrl.read(text).text),
 )
 
 _MORE: Final = fields(
     RuntimeConfig,
     sandboxes=group(_sandboxes),
     largest_body=option(
-        "Size of the largest request or answer of a hyperty, in MiB of JSON; more is refused 413.",
         "MIB",
+        text="Size of the largest request or answer of a hyperty, in MiB of JSON; more is refused "
+        "413.",
         type=Count(1, transfer.TRANSFER_MOST // MIB),
         default=transfer.TRANSFER_BYTES // MIB,
         read=lambda count: count * MIB,
     ),
     kinds=option(
-        "Transports of links to other runtimes, best first; none for no links.",
         "KINDS",
+        text="Transports of links to other runtimes, best first; none for no links.",
         name="p2p",
         multiple=False,
         default="unix,tcp,websocket",
         read=options.read_kinds,
     ),
-    p2p_host=option(
-        "Host on which links by websocket and tcp are accepted. A private address or a name "
-        "is offered only to peers that --p2p-peer names.",
-        "HOST",
-    ),
+    p2p_host=option("HOST"),
     links=group(read_links),
-    p2p_require=option(
-        "Who has to vouch for the other end of a link; else messages go by the node. Default: "
-        "domain where this runtime logs in, else none."
-    ),
+    p2p_require=option(),
     ice=options.ICE,
-    ice_relay_only=option(
-        "Links by webrtc use nothing but servers of TURN: no peer learns an address of this "
-        "machine."
-    ),
-    topology=catalogues.TOPOLOGY,
+    ice_relay_only=option(),
+    topology=option(),
     nodes=catalogues.FOREIGN,
-    stub_idle=option(
-        "Release the connection to another domain after this time without use.",
-        "SECONDS",
-        type=Quantity(min=protocol.STUB_IDLE_LEAST),
-    ),
+    stub_idle=option("SECONDS", type=Quantity(min=protocol.STUB_IDLE_LEAST)),
     descriptor=option(
-        "Catalogue address of this runtime's descriptor, which names the stubs of its direct "
-        "links; its domain needs --catalogue and --trust.",
         "URL",
         read=lambda text: _read_entry(CatalogueType.RUNTIME, text).address,
     ),
     credentials=node_access.CREDENTIALS,
     tls=options.CLIENT_TLS,
-    insecure=options.INSECURE,
-    identity=options.IDENTITY,
+    insecure=option(),
+    identity=option(),
     policy=options.POLICIES,
-    publish_status=option(
-        "Notify runtimes that subscribe to the status of this one when it is live or leaves."
-    ),
-    user=option(
-        "Address of the user who owns the hyperties, such as user://a.example/bob "
-        "[default: the user of the login].",
-        "USER",
-        read=_read_owner,
-    ),
-    store=option("File that keeps stored data objects over the end of the process."),
+    publish_status=option(),
+    user=option("USER", read=_read_owner),
+    store=option(),
     http=group(options.http_config),
-    monitor=options.MONITOR,
+    monitor=option(),
 )
 
 
@@ -315,31 +283,23 @@ _MORE: Final = fields(
 def command(  # type: ignore[explicit-any] # values of fields
     *,
     reach: dict[str, Any] = _REACH,
-    hyperty: dict[str, str] = option(
-        "Deploy this hyperty; repeatable. Try echo=actors.hyperties:Echo.",
-        "NAME=module:Class",
-        read=_read_hyperty,
-        gather=_named_once,
-    ),
-    load: dict[str, str] = option(
-        "Run the hyperty that a signed descriptor of a catalogue describes, in a sandbox process; "
-        "repeatable. Its domain needs --catalogue and --trust.",
-        "URL",
-        read=_read_loaded,
-        gather=_named_once,
-    ),
+    hyperty: dict[str, str] = option("NAME=module:Class", read=_read_hyperty, gather=_named_once),
+    load: dict[str, str] = option("URL", read=_read_loaded, gather=_named_once),
     places: Places | None = catalogues.CATALOGUE,
     trust: Path | None = catalogues.TRUST,
-    sandbox: Housing = option(
-        "Where hyperties run: in this process, or each in a sandbox process of its own.",
-        default=Housing.NURSERY,
-    ),
+    sandbox: Housing = option(default=Housing.NURSERY),
     more: dict[str, Any] = _MORE,
     trace: OpenTracer = options.TRACE,
 ) -> int:
     """Run a hyperty runtime until SIGTERM or Ctrl-C.
 
     Prints one line of JSON when it is ready, with the addresses of its hyperties.
+
+    Args:
+        hyperty: Deploy this hyperty; repeatable. Try echo=actors.hyperties:Echo.
+        load: Run the hyperty that a signed descriptor of a catalogue describes, in a sandbox
+            process; repeatable. Its domain needs --catalogue and --trust.
+        sandbox: Where hyperties run: in this process, or each in a sandbox process of its own.
     """
     where = f"{reach['domain']}.{reach['name']}"
     access = None if places is None else catalogue_access(places, trust, where)

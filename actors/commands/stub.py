@@ -72,8 +72,8 @@ _MEANING: Final[Meanings] = (
 _DAY: Final = 86_400
 
 _INTO: Final = option(
-    "Directory of the catalogue; made if it does not exist.",
     "DIR",
+    text="Directory of the catalogue; made if it does not exist.",
     type=options.FOLDER,
     required=True,
 )
@@ -207,17 +207,20 @@ _Code: TypeAlias = tuple[Path, str, str, Path]
 def _code(
     *,
     package: Path | None = option(
-        "Directory of the code; it is packed beside the descriptor.",
-        "DIR",
-        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        "DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)
     ),
-    entry_point: str | None = option(
-        "Function that makes the stub, or class of the hyperty.", "module:NAME"
-    ),
-    publisher: str | None = option("Publisher of the code.", "NAME"),
-    publisher_key: Path | None = option("Private key of the publisher."),
+    entry_point: str | None = option("module:NAME"),
+    publisher: str | None = option("NAME"),
+    publisher_key: Path | None = option(),
 ) -> _Code | None:
-    """Return all options about a package; None: there is no package."""
+    """Return all options about a package; None: there is no package.
+
+    Args:
+        package: Directory of the code; it is packed beside the descriptor.
+        entry_point: Function that makes the stub, or class of the hyperty.
+        publisher: Publisher of the code.
+        publisher_key: Private key of the publisher.
+    """
     if package is None:
         if (entry_point, publisher, publisher_key) == (None, None, None):
             return None
@@ -231,35 +234,20 @@ def _code(
 def sign(  # noqa: PLR0913 - one for each option
     *,
     draft: Path = argument(),
-    domain: str = option("Domain of the descriptor.", required=True, read=options.DOMAIN),
-    key: Path = option("Private key of the domain.", required=True),
-    out: Path = option("File for the signed descriptor.", required=True),
+    domain: str = option(required=True, read=options.DOMAIN),
+    key: Path = option(required=True),
+    out: Path = option(required=True),
     entry: tuple[CatalogueType, str] = option(
-        "Place in the catalogue; other domains fetch protocolstub/default.",
-        "TYPE/NAME",
-        multiple=False,
-        default="protocolstub/default",
-        read=read_place,
+        "TYPE/NAME", multiple=False, default="protocolstub/default", read=read_place
     ),
-    counter: int | None = option(
-        "Counter, greater than the last one [default: seconds since 1970].",
-        "N",
-        type=options.Count(1, MAX_ID),
-    ),
+    counter: int | None = option("N", type=options.Count(1, MAX_ID)),
     days: float | None = option(
-        f"How long it is good [default: {_DAYS:.0f}].",
         "N",
+        text=f"How long it is good [default: {_DAYS:.0f}].",
         type=options.Quantity(min=0, max=foreign_code.DESCRIPTOR_LIFE / _DAY, min_open=True),
     ),
-    machine: str | None = option(
-        "State machine that the stub follows; required for the code of stubs.",
-        "NAME",
-        type=click.Choice(sorted(MACHINES)),
-    ),
-    domain_keys: Path | None = option(
-        "Public keys of `node --domain-key`, as a JSON Web Key Set; by them other domains "
-        "verify what the domain states of its runtimes."
-    ),
+    machine: str | None = option("NAME", type=click.Choice(sorted(MACHINES))),
+    domain_keys: Path | None = option(),
     code: _Code | None = options.group(_code),
 ) -> None:
     """Sign the descriptor in the JSON file DRAFT.
@@ -268,6 +256,16 @@ def sign(  # noqa: PLR0913 - one for each option
     an option says more than DRAFT does. A file of upstream's catalogue is a draft, too, if it
     describes a data schema, or a stub or hyperty without its code.
     A package is written beside the descriptor, with .zip as its ending.
+
+    Args:
+        domain: Domain of the descriptor.
+        key: Private key of the domain.
+        out: File for the signed descriptor.
+        entry: Place in the catalogue; other domains fetch protocolstub/default.
+        counter: Counter, greater than the last one [default: seconds since 1970].
+        machine: State machine that the stub follows; required for the code of stubs.
+        domain_keys: Public keys of `node --domain-key`, as a JSON Web Key Set; by them other
+            domains verify what the domain states of its runtimes.
     """
     place, content = Entry(domain, *entry), read_json(draft, foreign_code.DESCRIPTOR_BYTES, "DRAFT")
     content = publishing.adopted(place, content)
@@ -341,18 +339,18 @@ def publish(
     *,
     file: Path = argument(),
     into: Path = _INTO,
-    keys: Path | None = option(
-        "Public keys of the domain, published as well; required the first time."
-    ),
-    package: Path | None = option(
-        "Package [default: the file with the same name and .zip, if it exists]."
-    ),
+    keys: Path | None = option(),
+    package: Path | None = option(),
 ) -> None:
     """Copy the signed descriptor FILE and its package into a catalogue directory.
 
     Refused (exit status 4) if runtimes would refuse it: not signed by the published
     keys, an older counter than what is published, expired, or with a package that is not
     the one it promises.
+
+    Args:
+        keys: Public keys of the domain, published as well; required the first time.
+        package: Package [default: the file with the same name and .zip, if it exists].
     """
     text = read_bytes(file, foreign_code.DESCRIPTOR_BYTES, "FILE")
     path = package or file.with_suffix(".zip")
@@ -473,8 +471,8 @@ _WORDS: Final = {True: "ok", False: "refused", None: "unknown"}
 def verify(
     *,
     where: str = argument(),
-    trust: Path | None = option("Trust file, as for runtimes."),
-    keys: Path | None = option("Public keys of the domain."),
+    trust: Path | None = option(),
+    keys: Path | None = option(),
     as_json: bool = options.JSON_LINES,
 ) -> int:
     """Show the descriptor at WHERE, and each check that a runtime makes.
@@ -483,6 +481,10 @@ def verify(
     catalogue such as https://catalogue.b.example/.well-known/protocolstub/default or the
     same in a directory. Exit status 4: it would be refused. Without --trust or --keys no
     signature is verified.
+
+    Args:
+        trust: Trust file, as for runtimes.
+        keys: Public keys of the domain.
     """
     believed = inspection.Believed(
         None if trust is None else read_trust(trust),
@@ -541,28 +543,28 @@ def _read_hash(text: str) -> str:
 def revoke(
     *,
     into: Path = _INTO,
-    domain: str = option("Domain of the list.", required=True, read=options.DOMAIN),
-    key: Path = option("Private key of the domain.", required=True),
-    entry: tuple[CatalogueType, str] | None = option(
-        "Place whose descriptors are revoked.", "TYPE/NAME", multiple=False, read=read_place
-    ),
-    up_to: int | None = option(
-        "Last counter that is revoked [default: all, also later ones].",
-        "N",
-        type=options.Count(1, MAX_ID),
-    ),
-    package: str | None = option("Hash of a revoked package.", "SHA256", read=_read_hash),
-    why: str = option("Reason, for runtimes.", "TEXT", default="", show_default=False),
+    domain: str = option(required=True, read=options.DOMAIN),
+    key: Path = option(required=True),
+    entry: tuple[CatalogueType, str] | None = option("TYPE/NAME", multiple=False, read=read_place),
+    up_to: int | None = option("N", type=options.Count(1, MAX_ID)),
+    package: str | None = option("SHA256", read=_read_hash),
+    why: str = option("TEXT", default="", show_default=False),
     days: float = option(
-        "Validity of the list; later nothing of the domain is accepted until it is renewed.",
-        "N",
-        type=options.Quantity(min=0, max=365, min_open=True),
-        default=_LIST_DAYS,
+        "N", type=options.Quantity(min=0, max=365, min_open=True), default=_LIST_DAYS
     ),
 ) -> None:
     """Add an entry to the domain's signed revocation list; without one, renew the list.
 
     Once there is a list, renew it before it expires.
+
+    Args:
+        domain: Domain of the list.
+        key: Private key of the domain.
+        entry: Place whose descriptors are revoked.
+        up_to: Last counter that is revoked [default: all, also later ones].
+        package: Hash of a revoked package.
+        why: Reason, for runtimes.
+        days: Validity of the list; later nothing of the domain is accepted until it is renewed.
     """
     if up_to is not None and entry is None:
         raise click.UsageError("--up-to counts descriptors of a place; name it with --entry")

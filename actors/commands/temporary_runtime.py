@@ -79,7 +79,9 @@ def runtime_opener(  # type: ignore[explicit-any] # values of fields
 
 
 REGISTRY: Final = options.option(
-    "Domain whose registry is searched [default: that of the node].", "DOMAIN", read=options.DOMAIN
+    "DOMAIN",
+    text="Domain whose registry is searched [default: that of the node].",
+    read=options.DOMAIN,
 )
 
 
@@ -95,18 +97,20 @@ def temporary_runtime(command: str, name_option: str) -> Any:  # type: ignore[ex
         node=options.NODE,
         domain=options.OWN_DOMAIN,
         name=options.option(
-            "Name of the runtime that asks, for a token that is valid for one runtime only "
-            "[default: a new one each time].",
+            text=(
+                "Name of the runtime that asks, for a token that is valid for one runtime only "
+                "[default: a new one each time]."
+            ),
             name=name_option,
             required=False,
             read=options.NAME,
         ),
-        topology=catalogues.TOPOLOGY,
+        topology=options.option(),
         nodes=catalogues.FOREIGN,
         credentials=node_access.CREDENTIALS,
         tls=options.CLIENT_TLS,
-        insecure=options.INSECURE,
-        identity=options.IDENTITY,
+        insecure=options.option(),
+        identity=options.option(),
     )
 
     def make(  # type: ignore[explicit-any] # values of fields

@@ -58,19 +58,20 @@ def _read_name(text: str) -> str:
 @define_command("keys", command, short_help="Make a key that signs, and the set of public keys.")
 def make_keys(
     *,
-    out: Path = option(
-        "Directory of the files; made if it does not exist.", "DIR", type=FOLDER, required=True
-    ),
-    alg: str = option("Algorithm of the key.", type=click.Choice(ALGORITHMS), default="EdDSA"),
-    kid: str | None = option(
-        "Name of the key in tokens [default: made from the key].", "NAME", read=_read_name
-    ),
+    out: Path = option("DIR", type=FOLDER, required=True),
+    alg: str = option(type=click.Choice(ALGORITHMS), default="EdDSA"),
+    kid: str | None = option("NAME", read=_read_name),
 ) -> None:
     """Make a key that signs tokens, and put its public part into DIR/jwks.json.
 
     The private key goes into a file of its own that only you can read; no file is
     overwritten. Called again it adds another key to the set: tokens of both are good
     until you take the old one out of the set.
+
+    Args:
+        out: Directory of the files; made if it does not exist.
+        alg: Algorithm of the key.
+        kid: Name of the key in tokens [default: made from the key].
     """
     key = make_key(alg, kid)
     private, public = out / f"{key.name}.key.json", out / _SET
@@ -178,38 +179,35 @@ def _read_thumbprint(text: str) -> str:
 @define_command("issue", command, short_help="Make a token and print it.")
 def issue(  # noqa: PLR0913 - one for each option
     *,
-    key: Path = option("Private key, made by `token keys`.", required=True),
-    user: str = option("User of the token.", required=True, read=_read_user),
-    domain: str = option("Domain whose node accepts it.", required=True, read=DOMAIN),
-    issuer: str | None = option("Issuer [default: the user's domain].", "TEXT"),
-    role: tuple[str, ...] = option("Role of the user; repeatable.", "NAME"),
-    runtime: str | None = option(
-        "Only runtime that may use it, or the node of another domain, which needs a token that "
-        "names it.",
-        "URL",
-        read=_read_runtime,
-    ),
-    address: tuple[str, ...] = option(
-        "Address of the runtime, and all below it, at the node of another domain than its own; "
-        "repeatable.",
-        "URL",
-        read=canonical,
-    ),
-    for_key: str | None = option(
-        "Only holder of this key may use it: the thumbprint that `token key` shows, or the file.",
-        "THUMBPRINT|FILE",
-        read=_read_thumbprint,
-    ),
-    life: float = option(
-        "Validity of the token.", "SECONDS", type=Quantity(min=1, max=TOKEN_LIFE), default=_LIFE
-    ),
-    not_before: float | None = option(
-        "Seconds until it becomes valid [default: 0].", "SECONDS", type=Quantity(min=0)
-    ),
+    key: Path = option(required=True),
+    user: str = option(required=True, read=_read_user),
+    domain: str = option(required=True, read=DOMAIN),
+    issuer: str | None = option("TEXT"),
+    role: tuple[str, ...] = option("NAME"),
+    runtime: str | None = option("URL", read=_read_runtime),
+    address: tuple[str, ...] = option("URL", read=canonical),
+    for_key: str | None = option("THUMBPRINT|FILE", read=_read_thumbprint),
+    life: float = option("SECONDS", type=Quantity(min=1, max=TOKEN_LIFE), default=_LIFE),
+    not_before: float | None = option("SECONDS", type=Quantity(min=0)),
 ) -> None:
     """Make a login token and print it.
 
     It opens one session, once.
+
+    Args:
+        key: Private key, made by `token keys`.
+        user: User of the token.
+        domain: Domain whose node accepts it.
+        issuer: Issuer [default: the user's domain].
+        role: Role of the user; repeatable.
+        runtime: Only runtime that may use it, or the node of another domain, which needs a token
+            that names it.
+        address: Address of the runtime, and all below it, at the node of another domain than its
+            own; repeatable.
+        for_key: Only holder of this key may use it: the thumbprint that `token key` shows, or the
+            file.
+        life: Validity of the token.
+        not_before: Seconds until it becomes valid [default: 0].
     """
     signer, now = read_signer(key), time.time_ns() // 1_000_000_000
     claims: dict[str, Json] = {
@@ -237,23 +235,22 @@ _STDIN: Final = "-"
 def show(
     *,
     token: str = argument("TOKEN|-"),
-    domain: str | None = option("Domain whose node would receive it.", read=DOMAIN),
-    jwks: str | None = option("Public keys to verify it, as that node does.", "FILE|URL"),
-    client: tuple[str, ...] = option(
-        "As of the node: a client whose tokens it accepts; repeatable.", "TEXT"
-    ),
-    max_token_life: float = option(
-        "As of the node: it refuses tokens that live longer.",
-        "SECONDS",
-        type=Quantity(min=1),
-        default=TOKEN_LIFE,
-    ),
+    domain: str | None = option(read=DOMAIN),
+    jwks: str | None = option("FILE|URL"),
+    client: tuple[str, ...] = option("TEXT"),
+    max_token_life: float = option("SECONDS", type=Quantity(min=1), default=TOKEN_LIFE),
 ) -> int:
     """Show the claims of a token; - reads it from standard input.
 
     Without --jwks nothing is verified: anyone can have written it. With --jwks and
     --domain it exits with 4 if a node of that domain would refuse it, and says why. Of a
     token that is bound to a key (claim cnf), the holder is assumed to show it.
+
+    Args:
+        domain: Domain whose node would receive it.
+        jwks: Public keys to verify it, as that node does.
+        client: As of the node: a client whose tokens it accepts; repeatable.
+        max_token_life: As of the node: it refuses tokens that live longer.
     """
     if jwks is not None and domain is None:
         raise click.UsageError("--jwks verifies for the node of a domain; give --domain as well")

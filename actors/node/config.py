@@ -111,14 +111,16 @@ OBJECT_SCHEMES: Final = frozenset({"comm", "connection", "ctxt"})
 class NodeConfig:
     """The configuration of one message node.
 
+    What is said of an option of the command `node` is its help, too.
+
     Attributes:
-        domain: Domain that it serves.
-        listen: `host:port` of its listener; port 0 picks a free one.
+        domain: The domain of the node.
+        listen: Address for connections of stubs; port 0 picks a free one.
         tls: What connections of stubs are encrypted by; None: they are not.
         registry: File of the domain registry; None: records are in memory only.
-        state: File of sessions and used login tokens, by which runtimes come back to a node that
-            was started again; None: a file beside the one of the registry, if there is one.
-        allow_legacy: Whether plain reTHINK stubs are served, too.
+        state: File of sessions and used login tokens: after a restart runtimes come back by
+            themselves [default: FILE-state beside --registry FILE, else in memory].
+        allow_legacy: Serve the wire forms of upstream's stubs.
         names: What runtimes of upstream's forms may call themselves.
         object_schemes: Address schemes that it allocates addresses of, besides hyperties.
         policy: Decides about each message if there are no policy files.
@@ -131,19 +133,19 @@ class NodeConfig:
         remarks: Sentences that the log shows the operator when the node is ready.
         clock_offset: Seconds from the Trio clock to the epoch (1970, UTC), for times that outlive
             the process.
-        observation: Whether the owner of a data object decides on its observers, or none is asked.
+        observation: Deliver changes of an object with its owner's consent, or to all subscribers.
         limits: Bounds on memory, rate and work, per peer.
         origins: Web origins whose pages may connect, such as `https://app.example`.
         foreign: Other domains that the node reaches by stubs of its own.
         client_tls: What nodes of other domains are dialled with, by the network of the operating
             system; None: the authorities of the operating system are trusted.
-        insecure: Whether nodes on other machines may be dialled without TLS, by the network of the
-            operating system: others can then read and alter messages, and a warning is logged.
+        insecure: Dial nodes on other machines without TLS: others can read and alter messages.
         entropy: Source of random bytes for tokens and addresses.
         ids: Ids of the messages that the node itself sends.
-        monitor: Whether the node judges itself while it runs (`actors.kit.self_check`).
+        monitor: Judge the own steps, tables and links and every tenth request while running; a
+            broken claim is logged and counted.
         engine: Opens the engine that the nodes of the domain share; None: this is the only node.
-        node_name: Name by which the operator knows this node among those of its domain.
+        node_name: Name of this node among those of its domain, for logs.
 
     Raises:
         TypeError: A value is of a wrong kind.

@@ -18,20 +18,23 @@ _ANY: Final = Rate(math.inf, 1)
 @final
 @attrs.frozen(kw_only=True)
 class NodeLimits:
-    """The limits of one node; infinity: there is none.
+    """The limits of one node; infinity: there is none. What is said of each is the option's help.
 
     Attributes:
-        messages: What one session may send; more is read later.
-        identity: What all sessions of one identity may send together; likewise.
-        nodes: What the node of another domain may send: a whole domain, not one runtime.
-        handshakes: How often one host may connect; more frequent connections are refused.
-        max_failed_opens: How often a minute one host may ask for sessions with wrong tokens;
-            each request beyond that costs it the connection.
+        messages: Messages per second accepted from one session; more is read later.
+        identity: Messages per second accepted from all sessions of one user; more is read later.
+        nodes: Messages per second accepted from another domain's node.
+        handshakes: Connections per second accepted from one host; others are refused.
+        max_failed_opens: Wrong tokens of a host per minute; each further one costs it the
+            connection.
         unauthenticated: Connections without a session; beyond it the oldest makes room.
-        outbox_bytes: Bytes that may wait for one link.
-        outbox_budget: Bytes of memory for what waits for all links and all detached sessions.
-        write_timeout: Seconds a peer has to take in what is handed to its link at once.
-        max_malformed: Malformed messages of one link that are borne in a minute.
+        unauthenticated_per_host: Connections without a session from one host.
+        outbox_messages: Messages that wait for one link.
+        outbox_bytes: Bytes that wait for one link.
+        outbox_budget: Bytes of memory of all waiting messages, also of detached sessions.
+        write_timeout: Seconds that a peer may take to read 64 KiB.
+        max_malformed: Malformed messages of a link per minute.
+        fan_out: Sessions that may receive one message.
     """
 
     messages: Rate = _MESSAGES

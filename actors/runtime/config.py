@@ -63,47 +63,46 @@ def _policies(given: GivenPolicy) -> Judge | PolicyConfig:
 class RuntimeConfig:
     """The configuration of one runtime.
 
+    What is said of an option of the command `runtime` is its help, too.
+
     Attributes:
-        domain: Domain of the runtime.
-        name: Its name in the domain; the same after a restart (RT-02).
-        node: URL of the node of its domain, such as ws://127.0.0.1:4123/link, with TLS wss:; None:
-            the domain has none, but a registry, or a stub that its own catalogue describes.
-        registry: URL of the registry of a domain without a node, such as http://127.0.0.1:4567
-            (PFY-13).
+        domain: The domain of the runtime.
+        name: The name of the runtime in its domain.
+        node: The domain's message node, such as ws://127.0.0.1:4123/link. None: the domain has
+            none, but a registry, or a stub that its own catalogue describes.
+        registry: The registry of a domain without a node, such as http://127.0.0.1:4567.
         tls: What nodes are dialled with, by the network of the operating system; None: the
             authorities of the operating system are trusted.
-        insecure: Whether nodes on other machines may be dialled without TLS, by the network of the
-            operating system: others can then read and alter messages, and a warning is logged.
+        insecure: Dial nodes on other machines without TLS: others can read and alter messages.
         nodes: URLs of the nodes of other domains, by domain.
         catalogues: Catalogues that have descriptors of domains not in `nodes`; None: such domains
             cannot be reached.
-        descriptor: Catalogue address of the descriptor of this runtime, which names the stubs of
-            its direct links; None: it has none, and uses those that ship.
+        descriptor: Catalogue address of this runtime's descriptor, which names the stubs of its
+            direct links; its domain needs --catalogue and --trust. None: it uses those that ship.
         sandboxes: What all sandbox processes may use together: those of hyperties, and of stubs
             whose code comes from a catalogue.
         kinds: Kinds of direct links, best first; empty: no direct links (P2P-01).
-        p2p_host: Host to listen at for direct links: a name or address of this machine by which
-            others dial it, not a wildcard.
+        p2p_host: Host on which links by websocket and tcp are accepted, no wildcard. A private
+            address or a name is offered only to peers that --p2p-peer names.
         links: To which runtimes direct links are wanted, and whether messages wait for them.
         ice: Servers of STUN and TURN for direct links by WebRTC; None: those that the domain's node
             names, if any.
-        ice_relay_only: Whether these links use nothing but servers of TURN, so that no peer learns
-            an address of this machine.
-        p2p_require: Who has to vouch for the other end of a direct link, at least; None: its domain
-            if this runtime has credentials, else nobody. Where less is proven, no link is opened,
-            and messages go by the node.
+        ice_relay_only: Links by webrtc use nothing but servers of TURN: no peer learns an address
+            of this machine.
+        p2p_require: Who has to vouch for the other end of a link; else messages go by the node.
+            Default: domain where this runtime logs in, else none.
         trust: Other domains and identity providers that are believed about peers; None: those of
             `catalogues`.
-        topology: Whether messages for other domains go to the node of this domain or of theirs.
-        stub_idle: Seconds without use after which the stub of another domain is released; the next
-            message to the domain deploys another (PFY-03).
-        user: Address of the user who owns the hyperties; None: the user of the login, if any.
+        topology: Send messages for other domains to their node (triangle), or to the own one.
+        stub_idle: Release the connection to another domain after so many seconds without use.
+        user: Address of the user who owns the hyperties, such as user://a.example/bob [default: the
+            user of the login].
         credentials: Where the token for a login at a node comes from.
         identity_gui: How the application shows login pages, and asks its user who that is; None: it
             has no display (ADR-03).
-        identity: File of the runtime's key, made if it is not there; None: a file beside the one of
-            the store, if there is one, else a key that ends with the process.
-        store: File of data objects that outlive the process; None: none do.
+        identity: File of the runtime's key, made if it is not there; tokens may be bound to it
+            [default: FILE-identity beside --store FILE, else in memory].
+        store: File that keeps stored data objects over the end of the process.
         lease: Seconds for which a subscription to an object reported here is granted; an observer
             that does not renew it in time is removed.
         policy: Decides whether a message may pass: policies, in a file or folder, as read by
@@ -111,8 +110,8 @@ class RuntimeConfig:
             application. The default has no policies, and permits every message.
         interceptors: Stages of the application in the pipelines of the bus, in their order
             (BUS-11).
-        publish_status: Whether runtimes that subscribe to `R/status` at the node are notified when
-            this runtime is live, and when it leaves.
+        publish_status: Notify runtimes that subscribe to the status of this one when it is live or
+            leaves.
         largest_body: Bytes of JSON that the body of a request or an answer of a hyperty may have;
             over `BODY_BYTES` it travels in chunks. More is refused with 413.
         stop_on_failure: Whether the runtime ends when a hyperty is given up, as it crashes too
@@ -122,7 +121,8 @@ class RuntimeConfig:
             no id repeats after a restart.
         clock_offset: Seconds from the Trio clock to the epoch (1970, UTC), for the times at which
             data objects were created.
-        monitor: Whether the runtime judges itself while it runs (`actors.kit.self_check`).
+        monitor: Judge the own steps, tables and links and every tenth request while running; a
+            broken claim is logged and counted.
         http: Where it serves health, readiness and metrics over HTTP; None: nowhere.
 
     Raises:

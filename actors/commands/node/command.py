@@ -152,10 +152,7 @@ def command(  # type: ignore[explicit-any]  # noqa: PLR0913 - values of fields; 
     same: dict[str, Any] = FIELDS,
     trace: OpenTracer = options.TRACE,
     profile: str | None = options.option(
-        "A named set of options; each can still be set by itself.",
-        type=click.Choice(list(PROFILES)),
-        is_eager=True,
-        callback=_use_profile,
+        type=click.Choice(list(PROFILES)), is_eager=True, callback=_use_profile
     ),
     jwks: tuple[str, ...],
     tls_cert: Path,
@@ -167,6 +164,9 @@ def command(  # type: ignore[explicit-any]  # noqa: PLR0913 - values of fields; 
     """Run the message node of a domain until SIGTERM or Ctrl-C.
 
     Prints one line of JSON when it is ready, with the addresses it listens on.
+
+    Args:
+        profile: A named set of options; each can still be set by itself.
     """
     del profile  # it was read before the others
     config = NodeConfig(**same, ids=ids.fresh_ids())

