@@ -12,13 +12,14 @@ from inspect import cleandoc, signature
 from operator import methodcaller
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Final, TypeAlias, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, get_args, get_origin
 from zoneinfo import ZoneInfo
 
 import attrs
 import click
 from typing_extensions import override
 
+from actors.catalogue.source import Places, read_places
 from actors.cli import config_file, failure
 from actors.cli.group import CommandError, ExitCode, advise_on, echo
 from actors.http.config import HttpConfig
@@ -34,6 +35,10 @@ from specs.errors import ProtoflyError
 from specs.limits.protocol import HTTP_TOKEN_CHARS
 from transports import link, tls, urls
 from transports.webrtc.process import NO_WEBRTC, is_webrtc_installed
+
+if TYPE_CHECKING:
+    from actors.catalogue.client import CatalogueAccess
+    from actors.catalogue.trust_file import Trust
 
 
 class Quantity(click.FloatRange):
@@ -414,10 +419,6 @@ def read_kinds(text: str) -> tuple[link.Kind, ...]:
 
 # Options that several commands share.
 
-OWN_DOMAIN: Final = option(text="The domain of the node.", read=DOMAIN)
-
-NODE: Final = option("URL", read=NODE_URL, required=True)
-
 ICE: Final = option(
     text="TOML file of servers of STUN and TURN for direct links by WebRTC [default: none].",
     type=FILE,
@@ -625,3 +626,64 @@ def _policies(
 
 POLICIES: Final = group(_policies)
 """The options of policies, as a `PolicyConfig`; without a file, others may add policies."""
+
+
+# Catalogues of other domains, and trust in them.
+
+catalogue_option: Final = partial(
+    option,
+    "[DOMAIN=]WHERE",
+    text=(
+        "Directory or URL where a domain describes how it is reached, such as "
+        "b.example=https://catalogue.b.example; repeatable. Without DOMAIN it serves all "
+        "other domains, whose name replaces {domain} in it."
+    ),
+    multiple=True,
+    gather=lambda values: read_places(values) if values else None,
+)
+
+TRUST: Final = option(
+    text=(
+        "TOML file of trusted domains, publishers and identity providers; what catalogues have "
+        "shown is kept beside it."
+    )
+)
+
+
+def catalogue_access(
+    places: Places | None, trust: Path | None, name: str
+) -> "CatalogueAccess | None":
+    """Return the access to catalogues; None: no option asks for it.
+
+    `name` names the store of what was accepted; no two processes may share one.
+
+    Raises:
+        CommandError: One option is there without the other.
+        TrustFileError: The file is wrong.
+    """
+    if places is None and trust is None:
+        return None
+    if places is None or trust is None:
+        raise CommandError(
+            "--catalogue and --trust go together: where stubs of other domains are described, "
+            "and trusted signers; add the other one"
+        )
+    # Signatures are slow to import, and not needed without fetching.
+    from actors.catalogue.client import CatalogueAccess, CatalogueStore  # noqa: PLC0415
+    from actors.catalogue.memory import FileMemory, FolderStore  # noqa: PLC0415
+    from actors.catalogue.trust_file import read_trust  # noqa: PLC0415
+
+    kept = trust.with_name(f"{trust.name}.seen") / name
+    store = CatalogueStore(FileMemory(kept / "memory.json"), FolderStore(kept / "packages"))
+    return CatalogueAccess(places, read_trust(trust), store)
+
+
+def believed(path: Path | None) -> "Trust | None":
+    """Return whom a trust file trusts; None: there is no file.
+
+    Raises:
+        TrustFileError: The file is wrong.
+    """
+    from actors.catalogue.trust_file import read_trust  # noqa: PLC0415 - as above
+
+    return None if path is None else read_trust(path)

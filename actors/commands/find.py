@@ -12,7 +12,7 @@ import trio
 from actors.cli import options
 from actors.cli.failure import Table, say
 from actors.cli.group import CommandError, ExitCode, echo
-from actors.commands.temporary_runtime import REGISTRY, RunTemporary, temporary_runtime
+from actors.cli.own_runtime import REGISTRY, RunTemporary, temporary_runtime
 from actors.runtime.runtime import Runtime
 from fsm.registry.discovery import Criteria, FoundEntry, Query
 from specs import errors, jsonvalue

@@ -3,10 +3,10 @@
 from functools import partial
 from typing import Any, Final
 
-from actors.cli import node_access, options
+from actors.cli import options
 from actors.cli.failure import say
 from actors.cli.group import CommandError, ExitCode
-from actors.commands.temporary_runtime import runtime_opener
+from actors.cli.own_runtime import LOGIN, OF_NODE, runtime_opener
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.runtime import Runtime
 from actors.runtime.stubs.credentials import ReleaseError
@@ -20,8 +20,7 @@ def command(  # type: ignore[explicit-any] # values of fields
     *,
     own: dict[str, Any] = options.fields(
         RuntimeConfig,
-        node=options.NODE,
-        domain=options.OWN_DOMAIN,
+        **OF_NODE,
         name=options.option(
             text="Name of the runtime that logs in, for a token that is valid for one runtime "
             "only, or for a user that has too many names [default: a new one, which is given back "
@@ -29,9 +28,7 @@ def command(  # type: ignore[explicit-any] # values of fields
             required=False,
             read=options.NAME,
         ),
-        credentials=node_access.CREDENTIALS,
-        tls=options.CLIENT_TLS,
-        insecure=options.option(),
+        **LOGIN,
     ),
     names: tuple[str, ...] = options.argument(
         "NAME...", nargs=-1, required=True, read=options.NAME

@@ -10,7 +10,7 @@ import orjson
 from actors.cli.failure import say
 from actors.cli.group import CommandError, ExitCode
 from actors.cli.options import argument, define_command, option
-from actors.commands.temporary_runtime import (
+from actors.cli.own_runtime import (
     REGISTRY,
     RunTemporary,
     exit_code,

@@ -14,7 +14,7 @@ import click
 import trio
 
 from actors.catalogue.source import Places
-from actors.cli import failure, lifetime, node_access, options
+from actors.cli import failure, lifetime, options, own_runtime
 from actors.cli.group import CommandError, advise_on
 from actors.cli.options import (
     DOMAIN,
@@ -27,14 +27,12 @@ from actors.cli.options import (
     option,
 )
 from actors.cli.reloading import reloading
-from actors.commands import catalogues
-from actors.commands.catalogues import catalogue_access, timed
 from actors.keys.key_file import open_key_file
 from actors.kit import database, http_client, ids, log
 from actors.kit.supervision.supervisor import Crash
 from actors.pipe.plan import SandboxError
 from actors.policy.store import PolicyConfig, read_policies
-from actors.runtime.app import open_runtime, own_identity
+from actors.runtime.app import own_identity
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.isolation import HypertyCode, HypertyLoadError
@@ -47,7 +45,6 @@ from specs.addresses import address
 from specs.addresses.address import CatalogueType, Entry
 from specs.bodies.word import StatusValue
 from specs.limits import foreign_code, protocol, transfer
-from transports.system import open_system_network
 
 _log = log.get_logger("actors.commands")
 
@@ -260,15 +257,13 @@ _MORE: Final = fields(
     ice=options.ICE,
     ice_relay_only=option(),
     topology=option(),
-    nodes=catalogues.FOREIGN,
+    nodes=own_runtime.FOREIGN,
     stub_idle=option("SECONDS", type=Quantity(min=protocol.STUB_IDLE_LEAST)),
     descriptor=option(
         "URL",
         read=lambda text: _read_entry(CatalogueType.RUNTIME, text).address,
     ),
-    credentials=node_access.CREDENTIALS,
-    tls=options.CLIENT_TLS,
-    insecure=option(),
+    **own_runtime.LOGIN,
     identity=option(),
     policy=options.POLICIES,
     publish_status=option(),
@@ -285,8 +280,8 @@ def command(  # type: ignore[explicit-any] # values of fields
     reach: dict[str, Any] = _REACH,
     hyperty: dict[str, str] = option("NAME=module:Class", read=_read_hyperty, gather=_named_once),
     load: dict[str, str] = option("URL", read=_read_loaded, gather=_named_once),
-    places: Places | None = catalogues.CATALOGUE,
-    trust: Path | None = catalogues.TRUST,
+    places: Places | None = options.catalogue_option(flag="--catalogue"),
+    trust: Path | None = options.TRUST,
     sandbox: Housing = option(default=Housing.NURSERY),
     more: dict[str, Any] = _MORE,
     trace: OpenTracer = options.TRACE,
@@ -302,8 +297,8 @@ def command(  # type: ignore[explicit-any] # values of fields
         sandbox: Where hyperties run: in this process, or each in a sandbox process of its own.
     """
     where = f"{reach['domain']}.{reach['name']}"
-    access = None if places is None else catalogue_access(places, trust, where)
-    others = catalogues.believed(trust) if places is None else None
+    access = None if places is None else options.catalogue_access(places, trust, where)
+    others = options.believed(trust) if places is None else None
     config = RuntimeConfig(**reach, **more, catalogues=access, trust=others, ids=ids.fresh_ids())
     if config.descriptor is not None and config.catalogues is None:
         raise click.UsageError("--descriptor needs --catalogue and --trust")
@@ -356,23 +351,18 @@ async def _open(
         own_identity(config)
         if isinstance(config.policy, PolicyConfig):
             read_policies(config.policy.files)
-    async with open_system_network(config.tls) as network:
-        # A run that could not begin leaves no trace.
-        await node_access.check_host(network, config.p2p_host, config.kinds)
-        await node_access.check_node(network, config.node)
-        async with (
-            trace(config.name) as tracer,
-            open_runtime(timed(config), network, tracer) as runtime,
-            reloading([runtime.reload_policies]),
-        ):
-            await node_access.enter(runtime)
-            hyperties: dict[str, jsonvalue.Json] = {
-                name: await deploy(runtime, name) for name, deploy in crew.items()
-            }
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(_end_with_session, runtime)
-                yield {"hyperties": hyperties, "http_url": runtime.http_url}
-                nursery.cancel_scope.cancel()
+    async with (
+        own_runtime.open_own_runtime(config, trace) as runtime,
+        reloading([runtime.reload_policies]),
+    ):
+        await own_runtime.enter(runtime)
+        hyperties: dict[str, jsonvalue.Json] = {
+            name: await deploy(runtime, name) for name, deploy in crew.items()
+        }
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_end_with_session, runtime)
+            yield {"hyperties": hyperties, "http_url": runtime.http_url}
+            nursery.cancel_scope.cancel()
 
 
 async def _end_with_session(runtime: Runtime) -> None:
@@ -383,7 +373,7 @@ async def _end_with_session(runtime: Runtime) -> None:
     """
     async for status in runtime.status.changes():
         if status is StatusValue.FAILED:
-            await node_access.enter(runtime)
+            await own_runtime.enter(runtime)
 
 
 def _announce(config: RuntimeConfig, ready: dict[str, jsonvalue.Json]) -> None:

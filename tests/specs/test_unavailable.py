@@ -110,8 +110,7 @@ ANSWERS = {
 """Why another attempt can help."""
 
 OTHERS = {
-    "actors/cli/node_access.py::-",
-    "actors/commands/temporary_runtime.py::-",
+    "actors/cli/own_runtime.py::-",
     "actors/kit/back_ends/requests.py::-",
     "actors/node/bus.py::NodeBus._answered",
     "actors/node/connectors/quality.py::HttpQualityBroker.reserve",

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import click
 
-from actors.catalogue.source import Places, read_places
+from actors.catalogue.source import Places
 from actors.cli import options
 from actors.cli.group import CommandError, advise_on
 from actors.cli.options import DOMAIN, FOLDER, Count, Quantity, fields, group, option
-from actors.commands.catalogues import catalogue_access
 from actors.commands.config import read_signer
 from actors.http.config import HttpConfig, ShownCatalogue
 from actors.keys import key_file, push, signing
@@ -292,11 +291,7 @@ def _foreign(
     foreign_token_file: dict[str, str] = option(
         "DOMAIN=FILE", read=lambda text: options.pair(text, "FILE", "b.token")
     ),
-    foreign_catalogue: Places | None = option(
-        "[DOMAIN=]WHERE",
-        multiple=True,
-        gather=lambda values: read_places(values) if values else None,
-    ),
+    foreign_catalogue: Places | None = options.catalogue_option(),
     foreign_trust: Path | None = option(),
     foreign_idle: float = option("SECONDS", type=Quantity(min=1.0), default=protocol.STUB_IDLE),
     domain: str,
@@ -308,9 +303,6 @@ def _foreign(
             repeatable, in a file a table of URLs by domain.
         foreign_token_file: Login token for the node of this domain, bound to this node; it is read
             again for each session. Repeatable, in a file a table by domain.
-        foreign_catalogue: Directory or URL where another domain describes its stub, such as
-            b.example=https://catalogue.b.example; repeatable. Without DOMAIN it serves all other
-            domains, whose name replaces {domain} in it.
         foreign_trust: TOML file of trusted domains and publishers; what catalogues have shown is
             kept beside it.
         foreign_idle: Release the stub of another domain after this time without a message.
@@ -323,7 +315,7 @@ def _foreign(
             )
     if domain in foreign:
         raise CommandError(f"--foreign names {domain}, which is the node's own domain; remove it")
-    catalogues = catalogue_access(foreign_catalogue, foreign_trust, f"{domain}.node")
+    catalogues = options.catalogue_access(foreign_catalogue, foreign_trust, f"{domain}.node")
     if not foreign and catalogues is None:
         return config.NOWHERE
     logins = {name: _token_source(name, path) for name, path in foreign_token_file.items()}
