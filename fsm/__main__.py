@@ -1,21 +1,20 @@
 """`python -m fsm`: its commands write data to stdout, all else to stderr."""
 
 from pathlib import Path
+from typing import Final
 
 import click
 
 from fsm.commands import judge
 from fsm.commands.check import check_machines
+from fsm.commands.parameters import argument, define_command, option
 from fsm.drawing.document import as_json, as_text, page, summary_json, summary_text
 from fsm.drawing.draw import Format, draw, javascript
 from fsm.machine_list import MACHINES
 from fsm.table import LayoutError, Table
 
-_output_option = click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="File to write instead of standard output.",
+_OUTPUT: Final = option(
+    text="File to write instead of standard output.", metavar="FILE", short="-o"
 )
 
 
@@ -24,9 +23,8 @@ def cli() -> None:
     """Look at the declared state machines, and judge runs by them."""
 
 
-@cli.command(name="list")
-@judge.json_option
-def list_machines(*, wants_json: bool) -> None:
+@define_command("list", cli)
+def list_machines(*, wants_json: bool = judge.JSON) -> None:
     """List the machines."""
     tables = list(MACHINES.values())
     if wants_json:
@@ -35,10 +33,10 @@ def list_machines(*, wants_json: bool) -> None:
         judge.echo(summary_text(tables))
 
 
-@cli.command()
-@click.argument("machine", callback=judge.machine_named)
-@judge.json_option
-def show(machine: Table, *, wants_json: bool) -> None:
+@define_command("show", cli)
+def show(
+    *, machine: Table = argument(read=judge.machine_named), wants_json: bool = judge.JSON
+) -> None:
     """Show the table of MACHINE."""
     if wants_json:
         judge.print_json(as_json(machine))
@@ -46,34 +44,32 @@ def show(machine: Table, *, wants_json: bool) -> None:
         judge.echo(as_text(machine))
 
 
-@cli.command(name="draw")
-@click.argument("machines", metavar="[MACHINE]...", nargs=-1)
-@click.option(
-    "--format",
-    "language",
-    type=click.Choice([language.value for language in Format]),
-    default=Format.MERMAID.value,
-    show_default=True,
-    help="Language of the drawing.",
-)
-@_output_option
-def draw_machine(machines: tuple[str, ...], language: str, output: Path | None) -> None:
-    """Draw a MACHINE; with --format js several, or all if none is named."""
+@define_command("draw", cli)
+def draw_machine(
+    *,
+    machines: tuple[str, ...] = argument("[MACHINE]...", nargs=-1),
+    language: Format = option(flag="--format", default=Format.MERMAID, show_default=True),
+    output: Path | None = _OUTPUT,
+) -> None:
+    """Draw a MACHINE; with --format js several, or all if none is named.
+
+    Args:
+        language: Language of the drawing.
+    """
     tables = judge.machines_named(machines)
-    if language != Format.JS.value and len(machines) != 1:
+    if language is not Format.JS and len(machines) != 1:
         raise judge.UsageError(
             f"one machine is drawn as {language}; name one of {', '.join(MACHINES)}"
         )
     try:
-        drawing = javascript(tables) if len(tables) > 1 else draw(tables[0], Format(language))
+        drawing = javascript(tables) if len(tables) > 1 else draw(tables[0], language)
     except LayoutError as exc:
         raise click.ClickException(str(exc)) from exc
     _write(drawing, output)
 
 
-@cli.command()
-@_output_option
-def document(output: Path | None) -> None:
+@define_command("document", cli)
+def document(*, output: Path | None = _OUTPUT) -> None:
     """Write the page of all machines, as Markdown."""
     _write(page(list(MACHINES.values())), output)
 

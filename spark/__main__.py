@@ -3,18 +3,18 @@
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Final, NoReturn, TypeVar
+from typing import Final, NoReturn
 
 import click
 
-from fsm.commands.judge import enter
+from fsm.commands import judge
+from fsm.commands.parameters import FOLDER, argument, define_command, group, option
 from fsm.judge.claims import fold as judged
 from fsm.judge.claims.catalogue import BY_MACHINES, CLAIMS_JUDGED, NOT_JUDGED
 from fsm.judge.process import MONITORED
@@ -67,7 +67,7 @@ def _row(claim: Claim) -> tuple[str, ...]:
 def _records(judges: tuple[judged.Claim, ...]) -> str:
     """Return which records the judges need, in words."""
     needed: dict[tuple[str, bool], set[str]] = {}
-    for route in (one for judge in judges for _, routes in judge.methods for one in routes):
+    for route in (one for claim in judges for _, routes in claim.methods for one in routes):
         names = needed.setdefault((route.kind.value, route.is_at_bus), set())
         names |= route.names or {"all"}
     return _joined(
@@ -95,56 +95,31 @@ class Exit(IntEnum):
     NO_TRACE = 3
 
 
+def _read_setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not (key and equals):
+        raise click.BadParameter(f"{text!r} is not of the form K=V")
+    return key, value
+
+
 def _settings(
-    context: click.Context, _option: click.Parameter, given: tuple[str, ...]
+    *,
+    master: str | None = option("URL"),
+    driver_memory: str | None = option("SIZE"),
+    settings: dict[str, str] = option("K=V", flag="--conf", read=_read_setting),
 ) -> dict[str, str]:
-    """Read K=V settings; the last of several with one key counts, and wins over other options.
+    """Return the settings of Spark; the last of several with one key counts.
 
-    Raises:
-        click.BadParameter: One is not of the form K=V.
+    Args:
+        master: Spark master [default: all cores here].
+        driver_memory: Heap of the driver, as 2g.
+        settings: A Spark setting, which wins over all others; may be given several times.
     """
-    settings: dict[str, str] = {**context.ensure_object(dict)}
-    for setting in given:
-        key, equals, value = setting.partition("=")
-        if not (key and equals):
-            raise click.BadParameter(f"{setting!r} is not of the form K=V")
-        settings[key] = value
-    return settings
+    own = {"spark.master": master, "spark.driver.memory": driver_memory}
+    return {key: value for key, value in own.items() if value is not None} | settings
 
 
-_SETTING_OF: Final = {"master": "spark.master", "driver_memory": "spark.driver.memory"}
-
-
-def _keep_setting(context: click.Context, option: click.Parameter, given: str | None) -> None:
-    """Keep the value of an option as a setting, which `_settings` reads later."""
-    if given is not None:
-        context.ensure_object(dict)[_SETTING_OF[option.name or ""]] = given
-
-
-_F = TypeVar("_F", bound=Callable[..., None])  # type: ignore[explicit-any] # any command
-_kept = partial(click.option, is_eager=True, expose_value=False, callback=_keep_setting)
-_master = _kept("--master", metavar="URL", help="Spark master [default: all cores here].")
-_memory = _kept("--driver-memory", metavar="SIZE", help="Heap of the driver, as 2g.")
-_conf = click.option(
-    "--conf",
-    "settings",
-    metavar="K=V",
-    multiple=True,
-    callback=_settings,
-    help="A Spark setting, which wins over all others; may be given several times.",
-)
-
-
-_untraced = click.option(
-    "--untraced",
-    metavar="NAME",
-    multiple=True,
-    help="An address or a domain of which no trace is expected; may be given several times.",
-)
-
-
-def _spark_options(command: _F) -> _F:  # type: ignore[explicit-any] # any command
-    return _master(_memory(_conf(command)))
+_SETTINGS: Final = group(_settings)
 
 
 @contextmanager
@@ -164,59 +139,26 @@ def main() -> None:
     """Judge traces of any size by all claims, with Spark."""
 
 
-@main.command()
-@click.argument("traces", metavar="TRACE...", nargs=-1, required=True)
-@click.option(
-    "--report",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Write report.html, summary.json, violations.parquet and drawings there.",
-)
-@click.option(
-    "--against",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Compare with the former report in DIR; needs --report.",
-)
-@click.option(
-    "--diagrams",
-    metavar="COUNT",
-    type=click.IntRange(1, 1000),
-    help=f"Violations of each claim that the report draws [default: {DIAGRAMS}]; needs --report.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, the verdict last.")
-@click.option(
-    "--claims",
-    "scope",
-    type=click.Choice(["all", "machines"]),
-    default="all",
-    show_default=True,
-    help="Which to judge; those on machines alone take a small part of the time.",
-)
-@_spark_options
-@click.option(
-    "--allow-quarantine", is_flag=True, help="Lines that cannot be read leave the verdict alone."
-)
-@_untraced
-@click.option(
-    "--manifest",
-    "place",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Participants of the run, as JSON; see docs/traces.md.",
-)
+@define_command("validate", main)
 def validate(  # noqa: PLR0913 - one for each option
     *,
-    traces: tuple[str, ...],
-    report: Path | None,
-    against: Path | None,
-    diagrams: int | None,
-    as_json: bool,
-    scope: str,
-    settings: dict[str, str],
-    allow_quarantine: bool,
-    untraced: tuple[str, ...],
-    place: Path | None,
+    traces: tuple[str, ...] = argument("TRACE...", nargs=-1, required=True),
+    report: Path | None = option(type=FOLDER),
+    against: Path | None = option(type=FOLDER),
+    diagrams: int | None = option(
+        "COUNT",
+        type=click.IntRange(1, 1000),
+        text=f"Violations of each claim that the report draws [default: {DIAGRAMS}]; needs "
+        "--report.",
+    ),
+    as_json: bool = option(flag="--json"),
+    scope: str = option(
+        flag="--claims", type=click.Choice(["all", "machines"]), default="all", show_default=True
+    ),
+    settings: dict[str, str] = _SETTINGS,
+    allow_quarantine: bool = option(),
+    untraced: tuple[str, ...] = judge.UNTRACED,
+    place: Path | None = judge.MANIFEST,
 ) -> None:
     """Judge the traces at TRACE...: directories of runs, runs, nodes of a run, or files.
 
@@ -224,6 +166,13 @@ def validate(  # noqa: PLR0913 - one for each option
     on machines; then nothing is said of messages, answers and participants. Exits with 0
     if the traces are conformant, with 1 if they are not or are incomplete, with 3 if there is
     no trace.
+
+    Args:
+        report: Write report.html, summary.json, violations.parquet and drawings there.
+        against: Compare with the former report in DIR; needs --report.
+        as_json: Print JSON, the verdict last.
+        scope: Which to judge; those on machines alone take a small part of the time.
+        allow_quarantine: Lines that cannot be read leave the verdict alone.
     """
     if against is not None and report is None:
         raise click.UsageError("--against needs --report")
@@ -257,21 +206,21 @@ def validate(  # noqa: PLR0913 - one for each option
     sys.exit(Exit.CONFORMANT if outcome.is_conformant else Exit.NOT_CONFORMANT)
 
 
-@main.command(name="convert")
-@click.argument("traces", metavar="TRACE...", nargs=-1, required=True)
-@click.option("--to", "target", metavar="DIR", required=True, help="A directory that is not there.")
-@_spark_options
+@define_command("convert", main)
 def convert_traces(
     *,
-    traces: tuple[str, ...],
-    target: str,
-    settings: dict[str, str],
+    traces: tuple[str, ...] = argument("TRACE...", nargs=-1, required=True),
+    target: str = option("DIR", flag="--to"),
+    settings: dict[str, str] = _SETTINGS,
 ) -> None:
     """Write the traces at TRACE... as Parquet, a folder for each run and node.
 
     `validate` judges the result as it judges TRACE..., and faster. Lines that are no records are
     kept with their places. Exits with 0, with 1 if Spark fails or DIR is there, with 3 if there
     is no trace.
+
+    Args:
+        target: A directory that is not there.
     """
     with _exit_on_errors():
         _check_there(traces)
@@ -281,36 +230,23 @@ def convert_traces(
         print(f"lines that are no records: {bad}", file=sys.stderr)
 
 
-@main.command()
-@click.argument("traces", metavar="TRACE...", nargs=-1, required=True)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["otlp", "xes"]),
-    required=True,
-    help="otlp: OpenTelemetry spans of messages; xes: steps of entities (IEEE 1849).",
-)
-@click.option(
-    "--to",
-    "target",
-    metavar="FILE",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Where it is written.",
-)
-@_spark_options
+@define_command("export", main)
 def export(
     *,
-    traces: tuple[str, ...],
-    form: str,
-    target: Path,
-    settings: dict[str, str],
+    traces: tuple[str, ...] = argument("TRACE...", nargs=-1, required=True),
+    form: str = option(flag="--format", type=click.Choice(["otlp", "xes"]), required=True),
+    target: Path = option(flag="--to"),
+    settings: dict[str, str] = _SETTINGS,
 ) -> None:
     """Write the traces at TRACE... for other tools.
 
     otlp: a message and its answers are a trace, each process they crossed is a span; one JSON
     object a line, as OpenTelemetry's file exporter writes it. xes: an entity is a trace, a step
     is an event, for process mining. Exits with 1 if Spark fails, with 3 if there is no trace.
+
+    Args:
+        form: otlp: OpenTelemetry spans of messages; xes: steps of entities (IEEE 1849).
+        target: Where it is written.
     """
     with _exit_on_errors():
         _check_there(traces)
@@ -319,34 +255,15 @@ def export(
     print(one_line(f"{form}: {written}"), file=sys.stderr)
 
 
-@main.command()
-@click.argument(
-    "traces", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)
-)
-@click.option(
-    "--to",
-    metavar="DIR",
-    required=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Keeps violations.jsonl and the progress; a watch that was interrupted goes on there.",
-)
-@click.option(
-    "--until-idle",
-    metavar="SECONDS",
-    type=click.FloatRange(min=1),
-    help="End after so long without a new record, and judge everything as `validate` does.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print violations as JSON.")
-@_untraced
-@_spark_options
+@define_command("watch", main)
 def watch(
     *,
-    traces: Path,
-    to: Path,
-    until_idle: float | None,
-    as_json: bool,
-    untraced: tuple[str, ...],
-    settings: dict[str, str],
+    traces: Path = argument("DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)),
+    to: Path = option(type=FOLDER),
+    until_idle: float | None = option("SECONDS", type=click.FloatRange(min=1)),
+    as_json: bool = option(flag="--json"),
+    untraced: tuple[str, ...] = judge.UNTRACED,
+    settings: dict[str, str] = _SETTINGS,
 ) -> None:
     """Judge traces while nodes write them to DIR.
 
@@ -354,6 +271,11 @@ def watch(
     until it is interrupted; killed and started again, it goes on where it was. Parts packed by
     gzip are left to `validate`. Exits with 1 if a claim is broken, else with 0; with
     --until-idle, with 1 also if the traces are incomplete.
+
+    Args:
+        to: Keeps violations.jsonl and the progress; a watch that was interrupted goes on there.
+        until_idle: End after so long without a new record, and judge everything as `validate` does.
+        as_json: Print violations as JSON.
     """
     with _exit_on_errors():
         work = _work("spark.watch")
@@ -372,7 +294,7 @@ def watch(
     sys.exit(Exit.CONFORMANT if outcome.is_kept else Exit.NOT_CONFORMANT)
 
 
-@main.command()
+@define_command("claims", main)
 def claims() -> None:
     """List all claims as a page: id, sentence, class, records and key, and where checked."""
     print(claims_page(), end="")
@@ -427,4 +349,4 @@ def _fail(error: ProtoflyError, code: Exit) -> NoReturn:
 
 
 if __name__ == "__main__":
-    enter(main, "python -m spark")
+    judge.enter(main, "python -m spark")

@@ -25,9 +25,6 @@ from actors.cli.options import (
     OpenTracer,
     catalogue_access,
     catalogue_option,
-    fields,
-    group,
-    option,
     read_route,
 )  # fmt: skip
 from actors.kit import ids
@@ -37,6 +34,7 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.discovery.search import SearchError
 from actors.runtime.runtime import Runtime
 from actors.runtime.stubs import credentials, token_sources
+from fsm.commands.parameters import fields, group, option
 from specs.reply_code import Code
 from transports import errors, tls
 from transports.link import Kind, Network

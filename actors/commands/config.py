@@ -18,6 +18,7 @@ from click.core import ParameterSource
 
 from actors.cli import config_file, failure, group, options
 from actors.keys import key_set, signing
+from fsm.commands import parameters
 from specs.jsonvalue import Json
 from specs.limits.node import JWKS_BYTES
 
@@ -102,11 +103,11 @@ def command() -> None:
 @options.define_command("show", command, context_settings={"ignore_unknown_options": True})
 def show(
     *,
-    words: tuple[str, ...] = options.argument(
+    words: tuple[str, ...] = parameters.argument(
         "[COMMAND] [OPTIONS OF COMMAND]...", nargs=-1, type=click.UNPROCESSED
     ),
-    origin: bool = options.option(),
-    as_json: bool = options.option(flag="--json"),
+    origin: bool = parameters.option(),
+    as_json: bool = parameters.option(flag="--json"),
 ) -> int:
     """Print the options that COMMAND, by default node, would run with, as a file of them.
 
@@ -145,8 +146,8 @@ def show(
 @options.define_command("check", command)
 def check(
     *,
-    file: Path = options.argument(),
-    ports: bool = options.option(),
+    file: Path = parameters.argument(),
+    ports: bool = parameters.option(),
 ) -> int:
     """Check a file of options as the commands read it, and all that it names.
 

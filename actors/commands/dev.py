@@ -18,7 +18,7 @@ from actors.cli import options
 from actors.cli.failure import run, say, say_ready
 from actors.cli.group import CommandError, advise_on, echo
 from actors.cli.lifetime import serve
-from actors.cli.options import define_command, option, places_from
+from actors.cli.options import define_command, places_from
 from actors.commands.config import read_signer
 from actors.dev.authority import BadSourceError, LocalTls, Source, open_authority, read_source
 from actors.dev.environment import (
@@ -35,6 +35,7 @@ from actors.keys.signing import SigningKey, make_domain_key, make_key
 from actors.node.config import NodeConfig
 from actors.node.login.key_provider import by_keys, terms_of
 from actors.node.login.provider import Login
+from fsm.commands.parameters import option
 from specs.limits.group import GROUP_NODES
 from transports.tls import server_context
 from transports.urls import read_host_port

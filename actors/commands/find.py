@@ -14,6 +14,7 @@ from actors.cli.failure import Table, say
 from actors.cli.group import CommandError, ExitCode, echo
 from actors.cli.own_runtime import REGISTRY, RunTemporary, temporary_runtime
 from actors.runtime.runtime import Runtime
+from fsm.commands import parameters
 from fsm.registry.discovery import Criteria, FoundEntry, Query
 from specs import errors, jsonvalue
 from specs.addresses.address import canonical
@@ -94,27 +95,27 @@ def command(
     *,
     run: RunTemporary = temporary_runtime("find", "runtime_name"),
     registry: str | None = REGISTRY,
-    criteria: Criteria = options.fields(
+    criteria: Criteria = parameters.fields(
         Query,
-        user=options.argument("[USER]", required=False, read=options.read_user),
-        name=options.option("TEXT", text="Name of the hyperties or data objects."),
-        schema=options.option(
+        user=parameters.argument("[USER]", required=False, read=options.read_user),
+        name=parameters.option("TEXT", text="Name of the hyperties or data objects."),
+        schema=parameters.option(
             "TEXT", text="Scheme or schema of the data objects that the hyperties use."
         ),
-        resources=options.option(
+        resources=parameters.option(
             "TEXT", text="Resource that they offer; repeatable.", flag="--resource"
         ),
-        reporter=options.option(
+        reporter=parameters.option(
             "ADDRESS", text="Address of the hyperty that reports the data objects."
         ),
-        scheme=options.option(
+        scheme=parameters.option(
             "TEXT", text="Scheme of the addresses that are found, such as comm for data objects."
         ),
     ),
-    address: str | None = options.option("ADDRESS", read=canonical),
-    attribute: str | None = options.option("PATH"),
+    address: str | None = parameters.option("ADDRESS", read=canonical),
+    attribute: str | None = parameters.option("PATH"),
     is_json: bool = options.JSON_LINES,
-    is_watch: bool = options.option(flag="--watch"),
+    is_watch: bool = parameters.option(flag="--watch"),
 ) -> int:
     """Find the hyperties of USER, such as user://a.example/bob, or by name, schema or resource.
 

@@ -12,9 +12,11 @@ import orjson
 from typing_extensions import override
 
 from actors.cli import failure, group, options
-from actors.cli.options import DEFAULTS, DOMAIN, argument, define_command, option, reader_of
+from actors.cli.options import DEFAULTS, DOMAIN, define_command, reader_of
 from actors.node.policy_hook import Asker
 from actors.policy.store import read_policies
+from fsm.commands import parameters
+from fsm.commands.parameters import argument, option
 from fsm.policy import attributes, model, schema, terms
 from fsm.policy.explain import Explanation, Finding, Seen, explain, review
 from specs import errors, identity, jsonvalue
@@ -183,7 +185,7 @@ def explain_message(  # noqa: PLR0913 - one for each option
     *,
     files: tuple[Path, ...] = _FILES,
     message: BinaryIO = argument("MESSAGE.json", type=click.File("rb")),
-    sender: identity.Identity | None = options.group(_sender),
+    sender: identity.Identity | None = parameters.group(_sender),
     runtime: str | None = option("URL", read=canonical),
     domain: str | None = option(read=DOMAIN),
     direction: terms.Direction | None = option(members=(terms.Direction.IN, terms.Direction.OUT)),

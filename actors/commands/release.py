@@ -10,6 +10,7 @@ from actors.cli.own_runtime import LOGIN, OF_NODE, runtime_opener
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.runtime import Runtime
 from actors.runtime.stubs.credentials import ReleaseError
+from fsm.commands import parameters
 from specs.reply_code import Code
 
 _REFUSED: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.NOT_FOUND})
@@ -18,10 +19,10 @@ _REFUSED: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.NOT_FOUN
 @options.define_command("release", has_log=True)
 def command(  # type: ignore[explicit-any] # values of fields
     *,
-    own: dict[str, Any] = options.fields(
+    own: dict[str, Any] = parameters.fields(
         RuntimeConfig,
         **OF_NODE,
-        name=options.option(
+        name=parameters.option(
             text="Name of the runtime that logs in, for a token that is valid for one runtime "
             "only, or for a user that has too many names [default: a new one, which is given back "
             "too].",
@@ -30,7 +31,7 @@ def command(  # type: ignore[explicit-any] # values of fields
         ),
         **LOGIN,
     ),
-    names: tuple[str, ...] = options.argument(
+    names: tuple[str, ...] = parameters.argument(
         "NAME...", nargs=-1, required=True, read=options.NAME
     ),
 ) -> int:

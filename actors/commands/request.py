@@ -9,7 +9,7 @@ import orjson
 
 from actors.cli.failure import say
 from actors.cli.group import CommandError, ExitCode
-from actors.cli.options import argument, define_command, option
+from actors.cli.options import define_command
 from actors.cli.own_runtime import (
     REGISTRY,
     RunTemporary,
@@ -18,6 +18,7 @@ from actors.cli.own_runtime import (
 )
 from actors.hyperties import Caller
 from actors.runtime.runtime import Runtime
+from fsm.commands.parameters import argument, option
 from specs.addresses.address import canonical, scheme_of
 from specs.jsonvalue import Json, one_line
 from specs.limits.protocol import MAX_LIST

@@ -16,16 +16,7 @@ import trio
 from actors.catalogue.source import Places
 from actors.cli import failure, lifetime, options, own_runtime
 from actors.cli.group import CommandError, advise_on
-from actors.cli.options import (
-    DOMAIN,
-    Count,
-    OpenTracer,
-    Quantity,
-    define_command,
-    fields,
-    group,
-    option,
-)
+from actors.cli.options import DOMAIN, Count, OpenTracer, Quantity, define_command
 from actors.cli.reloading import reloading
 from actors.keys.key_file import open_key_file
 from actors.kit import database, http_client, ids, log
@@ -38,6 +29,7 @@ from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.isolation import HypertyCode, HypertyLoadError
 from actors.runtime.runtime import Runtime
 from actors.runtime.store import file, runtime_store
+from fsm.commands.parameters import fields, group, option
 from fsm.limits.shares import MIB, TOTALS, SandboxTotals
 from fsm.p2p.dialling import LinkPolicy, P2pUse, P2pWait, PeerPolicy
 from specs import errors, jsonvalue

@@ -24,11 +24,13 @@ from actors.catalogue.trust_file import read_trust
 from actors.cli import options
 from actors.cli.failure import Meanings, Table, say
 from actors.cli.group import CommandError, ExitCode, OrderedGroup, advise_on, echo
-from actors.cli.options import argument, define_command, option
+from actors.cli.options import define_command
 from actors.commands.config import read_signer
 from actors.keys.key_set import BadKeysError, Keys, read_keys
 from actors.runtime.catalogue import what_runs_here
 from fsm.catalogue import descriptor as offers
+from fsm.commands import parameters
+from fsm.commands.parameters import argument, option
 from fsm.machine_list import MACHINES, fingerprint
 from specs.addresses.address import DOMAIN_KEYS, REVOKED, WELL_KNOWN, CatalogueType, Entry, entry_at
 from specs.descriptor import LANGUAGE, Described, Revocations, Revoked, StubDescriptor
@@ -74,7 +76,7 @@ _DAY: Final = 86_400
 _INTO: Final = option(
     "DIR",
     text="Directory of the catalogue; made if it does not exist.",
-    type=options.FOLDER,
+    type=parameters.FOLDER,
     required=True,
 )
 
@@ -248,7 +250,7 @@ def sign(  # noqa: PLR0913 - one for each option
     ),
     machine: str | None = option("NAME", type=click.Choice(sorted(MACHINES))),
     domain_keys: Path | None = option(),
-    code: _Code | None = options.group(_code),
+    code: _Code | None = parameters.group(_code),
 ) -> None:
     """Sign the descriptor in the JSON file DRAFT.
 

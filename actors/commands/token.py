@@ -16,7 +16,7 @@ import orjson
 
 from actors.cli.failure import run, say
 from actors.cli.group import CommandError, ExitCode, OrderedGroup, advise_on, echo
-from actors.cli.options import DOMAIN, FOLDER, Quantity, argument, define_command, option
+from actors.cli.options import DOMAIN, Quantity, define_command
 from actors.commands.config import read_signer
 from actors.keys.key_file import KeyFileError, open_key_file
 from actors.keys.key_set import ALGORITHMS, BadKeysError, read_keys
@@ -25,6 +25,7 @@ from actors.keys.runtime_key import read_runtime_key
 from actors.keys.signing import make_key
 from actors.keys.token import BadTokenError, SignedToken, key_of, read_token, verified
 from actors.node.login.key_provider import terms_of
+from fsm.commands.parameters import FOLDER, argument, option
 from fsm.session.assertion import AssertionCore, AssertionTerms, Unacceptable
 from specs.addresses.address import RUNTIME_SCHEME, canonical, host_of, is_node, message_node, parse
 from specs.jsonvalue import Json, JsonObject

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, Unpack
+from typing import Final
 
 import click
 from click.core import ParameterSource
 
-from fsm.commands.judge import UsageError, counted, echo, json_option, machines_named, print_json
-from fsm.commands.product import Asked, check_product, product_options
+from fsm.commands.judge import JSON, UsageError, counted, echo, machines_named, print_json
+from fsm.commands.parameters import argument, define_command, option
+from fsm.commands.product import WANTED, Wanted, check_product
 from fsm.machine_list import MACHINES
 from fsm.static_check import (
     MACHINE_USERS,
@@ -38,36 +39,30 @@ class _FileError(click.ClickException):
     exit_code = _CONFIGURATION
 
 
-@product_options
-@click.command(name="check", short_help="Check MACHINES, or all, for dead ends and the like.")
-@click.argument("names", nargs=-1, metavar="[MACHINES]...")
-@click.option(
-    "--steps",
-    "census",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Census of the steps that a run of the tests took: each row must be in it.",
-)
-@json_option
-@click.pass_context
+@define_command("check", short_help="Check MACHINES, or all, for dead ends and the like.")
 def check_machines(
-    ctx: click.Context,
-    names: tuple[str, ...],
-    census: Path | None,
     *,
-    wants_json: bool,
-    **asked: Unpack[Asked],
+    names: tuple[str, ...] = argument("[MACHINES]...", nargs=-1),
+    census: Path | None = option(flag="--steps"),
+    wants_json: bool = JSON,
+    product: bool = option(),
+    wanted: Wanted = WANTED,
 ) -> None:
     """Check MACHINES, or all, for unreachable states, dead ends and the like.
 
     With --product, the names are of compositions of the cores that run these machines: every
     state that one can reach is looked at, while messages are lost and repeated.
+
+    Args:
+        census: Census of the steps that a run of the tests took: each row must be in it.
+        product: Explore compositions of real cores instead.
     """
-    if asked["product"]:
+    ctx = click.get_current_context()
+    if product:
         _refuse(ctx, "--steps", "without --product: only machines are held against steps")
-        ctx.exit(1 if check_product(names, asked, wants_json=wants_json) else 0)
-    for option in _OF_COMPOSITIONS:
-        _refuse(ctx, option, "with --product: machines by themselves send no messages")
+        ctx.exit(1 if check_product(names, wanted) else 0)
+    for flag in _OF_COMPOSITIONS:
+        _refuse(ctx, flag, "with --product: machines by themselves send no messages")
     machines = machines_named(names)
     found = [finding for table in machines for finding in check(table)]
     found += _fired(machines)
@@ -86,12 +81,12 @@ def check_machines(
     ctx.exit(1 if found else 0)
 
 
-def _refuse(ctx: click.Context, option: str, why: str) -> None:
+def _refuse(ctx: click.Context, flag: str, why: str) -> None:
     """Refuse an option that would be passed over in silence."""
     for param in ctx.command.params:
         source = ctx.get_parameter_source(param.name or "")
-        if option in param.opts and source is ParameterSource.COMMANDLINE:
-            raise UsageError(f"{option} goes {why}")
+        if flag in param.opts and source is ParameterSource.COMMANDLINE:
+            raise UsageError(f"{flag} goes {why}")
 
 
 def _fired(machines: Sequence[Table]) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ import attrs
 import click
 from typing_extensions import Buffer, override
 
+from fsm.commands.parameters import argument, define_command, option
 from fsm.judge import trace_files
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED
 from fsm.judge.claims.fold import Finding
@@ -39,18 +40,12 @@ class UsageError(click.ClickException):
     exit_code = _USAGE
 
 
-json_option: Final = click.option(
-    "--json", "wants_json", is_flag=True, help="One JSON object per line."
-)
+JSON: Final = option(text="One JSON object per line.", flag="--json")
 """The option of every command that a script may want to read."""
 
 
-def machine_named(_ctx: click.Context, _param: click.Parameter, name: str) -> Table:
-    """Return the machine of that name: the callback of an argument."""
-    return _named(name)
-
-
-def _named(name: str) -> Table:
+def machine_named(name: str) -> Table:
+    """Return the machine of that name."""
     try:
         return table_named(name)
     except UnknownMachineError as error:
@@ -59,7 +54,7 @@ def _named(name: str) -> Table:
 
 def machines_named(names: tuple[str, ...]) -> tuple[Table, ...]:
     """Return the machines of those names, each once; all if there is none."""
-    return tuple(map(_named, dict.fromkeys(names))) or tuple(MACHINES.values())
+    return tuple(map(machine_named, dict.fromkeys(names))) or tuple(MACHINES.values())
 
 
 def counted(number: int, noun: str) -> str:
@@ -232,32 +227,28 @@ class _NoTraceError(click.ClickException):
     exit_code = _NO_TRACE
 
 
-@click.command(name="judge", short_help="Judge TRACE...: machines, messages, tables and links.")
-@click.argument(
-    "traces", nargs=-1, required=True, metavar="TRACE...", type=click.Path(path_type=Path)
+UNTRACED: Final = option(
+    "NAME",
+    text="An address or a domain of which no trace is expected; may be given several times.",
 )
-@click.option(
-    "--untraced",
-    metavar="NAME",
-    multiple=True,
-    help="An address or a domain of which no trace is expected; may be given several times.",
-)
-@click.option(
-    "--manifest",
-    "place",
-    metavar="FILE",
+
+MANIFEST: Final = option(
+    "FILE",
+    text="Participants of the run, as JSON; see docs/traces.md.",
+    flag="--manifest",
     type=click.Path(path_type=Path),
-    help="Participants of the run, as JSON; see docs/traces.md.",
 )
-@json_option
-@click.pass_context
+
+
+@define_command("judge", short_help="Judge TRACE...: machines, messages, tables and links.")
 def judge_traces(
-    ctx: click.Context,
-    traces: tuple[Path, ...],
     *,
-    untraced: tuple[str, ...],
-    place: Path | None,
-    wants_json: bool,
+    traces: tuple[Path, ...] = argument(
+        "TRACE...", nargs=-1, required=True, type=click.Path(path_type=Path)
+    ),
+    untraced: tuple[str, ...] = UNTRACED,
+    place: Path | None = MANIFEST,
+    wants_json: bool = JSON,
 ) -> None:
     """Judge the traces at TRACE...: directories of runs, runs, nodes of a run, or files.
 
@@ -285,7 +276,7 @@ def judge_traces(
     else:
         for line in _as_text(judged, found, flaws, verdict):
             echo(one_line(line))
-    ctx.exit(0 if verdict is Verdict.CONFORMANT else 1)
+    click.get_current_context().exit(0 if verdict is Verdict.CONFORMANT else 1)
 
 
 def _name(judged: ProcessJudgement) -> tuple[str, str]:

@@ -9,12 +9,13 @@ from contextlib import redirect_stdout
 from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import Final, TypedDict
+from typing import Final
 
 import attrs
 import click
 
 from fsm.commands.judge import Progress, UsageError, counted, echo, print_json, progress_of
+from fsm.commands.parameters import FOLDER, fields, option
 from fsm.explore.composition import Bounds, Composition
 from fsm.explore.compositions.catalogue import COMPOSITIONS
 from fsm.explore.evidence import scenario_of, sequence_diagram, trace_of
@@ -33,70 +34,46 @@ _REST: Final = 60.0
 for each other or for an answer, shorter than the life of unused things."""
 
 
-class Asked(TypedDict):
-    """The options of `product_options`.
+@attrs.frozen
+class Wanted:
+    """What of a composition is explored, and what is reported of it.
 
     Attributes:
-        product: Whether compositions are asked for at all.
-        losses: Instead of each composition's own number; so are the next two. None: that.
-        max_states: States after which an exploration stops.
-        output: Directory for the runs of findings; None: they are not written.
+        losses: Messages lost in one run. None: the composition's own number; so for the next two.
+        duplicates: Messages delivered twice.
+        channel: Outstanding messages at a time.
+        max_states: States of a composition after which the exploration stops.
+        output: Directory for a diagram, a trace and a scenario of each finding's run.
+        wants_json: Whether the report is one JSON object per line.
     """
 
-    product: bool
-    losses: int | None
-    duplicates: int | None
-    channel: int | None
-    max_states: int
-    output: Path | None
+    losses: int | None = None
+    duplicates: int | None = None
+    channel: int | None = None
+    max_states: int = MAX_STATES
+    output: Path | None = None
+    wants_json: bool = False
 
 
-_OPTIONS: Final = (
-    click.option("--product", is_flag=True, help="Explore compositions of real cores instead."),
-    click.option("--losses", type=click.IntRange(0, _MOST), help="Messages lost in one run."),
-    click.option("--duplicates", type=click.IntRange(0, _MOST), help="Messages delivered twice."),
-    click.option(
-        "--channel", type=click.IntRange(1, _MOST), help="Outstanding messages at a time."
-    ),
-    click.option(
-        "--max-states",
-        type=click.IntRange(1),
-        default=MAX_STATES,
-        show_default=True,
-        help="States of a composition after which the exploration stops.",
-    ),
-    click.option(
-        "-o",
-        "--output",
-        type=click.Path(file_okay=False, path_type=Path),
-        metavar="DIR",
-        help="Directory for a diagram, a trace and a scenario of each finding's run.",
-    ),
+WANTED: Final = fields(
+    Wanted,
+    is_made=True,
+    losses=option(type=click.IntRange(0, _MOST)),
+    duplicates=option(type=click.IntRange(0, _MOST)),
+    channel=option(type=click.IntRange(1, _MOST)),
+    max_states=option(type=click.IntRange(1), show_default=True),
+    output=option(type=FOLDER, short="-o"),
+    wants_json=None,
 )
+"""The options of a composition's exploration, beside `wants_json`."""
 
 
-def product_options(command: click.Command) -> click.Command:
-    """Give a command the options of the composition check."""
-    for option in _OPTIONS:
-        command = option(command)
-    return command
-
-
-@attrs.frozen(slots=True)
-class _Wanted:
-    """The arguments of the command line, and the form of the output."""
-
-    asked: Asked
-    wants_json: bool
-
-
-def check_product(names: tuple[str, ...], asked: Asked, *, wants_json: bool) -> int:
+def check_product(names: tuple[str, ...], wanted: Wanted) -> int:
     """Explore compositions, all if none is named; return how many do not hold.
 
     Raises:
         click.ClickException: A name is wrong, or the directory cannot be written.
     """
-    wanted = _Wanted(asked, wants_json)
     plans = [_plan(name) for name in dict.fromkeys(names)] or list(COMPOSITIONS.values())
     if len(plans) == 1:
         with progress_of(f"states of {plans[0].name}") as progress:
@@ -116,7 +93,7 @@ def check_product(names: tuple[str, ...], asked: Asked, *, wants_json: bool) -> 
     return failed
 
 
-def _report(wanted: _Wanted, name: str) -> tuple[str, bool]:
+def _report(wanted: Wanted, name: str) -> tuple[str, bool]:
     """The report on one composition, by a process of its own, and its verdict."""
     with redirect_stdout(StringIO()) as output:
         holds = _check(COMPOSITIONS[name], wanted)
@@ -130,24 +107,20 @@ def _plan(name: str) -> Composition:
     return COMPOSITIONS[name]
 
 
-def _bounds(own: Bounds, asked: Asked) -> Bounds:
-    losses, duplicates, channel = asked["losses"], asked["duplicates"], asked["channel"]
-    return Bounds(
-        losses=own.losses if losses is None else losses,
-        duplicates=own.duplicates if duplicates is None else duplicates,
-        channel=own.channel if channel is None else channel,
-    )
-
-
-def _check(plan: Composition, wanted: _Wanted, progress: Progress | None = None) -> bool:
+def _check(plan: Composition, wanted: Wanted, progress: Progress | None = None) -> bool:
     """Explore one composition, report what was found; False: it does not hold."""
     begun = time.perf_counter()
     advance = None if progress is None else progress.set
     try:
-        composition = attrs.evolve(plan, bounds=_bounds(plan.bounds, wanted.asked))
+        given = {
+            name: bound
+            for name in attrs.fields_dict(Bounds)
+            if (bound := getattr(wanted, name)) is not None
+        }
+        composition = attrs.evolve(plan, bounds=attrs.evolve(plan.bounds, **given))
         # It makes tuples of numbers, a million of them, and none is ever garbage.
         gc.disable()
-        found = explore(composition, wanted.asked["max_states"], advance=advance)
+        found = explore(composition, wanted.max_states, advance=advance)
     except SpecError as exc:
         raise UsageError(str(exc)) from exc
     finally:
@@ -161,8 +134,8 @@ def _check(plan: Composition, wanted: _Wanted, progress: Progress | None = None)
     else:
         for text in _words(plan, found, seconds):
             echo(text)
-    if wanted.asked["output"] is not None:
-        _write_all(wanted.asked["output"], plan, found)
+    if wanted.output is not None:
+        _write_all(wanted.output, plan, found)
     return found.holds
 
 

@@ -23,6 +23,7 @@ from actors.node.config import NodeConfig
 from actors.node.registry.record_file import FORM as RECORDS
 from actors.node.state.file import FORM as STATE
 from actors.policy.store import read_policies
+from fsm.commands import parameters
 from fsm.registry.node_rights import Names
 from specs.jsonvalue import JsonObject
 from transports import system, tls
@@ -151,7 +152,7 @@ def command(  # type: ignore[explicit-any]  # noqa: PLR0913 - values of fields; 
     *,
     same: dict[str, Any] = FIELDS,
     trace: OpenTracer = options.TRACE,
-    profile: str | None = options.option(
+    profile: str | None = parameters.option(
         type=click.Choice(list(PROFILES)), is_eager=True, callback=_use_profile
     ),
     jwks: tuple[str, ...],

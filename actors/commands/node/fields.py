@@ -18,7 +18,7 @@ import click
 from actors.catalogue.source import Places
 from actors.cli import options
 from actors.cli.group import CommandError, advise_on
-from actors.cli.options import DOMAIN, FOLDER, Count, Quantity, fields, group, option
+from actors.cli.options import DOMAIN, Count, Quantity
 from actors.commands.config import read_signer
 from actors.http.config import HttpConfig, ShownCatalogue
 from actors.keys import key_file, push, signing
@@ -32,6 +32,7 @@ from actors.node.connectors.quality import ConfiguredServers, HttpQualityBroker
 from actors.node.login.provider import Admission, Login, Nobody, ProviderMaker
 from actors.pipe import plan, process
 from actors.runtime.stubs.credentials import CredentialsError, TokenFile, shown
+from fsm.commands.parameters import FOLDER, fields, group, option
 from fsm.limits.rates import Rate
 from fsm.registry.node_rights import Names
 from specs.limits import node, protocol

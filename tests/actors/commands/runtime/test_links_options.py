@@ -3,8 +3,9 @@
 import pytest
 from click.testing import CliRunner
 
-from actors.cli.options import define_command, group
+from actors.cli.options import define_command
 from actors.commands.runtime import read_links
+from fsm.commands.parameters import group
 from fsm.p2p.dialling import WHENEVER_POSSIBLE, LinkPolicy, P2pUse, P2pWait, PeerPolicy
 
 RB = "hyperty-runtime://b.ex/rb"
