@@ -235,7 +235,7 @@ OpenTracer: TypeAlias = Callable[[str], AbstractAsyncContextManager[Tracer]]
 
 def _trace(
     *,
-    trace: Path | None = option("DIR", type=FOLDER),
+    trace: Path | None = option(type=FOLDER),
     trace_bodies: bool = option(),
     trace_names: bool = option(),
 ) -> OpenTracer:

@@ -59,13 +59,13 @@ def _credentials(  # noqa: PLR0913 - one for each option
     token_file: Path | None = option(),
     token_command: str | None = option("COMMAND"),
     token_url: str | None = option("URL"),
-    client_id: str | None = option("TEXT"),
+    client_id: str | None = option(),
     client_secret_file: Path | None = option(
         text=f"File with the secret of the client [default: the variable {_VARIABLE}]."
     ),
     refresh_token_file: Path | None = option(),
-    token_scope: str | None = option("TEXT"),
-    token_audience: str | None = option("TEXT"),
+    token_scope: str | None = option(),
+    token_audience: str | None = option(),
     ca: Path | None,
 ) -> credentials.Credentials:
     """Return the source of tokens for the login at a node.

@@ -98,7 +98,7 @@ def command(
     criteria: Criteria = parameters.fields(
         Query,
         user=parameters.argument("[USER]", required=False, read=options.read_user),
-        name=parameters.option("TEXT", text="Name of the hyperties or data objects."),
+        name=parameters.option(text="Name of the hyperties or data objects."),
         schema=parameters.option(
             "TEXT", text="Scheme or schema of the data objects that the hyperties use."
         ),

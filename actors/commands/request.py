@@ -54,7 +54,7 @@ def command(
     to: str = argument("TO", read=canonical),
     rest: _Rest = argument("[NAME] JSON", nargs=-1, required=True, gather=_read),
     verb: MessageType = option(members=_VERBS, default=MessageType.CREATE),
-    path: str = option("TEXT", default="", show_default=False),
+    path: str = option(default="", show_default=False),
 ) -> int:
     """Send a request with the value JSON to the address TO and print the answer.
 

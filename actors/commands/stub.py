@@ -74,10 +74,8 @@ _MEANING: Final[Meanings] = (
 _DAY: Final = 86_400
 
 _INTO: Final = option(
-    "DIR",
     text="Directory of the catalogue; made if it does not exist.",
     type=parameters.FOLDER,
-    required=True,
 )
 
 
@@ -237,8 +235,8 @@ def sign(  # noqa: PLR0913 - one for each option
     *,
     draft: Path = argument(),
     domain: str = option(required=True, read=options.DOMAIN),
-    key: Path = option(required=True),
-    out: Path = option(required=True),
+    key: Path = option(),
+    out: Path = option(),
     entry: tuple[CatalogueType, str] = option(
         "TYPE/NAME", multiple=False, default="protocolstub/default", read=read_place
     ),
@@ -546,11 +544,11 @@ def revoke(
     *,
     into: Path = _INTO,
     domain: str = option(required=True, read=options.DOMAIN),
-    key: Path = option(required=True),
+    key: Path = option(),
     entry: tuple[CatalogueType, str] | None = option("TYPE/NAME", multiple=False, read=read_place),
     up_to: int | None = option("N", type=options.Count(1, MAX_ID)),
     package: str | None = option("SHA256", read=_read_hash),
-    why: str = option("TEXT", default="", show_default=False),
+    why: str = option(default="", show_default=False),
     days: float = option(
         "N", type=options.Quantity(min=0, max=365, min_open=True), default=_LIST_DAYS
     ),

@@ -59,7 +59,7 @@ def _read_name(text: str) -> str:
 @define_command("keys", command, short_help="Make a key that signs, and the set of public keys.")
 def make_keys(
     *,
-    out: Path = option("DIR", type=FOLDER, required=True),
+    out: Path = option(type=FOLDER),
     alg: str = option(type=click.Choice(ALGORITHMS), default="EdDSA"),
     kid: str | None = option("NAME", read=_read_name),
 ) -> None:
@@ -180,10 +180,10 @@ def _read_thumbprint(text: str) -> str:
 @define_command("issue", command, short_help="Make a token and print it.")
 def issue(  # noqa: PLR0913 - one for each option
     *,
-    key: Path = option(required=True),
+    key: Path = option(),
     user: str = option(required=True, read=_read_user),
     domain: str = option(required=True, read=DOMAIN),
-    issuer: str | None = option("TEXT"),
+    issuer: str | None = option(),
     role: tuple[str, ...] = option("NAME"),
     runtime: str | None = option("URL", read=_read_runtime),
     address: tuple[str, ...] = option("URL", read=canonical),
@@ -238,7 +238,7 @@ def show(
     token: str = argument("TOKEN|-"),
     domain: str | None = option(read=DOMAIN),
     jwks: str | None = option("FILE|URL"),
-    client: tuple[str, ...] = option("TEXT"),
+    client: tuple[str, ...] = option(),
     max_token_life: float = option("SECONDS", type=Quantity(min=1), default=TOKEN_LIFE),
 ) -> int:
     """Show the claims of a token; - reads it from standard input.

@@ -48,10 +48,6 @@ def _descriptions(documented: object) -> dict[str, str]:
     return {name: " ".join(text.split()).partition(" None: ")[0] for name, text in described}
 
 
-class _Declared(partial[click.Parameter]):
-    """Makes an option or argument; takes name, type, default and description of a parameter."""
-
-
 def _parameter(  # type: ignore[explicit-any]  # noqa: PLR0913 - all that can be declared
     own_name: str,
     kind: object,
@@ -101,6 +97,19 @@ def _parameter(  # type: ignore[explicit-any]  # noqa: PLR0913 - all that can be
     return click.Option([name, *flags], help=text or description, **settings)
 
 
+@attrs.frozen
+class _Declared:
+    """What is declared of an option or argument, beside its name, type and description."""
+
+    declared: Mapping[str, object]
+
+    def parameter(
+        self, name: str, kind: object, default: object, description: str
+    ) -> click.Parameter:
+        """Make the option or argument."""
+        return _parameter(name, kind, default, description, **self.declared)
+
+
 def option(metavar: str | None = None, **declared: Any) -> Any:  # type: ignore[explicit-any] # it stands where the value will be
     """Declare a parameter of a command, or of what `group` takes, as an option.
 
@@ -115,7 +124,7 @@ def option(metavar: str | None = None, **declared: Any) -> Any:  # type: ignore[
             what was read. `members`: members of the enum that can be chosen, if not all. The others
             are what `click.Option` takes.
     """
-    return _Declared(_parameter, **declared, **({} if metavar is None else {"metavar": metavar}))
+    return _Declared(declared if metavar is None else {**declared, "metavar": metavar})
 
 
 def argument(metavar: str | None = None, **declared: Any) -> Any:  # type: ignore[explicit-any] # as above
@@ -150,7 +159,7 @@ class _Group:
                 inner, parts[name] = declared.compile()
                 parameters += inner
             elif isinstance(declared, _Declared):
-                parameters.append(declared(name, kind, default, described.get(name, "")))
+                parameters.append(declared.parameter(name, kind, default, described.get(name, "")))
                 parts[name] = methodcaller("get", parameters[-1].name)
             else:  # the value of another option, if there is one
                 parts[name] = methodcaller("get", name)

@@ -169,9 +169,9 @@ _BINDING: Final = (
 def login(  # noqa: PLR0913 - one for each option
     *,
     jwks: tuple[str, ...] = option("FILE|URL"),
-    issuer: tuple[str, ...] = option("TEXT"),
-    audience: tuple[str, ...] = option("TEXT"),
-    client: tuple[str, ...] = option("TEXT"),
+    issuer: tuple[str, ...] = option(),
+    audience: tuple[str, ...] = option(),
+    client: tuple[str, ...] = option(),
     max_token_life: float = option("SECONDS", type=Quantity(min=1), default=node.TOKEN_LIFE),
     session_life: float = option("SECONDS", type=Quantity(min=1), default=node.SESSION_LIFE),
     used_tokens: Path | None = option(),
@@ -436,7 +436,7 @@ def _http(
     rest: bool = option(),
     http_tls_cert: Path | None = option(),
     http_tls_key: Path | None = option(),
-    catalogue: Path | None = option("DIR", type=FOLDER),
+    catalogue: Path | None = option(type=FOLDER),
     domain: str,
 ) -> HttpConfig | None:
     """Return the configuration of the HTTP service; None: there is none.
