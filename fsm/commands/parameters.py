@@ -98,10 +98,10 @@ def _parameter(  # type: ignore[explicit-any]  # noqa: PLR0913 - all that can be
 
 
 @attrs.frozen
-class _Declared:
+class _Declared:  # type: ignore[explicit-any] # attrs, of the field
     """What is declared of an option or argument, beside its name, type and description."""
 
-    declared: Mapping[str, object]
+    declared: Mapping[str, Any]  # type: ignore[explicit-any] # as there
 
     def parameter(
         self, name: str, kind: object, default: object, description: str

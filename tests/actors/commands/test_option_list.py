@@ -15,7 +15,8 @@ FILE = Path(__file__).with_name("options.txt")
 
 def lines(command: click.Command, name: str, parent: click.Context) -> Iterator[str]:
     """Yield the help of a command, and the names of its options in a file."""
-    ctx = click.Context(command, parent, name, terminal_width=100, max_content_width=100)
+    settings = {"terminal_width": 100, "max_content_width": 100, **command.context_settings}
+    ctx = click.Context(command, parent, name, **settings)
     yield from (f"## {ctx.command_path}", "", ctx.get_help(), "")
     for each in command.params:
         names = " ".join(each.opts)
