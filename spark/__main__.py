@@ -3,9 +3,9 @@
 import re
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 import click
 
 from fsm.commands import judge
-from fsm.commands.parameters import FOLDER, argument, define_command, group, option
+from fsm.commands.parameters import FOLDER, Make, argument, define_command, group, option
 from fsm.judge.claims import fold as judged
 from fsm.judge.claims.catalogue import BY_MACHINES, CLAIMS_JUDGED, NOT_JUDGED
 from fsm.judge.process import MONITORED
@@ -122,10 +122,14 @@ def _settings(
 _SETTINGS: Final = group(_settings)
 
 
-@contextmanager
-def _exit_on_errors() -> Iterator[None]:
+@click.group("spark", context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Judge traces of any size by all claims, with Spark."""
+
+
+def _run(values: Mapping[str, object], make: Make) -> object:
     try:
-        yield
+        return make(values)
     except ManifestError as exc:
         _fail(exc, Exit.USAGE)
     except TraceMissingError as exc:
@@ -134,12 +138,10 @@ def _exit_on_errors() -> Iterator[None]:
         _fail(exc, Exit.NOT_CONFORMANT)
 
 
-@click.group("spark", context_settings={"help_option_names": ["-h", "--help"]})
-def main() -> None:
-    """Judge traces of any size by all claims, with Spark."""
+_define: Final = partial(define_command, of=main, run=_run)
 
 
-@define_command("validate", main)
+@_define("validate")
 def validate(  # noqa: PLR0913 - one for each option
     *,
     traces: tuple[str, ...] = argument("TRACE...", nargs=-1, required=True),
@@ -180,33 +182,32 @@ def validate(  # noqa: PLR0913 - one for each option
         raise click.UsageError("--diagrams needs --report")
     if scope != "all" and place is not None:
         raise click.UsageError("--manifest needs --claims all")
-    with _exit_on_errors():
-        _check_there(traces)
-        manifest = None if place is None else read_manifest(place)
-        work = _work()
-        asked = work.Question(
-            traces=traces,
-            is_quarantine_allowed=allow_quarantine,
-            untraced=untraced,
-            manifest=manifest,
-            is_of_machines=scope == "machines",
+    _check_there(traces)
+    manifest = None if place is None else read_manifest(place)
+    work = _work()
+    asked = work.Question(
+        traces=traces,
+        is_quarantine_allowed=allow_quarantine,
+        untraced=untraced,
+        manifest=manifest,
+        is_of_machines=scope == "machines",
+    )
+    outcome = work.run(
+        work.Order(
+            question=asked,
+            report=report,
+            settings=settings,
+            against=against,
+            command=_command(),
+            diagrams=diagrams or DIAGRAMS,
         )
-        outcome = work.run(
-            work.Order(
-                question=asked,
-                report=report,
-                settings=settings,
-                against=against,
-                command=_command(),
-                diagrams=diagrams or DIAGRAMS,
-            )
-        )
+    )
     for line in outcome.as_json() if as_json else outcome.as_text():
         print(one_line(line))
     sys.exit(Exit.CONFORMANT if outcome.is_conformant else Exit.NOT_CONFORMANT)
 
 
-@define_command("convert", main)
+@_define("convert")
 def convert_traces(
     *,
     traces: tuple[str, ...] = argument("TRACE...", nargs=-1, required=True),
@@ -222,15 +223,14 @@ def convert_traces(
     Args:
         target: A directory that is not there.
     """
-    with _exit_on_errors():
-        _check_there(traces)
-        work = _work()
-        bad = work.convert_traces(traces, target, settings)
+    _check_there(traces)
+    work = _work()
+    bad = work.convert_traces(traces, target, settings)
     if bad:
         print(f"lines that are no records: {bad}", file=sys.stderr)
 
 
-@define_command("export", main)
+@_define("export")
 def export(
     *,
     traces: tuple[str, ...] = argument("TRACE...", nargs=-1, required=True),
@@ -248,14 +248,13 @@ def export(
         form: otlp: OpenTelemetry spans of messages; xes: steps of entities (IEEE 1849).
         target: Where it is written.
     """
-    with _exit_on_errors():
-        _check_there(traces)
-        work = _work()
-        written = work.export(traces, form, target, settings)
+    _check_there(traces)
+    work = _work()
+    written = work.export(traces, form, target, settings)
     print(one_line(f"{form}: {written}"), file=sys.stderr)
 
 
-@define_command("watch", main)
+@_define("watch")
 def watch(
     *,
     traces: Path = argument("DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)),
@@ -277,24 +276,23 @@ def watch(
         until_idle: End after so long without a new record, and judge everything as `validate` does.
         as_json: Print violations as JSON.
     """
-    with _exit_on_errors():
-        work = _work("spark.watch")
-        outcome = work.watch(
-            traces,
-            to,
-            lambda line: print(one_line(line), flush=True),
-            _Progress().print,
-            as_json=as_json,
-            until_idle=until_idle,
-            untraced=untraced,
-            settings=settings,
-        )
+    work = _work("spark.watch")
+    outcome = work.watch(
+        traces,
+        to,
+        lambda line: print(one_line(line), flush=True),
+        _Progress().print,
+        as_json=as_json,
+        until_idle=until_idle,
+        untraced=untraced,
+        settings=settings,
+    )
     for line in outcome.as_json() if as_json else outcome.as_text():
         print(one_line(line))
     sys.exit(Exit.CONFORMANT if outcome.is_kept else Exit.NOT_CONFORMANT)
 
 
-@define_command("claims", main)
+@_define("claims")
 def claims() -> None:
     """List all claims as a page: id, sentence, class, records and key, and where checked."""
     print(claims_page(), end="")

@@ -13,20 +13,8 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from actors.catalogue.source import Places
-from actors.cli import failure
+from actors.cli import failure, options
 from actors.cli.group import CommandError, ExitCode, advise_on
-from actors.cli.options import (
-    CLIENT_TLS,
-    DOMAIN,
-    NAME,
-    NODE_URL,
-    TRACE,
-    TRUST,
-    OpenTracer,
-    catalogue_access,
-    catalogue_option,
-    read_route,
-)  # fmt: skip
 from actors.kit import ids
 from actors.resources import open_tracer
 from actors.runtime.app import open_runtime
@@ -44,7 +32,7 @@ FOREIGN: Final = option(
     "DOMAIN=URL",
     text="URL of another domain's node, for the triangle; repeatable.",
     name="foreign",
-    read=read_route,
+    read=options.read_route,
 )
 
 
@@ -127,12 +115,12 @@ def _credentials(  # noqa: PLR0913 - one for each option
 
 
 OF_NODE: Final = {
-    "node": option("URL", read=NODE_URL, required=True),
-    "domain": option(text="The domain of the node.", read=DOMAIN),
+    "node": option("URL", read=options.NODE_URL, required=True),
+    "domain": option(text="The domain of the node.", read=options.DOMAIN),
 }
 """Options of a runtime that exists for one command, by fields."""
 
-LOGIN: Final = {"credentials": group(_credentials), "tls": CLIENT_TLS, "insecure": option()}
+LOGIN: Final = {"credentials": group(_credentials), "tls": options.CLIENT_TLS, "insecure": option()}
 """Options of the login at nodes, and of how they are dialled, by fields."""
 
 
@@ -210,7 +198,9 @@ async def _check_host(network: Network, host: str, kinds: Container[Kind]) -> No
 
 
 @asynccontextmanager
-async def open_own_runtime(config: RuntimeConfig, trace: OpenTracer) -> AsyncIterator[Runtime]:
+async def open_own_runtime(
+    config: RuntimeConfig, trace: options.OpenTracer
+) -> AsyncIterator[Runtime]:
     """Run a runtime while the context is open; its session is opened by `enter`.
 
     A run that could not begin leaves no trace.
@@ -263,7 +253,7 @@ Raises `CommandError` if the work, or the node, refuses.
 def runtime_opener(  # type: ignore[explicit-any] # values of fields
     command: str,
     same: dict[str, Any],
-    trace: OpenTracer = partial(open_tracer, None),  # noqa: B008 - none is opened
+    trace: options.OpenTracer = partial(open_tracer, None),  # noqa: B008 - none is opened
 ) -> RunTemporary:
     """Return what opens a runtime of these fields.
 
@@ -290,7 +280,7 @@ def runtime_opener(  # type: ignore[explicit-any] # values of fields
 REGISTRY: Final = option(
     "DOMAIN",
     text="Domain whose registry is searched [default: that of the node].",
-    read=DOMAIN,
+    read=options.DOMAIN,
 )
 
 
@@ -311,7 +301,7 @@ def temporary_runtime(command: str, name_option: str) -> Any:  # type: ignore[ex
             ),
             name=name_option,
             required=False,
-            read=NAME,
+            read=options.NAME,
         ),
         topology=option(),
         nodes=FOREIGN,
@@ -322,11 +312,11 @@ def temporary_runtime(command: str, name_option: str) -> Any:  # type: ignore[ex
     def make(  # type: ignore[explicit-any] # values of fields
         *,
         same: dict[str, Any] = same,
-        places: Places | None = catalogue_option(flag="--catalogue"),
-        trust: Path | None = TRUST,
-        trace: OpenTracer = TRACE,
+        places: Places | None = options.catalogue_option(flag="--catalogue"),
+        trust: Path | None = options.TRUST,
+        trace: options.OpenTracer = options.TRACE,
     ) -> RunTemporary:
-        access = catalogue_access(places, trust, f"{same['domain']}.{command}")
+        access = options.catalogue_access(places, trust, f"{same['domain']}.{command}")
         return runtime_opener(command, {**same, "catalogues": access}, trace)
 
     return group(make)

@@ -20,14 +20,8 @@ from actors.cli.group import CommandError, advise_on, echo
 from actors.cli.lifetime import serve
 from actors.cli.options import define_command, places_from
 from actors.commands.config import read_signer
+from actors.dev import environment
 from actors.dev.authority import BadSourceError, LocalTls, Source, open_authority, read_source
-from actors.dev.environment import (
-    Deployment,
-    Environment,
-    LocalLogin,
-    ReportReload,
-    open_environment,
-)
 from actors.keys.key_file import write_private
 from actors.keys.key_source import KeyFile
 from actors.keys.runtime_key import SEED_BYTES
@@ -167,12 +161,12 @@ class _Files:
 
 def _plans(
     sources: Sequence[Source], signer: SigningKey, domain: str
-) -> dict[str, tuple[LocalLogin, list[Source]]]:
+) -> dict[str, tuple[environment.LocalLogin, list[Source]]]:
     """Return credentials and hyperties of each runtime; `alice` also has `sources`."""
     names = {source.name for source in sources}
     plans = {}
     for name, example in zip(_RUNTIMES, _EXAMPLES, strict=True):
-        login = LocalLogin(signer, f"user://{domain}/{name}", domain)
+        login = environment.LocalLogin(signer, f"user://{domain}/{name}", domain)
         plans[name] = (login, [] if example.name in names else [example])
     plans[_RUNTIMES[0]][1].extend(sources)
     return plans
@@ -183,9 +177,9 @@ async def _open(
     config: NodeConfig,
     places: Sequence[str],
     tls: LocalTls,
-    plans: Mapping[str, tuple[LocalLogin, Sequence[Source]]],
-    report: ReportReload,
-) -> AsyncIterator[Environment]:
+    plans: Mapping[str, tuple[environment.LocalLogin, Sequence[Source]]],
+    report: environment.ReportReload,
+) -> AsyncIterator[environment.Environment]:
     async with AsyncExitStack() as stack:
         configs = [config]
         if len(places) > 1:
@@ -204,43 +198,47 @@ async def _open(
                 for number, place in enumerate(places, start=1)
             ]
         with advise_on(BadSourceError, advice="correct it, or --hyperty"):
-            yield await stack.enter_async_context(open_environment(configs, tls, plans, report))
+            yield await stack.enter_async_context(
+                environment.open_environment(configs, tls, plans, report)
+            )
 
 
 def _announce(
-    ready: Callable[[Environment, _Files], None], files: _Files, environment: Environment
+    ready: Callable[[environment.Environment, _Files], None],
+    files: _Files,
+    running: environment.Environment,
 ) -> None:
     with advise_on(
         OSError, what=f"cannot write {files.config}", advice="name another directory with --state"
     ):
-        files.write_config(environment.nodes[0].url)
-    ready(environment, files)
+        files.write_config(running.nodes[0].url)
+    ready(running, files)
 
 
-def _ready_json(environment: Environment, files: _Files) -> None:
+def _ready_json(running: environment.Environment, files: _Files) -> None:
     say_ready(
         "dev",
         files.domain,
-        url=environment.nodes[0].url,
-        nodes=[node.url for node in environment.nodes],
+        url=running.nodes[0].url,
+        nodes=[node.url for node in running.nodes],
         ca=str(files.tls.ca),
         config=str(files.config),
-        runtimes=dict(environment.runtimes),
-        hyperties={each.source.name: each.url for each in environment.deployments},
+        runtimes=dict(running.runtimes),
+        hyperties={each.source.name: each.url for each in running.deployments},
     )
 
 
-def _report_json(deployment: Deployment, why: str, details: str) -> None:
+def _report_json(deployment: environment.Deployment, why: str, details: str) -> None:
     name, url = deployment.source.name, deployment.url
     more = {"why": why, "details": details} if why else {}
     say("reload", ok=not why, hyperty=name, url=url, **more)
 
 
-def _ready_text(environment: Environment, files: _Files) -> None:
-    rows = [("node", files.domain, node.url) for node in environment.nodes]
-    for name, url in environment.runtimes.items():
+def _ready_text(running: environment.Environment, files: _Files) -> None:
+    rows = [("node", files.domain, node.url) for node in running.nodes]
+    for name, url in running.runtimes.items():
         rows += [("runtime", name, url)]
-        mine = [each for each in environment.deployments if each.runtime == name]
+        mine = [each for each in running.deployments if each.runtime == name]
         rows += [("hyperty", each.source.name, each.url) for each in mine]
     rows += [("authority", "", _near(files.tls.ca)), ("options", "", _near(files.config))]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
@@ -249,9 +247,9 @@ def _ready_text(environment: Environment, files: _Files) -> None:
     echo("", "Try in another terminal:")
     program = "protofly" if Path(sys.argv[0]).name == "protofly" else "python -m actors"
     file = shlex.quote(_near(files.config))
-    for name in environment.runtimes:
+    for name in running.runtimes:
         echo(f"  {program} find --config {file} user://{files.domain}/{name}")
-    for each in environment.deployments:
+    for each in running.deployments:
         to = f"user://{files.domain}/{each.runtime} {each.source.name}"
         echo(f"  {program} request --config {file} {to} '{{\"number\": 1}}'")
     echo(
@@ -261,7 +259,7 @@ def _ready_text(environment: Environment, files: _Files) -> None:
     )
 
 
-def _report_text(deployment: Deployment, why: str, details: str) -> None:
+def _report_text(deployment: environment.Deployment, why: str, details: str) -> None:
     name = deployment.source.name
     if why:
         echo(f"{name} is not reloaded, the previous code continues to run: {why}")

@@ -7,15 +7,10 @@ from typing import Final, TypeAlias
 import click
 import orjson
 
+from actors.cli import own_runtime
 from actors.cli.failure import say
 from actors.cli.group import CommandError, ExitCode
 from actors.cli.options import define_command
-from actors.cli.own_runtime import (
-    REGISTRY,
-    RunTemporary,
-    exit_code,
-    temporary_runtime,
-)
 from actors.hyperties import Caller
 from actors.runtime.runtime import Runtime
 from fsm.commands.parameters import argument, option
@@ -49,8 +44,8 @@ def _read(words: tuple[str, ...]) -> _Rest:
 @define_command("request", has_log=True)
 def command(
     *,
-    run: RunTemporary = temporary_runtime("request", "name"),
-    registry: str | None = REGISTRY,
+    run: own_runtime.RunTemporary = own_runtime.temporary_runtime("request", "name"),
+    registry: str | None = own_runtime.REGISTRY,
     to: str = argument("TO", read=canonical),
     rest: _Rest = argument("[NAME] JSON", nargs=-1, required=True, gather=_read),
     verb: MessageType = option(members=_VERBS, default=MessageType.CREATE),
@@ -89,7 +84,9 @@ async def _send(value: Json, verb: str, path: str, to: str, runtime: Runtime) ->
     if answer.code <= LAST_SUCCESS:
         return ExitCode.OK
     why = one_line(str(answer.body.get("description", "no reason given")))
-    raise CommandError(f"{answer.from_} answered {answer.code}: {why}", exit_code(answer.code))
+    raise CommandError(
+        f"{answer.from_} answered {answer.code}: {why}", own_runtime.exit_code(answer.code)
+    )
 
 
 async def _send_to_user(

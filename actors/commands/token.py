@@ -2,7 +2,6 @@
 
 import os
 import re
-import secrets
 import sys
 import time
 from collections.abc import Mapping
@@ -23,7 +22,7 @@ from actors.keys.key_set import ALGORITHMS, BadKeysError, read_keys
 from actors.keys.key_source import KeysAwayError, KeySource
 from actors.keys.runtime_key import read_runtime_key
 from actors.keys.signing import make_key
-from actors.keys.token import BadTokenError, SignedToken, key_of, read_token, verified
+from actors.keys.token import BadTokenError, SignedToken, key_of, login_claims, read_token, verified
 from actors.node.login.key_provider import terms_of
 from fsm.commands.parameters import FOLDER, argument, option
 from fsm.session.assertion import AssertionCore, AssertionTerms, Unacceptable
@@ -138,8 +137,6 @@ def show_key(*, file: Path = argument()) -> None:
 _LIFE: Final = 300.0
 """Default validity of a token, in seconds."""
 
-_NAME_BYTES: Final = 16
-
 
 def _read_user(text: str) -> str:
     url = parse(canonical(text))
@@ -213,12 +210,8 @@ def issue(  # noqa: PLR0913 - one for each option
     signer, now = read_signer(key), time.time_ns() // 1_000_000_000
     claims: dict[str, Json] = {
         "iss": issuer or host_of(user),
-        "sub": user,
-        "aud": domain,
-        "iat": now,
+        **login_claims(user, domain, now, life),
         "nbf": None if not_before is None else now + int(not_before),
-        "exp": now + int(life),
-        "jti": secrets.token_urlsafe(_NAME_BYTES),
         "roles": [*role] or None,
         "runtime": runtime,
         "addresses": [*address] or None,

@@ -1,6 +1,5 @@
 """A local environment for development: nodes with TLS and logins, runtimes, reloaded hyperties."""
 
-import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -14,6 +13,7 @@ from typing_extensions import override
 
 from actors.dev.authority import BadSourceError, LocalTls, Source, Stamp
 from actors.keys.signing import SigningKey
+from actors.keys.token import login_claims
 from actors.kit import ids, log
 from actors.kit.supervision.supervisor import Crash
 from actors.kit.trace import NULL_TRACER
@@ -32,7 +32,6 @@ from transports.tls import client_context
 
 _log = log.get_logger("actors.dev")
 
-_NAME_BYTES: Final = 16
 _KINDS: Final = (link.Kind.UNIX, link.Kind.TCP, link.Kind.WEBSOCKET)
 
 
@@ -53,17 +52,8 @@ class LocalLogin(Credentials):
     @override
     async def token(self, audience: str) -> str:
         await trio.lowlevel.checkpoint()
-        now = time.time_ns() // 1_000_000_000
-        return self.signer.signed(
-            {
-                "iss": self.issuer,
-                "sub": self.user,
-                "aud": audience,
-                "iat": now,
-                "exp": now + int(TOKEN_LIFE),
-                "jti": secrets.token_urlsafe(_NAME_BYTES),
-            }
-        )
+        claims = login_claims(self.user, audience, time.time_ns() // 1_000_000_000, TOKEN_LIFE)
+        return self.signer.signed({"iss": self.issuer, **claims})
 
 
 ReportReload: TypeAlias = Callable[["Deployment", str, str], None]

@@ -8,6 +8,7 @@ other keys, certificates, extensions, encryption, nesting, makes it no token for
 import base64
 import hashlib
 import re
+import secrets
 from typing import Final
 
 import attrs
@@ -28,6 +29,7 @@ _ENCRYPTED_DOTS: Final = 4
 _HEADER: Final = frozenset({"alg", "kid", "typ"})
 """All that a header may hold."""
 
+_NAME_BYTES: Final = 16
 _TYPE: Final = "jwt"
 _TYPES: Final = frozenset({_TYPE, "at+jwt"})
 """Kinds of tokens (RFC 7519, RFC 9068), without the `application/` that may stand before them."""
@@ -307,3 +309,16 @@ def _optional(claims: JsonObject, name: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise BadStatementError(f"its {name} is no text")
     return value
+
+
+def login_claims(user: str, audience: str, now: int, life: float) -> dict[str, Json]:
+    """Return what a login token claims, beside its issuer; it opens one session.
+
+    Args:
+        user: Address of the user.
+        audience: Domain whose node accepts it.
+        now: Present time, in seconds since 1970.
+        life: Seconds for which it is valid.
+    """
+    name = secrets.token_urlsafe(_NAME_BYTES)
+    return {"sub": user, "aud": audience, "iat": now, "exp": now + int(life), "jti": name}

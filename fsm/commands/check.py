@@ -8,21 +8,11 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
+from fsm import static_check
 from fsm.commands.judge import JSON, UsageError, counted, echo, machines_named, print_json
 from fsm.commands.parameters import argument, define_command, option
 from fsm.commands.product import WANTED, Wanted, check_product
 from fsm.machine_list import MACHINES
-from fsm.static_check import (
-    MACHINE_USERS,
-    Finding,
-    TakenStep,
-    check,
-    check_fired,
-    check_taken,
-    check_unknown,
-    mentions,
-    read_census,
-)
 from fsm.table import CensusError, Table
 from specs.jsonvalue import JsonObject
 
@@ -64,7 +54,7 @@ def check_machines(
     for flag in _OF_COMPOSITIONS:
         _refuse(ctx, flag, "with --product: machines by themselves send no messages")
     machines = machines_named(names)
-    found = [finding for table in machines for finding in check(table)]
+    found = [finding for table in machines for finding in static_check.check(table)]
     found += _fired(machines)
     if census is not None:
         found += _taken(machines, _read(census))
@@ -89,8 +79,8 @@ def _refuse(ctx: click.Context, flag: str, why: str) -> None:
             raise UsageError(f"{flag} goes {why}")
 
 
-def _fired(machines: Sequence[Table]) -> Iterator[Finding]:
-    missing = [package for package in MACHINE_USERS if not _sources(package)]
+def _fired(machines: Sequence[Table]) -> Iterator[static_check.Finding]:
+    missing = [package for package in static_check.MACHINE_USERS if not _sources(package)]
     if missing:
         echo(
             f"the sources of {' and '.join(missing)} are not installed here: "
@@ -98,10 +88,12 @@ def _fired(machines: Sequence[Table]) -> Iterator[Finding]:
             err=True,
         )
         return
-    paths = (path for package in MACHINE_USERS for path in _sources(package))
-    names = frozenset[str]().union(*(mentions(path.read_text("utf-8")) for path in paths))
+    paths = (path for package in static_check.MACHINE_USERS for path in _sources(package))
+    names = frozenset[str]().union(
+        *(static_check.mentions(path.read_text("utf-8")) for path in paths)
+    )
     for table in machines:
-        yield from check_fired(table, names)
+        yield from static_check.check_fired(table, names)
 
 
 def _sources(package: str) -> list[Path]:
@@ -111,22 +103,24 @@ def _sources(package: str) -> list[Path]:
     return [path for folder in folders for path in sorted(Path(folder).rglob("*.py"))]
 
 
-def _read(census: Path) -> frozenset[TakenStep]:
+def _read(census: Path) -> frozenset[static_check.TakenStep]:
     try:
-        return read_census(census.read_text("utf-8").splitlines())
+        return static_check.read_census(census.read_text("utf-8").splitlines())
     except OSError as exc:
         raise _FileError(f"cannot read {census}: {exc.strerror}; `make test` writes it") from exc
     except (CensusError, UnicodeDecodeError) as exc:
         raise _FileError(f"{census} is no census of steps: {exc}; `make test` writes it") from exc
 
 
-def _taken(machines: Sequence[Table], steps: frozenset[TakenStep]) -> Iterator[Finding]:
+def _taken(
+    machines: Sequence[Table], steps: frozenset[static_check.TakenStep]
+) -> Iterator[static_check.Finding]:
     for table in machines:
-        yield from check_taken(table, sorted(steps))
-    yield from check_unknown(MACHINES, sorted(steps))
+        yield from static_check.check_taken(table, sorted(steps))
+    yield from static_check.check_unknown(MACHINES, sorted(steps))
 
 
-def _finding_json(finding: Finding) -> JsonObject:
+def _finding_json(finding: static_check.Finding) -> JsonObject:
     return {
         "schema": "protofly.finding/1",
         "machine": finding.machine,

@@ -264,17 +264,18 @@ def judge_traces(
         raise _NoTraceError(one_line(str(exc))) from exc
     except trace_files.ManifestError as exc:
         raise UsageError(one_line(str(exc))) from exc
-    found = _Found([folder.reading for folder in folders])
+    readings = [folder.reading for folder in folders]
+    records, bad = sum(reading.count for reading in readings), sum(len(r.bad) for r in readings)
     processes = sorted((one for folder in folders for one in folder.processes), key=_name)
-    judged = combined(processes, len(found.bad), untraced, manifest)
-    flaws = list(_flaws(judged, found))
+    judged = combined(processes, bad, untraced, manifest)
+    flaws = list(_flaws(judged, readings))
     verdict = judged.verdict
     if flaws and verdict is Verdict.CONFORMANT:
         verdict = Verdict.INCOMPLETE
     if wants_json:
-        print_json(*_as_json(judged, found, flaws, verdict))
+        print_json(*_as_json(judged, records, bad, flaws, verdict))
     else:
-        for line in _as_text(judged, found, flaws, verdict):
+        for line in _as_text(judged, records, flaws, verdict):
             echo(one_line(line))
     click.get_current_context().exit(0 if verdict is Verdict.CONFORMANT else 1)
 
@@ -283,36 +284,19 @@ def _name(judged: ProcessJudgement) -> tuple[str, str]:
     return judged.node.run, judged.node.node
 
 
-class _Found:
-    """The findings in all files."""
-
-    def __init__(self, readings: Sequence[trace_files.Reading]) -> None:
-        self._readings = readings
-        self.count = sum(reading.count for reading in readings)
-        self.bad = [bad for reading in readings for bad in reading.bad]
-        self.silent = trace_files.silent(readings)
-
-    def place(self, one: trace_files.Missing) -> tuple[str, int] | None:
-        """Return the file and the line of what lacks something; None: there is none."""
-        places = (reading.place(one.run, one.node, one.ln) for reading in self._readings)
-        return next((place for place in places if place is not None), None)
-
-
-def _flaws(judged: RunJudgement, found: _Found) -> Iterator[JsonObject]:
+def _flaws(judged: RunJudgement, readings: Sequence[trace_files.Reading]) -> Iterator[JsonObject]:
     """Yield what is missing in the traces, each with its place."""
     for one in judged.missing:
-        yield _flaw(one, found)
-    for bad in found.bad:
+        flaw: JsonObject = {"run": one.run, "node": one.node, "ln": one.ln, "reason": one.reason}
+        places = (reading.place(one.run, one.node, one.ln) for reading in readings)
+        if (place := next((each for each in places if each is not None), None)) is not None:
+            flaw |= {"file": place[0], "line": place[1]}
+        yield flaw
+    for bad in (bad for reading in readings for bad in reading.bad):
         reason = f"the line cannot be read: {bad.reason}"
         yield {"file": bad.file, "line": bad.line, "reason": reason}
-    for (run, node), file in found.silent.items():
+    for (run, node), file in trace_files.silent(readings).items():
         yield {"run": run, "node": node, "file": file, "reason": "no record is in this trace"}
-
-
-def _flaw(one: trace_files.Missing, found: _Found) -> JsonObject:
-    shown: JsonObject = {"run": one.run, "node": one.node, "ln": one.ln, "reason": one.reason}
-    place = found.place(one)
-    return shown if place is None else shown | {"file": place[0], "line": place[1]}
 
 
 def _flaw_line(flaw: JsonObject) -> str:
@@ -323,7 +307,7 @@ def _flaw_line(flaw: JsonObject) -> str:
 
 
 def _as_text(
-    judged: RunJudgement, found: _Found, flaws: list[JsonObject], verdict: Verdict
+    judged: RunJudgement, records: int, flaws: list[JsonObject], verdict: Verdict
 ) -> Iterator[str]:
     for claim, first in _firsts(judged.findings).items():
         times = counted(judged.by_claim[claim], "time")
@@ -338,14 +322,14 @@ def _as_text(
         yield f"  first at {where}, record {broken.ln}: {key}: expected {broken.expected}"
     yield from map(_flaw_line, flaws)
     yield from clock_lines(judged.skews)
-    shown = counted(found.count, "record")
+    shown = counted(records, "record")
     judges = counted(_JUDGED, "claim")
     broken_claims = len(judged.by_claim) + len({step.claim for step in judged.machines.violations})
     yield f"{verdict.value}: {shown}, {judges} judged, {broken_claims} broken"
 
 
 def _as_json(
-    judged: RunJudgement, found: _Found, flaws: list[JsonObject], verdict: Verdict
+    judged: RunJudgement, records: int, bad: int, flaws: list[JsonObject], verdict: Verdict
 ) -> Iterator[JsonObject]:
     for first in _firsts(judged.findings).values():
         claim = CLAIMS[first.claim]
@@ -382,8 +366,8 @@ def _as_json(
     yield {
         "schema": "protofly.judgement/1",
         "verdict": verdict.value,
-        "records": found.count,
-        "quarantined": len(found.bad),
+        "records": records,
+        "quarantined": bad,
         "claims": _JUDGED,
         "findings": len(judged.findings),
         "steps_broken": len(judged.machines.violations),

@@ -8,6 +8,7 @@ from functools import cache
 import pytest
 from click.testing import CliRunner
 
+from fsm import static_check
 from fsm.__main__ import cli
 from fsm.commands import check as commands_check
 from fsm.commands import judge as commands_shared
@@ -23,7 +24,7 @@ GONE_WRONG = door(may_end=frozenset({Door.SHUT}))
 def sources_read_once():
     """All sources are parsed for the triggers in them; they are the same for each test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(commands_check, "mentions", cache(commands_check.mentions))
+        patch.setattr(static_check, "mentions", cache(static_check.mentions))
         yield
 
 
@@ -32,7 +33,7 @@ def a_door(monkeypatch):
     """Instead of the declared machines: a door that is wrong, whose users are not here."""
     monkeypatch.setattr(commands_shared, "MACHINES", {"door": GONE_WRONG})
     monkeypatch.setattr(commands_check, "MACHINES", {"door": GONE_WRONG})
-    monkeypatch.setattr(commands_check, "MACHINE_USERS", ("fsm.bus", "no_such_package"))
+    monkeypatch.setattr(static_check, "MACHINE_USERS", ("fsm.bus", "no_such_package"))
 
 
 def run(*args):
@@ -207,7 +208,7 @@ def test_check_says_what_it_could_not_check(a_door):
 
 
 def test_check_reads_the_callers_of_triggers_from_the_sources(monkeypatch):
-    monkeypatch.setattr(commands_check, "MACHINE_USERS", ("fsm.machines",))
+    monkeypatch.setattr(static_check, "MACHINE_USERS", ("fsm.machines",))
 
     assert "session: never-fired: expire: no core fires it\n" in run("check", "session").stdout
 
