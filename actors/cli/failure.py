@@ -42,11 +42,7 @@ def meant(error: ProtoflyError, meanings: Meanings) -> CommandError | None:
 
 
 MEANING: Final[Meanings] = (
-    (
-        CertificateError,
-        ExitCode.CANNOT_CONNECT,
-        "name its authority with --ca, or correct --node",
-    ),
+    (CertificateError, ExitCode.CANNOT_CONNECT, "name its authority with --ca, or correct --node"),
     (DialError, ExitCode.CANNOT_CONNECT, "start a node there, or name another with --node"),
     (ListenError, ExitCode.FAILED, "choose another place with --listen; port 0 picks a free one"),
     (LocalServerError, ExitCode.CONFIGURATION, ""),

@@ -38,10 +38,7 @@ class CommandError(ProtoflyError):
 
 @contextmanager
 def advise_on(
-    *kinds: type[Exception],
-    advice: str,
-    what: str = "",
-    code: ExitCode = ExitCode.CONFIGURATION,
+    *kinds: type[Exception], advice: str, what: str = "", code: ExitCode = ExitCode.CONFIGURATION
 ) -> Iterator[None]:
     """Turn errors into a sentence with advice.
 

@@ -224,7 +224,7 @@ CA: Final = option(
     text=(
         "Trust the authorities in this PEM file when nodes are dialled by wss: "
         "[default: those of the operating system]."
-    ),
+    )
 )
 
 JSON_LINES: Final = option(text="Print one JSON object per line.", flag="--json")
@@ -260,9 +260,7 @@ TRACE: Final = group(_trace)
 
 
 def _configure_log(
-    *,
-    log: Level = option(default=Level.WARNING),
-    log_style: Style = option(default=Style.AUTO),
+    *, log: Level = option(default=Level.WARNING), log_style: Style = option(default=Style.AUTO)
 ) -> None:
     """Configure the log, and log what the file of options was.
 
@@ -360,9 +358,7 @@ CLIENT_TLS: Final = group(_client_tls)
 
 
 def http_config(
-    *,
-    http: str | None = option("HOST:PORT", read=PLACE),
-    http_token_file: Path | None = option(),
+    *, http: str | None = option("HOST:PORT", read=PLACE), http_token_file: Path | None = option()
 ) -> HttpConfig | None:
     """Return the configuration of health and metrics over HTTP; None: no HTTP service.
 

@@ -219,10 +219,7 @@ async def open_own_runtime(
         if access is not None:
             access = attrs.evolve(access, clock_offset=offset)
         timed = attrs.evolve(config, catalogues=access, clock_offset=offset)
-        async with (
-            trace(config.name) as tracer,
-            open_runtime(timed, network, tracer) as runtime,
-        ):
+        async with trace(config.name) as tracer, open_runtime(timed, network, tracer) as runtime:
             yield runtime
 
 

@@ -144,11 +144,7 @@ def show(
 
 
 @options.define_command("check", command)
-def check(
-    *,
-    file: Path = parameters.argument(),
-    ports: bool = parameters.option(),
-) -> int:
+def check(*, file: Path = parameters.argument(), ports: bool = parameters.option()) -> int:
     """Check a file of options as the commands read it, and all that it names.
 
     Everything is checked that a start checks before it serves: names, values, contradictions,

@@ -25,11 +25,7 @@ _NONE: Final = "-"
 
 
 async def _find(
-    criteria: Criteria,
-    registry: str | None,
-    runtime: Runtime,
-    *,
-    is_json: bool,
+    criteria: Criteria, registry: str | None, runtime: Runtime, *, is_json: bool
 ) -> ExitCode:
     """Print all entries."""
     search = runtime.discoverer.discover(domain=registry, **criteria)
@@ -53,11 +49,7 @@ async def _find(
 
 
 async def _watch(
-    criteria: Criteria,
-    registry: str | None,
-    runtime: Runtime,
-    *,
-    is_json: bool,
+    criteria: Criteria, registry: str | None, runtime: Runtime, *, is_json: bool
 ) -> ExitCode:
     """Print changes until SIGINT or SIGTERM."""
 

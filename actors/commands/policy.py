@@ -114,11 +114,7 @@ _FILES: Final = argument("FILE...", nargs=-1, required=True, type=click.Path(pat
 
 
 @define_command("check", command, short_help="Read policy files and report what is odd.")
-def check(
-    *,
-    files: tuple[Path, ...] = _FILES,
-    as_json: bool = option(flag="--json"),
-) -> int:
+def check(*, files: tuple[Path, ...] = _FILES, as_json: bool = option(flag="--json")) -> int:
     """Read policy files as a node does, and report what is odd in them.
 
     Exits with 3 if a node would refuse them, with 1 if a rule never decides

@@ -251,10 +251,7 @@ _MORE: Final = fields(
     topology=option(),
     nodes=own_runtime.FOREIGN,
     stub_idle=option("SECONDS", type=Quantity(min=protocol.STUB_IDLE_LEAST)),
-    descriptor=option(
-        "URL",
-        read=lambda text: _read_entry(CatalogueType.RUNTIME, text).address,
-    ),
+    descriptor=option("URL", read=lambda text: _read_entry(CatalogueType.RUNTIME, text).address),
     **own_runtime.LOGIN,
     identity=option(),
     policy=options.POLICIES,

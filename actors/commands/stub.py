@@ -52,18 +52,10 @@ def command() -> None:
 
 _MEANING: Final[Meanings] = (
     (errors.RefusedDescriptorError, ExitCode.REFUSED, ""),
-    (
-        errors.SourceAwayError,
-        ExitCode.CANNOT_CONNECT,
-        "name another catalogue, or try again later",
-    ),
+    (errors.SourceAwayError, ExitCode.CANNOT_CONNECT, "name another catalogue, or try again later"),
     (errors.NotServedError, ExitCode.FAILED, "name something that is published there"),
     (source.BadPlaceError, ExitCode.CONFIGURATION, "name a directory or an http URL"),
-    (
-        errors.CatalogueFileError,
-        ExitCode.CONFIGURATION,
-        "mend it, or name another with --into",
-    ),
+    (errors.CatalogueFileError, ExitCode.CONFIGURATION, "mend it, or name another with --into"),
     (errors.BadArchiveError, ExitCode.CONFIGURATION, "correct the package"),
     (errors.BadDescriptorError, ExitCode.CONFIGURATION, "correct it"),
     (BadKeysError, ExitCode.CONFIGURATION, "make keys with `token keys`"),
@@ -74,8 +66,7 @@ _MEANING: Final[Meanings] = (
 _DAY: Final = 86_400
 
 _INTO: Final = option(
-    text="Directory of the catalogue; made if it does not exist.",
-    type=parameters.FOLDER,
+    text="Directory of the catalogue; made if it does not exist.", type=parameters.FOLDER
 )
 
 

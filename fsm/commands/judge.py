@@ -228,8 +228,7 @@ class _NoTraceError(click.ClickException):
 
 
 UNTRACED: Final = option(
-    "NAME",
-    text="An address or a domain of which no trace is expected; may be given several times.",
+    "NAME", text="An address or a domain of which no trace is expected; may be given several times."
 )
 
 MANIFEST: Final = option(

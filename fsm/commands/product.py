@@ -80,10 +80,7 @@ def check_product(names: tuple[str, ...], wanted: Wanted) -> int:
             return sum(not _check(plan, wanted, progress) for plan in plans)
     failed = 0
     count = len(plans)
-    with (
-        ProcessPoolExecutor(_PROCESSES) as pool,
-        progress_of("compositions", count) as progress,
-    ):
+    with ProcessPoolExecutor(_PROCESSES) as pool, progress_of("compositions", count) as progress:
         reports = pool.map(partial(_report, wanted), [plan.name for plan in plans])
         for done, (text, holds) in enumerate(reports, 1):
             progress.clear()

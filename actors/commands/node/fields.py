@@ -270,10 +270,7 @@ def key_source(where: str, *, is_shared: bool = False) -> "KeySource":
     return source
 
 
-def _domain_keys(
-    *,
-    domain_key: tuple[Path, ...] = option(),
-) -> tuple[signing.SigningKey, ...]:
+def _domain_keys(*, domain_key: tuple[Path, ...] = option()) -> tuple[signing.SigningKey, ...]:
     """Return the keys of the domain.
 
     Args:
