@@ -84,7 +84,6 @@ def dry_run(*, ports: bool) -> Iterator[None]:
 
 def run(
     work: Callable[[], Awaitable[ExitCode]],
-    clock: trio.abc.Clock | None = None,
     *,
     check: Callable[[], None] | None = None,
     listen: Mapping[str, Sequence[str]] | None = None,
@@ -93,7 +92,6 @@ def run(
 
     Args:
         work: The command's work.
-        clock: Clock of the run; None: the system clock.
         check: Looks at the files that are opened at the start, and at programs; nothing is made or
             changed. Raises what the start would raise. A dry run does nothing else.
         listen: Addresses that the work listens at, by the options that name the first of them.
@@ -104,7 +102,7 @@ def run(
     checks_ports = _CHECKS_PORTS.get()
     try:
         if checks_ports is None:
-            return trio.run(work, clock=clock)
+            return trio.run(work)
         if check is not None:
             check()
         if checks_ports:
