@@ -146,6 +146,12 @@ _SOURCES: Final = (
 )
 
 
+_LATER: Final[Mapping[int, ExitCode]] = {
+    Code.UNAVAILABLE: ExitCode.CANNOT_CONNECT,
+    Code.TIMEOUT: ExitCode.TIMEOUT,
+}
+"""Exit statuses of what may go well later."""
+
 _ADVICE: Final[Mapping[int, tuple[ExitCode, str]]] = {
     Code.UNAUTHENTICATED: (
         ExitCode.REFUSED,
@@ -153,8 +159,7 @@ _ADVICE: Final[Mapping[int, tuple[ExitCode, str]]] = {
     ),
     Code.FORBIDDEN: (ExitCode.REFUSED, "ask the operator of the node to permit it"),
     Code.CONFLICT: (ExitCode.REFUSED, "take another --name, or try again later"),
-    Code.UNAVAILABLE: (ExitCode.CANNOT_CONNECT, "try again"),
-    Code.TIMEOUT: (ExitCode.TIMEOUT, "try again"),
+    **{code: (status, "try again") for code, status in _LATER.items()},
 }
 """Exit status and advice, by the reply code of the node."""
 
@@ -226,9 +231,8 @@ async def open_own_runtime(
 _MEANING: Final[Mapping[int, ExitCode]] = {
     Code.UNAUTHENTICATED: ExitCode.REFUSED,
     Code.FORBIDDEN: ExitCode.REFUSED,
-    Code.TIMEOUT: ExitCode.TIMEOUT,
     Code.BACKEND_TIMEOUT: ExitCode.TIMEOUT,
-    Code.UNAVAILABLE: ExitCode.CANNOT_CONNECT,
+    **_LATER,
 }
 """Exit statuses of answers; other refusals are `ExitCode.FAILED`."""
 
