@@ -99,7 +99,7 @@ if TYPE_CHECKING:
     from fsm.registry.discovery import Change, EntryChange, FoundEntry
     from fsm.registry.node_rights import Names, Observation
     from fsm.registry.relay import RelayLimits
-    from fsm.registry.resolve.link_entry import Topology
+    from fsm.registry.resolve.links import Topology
     from fsm.sync.observers import ObserverJoined, ObserverLeft, ObserverMove
     from fsm.sync.value.json import NotJsonError
     from fsm.sync.value.value import ObjectChange
@@ -357,7 +357,7 @@ _PLACES: Final = MappingProxyType(
         "fsm.registry.relay": ("RelayLimits",),
         "fsm.limits.shares": ("SandboxTotals",),
         "fsm.p2p.dialling": ("LinkPolicy", "P2pUse", "P2pWait", "PeerPolicy"),
-        "fsm.registry.resolve.link_entry": ("Topology",),
+        "fsm.registry.resolve.links": ("Topology",),
         "fsm.bus.listeners": ("ForwardRefusedError",),
         "fsm.table": ("UnknownMachineError",),
         "fsm.sync.value.value": ("ObjectChange",),

@@ -34,7 +34,7 @@ from actors.runtime.runtime import Runtime as RunningRuntime
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from fsm.bus.listeners import ForwardRule
 from fsm.registry.discovery import Criteria
-from fsm.registry.resolve.link_entry import LinkEntry
+from fsm.registry.resolve.links import LinkEntry
 from specs.addresses.address import domain_name, runtime_name
 from specs.bodies.word import StatusValue
 from specs.jsonvalue import Json

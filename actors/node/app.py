@@ -56,7 +56,7 @@ from actors.node.session.resuming import resume
 from actors.node.state.file import FORM, StateChanges, StateFile, StateWriter, Store
 from actors.node.tables import NodeAddresses, TableRules
 from fsm.machines.registration import REGISTRATION
-from fsm.registry.addresses import AddressMint
+from fsm.registry.allocation import AddressMint
 from fsm.registry.node_rights import RightsRules
 from specs.addresses.address import identity_manager, policy_manager
 from specs.limits.protocol import DRAIN_TIMEOUT

@@ -308,7 +308,7 @@ class NodeBus(Actor[messages.BusMessage]):
         """Bind addresses of other domains to the session that uses them (MN-13)."""
         for address in admission.bind:
             tables = self._exchange.tables
-            outcome = tables.own(tables.allocation.bind(by, address))
+            outcome = tables.allocation.bind(by, address)
             if isinstance(outcome, Refused):
                 return Refusal(Check.SOURCE, outcome.why)
         return None
@@ -455,7 +455,7 @@ class NodeBus(Actor[messages.BusMessage]):
             and isinstance(reporter, str)
             and tables.rights.may_register(subject, reporter, by)
         ):
-            tables.own(tables.allocation.claim(by, (subject,)))
+            tables.allocation.claim(by, (subject,))
 
     # ---- turns and time
 

@@ -16,7 +16,7 @@ from actors.node.messages import Component
 from actors.node.tables import Tables
 from actors.node.trace import ComponentTrace
 from fsm.effects import Refused, RowChanged
-from fsm.registry.addresses import ENTROPY
+from fsm.registry.allocation import ENTROPY
 from fsm.registry.node_rights import Hearing
 from fsm.sync.subscriptions import entity_of
 from specs.addresses.address import domain_of
@@ -191,8 +191,8 @@ class PathService(LocalService):
         refusal = self._tables.subscriptions.refusal(by, resources)
         if refusal is not None:
             return refusal
-        outcome = self._tables.own(self._tables.allocation.claim(by, claims))
-        if isinstance(outcome, Refused):
+        outcome = self._tables.allocation.claim(by, claims)
+        if outcome is not None:
             return outcome
         return self._tables.subscriptions.subscribe(by, resources, frozenset(asking))
 
@@ -231,14 +231,14 @@ class AllocationService(LocalService):
             raise BadMessageError(f"no addresses of scheme {request.scheme!r} are allocated here")
         fresh = tuple(self._fresh(request.scheme, by) for _ in range(request.value.number))
         tables, key = self._tables, request.value.allocation_key
-        outcome = tables.own(tables.allocation.allocate(by, fresh, key))
+        outcome = tables.allocation.allocate(by, fresh, key)
         if isinstance(outcome, Refused):
             return refuse(message, outcome.code, outcome.why)
         return reply_to(message, Code.OK, {"value": write_body(Allocated(fresh))})
 
     def _free(self, message: Message, request: Free, by: str) -> Message:
         table = self._tables.allocation
-        outcome = self._tables.own(
+        outcome = (
             table.free(by, request.children_resources or ())
             if request.resource is None
             else table.free_block(by, request.resource)

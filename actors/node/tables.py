@@ -4,15 +4,14 @@ from collections.abc import Callable, Collection, Container
 from typing import TYPE_CHECKING
 
 import attrs
+from typing_extensions import override
 
 from actors.node.trace import ComponentTrace
 from fsm.bus.node_routing import NodeRouting, RememberedRouting
-from fsm.effects import Refused, RowChanged
+from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.limits.shares import own_user
-from fsm.registry import allocation
-from fsm.registry.addresses import AddressMint
-from fsm.registry.allocation import AllocationCore
+from fsm.registry.allocation import AddressMint, AllocationCore, AllocationPort
 from fsm.registry.node_rights import NodeRights, RightsRules
 from fsm.session.node_session_io import PeerForm
 from fsm.sync.consents import ConsentCore
@@ -62,11 +61,11 @@ class TableRules:
     rights: RightsRules
 
 
-class Tables:
+class Tables(AllocationPort):
     """The owners of addresses, and the subscriptions.
 
-    Owned by the bus's task; only `own`, `heed`, `came`, `release` and the
-    subscriptions change anything, and every change is traced there.
+    Owned by the bus's task; only the owners of addresses, `heed`, `came`, `release` and the
+    subscriptions change anything, and every change is traced here.
 
     Attributes:
         watcher: Is told of each change of a row; None: this is the only node of its domain.
@@ -95,7 +94,7 @@ class Tables:
         self._brought: dict[str, None] = {}
         self._has_lost_paths = False
         self.mint = rules.mint
-        self.allocation = AllocationCore(rules.mint, user_of)
+        self.allocation = AllocationCore(self, rules.mint, user_of)
         self.subscriptions = SubscriptionCore(self, user_of)
         self.rights = NodeRights(
             addresses.domain,
@@ -165,7 +164,8 @@ class Tables:
         self._forms[runtime] = form
         if address.is_node(runtime) and len(self._brought) < REMEMBERED:
             self._brought[address.domain_of(runtime)] = None
-        self.own(self.allocation.yield_to(runtime))
+        self.remembered.forget()
+        self.allocation.yield_to(runtime)
 
     def came_elsewhere(self, runtime: str, form: PeerForm) -> None:
         """Let a runtime with a session at another node of the domain have what is below it.
@@ -181,47 +181,40 @@ class Tables:
         """Return in whose form a runtime speaks; None: it has no session."""
         return self._forms.get(runtime)
 
-    def own(self, effects: list[allocation.Effect]) -> allocation.Allocated | Refused | None:
-        """Note that addresses have other owners, as `allocation` has said.
-
-        What is freed is no longer subscribed to (MN-12).
-        """
-        outcome: allocation.Allocated | Refused | None = None
-        self.remembered.forget()
-        for effect in effects:
-            match effect:
-                case Step():
-                    self._trace.step(effect)
-                case RowChanged():
-                    self._changed(effect)
-                case allocation.Freed(addresses):
-                    for one in addresses:
-                        self.subscriptions.remove_address(one)
-                case allocation.Taken(addresses):
-                    self._taken(addresses)
-                case allocation.Allocated() | Refused():
-                    outcome = effect
-        return outcome
-
     def mirror(self, new: str, address: str, block: str | None, *, is_bound: bool) -> None:
         """Let an address have the owner that another node has decided on."""
         old = self.allocation.owner_of(address)
-        self.own(self.allocation.mirror(new, address, block, is_bound=is_bound))
+        self.allocation.mirror(new, address, block, is_bound=is_bound)
         if old is not None and old != new:
             paths = self.subscriptions.resources_of(old)
             ended = tuple(one for one in paths if entity_of(one) == address)
             self.subscriptions.unsubscribe(old, ended)
 
-    def _taken(self, addresses: tuple[str, ...]) -> None:
+    # --- the port of the owners of addresses
+
+    @override
+    def row_changed(self, row: RowChanged) -> None:
+        self.remembered.forget()
+        self._changed(row)
+
+    @override
+    def taken(self, addresses: tuple[str, ...]) -> None:
         """Deliver to the subscribers of objects whose owner is never asked for consent."""
         for one in addresses:
             if self.rights.is_open(one):
                 self.subscriptions.open(one)
 
-    # --- the port of the subscriptions
+    @override
+    def freed(self, addresses: tuple[str, ...]) -> None:
+        """Have nobody subscribe to what is freed any longer (MN-12)."""
+        for one in addresses:
+            self.subscriptions.remove_address(one)
 
+    # --- the port of the subscriptions, too
+
+    @override
     def step(self, step: Step) -> None:
-        """Trace a step of a path."""
+        """Trace a step of an address or path."""
         self._trace.step(step)
 
     def path_changed(self, row: RowChanged) -> None:
@@ -264,4 +257,5 @@ class Tables:
         self.subscriptions.remove_runtime(runtime)
         for one in self.allocation.owned_by(runtime):
             self.subscriptions.remove_address(one)
-        self.own(self.allocation.release(runtime, why))
+        self.remembered.forget()
+        self.allocation.release(runtime, why)

@@ -23,7 +23,7 @@ from actors.runtime.stubs.stub import LOOPBACK, IceSource
 from fsm.limits.shares import TOTALS, SandboxTotals
 from fsm.p2p.dialling import WHENEVER_POSSIBLE, LinkPolicy
 from fsm.policy.model import PolicySet
-from fsm.registry.resolve.link_entry import Topology
+from fsm.registry.resolve.links import Topology
 from specs.addresses.address import canonical, runtime, scheme_of
 from specs.identity import VouchedBy
 from specs.limits.protocol import BODY_BYTES, LEASE, STUB_IDLE, STUB_IDLE_LEAST

@@ -53,7 +53,7 @@ from actors.runtime.stubs.sandbox import Component, ComponentMaker, Sandboxes
 from actors.runtime.stubs.stub import StubConfig
 from actors.runtime.sync.manager import SyncManager
 from fsm.p2p.link_end import Role
-from fsm.registry.resolve.link_entry import LinkEntry
+from fsm.registry.resolve.links import LinkEntry
 from specs.addresses.address import runtime as runtime_url
 from specs.addresses.address import runtime_name, subscription_manager
 from specs.bodies.link import Command, Path

@@ -2,7 +2,7 @@
 
 An address is allocated once in the life of a node. A released address is never allocated
 again; only its former owner may claim it, as a runtime does that restores its store. The
-node recognises the addresses it made by their names (`fsm.registry.addresses`); of
+node recognises the addresses it made by their names (`fsm.registry.allocation`); of
 addresses made by peers it keeps a digest with the last owner. An address that the node does
 not allocate, but that a connected runtime uses, is bound to the session of that runtime: it
 has an owner like the others, no machine, and is free after the session.
@@ -12,7 +12,8 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable
 from sys import intern
-from typing import Final, TypeAlias
+from typing import Final, Protocol
+from uuid import UUID
 
 import attrs
 
@@ -20,12 +21,144 @@ from fsm.effects import Refused, RowChanged
 from fsm.engine import Entity, Step
 from fsm.limits.shares import Share, UserShares, own_user
 from fsm.machines.address import ADDRESS, State, Trigger
-from fsm.registry.addresses import AddressMint
+from fsm.sync.subscriptions import entity_of
 from specs.addresses.address import RUNTIME_SCHEME, is_below, runtime_of, scheme_of
 from specs.limits import node
 from specs.limits.protocol import MAX_ADDRESSES, MAX_DOMAIN_ADDRESSES, MAX_TOMBSTONES
 from specs.reply_code import Code
 from specs.trace import Op
+
+# Allocated addresses: their names and their reuse.
+
+# ---- names
+
+
+ENTROPY: Final = 8
+"""Random bytes in a name."""
+
+_OWNER: Final = 4
+_TAG_BYTES: Final = 4
+_HEAD: Final = ENTROPY + _OWNER
+_VARIANT, _FREE_BITS = 0x80, 0x3F
+_TEXT: Final = 36
+
+
+class AddressMint:
+    """Makes names of addresses and recognises them.
+
+    Args:
+        key: Secret of this node, at most 64 bytes.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def name(self, random: bytes, owner: str) -> str:
+        """Return a name for an address of a runtime.
+
+        Args:
+            random: `ENTROPY` random bytes.
+            owner: Address of the runtime.
+        """
+        chance = UUID(bytes=random + bytes(_OWNER + _TAG_BYTES), version=4).bytes[:ENTROPY]
+        head = chance + self._owner_tag(chance, owner)
+        return str(UUID(bytes=head + self._tag(head)))
+
+    def made(self, address: str) -> bool:
+        """Return whether this node made the name of an address."""
+        return self._raw(address) is not None
+
+    def made_for(self, address: str, owner: str) -> bool:
+        """Return whether this node made the name of an address for a runtime.
+
+        Args:
+            address: Any address.
+            owner: Address of the runtime.
+        """
+        raw = self._raw(address)
+        return raw is not None and raw[ENTROPY:_HEAD] == self._owner_tag(raw[:ENTROPY], owner)
+
+    def _raw(self, address: str) -> bytes | None:
+        name = entity_of(address).rpartition("/")[2]
+        if len(name) != _TEXT:
+            return None
+        try:
+            raw = UUID(name).bytes
+        except ValueError:
+            return None
+        return raw if self._tag(raw[:_HEAD]) == raw[_HEAD:] else None
+
+    def _owner_tag(self, chance: bytes, owner: str) -> bytes:
+        """Return the digest of the owner; two of its bits belong to the UUID's form."""
+        drawn = hashlib.blake2b(chance + owner.encode(), key=self._key, digest_size=_OWNER)
+        first, *rest = drawn.digest()
+        return bytes([first & _FREE_BITS | _VARIANT, *rest])
+
+    def _tag(self, head: bytes) -> bytes:
+        return hashlib.blake2b(head, key=self._key, digest_size=_TAG_BYTES).digest()
+
+
+# ---- reuse
+
+
+@attrs.frozen(slots=True)
+class Purpose:
+    """The purpose of an address.
+
+    Attributes:
+        scheme: Its scheme, such as `hyperty`.
+        descriptor: Catalogue address of the hyperty or object that uses it; None: its user
+            cannot be recognised.
+    """
+
+    scheme: str
+    descriptor: str | None = None
+
+
+class AddressReuse:
+    """The addresses that are kept, oldest first."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Purpose] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def keep(self, address: str, purpose: Purpose) -> None:
+        """Keep an address that is no longer in use.
+
+        Args:
+            address: The address, which stays allocated.
+            purpose: What it was used for.
+        """
+        self._kept[address] = purpose
+
+    def take_alike(self, purpose: Purpose) -> str | None:
+        """Give out an address of the same purpose; None: there is none (a soft miss)."""
+        if purpose.descriptor is None:
+            return None
+        alike = (address for address, kept in self._kept.items() if kept == purpose)
+        address = next(alike, None)
+        if address is not None:
+            del self._kept[address]
+        return address
+
+    def take(self, address: str, purpose: Purpose) -> bool:
+        """Give out exactly this address; False: it is not kept for that purpose (a hard miss).
+
+        Args:
+            address: The address that the hyperty names.
+            purpose: What it is to be used for.
+        """
+        if self._kept.get(address) != purpose:
+            return False
+        del self._kept[address]
+        return True
+
+    def forget(self, addresses: Iterable[str]) -> None:
+        """Forget addresses that have been given back."""
+        for address in addresses:
+            self._kept.pop(address, None)
 
 
 @attrs.frozen(slots=True)
@@ -35,21 +168,21 @@ class Allocated:
     addresses: tuple[str, ...]
 
 
-@attrs.frozen(slots=True)
-class Taken:
-    """These have an owner from now on."""
+class AllocationPort(Protocol):
+    """What the table asks of its host; no method changes the table."""
 
-    addresses: tuple[str, ...]
+    def step(self, step: Step) -> None:
+        """Trace a step of an address."""
 
+    def row_changed(self, row: RowChanged) -> None:
+        """Trace an owner that an address has got or lost."""
 
-@attrs.frozen(slots=True)
-class Freed:
-    """These addresses have no owner now; empty, if all were unknown."""
+    def taken(self, addresses: tuple[str, ...]) -> None:
+        """Note that these have an owner from now on."""
 
-    addresses: tuple[str, ...]
+    def freed(self, addresses: tuple[str, ...]) -> None:
+        """Note that these addresses have no owner now; empty, if all were unknown."""
 
-
-Effect: TypeAlias = Step | RowChanged | Allocated | Taken | Freed | Refused
 
 MIRROR: Final = "group"
 """The writer of rows that another node of the domain has decided on."""
@@ -145,14 +278,19 @@ class AllocationCore:
     was released, up to `MAX_TOMBSTONES` of them; then no more addresses can be claimed.
 
     Args:
+        port: The host.
         mint: Recognises the addresses that the node made, which only the runtime they were
             made for can claim; None: the node makes none.
         user_of: Returns the user of a runtime: all sessions of one user share its limits.
     """
 
     def __init__(
-        self, mint: AddressMint | None = None, user_of: Callable[[str], str] = own_user
+        self,
+        port: AllocationPort,
+        mint: AddressMint | None = None,
+        user_of: Callable[[str], str] = own_user,
     ) -> None:
+        self._port = port
         self._shares = UserShares("addresses", _EACH, _TOGETHER, user_of)
         self._owners: dict[str, str] = {}
         self._bound: dict[str, None] = {}
@@ -201,7 +339,7 @@ class AllocationCore:
 
     def allocate(
         self, owner: str, addresses: tuple[str, ...], key: str | None = None
-    ) -> list[Effect]:
+    ) -> Allocated | Refused:
         """Allocate fresh addresses, which the host makes: a core has no randomness (M-18).
 
         Args:
@@ -209,55 +347,57 @@ class AllocationCore:
         """
         full = self._full(owner, addresses)
         if full is not None:
-            return [full]
+            return full
         if any(one in self._owners or one in self._tombstones for one in addresses):
-            return [Refused(Code.CONFLICT, "an address of that name was allocated before")]
-        why = "create" if key is None else f"create key={key}"
-        return [*self._take(owner, addresses, why, key), Allocated(addresses)]
+            return Refused(Code.CONFLICT, "an address of that name was allocated before")
+        self._take(owner, addresses, "create" if key is None else f"create key={key}", key)
+        return Allocated(addresses)
 
-    def claim(self, owner: str, addresses: tuple[str, ...]) -> list[Effect]:
+    def claim(self, owner: str, addresses: tuple[str, ...]) -> Refused | None:
         """Give a runtime addresses of this domain that it made itself; all or none (C-44)."""
         fresh = tuple(one for one in addresses if self._owners.get(one) != owner)
         again = frozenset(one for one in fresh if self._is_back(one, owner))
         new = tuple(one for one in fresh if one not in again)
         if any(one in self._owners or self.is_tombstone(one) for one in new):
-            return [Refused(Code.FORBIDDEN, "the address belongs or belonged to another session")]
+            return Refused(Code.FORBIDDEN, "the address belongs or belonged to another session")
         full = self._full(owner, fresh)
         if full is not None:
-            return [full]
+            return full
         if new and len(self._tombstones) >= MAX_TOMBSTONES:
-            return [_NO_CLAIMS]
-        return [
-            *self._take(owner, new, "claimed by path", None),
-            *self._take_back(owner, tuple(one for one in fresh if one in again)),
-        ]
+            return _NO_CLAIMS
+        self._take(owner, new, "claimed by path", None)
+        self._take_back(owner, tuple(one for one in fresh if one in again))
+        return None
 
     def _is_back(self, address: str, owner: str) -> bool:
         return address not in self._owners and self._tombstones.was_of(address, owner)
 
-    def _take_back(self, owner: str, addresses: tuple[str, ...]) -> list[Effect]:
+    def _take_back(self, owner: str, addresses: tuple[str, ...]) -> None:
         """Give a runtime the released addresses that it had."""
-        effects: list[Effect] = []
         for address in addresses:
             self._tombstones.lift(address)
             self._note(owner, address, None)
             entity = Entity.recalled(ADDRESS, address, State.RELEASED)
-            effects += [entity.step(Trigger.RECLAIM), _row(Op.ADD, address, owner)]
-        return [*effects, Taken(addresses)] if addresses else []
+            self._port.step(entity.step(Trigger.RECLAIM))
+            self._row(Op.ADD, address, owner)
+        if addresses:
+            self._port.taken(addresses)
 
-    def bind(self, owner: str, address: str) -> list[Effect]:
+    def bind(self, owner: str, address: str) -> Refused | None:
         """Let a runtime use an address that the node does not allocate (MN-13, C-43)."""
         held = self.owner_of(address)
         if held == owner:
-            return []
+            return None
         if held is not None:
-            return [Refused(Code.UNAUTHENTICATED, "the address is bound to another session")]
+            return Refused(Code.UNAUTHENTICATED, "the address is bound to another session")
         full = self._full(owner, (address,))
         if full is not None:
-            return [full]
+            return full
         self._note(owner, address, None)
         self._enter(address)
-        return [_row(Op.ADD, address, owner), Taken((address,))]
+        self._row(Op.ADD, address, owner)
+        self._port.taken((address,))
+        return None
 
     def _enter(self, address: str) -> None:
         self._bound[address] = None
@@ -271,17 +411,13 @@ class AllocationCore:
             return _FULL
         return self._shares.refusal(owner, len(wanted), sum(map(_cost, wanted)))
 
-    def _take(
-        self, owner: str, addresses: tuple[str, ...], why: str, key: str | None
-    ) -> list[Effect]:
-        effects: list[Effect] = []
+    def _take(self, owner: str, addresses: tuple[str, ...], why: str, key: str | None) -> None:
         for address in addresses:
             self._note(owner, address, key)
-            effects += [
-                Entity(ADDRESS, address).step(Trigger.ALLOCATE, why),
-                _row(Op.ADD, address, owner),
-            ]
-        return [*effects, Taken(addresses)] if addresses else []
+            self._port.step(Entity(ADDRESS, address).step(Trigger.ALLOCATE, why))
+            self._row(Op.ADD, address, owner)
+        if addresses:
+            self._port.taken(addresses)
 
     def _note(self, owner: str, address: str, key: str | None) -> None:
         self._owners[address] = owner
@@ -294,7 +430,7 @@ class AllocationCore:
 
     def mirror(
         self, owner: str, address: str, key: str | None = None, *, is_bound: bool = False
-    ) -> list[Effect]:
+    ) -> None:
         """Give an address the owner that another node has decided on; that counted it.
 
         The address has its history in the trace of the node that gave it to its first owner.
@@ -305,60 +441,59 @@ class AllocationCore:
         """
         held = self._owners.get(address)
         if held == owner:
-            return []
-        effects: list[Effect] = []
+            return
         if held is None:
             self._tombstones.lift(address)
             self._mirrored[address] = None
         else:
             self._forget(held, address)
-            effects.append(_row(Op.DEL, address, held, MIRROR))
+            self._row(Op.DEL, address, held, MIRROR)
         self._note(owner, address, key)
         if is_bound:
             self._enter(address)
-        return [*effects, _row(Op.ADD, address, owner, MIRROR), Taken((address,))]
+        self._row(Op.ADD, address, owner, MIRROR)
+        self._port.taken((address,))
 
-    def mirror_gone(self, address: str) -> list[Effect]:
+    def mirror_gone(self, address: str) -> None:
         """Free an address that another node of the domain has released."""
         owner = self._owners.get(address)
-        if owner is None:
-            return []
-        return [*self._drop(owner, (address,), "another node released it"), Freed((address,))]
+        if owner is not None:
+            self._drop(owner, (address,), "another node released it")
+            self._port.freed((address,))
 
     # ---- freed
 
-    def free_block(self, owner: str, key: str) -> list[Effect]:
+    def free_block(self, owner: str, key: str) -> Refused | None:
         """Free the addresses allocated under a key, or one address (M-19, C-46)."""
         block = tuple(self._blocks.get((owner, key), ()))
-        if block:
-            return [*self._drop(owner, block, "delete by key"), Freed(block)]
-        return self._free(owner, (key,))
+        if not block:
+            return self.free(owner, (key,))
+        self._drop(owner, block, "delete by key")
+        self._port.freed(block)
+        return None
 
-    def free(self, owner: str, addresses: tuple[str, ...]) -> list[Effect]:
+    def free(self, owner: str, addresses: tuple[str, ...]) -> Refused | None:
         """Free addresses, all or none (M-20)."""
-        return self._free(owner, addresses)
-
-    def _free(self, owner: str, addresses: tuple[str, ...]) -> list[Effect]:
         if any(self._owners.get(one, owner) != owner for one in addresses):
-            return [Refused(Code.FORBIDDEN, "not the owner")]
+            return Refused(Code.FORBIDDEN, "not the owner")
         mine = tuple(one for one in dict.fromkeys(addresses) if one in self._owners)
-        return [*self._drop(owner, mine, "delete by list"), Freed(mine)]
+        self._drop(owner, mine, "delete by list")
+        self._port.freed(mine)
+        return None
 
-    def release(self, owner: str, why: str) -> list[Effect]:
+    def release(self, owner: str, why: str) -> None:
         """Release all addresses of a runtime: its session is over (I-A7)."""
-        return self._drop(owner, self.owned_by(owner), why)
+        self._drop(owner, self.owned_by(owner), why)
 
-    def yield_to(self, runtime: str) -> list[Effect]:
+    def yield_to(self, runtime: str) -> None:
         """Free addresses below a runtime's own that others have bound: it has a session now."""
-        effects: list[Effect] = []
         for address in tuple(self._components.get(runtime_of(runtime), ())):
             owner = self._owners[address]
             if owner != runtime and is_below(address, runtime):
-                effects += [*self._drop(owner, (address,), "its runtime came"), Freed((address,))]
-        return effects
+                self._drop(owner, (address,), "its runtime came")
+                self._port.freed((address,))
 
-    def _drop(self, owner: str, addresses: Iterable[str], why: str) -> list[Effect]:
-        effects: list[Effect] = []
+    def _drop(self, owner: str, addresses: Iterable[str], why: str) -> None:
         for address in addresses:
             self._forget(owner, address)
             is_mirrored = address in self._mirrored
@@ -369,9 +504,8 @@ class AllocationCore:
                 self._tombstones.bury(address, owner)
                 if not is_mirrored:
                     entity = Entity.recalled(ADDRESS, address, State.ALLOCATED)
-                    effects.append(entity.step(Trigger.RELEASE, why))
-            effects.append(_row(Op.DEL, address, owner))
-        return effects
+                    self._port.step(entity.step(Trigger.RELEASE, why))
+            self._row(Op.DEL, address, owner)
 
     def _forget(self, owner: str, address: str) -> None:
         held = self._of[owner]
@@ -393,6 +527,5 @@ class AllocationCore:
         if not beside:
             self._components.pop(runtime_of(address), None)
 
-
-def _row(op: Op, address: str, owner: str, writer: str = "address-allocation") -> RowChanged:
-    return RowChanged(op, "alloc", address, owner, writer)
+    def _row(self, op: Op, address: str, owner: str, writer: str = "address-allocation") -> None:
+        self._port.row_changed(RowChanged(op, "alloc", address, owner, writer))

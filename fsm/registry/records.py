@@ -26,7 +26,9 @@ import math
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from heapq import heapify, heappop, heapreplace
+from functools import cache
+from heapq import heapify, heappop, heappush
+from itertools import islice
 from typing import Final, Self, TypeAlias, final
 
 import attrs
@@ -673,19 +675,11 @@ _TAG: Final = 6
 _BAD: Final = "after is no cursor that this search has returned"
 
 
-@attrs.frozen(slots=True)
-class Found:
-    """A record that a search found.
+Found: TypeAlias = tuple[int, JsonObject]
+"""Number of a record that a search found, and the record as it is shown."""
 
-    Attributes:
-        number: Number of its registration.
-        runtime: The runtime whose session registered it.
-        value: The record as it is shown.
-    """
-
-    number: int
-    runtime: str
-    value: JsonObject
+Lane: TypeAlias = tuple[str, Callable[[int], Iterator[Found]]]
+"""A runtime, and what yields the records of its session below a number, newest first."""
 
 
 @final
@@ -746,135 +740,61 @@ class Cursor:
         return base64.urlsafe_b64encode(json.dumps(parts, separators=(",", ":")).encode()).decode()
 
 
-@attrs.frozen(slots=True)
-class Lane:
-    """The records of one session that a search finds.
+def page_of(
+    lanes: Iterable[Lane], start: Cursor, limit: int
+) -> tuple[list[JsonObject], Cursor | None]:
+    """Return the page that begins at a place, newest records first, and the place of the next one.
 
-    Attributes:
-        runtime: The runtime of the session.
-        older: Yields those with a number below a given one, newest first.
-    """
-
-    runtime: str
-    older: Callable[[int], Iterator[Found]]
-
-
-@attrs.frozen(slots=True)
-class Page:
-    """A part of the records that a search found.
-
-    Attributes:
-        values: The records, newest first.
-        after: The place of the next page; None: this is the last one.
-    """
-
-    values: tuple[JsonObject, ...]
-    after: Cursor | None = None
-
-
-def page_of(lanes: Iterable[Lane], start: Cursor, limit: int) -> Page:
-    """Return the page that begins at a place.
-
-    It looks at few records beside those of the page: the lanes are merged.
+    It looks at few records beside those of the page: the lanes are merged. A session that has used
+    up its share of the page waits: its further records are for the next page.
 
     Args:
         lanes: All records that the search finds now, by session.
         start: The place.
         limit: How many records the page has at most.
     """
-    waiting, tags = dict(start.waiting), _Tags()
-    following: list[tuple[int, int, Found, Iterator[Found]]] = []
-    for nth, lane in enumerate(lanes):
-        place = waiting.get(tags.of(lane.runtime), start.below) if waiting else start.below
-        records = lane.older(place)
-        first = next(records, None)
-        if first is not None:
-            following.append((-first.number, nth, first, records))
+    waiting, tag_of = dict(start.waiting), cache(_hashed)
+    following: list[tuple[int, int, str, JsonObject, Iterator[Found]]] = []
+    for nth, (runtime, older) in enumerate(lanes):
+        place = waiting.get(tag_of(runtime), start.below) if waiting else start.below
+        lane = older(place)
+        following += [(-number, nth, runtime, value, lane) for number, value in islice(lane, 1)]
     heapify(following)
-    behind = {tags.of(one.runtime) for _, _, one, _ in following} & waiting.keys()
-    filling = _Filling(limit, behind, tags, is_shared=len(following) > 1)
-    held = filling.fill(following)
-    if not following and not held:
-        return Page(tuple(one.value for one in filling.taken))
-    below = min(start.below, filling.passed)
-    held |= {one.runtime for _, _, one, _ in following if one.number >= below}
-    last = {one.runtime: one.number for one in filling.taken}
-    places = {
-        tags.of(runtime): last.get(runtime, waiting.get(tags.of(runtime), below))
-        for runtime in held
-    }
-    after = attrs.evolve(start, below=below, waiting=tuple(sorted(places.items())))
-    return Page(tuple(one.value for one in filling.taken), after)
-
-
-class _Tags:
-    """Short names of runtimes in a cursor."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, str] = {}
-
-    def of(self, runtime: str) -> str:
-        """Return the tag of a runtime."""
-        tag = self._known.get(runtime)
-        if tag is None:
-            tag = self._known[runtime] = _hashed(runtime)
-        return tag
-
-
-class _Filling:
-    """A page while it is filled.
-
-    Attributes:
-        taken: The records in it so far.
-        passed: Number of the last record that was taken, or has to wait.
-    """
-
-    def __init__(self, limit: int, behind: set[str], tags: _Tags, *, is_shared: bool) -> None:
-        self.taken: list[Found] = []
-        self.passed = protocol.MAX_ID + 1
-        self._limit = limit
-        self._entries = max(1, limit // _QUARTER) if is_shared else limit
-        self._bytes = protocol.SEARCH_BYTES // _QUARTER if is_shared else protocol.SEARCH_BYTES
-        self._room = protocol.SEARCH_BYTES
-        self._used: dict[str, tuple[int, int]] = {}
-        self._behind = behind
-        self._tags = tags
-
-    def fill(self, following: list[tuple[int, int, Found, Iterator[Found]]]) -> set[str]:
-        """Take records until the page is full; return the sessions that have to wait.
-
-        Args:
-            following: A heap of the newest record of each session, and the ones after it; those
-                that are taken, or have to wait, are removed.
-        """
-        held: set[str] = set()
-        while following and len(self.taken) < self._limit:
-            _, nth, one, records = following[0]
-            size = len(json.dumps(one.value, separators=(",", ":"))) + 1
-            entries, used = self._used.get(one.runtime, (0, 0))
-            if entries and (entries == self._entries or used + size > self._bytes):
-                if not self._has_room_for(one.runtime):
-                    break
-                held.add(one.runtime)
-                heappop(following)
-            elif self.taken and size > self._room:
+    is_shared = len(following) > 1
+    most = max(1, limit // _QUARTER) if is_shared else limit
+    share = protocol.SEARCH_BYTES // _QUARTER if is_shared else protocol.SEARCH_BYTES
+    behind = {tag_of(runtime) for _, _, runtime, _, _ in following} & waiting.keys()
+    page, room, below = list[JsonObject](), protocol.SEARCH_BYTES, start.below
+    used: dict[str, tuple[int, int]] = {}
+    last: dict[str, int] = {}
+    held: set[str] = set()
+    while following and len(page) < limit:
+        minus, nth, runtime, value, lane = following[0]
+        size = len(json.dumps(value, separators=(",", ":"))) + 1
+        entries, taken = used.get(runtime, (0, 0))
+        if entries and (entries == most or taken + size > share):
+            behind.add(tag_of(runtime))
+            if len(behind) > protocol.SEARCH_WAITING:  # the cursor names no more sessions
                 break
-            else:
-                self.taken.append(one)
-                self._room -= size
-                self._used[one.runtime] = entries + 1, used + size
-                after = next(records, None)
-                if after is None:
-                    heappop(following)
-                else:
-                    heapreplace(following, (-after.number, nth, after, records))
-            self.passed = one.number
-        return held
-
-    def _has_room_for(self, runtime: str) -> bool:
-        """Return whether the cursor has room for one more session that waits."""
-        self._behind.add(self._tags.of(runtime))
-        return len(self._behind) <= protocol.SEARCH_WAITING
+            held.add(runtime)
+            heappop(following)
+        elif page and size > room:
+            break
+        else:
+            page.append(value)
+            room -= size
+            used[runtime], last[runtime] = (entries + 1, taken + size), -minus
+            heappop(following)
+            for number, older_one in islice(lane, 1):
+                heappush(following, (-number, nth, runtime, older_one, lane))
+        below = min(below, -minus)
+    if not following and not held:
+        return page, None
+    held |= {runtime for minus, _, runtime, _, _ in following if -minus >= below}
+    places = {
+        tag_of(runtime): last.get(runtime, waiting.get(tag_of(runtime), below)) for runtime in held
+    }
+    return page, attrs.evolve(start, below=below, waiting=tuple(sorted(places.items())))
 
 
 def _tag_of(search: Search) -> str:

@@ -9,7 +9,7 @@ that others can see is reported (I-G5).
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 import attrs
 
@@ -53,16 +53,11 @@ class RegistrationPort(Protocol):
         """Report a status to the subscribers of a record (M-30)."""
 
 
-@attrs.frozen(slots=True)
-class _Before:
-    """The state of an address when the last changes were durable.
+_Before: TypeAlias = tuple[records.Row | None, tuple[str, State] | None]
+"""The row of an address when the last changes were durable, and key and state of its entity.
 
-    Attributes:
-        reported: Key and state of its entity; None: it has no history in this process.
-    """
-
-    row: records.Row | None
-    reported: tuple[str, State] | None
+Without these it has no history in this process.
+"""
 
 
 class RegistrationCore:
@@ -120,11 +115,11 @@ class RegistrationCore:
 
     def revert(self) -> None:
         """Undo the changes since the last `settle`: they were lost."""
-        for url, before in self._before.items():
-            self._undo(url, before.row)
+        for url, (row, reported) in self._before.items():
+            self._undo(url, row)
             self._entities.pop(url, None)
-            if before.reported is not None:
-                self._entities[url] = Entity.recalled(REGISTRATION, *before.reported)
+            if reported is not None:
+                self._entities[url] = Entity.recalled(REGISTRATION, *reported)
         self._before.clear()
         self._buried = self._buried_before
 
@@ -319,12 +314,12 @@ class RegistrationCore:
     def _page(self, asked: records.Find, start: records.Cursor, now: float) -> records.Answered:
         search, is_live = asked.search, start.is_live
         lanes = (
-            records.Lane(runtime, partial(self._older, search, entries, is_live=is_live, now=now))
+            (runtime, partial(self._older, search, entries, is_live=is_live, now=now))
             for runtime, entries in self._index.find(search.by, search.value).items()
         )
-        page = records.page_of(lanes, start, asked.limit)
+        page, after = records.page_of(lanes, start, asked.limit)
         code, why = (Code.OK, "") if is_live else (Code.TIMEOUT, records.AWAY)
-        return records.Answered(code, why, [*page.values], page.after and page.after.text)
+        return records.Answered(code, why, [*page], after and after.text)
 
     def _older(
         self,
@@ -342,7 +337,7 @@ class RegistrationCore:
                 continue
             value = row.value if is_live else _shown_away(row)
             if search.accepts(row.url, value):
-                yield records.Found(row.number, row.runtime, value)
+                yield row.number, value
 
     def leave(self, runtime: str, why: str, now: float, *, is_final: bool) -> None:
         """End the session of a runtime: its entities cannot be reached; lasting records stay.
@@ -437,7 +432,7 @@ class RegistrationCore:
         if url not in self._before:
             entity = self._entities.get(url)
             reported = None if entity is None else (entity.key, State(str(entity.state)))
-            self._before[url] = _Before(self._rows.get(url), reported)
+            self._before[url] = self._rows.get(url), reported
 
     def _put(self, row: records.Row) -> None:
         self._note(row.url)

@@ -14,28 +14,14 @@ session and a client of it, and has a name that only the node and the broker kno
 """
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Final, Protocol, final
 
 import attrs
 
 from fsm.machines.registration import State
-from fsm.registry.records import (
-    AWAY,
-    UNKNOWN,
-    Answered,
-    By,
-    Create,
-    Cursor,
-    Find,
-    Found,
-    Lane,
-    Read,
-    Search,
-    Touch,
-    page_of,
-)
+from fsm.registry import records
 from specs.addresses.address import scheme_of
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import MAX_RESERVATIONS, RETRY_QUEUE_PAUSE, RETRY_QUEUE_TRIES
@@ -383,8 +369,10 @@ _OURS: Final = {"hypertyID": "url", "userID": "user"}
 """Our names of what upstream's server calls otherwise."""
 
 _SEEN: Final = frozenset({State.LIVE.value, State.DISCONNECTED.value})
-_NO_PAGES: Final = Answered(Code.MALFORMED, "the registry behind this node has no further pages")
-_NO_USER: Final = Answered(Code.MALFORMED, "the registry behind this node needs value.user")
+_NO_PAGES: Final = records.Answered(
+    Code.MALFORMED, "the registry behind this node has no further pages"
+)
+_NO_USER: Final = records.Answered(Code.MALFORMED, "the registry behind this node needs value.user")
 
 
 @attrs.frozen
@@ -402,7 +390,7 @@ class RestCall:
     body: JsonObject | None = None
 
 
-def create_call(asked: Create) -> RestCall | Answered:
+def create_call(asked: records.Create) -> RestCall | records.Answered:
     """Register a record (M-21)."""
     value: JsonObject = {
         "status": State.LIVE.value, "resources": [], "dataSchemes": [], **asked.value
@@ -417,15 +405,15 @@ def create_call(asked: Create) -> RestCall | Answered:
     return RestCall("PUT", ("hyperty", "user", user, asked.url), body=body)
 
 
-def touch_call(asked: Touch) -> RestCall:
+def touch_call(asked: records.Touch) -> RestCall:
     """Change a record, unregister it, or keep it alive by an empty body (M-22..M-24)."""
     path = ("hyperty", "url") if _is_hyperty(asked.url) else ("dataobject", "url")
     return RestCall("PUT", (*path, asked.url), body=asked.fields)
 
 
-def read_call(asked: Read | Find) -> RestCall | Answered:
+def read_call(asked: records.Read | records.Find) -> RestCall | records.Answered:
     """Read a record, or the records that a search may mean (M-25..M-28)."""
-    if isinstance(asked, Read):
+    if isinstance(asked, records.Read):
         kind = ("url",) if _is_hyperty(asked.url) else ("dataobject", "url")
         return RestCall("GET", ("hyperty", *kind, asked.url))
     if asked.after is not None:
@@ -434,7 +422,7 @@ def read_call(asked: Read | Find) -> RestCall | Answered:
     lookup = _LOOKUPS.get(search.by)
     if lookup is None:
         why = f"the registry behind this node does not search by {search.by}"
-        return Answered(Code.MALFORMED, why)
+        return records.Answered(Code.MALFORMED, why)
     path, narrowed = lookup
     query = _query(search)
     if query and narrowed:
@@ -442,52 +430,48 @@ def read_call(asked: Read | Find) -> RestCall | Answered:
     return RestCall("GET", ("hyperty", *path, search.value))
 
 
-_LOOKUPS: Final[Mapping[By, tuple[tuple[str, ...], str]]] = {
-    By.USER: (("user",), "hyperty"),
-    By.GUID: (("guid",), ""),
-    By.IDENTIFIER: (("email",), "hyperty"),
-    By.NAME: (("dataobject", "name"), "do"),
-    By.REPORTER: (("dataobject", "reporter"), "do"),
+_LOOKUPS: Final[Mapping[records.By, tuple[tuple[str, ...], str]]] = {
+    records.By.USER: (("user",), "hyperty"),
+    records.By.GUID: (("guid",), ""),
+    records.By.IDENTIFIER: (("email",), "hyperty"),
+    records.By.NAME: (("dataobject", "name"), "do"),
+    records.By.REPORTER: (("dataobject", "reporter"), "do"),
 }
 """Path of each search, and what stands behind it if the server is to narrow it; "": cannot."""
 
 
-def found(asked: Read | Find, records: list[JsonObject]) -> Answered:
+def found(asked: records.Read | records.Find, listed: list[JsonObject]) -> records.Answered:
     """Answer from the server's records: 200, or 408 if none is live, or 404 if there is none.
 
     The server has no pages. Of a search the first page is shown, with a word on what is left.
 
     Args:
         asked: The read or the search.
-        records: The records that the server returned, in our names.
+        listed: The records that the server returned, in our names.
     """
-    meant = [one for one in records if one.get("status") in _SEEN and _is_meant(asked, one)]
+    meant = [one for one in listed if one.get("status") in _SEEN and _is_meant(asked, one)]
     live = [one for one in meant if one["status"] == State.LIVE.value]
     if not meant:
-        return UNKNOWN
-    if isinstance(asked, Read):
+        return records.UNKNOWN
+    if isinstance(asked, records.Read):
         return asked.answer((live or meant)[0], is_live=bool(live))
     page = _first_page(asked, live or meant)
     more = len(live or meant) - len(page)
     left = f"; {more} more are not shown" if more else ""
     if live:
-        return Answered(Code.OK, f"OK{left}" if left else "", [*page])
-    return Answered(Code.TIMEOUT, f"{AWAY}{left}", [*page])
+        return records.Answered(Code.OK, f"OK{left}" if left else "", [*page])
+    return records.Answered(Code.TIMEOUT, f"{records.AWAY}{left}", [*page])
 
 
-def _first_page(asked: Find, records: list[JsonObject]) -> Sequence[JsonObject]:
+def _first_page(asked: records.Find, found: list[JsonObject]) -> list[JsonObject]:
     """Return the first page of records, in the order of the server."""
-    lanes: dict[str, list[Found]] = {}
-    for nth, one in enumerate(records):
-        runtime = str(one.get("runtime", ""))
-        lanes.setdefault(runtime, []).append(Found(len(records) - nth, runtime, one))
-    first = Cursor.first(asked.search, is_live=True)
-    each = (Lane(runtime, partial(_from, found)) for runtime, found in lanes.items())
-    return page_of(each, first, asked.limit).values
-
-
-def _from(found: Sequence[Found], _: int) -> Iterator[Found]:
-    return iter(found)
+    lanes: dict[str, list[records.Found]] = {}
+    for nth, one in enumerate(found):
+        lanes.setdefault(str(one.get("runtime", "")), []).append((len(found) - nth, one))
+    first = records.Cursor.first(asked.search, is_live=True)
+    each = ((runtime, lambda _, lane=lane: iter(lane)) for runtime, lane in lanes.items())
+    page, _ = records.page_of(each, first, asked.limit)
+    return page
 
 
 def records_in(said: Json) -> list[JsonObject]:
@@ -513,11 +497,13 @@ def _ours(record: JsonObject) -> JsonObject:
     return {"status": State.LIVE.value, **ours}
 
 
-def _is_meant(asked: Read | Find, record: JsonObject) -> bool:
+def _is_meant(asked: records.Read | records.Find, record: JsonObject) -> bool:
     url = record["url"]
     if not isinstance(url, str):
         return False
-    return url == asked.url if isinstance(asked, Read) else asked.search.accepts(url, record)
+    return (
+        url == asked.url if isinstance(asked, records.Read) else asked.search.accepts(url, record)
+    )
 
 
 def _is_hyperty(url: str) -> bool:
@@ -528,6 +514,6 @@ def _some(value: JsonObject, names: tuple[str, ...]) -> JsonObject:
     return {name: value[name] for name in names if value.get(name) is not None}
 
 
-def _query(search: Search) -> dict[str, str]:
+def _query(search: records.Search) -> dict[str, str]:
     listed = {"resources": search.resources, "dataSchemes": search.data_schemes}
     return {name: ",".join(sorted(values)) for name, values in listed.items() if values}

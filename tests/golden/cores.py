@@ -106,7 +106,8 @@ class Port:
         def call(*args: object, **named: object) -> object:
             given = _arguments(method, args, named, self._ids)
             # A step and a row are lines of their own, as among effects.
-            self._did.append(given[name] if name in {"step", "row"} else {name: given})
+            is_plain = name in {"step", "row", "row_changed"}
+            self._did.append(next(iter(given.values())) if is_plain else {name: given})
             return method(*args, **named)
 
         return call

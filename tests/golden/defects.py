@@ -46,11 +46,6 @@ def _patient(_sound):
     return lambda _self: math.inf
 
 
-def _loses_first(sound):
-    """Of what a call leads to, the first thing is not done."""
-    return lambda self, *args: sound(self, *args)[1:]
-
-
 def _nothing(_sound):
     """Nothing is done."""
     return lambda _self, *_input: None
@@ -59,7 +54,7 @@ def _nothing(_sound):
 DEFECTS: Final[Mapping[str, Defect]] = {
     "bus": Defect(TransactionsCore, "deadline", _patient, "seed-plain-2"),
     "registry": Defect(RegistrationCore, "_change", _nothing, "seed-plain-4"),
-    "allocation": Defect(AllocationCore, "free", _loses_first, "seed-plain-4"),
+    "allocation": Defect(AllocationCore, "free", _nothing, "seed-plain-4"),
     "routes": Defect(ResolveCore, "entities_listed", _nothing, "seed-plain-4"),
     "p2p": Defect(LinkEnd, "_stop_dialling", _nothing, "seed-plain-4"),
     "sync": Defect(ReportedObject, "_accept", _nothing, "seed-plain-4"),

@@ -1,6 +1,9 @@
 """The table of paths of a node alone: what it is told, and what it asks of its host."""
 
+from types import SimpleNamespace
+
 from fsm.limits.shares import own_user
+from fsm.registry.allocation import AllocationCore
 from fsm.sync.subscriptions import SubscriptionCore
 
 
@@ -38,3 +41,9 @@ def told(core, name, *arguments):
     refusal = getattr(core, name)(*arguments)
     core.port.done = None
     return done if refusal is None else [*done, refusal]
+
+
+def lone_addresses(mint=None):
+    """Return the owners of addresses, whose host does nothing."""
+    port = dict.fromkeys(("step", "row_changed", "taken", "freed"), lambda _: None)
+    return AllocationCore(SimpleNamespace(**port), mint)

@@ -8,8 +8,8 @@ from fsm.explore.composition import Call, Medium, Sent
 from fsm.explore.compositions.p2p import SIMULTANEOUS_OPEN, Registry, Stubs
 from fsm.machines.p2p_connection import State
 from fsm.p2p.link_end import Loss
-from fsm.registry.resolve.link_table import LinkTable
-from fsm.registry.resolve.port import RequesterPlan
+from fsm.registry.resolve.links import LinkTable
+from fsm.registry.resolve.searches import RequesterPlan
 
 RA = "hyperty-runtime://a.ex/ra"
 RB = "hyperty-runtime://b.ex/rb"

@@ -14,9 +14,8 @@ from fsm.machine_list import MACHINES
 from fsm.machines.p2p_connection import State
 from fsm.registry import changes
 from fsm.registry.resolve.address_owners import RecordCache
-from fsm.registry.resolve.jobs import ResolveJobs
-from fsm.registry.resolve.link_table import LinkTable
-from fsm.registry.resolve.port import RequesterPlan
+from fsm.registry.resolve.links import LinkTable
+from fsm.registry.resolve.searches import RequesterPlan, ResolveJobs
 from fsm.session.stub_client import SessionAnswered, StubClientCore, StubPort
 from fsm.table import Table, UndeclaredTransitionError
 from specs.addresses.address import canonical, domain_of, is_backend

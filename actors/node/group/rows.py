@@ -87,7 +87,7 @@ class OwnerRows:
 
     def gone(self, row: kinds.OwnerRow) -> None:
         """Apply that there is none any more."""
-        self._tables.own(self._tables.allocation.mirror_gone(row.address))
+        self._tables.allocation.mirror_gone(row.address)
 
     # ---- of a session of this node, removed by another
 

@@ -43,4 +43,4 @@ def resume(exchange: Exchange, stored: Stored, records: Sequence[Row]) -> None:
     for record in records:
         if record.runtime in exchange.sessions and record.status in _IN_USE:
             tables = exchange.tables
-            tables.own(tables.allocation.claim(record.runtime, (record.url,)))
+            tables.allocation.claim(record.runtime, (record.url,))

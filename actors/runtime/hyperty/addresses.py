@@ -13,7 +13,7 @@ from actors.runtime.discovery.search import Discoverer, RecordSearch, SearchErro
 from actors.runtime.hyperty.hyperty import Profile
 from actors.runtime.registry.allocation import AddressAllocation, AddressGiven, AllocationError
 from actors.runtime.store.runtime_store import RuntimeStore
-from fsm.registry.addresses import Purpose
+from fsm.registry.allocation import Purpose
 from fsm.registry.records import By
 from specs.addresses.address import subscription_manager
 from specs.bodies.link import Path

@@ -8,7 +8,7 @@ import trio
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import BackgroundTasks, Reply
 from actors.runtime.bus.mini_bus import MiniBusPort
-from fsm.registry.addresses import AddressReuse, Purpose
+from fsm.registry.allocation import AddressReuse, Purpose
 from specs.addresses.address import address_allocation, subscription_manager
 from specs.bodies.link import Path
 from specs.bodies.registry import Allocate, Allocated, AllocationRequest, Free

@@ -34,9 +34,9 @@ from fsm.effects import Intent, LinkHint, RowChanged
 from fsm.engine import Step
 from fsm.p2p.link_end import FIRST, Role
 from fsm.registry import changes
-from fsm.registry.resolve.link_entry import LinkEntry, ResolveConfig
-from fsm.registry.resolve.port import NodePlan, RoutesPort, StubPlan
+from fsm.registry.resolve.links import LinkEntry, ResolveConfig
 from fsm.registry.resolve.resolve import ResolveCore
+from fsm.registry.resolve.searches import NodePlan, RoutesPort, StubPlan
 from specs.addresses.address import (
     catalogue_idp,
     catalogue_stub,

@@ -35,9 +35,8 @@ from fsm.p2p.dialling import ChannelAnswer, DialPolicy
 from fsm.p2p.link_end import FIRST, LinkEnd, LinkTerms, Loss, Opening, Role
 from fsm.p2p.peer_identity import UNSIGNED, Believed, Distrusted, Standing
 from fsm.registry.resolve.address_owners import RecordCache
-from fsm.registry.resolve.jobs import ResolveJobs
-from fsm.registry.resolve.link_table import LinkTable
-from fsm.registry.resolve.port import RequesterPlan, RoutesPort, StubPlan
+from fsm.registry.resolve.links import LinkTable
+from fsm.registry.resolve.searches import RequesterPlan, ResolveJobs, RoutesPort, StubPlan
 from specs.bodies.object import Candidate, ConnectionData
 from specs.identity import SenderIdentity
 from specs.jsonvalue import JsonObject

@@ -22,9 +22,9 @@ from fsm.explore.composition import Condition, Event, Medium, UnsafeError, both_
 from fsm.machines.stub_connection import State as Connection
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT, State, Trigger
 from fsm.p2p.dialling import LinkPolicy, P2pUse
-from fsm.registry.resolve.link_entry import ResolveConfig
-from fsm.registry.resolve.port import RoutesPort, StubPlan
+from fsm.registry.resolve.links import ResolveConfig
 from fsm.registry.resolve.resolve import ResolveCore
+from fsm.registry.resolve.searches import RoutesPort, StubPlan
 from specs.reply_code import Code
 
 REGISTRY: Final = "registry"

@@ -185,6 +185,7 @@ class Node(plan.Host):
 
     # No message waits here, and it is the only node.
     silent = frozenset({"finish", "queued", "overflow", "move", "path_changed", "forget_routes"})
+    silent |= {"row_changed", "taken", "freed"}
 
     def __init__(self, place: str, *, has_key: bool = False) -> None:
         super().__init__(place)
@@ -195,7 +196,7 @@ class Node(plan.Host):
         self._challenges = Challenges()
         self._asked: tuple[SessionMethod, int] | None = None
         self._cut: set[int] = set()
-        self._addresses = AllocationCore()
+        self._addresses = AllocationCore(self)
         self._paths = SubscriptionCore(self)
 
     @property
@@ -236,10 +237,10 @@ class Node(plan.Host):
                 self._hang_up(held)
 
     def allocate(self) -> None:
-        self.steps(self._addresses.allocate(_R, (_ADDRESS,)))
+        self._addresses.allocate(_R, (_ADDRESS,))
 
     def free(self) -> None:
-        self.steps(self._addresses.free(_R, (_ADDRESS,)))
+        self._addresses.free(_R, (_ADDRESS,))
         self._paths.remove_address(_ADDRESS)
 
     def subscribe(self) -> None:
@@ -333,7 +334,7 @@ class Node(plan.Host):
     def end(self, *_: object, **__: object) -> None:
         self.session, self.token, self.is_pinging = None, "", False
         self._paths.remove_runtime(_R)
-        self.steps(self._addresses.release(_R, "over"))
+        self._addresses.release(_R, "over")
 
 
 _OPENS: Final = frozenset({SessionMethod.OPEN, SessionMethod.REOPEN})

@@ -7,12 +7,12 @@ owner, too: a runtime that has lost its node can still send by its links.
 
 import math
 from collections import OrderedDict
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 
 from fsm.limits.timers import Alarms
-from fsm.registry.resolve.port import RoutesPort
+from fsm.registry.resolve.searches import RoutesPort
 from specs.bodies.registry import Record
 from specs.limits.p2p import OWNERS_KEPT
 from specs.limits.protocol import NEGATIVE_CACHE, REGISTRATION_EXPIRES, REPLY_TIMEOUT
@@ -21,17 +21,11 @@ _CAPACITY: Final = 4096
 """Records remembered; the oldest goes first."""
 
 
-@attrs.frozen(slots=True)
-class _Entry:
-    """One answer; a record of None says that there was none.
+_Entry: TypeAlias = tuple[Record | None, float, bool]
+"""An answer: a record, or that there is none; until when it counts; whether it was reported.
 
-    Attributes:
-        is_reported: Whether it was reported without a request: answers under way may be older.
-    """
-
-    record: Record | None
-    until: float
-    is_reported: bool = False
+Answers that are under way may be older than what is reported without a request.
+"""
 
 
 class RecordCache:
@@ -42,30 +36,26 @@ class RecordCache:
 
     def is_known(self, entity: str, now: float) -> bool:
         """Return whether there is an answer, even a negative one, so that no request is needed."""
-        entry = self._entries.get(entity)
-        return entry is not None and now < entry.until
+        return now < self.good_until(entity)
 
     def find(self, entity: str, now: float) -> Record | None:
         """Return the record, if one is remembered."""
-        entry = self._entries.get(entity)
-        return entry.record if entry is not None and now < entry.until else None
+        return self._entries[entity][0] if self.is_known(entity, now) else None
 
     def good_until(self, entity: str) -> float:
         """Return until when the answer about an entity counts."""
-        entry = self._entries.get(entity)
-        return -math.inf if entry is None else entry.until
+        return self._entries[entity][1] if entity in self._entries else -math.inf
 
     def put(self, entity: str, record: Record | None, now: float) -> None:
         """Remember an answer, unless a newer report came a moment ago."""
-        there = self._entries.get(entity)
-        if there is not None and there.is_reported and now < there.until:
+        if self.is_known(entity, now) and self._entries[entity][2]:
             return
         life = NEGATIVE_CACHE if record is None else record.expires
-        self._keep(entity, _Entry(record, now + life))
+        self._keep(entity, (record, now + life, False))
 
     def away(self, entity: str, now: float) -> None:
         """Note that a record is not live; answers to earlier requests no longer count."""
-        self._keep(entity, _Entry(None, now + REPLY_TIMEOUT, is_reported=True))
+        self._keep(entity, (None, now + REPLY_TIMEOUT, True))
 
     def forget(self, entity: str) -> None:
         """Forget a record: it has changed, or may have."""
@@ -79,28 +69,17 @@ class RecordCache:
 
     def forget_runtime(self, runtime: str) -> None:
         """Forget all records of a runtime: no link could be set up by them."""
-        gone = [e for e, entry in self._entries.items() if _is_of(entry.record, runtime)]
-        for entity in gone:
-            del self._entries[entity]
+        for entity, (record, *_) in list(self._entries.items()):
+            if record is not None and record.runtime == runtime:
+                del self._entries[entity]
 
 
-def _is_of(record: Record | None, runtime: str) -> bool:
-    return record is not None and record.runtime == runtime
+_Owner: TypeAlias = tuple[str | None, float, float]
+"""The owner, or that there is no record; until when no other answer is looked for; and until when
+it counts.
+"""
 
-
-@attrs.frozen(slots=True)
-class _Owner:
-    """The answer of a registry.
-
-    Attributes:
-        runtime: The owner; None: there is no record.
-        fresh: Until when no other answer is looked for.
-        until: Until when it counts.
-    """
-
-    runtime: str | None
-    fresh: float
-    until: float
+_NO_OWNER: Final = (None, -math.inf, -math.inf)
 
 
 @attrs.define(slots=True)
@@ -135,9 +114,9 @@ class AddressOwners:
 
     def ask(self, entity: str, remote: str, now: float) -> None:
         """Answer with the owner of an entity that `remote` sends from, or have its record read."""
-        known = self._known.get(entity)
-        if known is not None and now < (known.until if known.runtime == remote else known.fresh):
-            self._port.set_owner(entity, known.runtime)
+        owner, fresh, until = self._known.get(entity, _NO_OWNER)
+        if now < (until if owner == remote else fresh):
+            self._port.set_owner(entity, owner)
             return
         record = self._records.find(entity, now)
         if record is not None and record.runtime == remote:
@@ -169,8 +148,7 @@ class AddressOwners:
 
     def compare(self, entity: str, record: Record | None) -> None:
         """Take a record that was read for another reason: the owner may have changed."""
-        known = self._known.get(entity)
-        if record is not None and known is not None and known.runtime != record.runtime:
+        if record is not None and self._known.get(entity, (record.runtime,))[0] != record.runtime:
             self.doubt(entity)
 
     def doubt(self, entity: str) -> None:
@@ -192,13 +170,13 @@ class AddressOwners:
             if question is not None and question.again <= now:
                 question.again = math.inf
                 self._port.read_owner(entity)
-            if known is not None and known.until <= now:
+            if known is not None and known[2] <= now:
                 self.doubt(entity)
             elif known is not None:
-                self._alarms.set(entity, known.until)
+                self._alarms.set(entity, known[2])
 
     def _keep(self, entity: str, owner: str | None, now: float, until: float) -> None:
-        self._known[entity] = _Owner(owner, now + NEGATIVE_CACHE, until)
+        self._known[entity] = owner, now + NEGATIVE_CACHE, until
         self._known.move_to_end(entity)
         self._alarms.set(entity, until)
         if len(self._known) > OWNERS_KEPT:

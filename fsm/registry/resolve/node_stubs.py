@@ -7,16 +7,15 @@ A stub of another domain is transient: it is released after a time without use (
 """
 
 import math
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 
 from fsm.effects import Intent, RowChanged
 from fsm.limits.rates import CrashCount
 from fsm.machines import resolve_job, stub_connection, stub_deployment
-from fsm.registry.resolve.jobs import ResolveJobs, node_key
-from fsm.registry.resolve.link_entry import ResolveConfig
-from fsm.registry.resolve.port import NodePlan, RoutesPort
+from fsm.registry.resolve.links import ResolveConfig
+from fsm.registry.resolve.searches import NodePlan, ResolveJobs, RoutesPort, node_key
 from specs.addresses.address import domain_of, is_idp_proxy
 from specs.limits.protocol import DEPLOY_TIMEOUT, RETRY_COOL_DOWN, SANDBOX_COOL_DOWN
 from specs.reply_code import Code
@@ -63,17 +62,10 @@ class _Row:
 _WAITING: Final = frozenset({stub_connection.State.IN_PROGRESS, stub_connection.State.DISCONNECTED})
 
 
-@attrs.frozen(slots=True)
-class _Cooling:
-    """A pause after a failed stub of a domain: its end, and the reason of the failure.
-
-    Attributes:
-        code: Of the answers meanwhile: 503; 404 if no stub of the domain exists.
-    """
-
-    until: float
-    why: str
-    code: Code = Code.UNAVAILABLE
+_Cooling: TypeAlias = tuple[float, str, Code]
+"""A pause after a failed stub of a domain: its end, the reason of the failure, and the code of the
+answers meanwhile: 503; 404 if no stub of the domain exists.
+"""
 
 
 class NodeStubs:
@@ -124,14 +116,14 @@ class NodeStubs:
             row.waiting[asked] = until
             return
         cooling = self._cooling.get(domain)
-        is_cooling = cooling is not None and now < cooling.until
+        is_cooling = cooling is not None and now < cooling[0]
         if is_cooling and is_idp_proxy(domain):
             self.ask(domain_of(domain), asked, now, until)
             return
         self._jobs.begin(key)
         if cooling is not None and is_cooling:
-            why = f"no route to the node of {domain} a moment ago: {cooling.why}"
-            self._jobs.decide(key, resolve_job.Trigger.NONE, cooling.why)
+            why = f"no route to the node of {domain} a moment ago: {cooling[1]}"
+            self._jobs.decide(key, resolve_job.Trigger.NONE, cooling[1])
             self._refuse(asked, cooling, why, now)
             return
         self._jobs.decide(key, resolve_job.Trigger.DEPLOY)
@@ -171,7 +163,7 @@ class NodeStubs:
         if found is None:
             return
         domain, row = found
-        cooling = self._cool(domain, _Cooling(now + RETRY_COOL_DOWN, why, code), now)
+        cooling = self._cool(domain, (now + RETRY_COOL_DOWN, why, code), now)
         if not is_idp_proxy(domain) or now - row.begun >= DEPLOY_TIMEOUT:
             # A catalogue that hung would let the requesters wait once more for the node.
             self._remove(domain, row, why, now, cooling)
@@ -189,8 +181,8 @@ class NodeStubs:
         domain = found[0]
         self._crashes = {one: it for one, it in self._crashes.items() if not it.is_calm(now)}
         if self._crashes.setdefault(domain, CrashCount()).crashed(now):
-            cooling = _Cooling(now + SANDBOX_COOL_DOWN, "it crashes again and again")
-            self._cool(domain, cooling, now)
+            why = "it crashes again and again"
+            self._cool(domain, (now + SANDBOX_COOL_DOWN, why, Code.UNAVAILABLE), now)
         self._remove(*found, "it crashed", now, self._cooling.get(domain))
 
     # ---- release of idle stubs (PFY-03)
@@ -231,7 +223,7 @@ class NodeStubs:
         self._port.undeploy(url)
 
     def _cool(self, domain: str, cooling: _Cooling, now: float) -> _Cooling:
-        self._cooling = {one: it for one, it in self._cooling.items() if it.until > now}
+        self._cooling = {one: it for one, it in self._cooling.items() if it[0] > now}
         self._cooling[domain] = cooling
         return cooling
 
@@ -245,7 +237,8 @@ class NodeStubs:
         self._jobs.settle([node_key(domain)], resolve_job.Trigger.NONE, why)
         self._port.forget_routes()
         for asked in row.waiting:
-            self._refuse(asked, cooling or _Cooling(now, why), f"no stub for {domain}: {why}", now)
+            failure = cooling or (now, why, Code.UNAVAILABLE)
+            self._refuse(asked, failure, f"no stub for {domain}: {why}", now)
 
     def status(self, url: str, value: str, session: str | None, why: str, now: float) -> None:
         """Take the status of a stub's connection (I-S5); that of a removed stub is ignored."""
@@ -288,6 +281,6 @@ class NodeStubs:
 
     def _refuse(self, asked: tuple[str, Intent], cooling: _Cooling, why: str, now: float) -> None:
         """Answer a search: what does not exist is not to be asked for again."""
-        is_for_now = cooling.code is Code.UNAVAILABLE and cooling.until > now
-        pause = cooling.until - now if is_for_now else None
-        self._port.no_route(*asked, cooling.code, why, pause)
+        until, _, code = cooling
+        pause = until - now if code is Code.UNAVAILABLE and until > now else None
+        self._port.no_route(*asked, code, why, pause)

@@ -14,12 +14,24 @@ from fsm.effects import Intent, LinkHint
 from fsm.machines.p2p_connection import State
 from fsm.machines.resolve_job import Trigger
 from fsm.p2p.dialling import P2pUse, P2pWait
-from fsm.registry.resolve import link_entry
 from fsm.registry.resolve.address_owners import AddressOwners, RecordCache
-from fsm.registry.resolve.jobs import LinkQueue, ResolveJobs, WaitingAsk, link_key
-from fsm.registry.resolve.link_table import LinkTable
+from fsm.registry.resolve.links import (
+    LinkEntry,
+    LinkTable,
+    ResolveConfig,
+    Topology,
+    plan_of,
+    plan_of_hint,
+)
 from fsm.registry.resolve.node_stubs import NodeStubs
-from fsm.registry.resolve.port import RequesterPlan, RoutesPort
+from fsm.registry.resolve.searches import (
+    LinkQueue,
+    RequesterPlan,
+    ResolveJobs,
+    RoutesPort,
+    WaitingAsk,
+    link_key,
+)
 from specs.addresses.address import (
     domain_of,
     idp_proxy,
@@ -46,7 +58,7 @@ class ResolveCore:
         port: The host.
     """
 
-    def __init__(self, config: link_entry.ResolveConfig, port: RoutesPort) -> None:
+    def __init__(self, config: ResolveConfig, port: RoutesPort) -> None:
         self._config = config
         self._port = port
         self._jobs = ResolveJobs(port)
@@ -61,11 +73,11 @@ class ResolveCore:
 
     # ---- questions
 
-    def links(self) -> tuple[link_entry.LinkEntry, ...]:
+    def links(self) -> tuple[LinkEntry, ...]:
         """Return the P2P entries (P2P-18); not to be changed."""
         return self._links.entries()
 
-    def row(self, whom: str, stub: str) -> link_entry.LinkEntry | None:
+    def row(self, whom: str, stub: str) -> LinkEntry | None:
         """Return the link to a runtime, or to an entity at it, for the stub that asks (P2P-18)."""
         return self._links.row(whom, stub)
 
@@ -75,7 +87,7 @@ class ResolveCore:
 
     def node_of(self, to: str) -> str:
         """Return the domain whose node leads to an address (C-49)."""
-        if self._config.topology is link_entry.Topology.TRIANGLE and not to.startswith("global:"):
+        if self._config.topology is Topology.TRIANGLE and not to.startswith("global:"):
             return domain_of(to)
         return self._config.domain
 
@@ -313,28 +325,29 @@ class ResolveCore:
             self._seek(entity, intent, hint, now)
         else:
             self._seek(entity, intent, hint, now)
-            if not self._may_wait(WaitingAsk(to, intent, entity), now):
+            if not self._may_wait((to, intent, entity), now):
                 self._ask_without_link(to, intent, now)
 
     def _may_wait(self, ask: WaitingAsk, now: float) -> bool:
         """Let a request wait for a link that is being set up, if that is wanted (RES-09)."""
-        if ask.intent is Intent.KNOWN or not self._jobs.is_open(link_key(ask.entity)):
+        _, intent, entity = ask
+        if intent is Intent.KNOWN or not self._jobs.is_open(link_key(entity)):
             return False
-        entry = self._links.entities.entry_of(ask.entity)
+        entry = self._links.entities.entry_of(entity)
         is_lost = entry is not None and entry.status is State.DISCONNECTED
-        is_required = self._use(ask.entity) is P2pUse.REQUIRED
+        is_required = self._use(entity) is P2pUse.REQUIRED
         is_awaited = self._config.link_policy.wait is P2pWait.AWAIT and not is_lost
         return (is_required or is_awaited) and self._waiters.wait(ask, now)
 
     def _answer_waiters(self, now: float) -> None:
         """Answer the questions that need not wait for their link any more."""
         over = self._waiters.done(lambda entity: not self._jobs.is_open(link_key(entity)), now)
-        for ask in over:
-            link = self._links.live_link(ask.entity)
+        for to, intent, waiting_for in over:
+            link = self._links.live_link(waiting_for)
             if link is None:
-                self._ask_without_link(ask.to, ask.intent, now)
+                self._ask_without_link(to, intent, now)
             else:
-                self._port.route(ask.to, ask.intent, link, now + NEGATIVE_CACHE, "live link")
+                self._port.route(to, intent, link, now + NEGATIVE_CACHE, "live link")
 
     def _ask_without_link(self, to: str, intent: Intent, now: float) -> None:
         if self._use(runtime_of(to)) is P2pUse.REQUIRED:
@@ -382,7 +395,7 @@ class ResolveCore:
         A hint sends no message anywhere: the record alone says whether the entity is at the other
         end.
         """
-        plan = link_entry.plan_of_hint(entity, hint)
+        plan = plan_of_hint(entity, hint)
         if isinstance(plan, str):
             self._port.refuse_hint(entity, plan)
             return
@@ -407,14 +420,14 @@ class ResolveCore:
     def _verify_hint(self, entity: str, record: Record | None, now: float) -> None:
         """Compare the hint that was followed for an entity with its record."""
         plan = self._hinted.pop(entity, None)
-        if plan is None or (record is not None and link_entry.plan_of(record) == plan):
+        if plan is None or (record is not None and plan_of(record) == plan):
             return
         why = "no live record confirms it" if record is None else "its record says otherwise"
         self._port.refuse_hint(entity, f"a link to {plan.remote} was hinted at, but {why}")
         self._links.disproved(plan, now)
 
     def _set_up(self, entity: str, record: Record, now: float) -> None:
-        remote, plan, entities = record.runtime, link_entry.plan_of(record), self._links.entities
+        remote, plan, entities = record.runtime, plan_of(record), self._links.entities
         is_unwanted = self._config.link_policy.of(remote, entity) is P2pUse.NEVER
         if remote == self._config.runtime or is_unwanted:
             self._join(entity, entities.entry_of(entity))
@@ -430,7 +443,7 @@ class ResolveCore:
             why = f"the record of {record.url} names {stub}, which is no P2P requester stub"
             self._port.refuse_stub(stub, why)
 
-    def _join(self, entity: str, entry: link_entry.LinkEntry | None) -> None:
+    def _join(self, entity: str, entry: LinkEntry | None) -> None:
         """Let the search for a link wait for the entry that there is; or there is none."""
         key = link_key(entity)
         if entry is None:

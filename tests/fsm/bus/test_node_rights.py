@@ -3,14 +3,13 @@
 import pytest
 
 from fsm.bus.node_routing import Admitted, NodeRouting, Refusal
-from fsm.registry.allocation import AllocationCore
 from fsm.registry.node_rights import Hearing, NodeRights, Observation, Ownership, RightsRules
 from fsm.session.node_session_io import PeerForm
 from specs.addresses.address import canonical, domain_of, is_backend, is_below, scheme_of
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
 from specs.message import MessageType
-from tests.support.lone_paths import lone_paths
+from tests.support.lone_paths import lone_addresses, lone_paths
 from tests.support.runtime.forgery import (
     BOUND,
     DOMAIN,
@@ -35,7 +34,7 @@ class Node:
     """The tables of a node with three sessions, and what they own."""
 
     def __init__(self, observation=Observation.OWNER):
-        self.allocation, self.subscriptions = AllocationCore(), lone_paths()
+        self.allocation, self.subscriptions = lone_addresses(), lone_paths()
         for owner, addresses in ((RA, (HA, OA)), (RB, (HB, OB)), (OLD, (HO,))):
             self.allocation.allocate(owner, addresses)
         self.allocation.bind(RB, BOUND)

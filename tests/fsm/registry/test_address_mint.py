@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.registry.addresses import ENTROPY, AddressMint
+from fsm.registry.allocation import ENTROPY, AddressMint
 
 MINT, OTHER = AddressMint(b"one node"), AddressMint(b"another node")
 R = "hyperty-runtime://a.ex/ra"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fsm.registry.addresses import AddressReuse, Purpose
+from fsm.registry.allocation import AddressReuse, Purpose
 
 CHAT = Purpose("hyperty", "hyperty-catalogue://catalogue.a.ex/.well-known/hyperty/Chat")
 OTHER = Purpose("hyperty", "hyperty-catalogue://catalogue.a.ex/.well-known/hyperty/Other")

@@ -5,18 +5,15 @@ from random import Random
 
 import pytest
 
-from fsm.effects import Refused, RowChanged
+from fsm.effects import Refused
 from fsm.engine import Step
 from fsm.registry import allocation
-from fsm.registry.addresses import ENTROPY, AddressMint
-from fsm.registry.allocation import (
-    Allocated,
-    AllocationCore,
-    Freed,
-)
+from fsm.registry.allocation import ENTROPY, AddressMint, AllocationCore, AllocationPort
 from specs.limits.protocol import MAX_ADDRESSES, MAX_DOMAIN_ADDRESSES, MAX_TOMBSTONES
 from specs.trace import Op
 from tests.support.chance import examples
+from tests.support.link_calls import RecordingPort
+from tests.support.lone_paths import lone_addresses
 
 OWNERS = ["hyperty-runtime://a.ex/r1", "hyperty-runtime://a.ex/r2", "r3"]
 KEYS = [None, "k1", "k2"]
@@ -32,15 +29,16 @@ FOREIGN = [f"hyperty://b.ex/{n}" for n in range(5)]
 BINDABLE = FOREIGN + [f"hyperty-runtime://a.ex/r{n}/part/{m}" for n in "12" for m in "12"]
 
 
-def refusals(effects):
-    return [one.code for one in effects if isinstance(one, Refused)]
+def refusals(outcome):
+    return [outcome.code] if isinstance(outcome, Refused) else []
 
 
 class AllocationTable:
     """Owners, keys and graves, kept the simplest way; every step a legal or an illegal wish."""
 
     def __init__(self):
-        self.core = AllocationCore(MINT)
+        self.core = AllocationCore(self, MINT)
+        self.freed_now = []
         self.owner = {}
         self.key = {}
         self.bound = set()
@@ -49,15 +47,18 @@ class AllocationTable:
         self.steps = {}
         self.rows = set()
 
-    def note(self, effects):
-        for reported in effects:
-            match reported:
-                case Step():
-                    self.steps.setdefault(reported.key, []).append(reported.new)
-                case RowChanged(op, _, key, val):
-                    assert ((key, val) in self.rows) == (op is Op.DEL)
-                    self.rows ^= {(key, val)}
-        return effects
+    def step(self, step):
+        self.steps.setdefault(step.key, []).append(step.new)
+
+    def row_changed(self, row):
+        assert ((row.key, row.val) in self.rows) == (row.op is Op.DEL)
+        self.rows ^= {(row.key, row.val)}
+
+    def taken(self, addresses):
+        assert all(self.core.owner_of(one) for one in addresses)
+
+    def freed(self, addresses):
+        self.freed_now.append(set(addresses))
 
     def free(self, addresses):
         for one in addresses:
@@ -75,18 +76,17 @@ class AllocationTable:
         # The host takes fresh names: one the node had made before never comes again.
         fresh = {one for one in names if one not in self.used and MADE_FOR.get(one) == owner}
         addresses = tuple(sorted(fresh | (names & set(CLAIMED))))
-        reported = self.note(self.core.allocate(owner, addresses, key))
+        refused = refusals(self.core.allocate(owner, addresses, key))
         taken = (self.gone.keys() - set(MADE)) | self.owner.keys()
-        assert bool(refusals(reported)) == bool(set(addresses) & taken)
-        if not refusals(reported):
-            assert Allocated(addresses) in reported
+        assert bool(refused) == bool(set(addresses) & taken)
+        if not refused:
             self.used |= fresh
             self.gone = {one: owner for one, owner in self.gone.items() if one not in fresh}
             self.owner.update(dict.fromkeys(addresses, owner))
             self.key.update(dict.fromkeys(addresses, key))
 
     def claim(self, owner, names):
-        refused = refusals(self.note(self.core.claim(owner, tuple(sorted(names)))))
+        refused = refusals(self.core.claim(owner, tuple(sorted(names))))
         others = [one for one in names if self.owner.get(one) != owner]
         taken = [one for one in others if one in self.owner or self.gone.get(one, owner) != owner]
         assert refused == ([403] if taken else [])
@@ -98,34 +98,34 @@ class AllocationTable:
 
     def bind(self, owner, name):
         held = self.owner_above(name)
-        refused = refusals(self.note(self.core.bind(owner, name)))
+        refused = refusals(self.core.bind(owner, name))
         assert refused == ([] if held in {None, owner} else [401])
         if held is None:
             self.owner[name] = owner
             self.bound.add(name)
 
     def free_list(self, owner, names):
-        reported = self.note(self.core.free(owner, tuple(names)))
-        assert bool(refusals(reported)) == any(self.owner.get(one, owner) != owner for one in names)
-        if not refusals(reported):
+        refused = refusals(self.core.free(owner, tuple(names)))
+        assert bool(refused) == any(self.owner.get(one, owner) != owner for one in names)
+        if not refused:
             mine = [one for one in names if one in self.owner]
-            assert [set(one.addresses) for one in reported if isinstance(one, Freed)] == [set(mine)]
+            assert self.freed_now.pop() == set(mine)
             self.free(mine)
 
     def free_block(self, owner, key):
         """I-A5: exactly the live set of that key and session."""
-        reported = self.note(self.core.free_block(owner, key))
+        self.core.free_block(owner, key)
         mine = [one for one, held in self.owner.items() if held == owner]
         block = [one for one in mine if self.key.get(one) == key]
-        assert [set(one.addresses) for one in reported if isinstance(one, Freed)] == [set(block)]
+        assert self.freed_now.pop() == set(block)
         self.free(block)
 
     def release(self, owner):
-        self.note(self.core.release(owner, "session over"))
+        self.core.release(owner, "session over")
         self.free([one for one, held in list(self.owner.items()) if held == owner])
 
     def runtime_came(self, owner):
-        self.note(self.core.yield_to(owner))
+        self.core.yield_to(owner)
         below = [one for one in self.bound if one.startswith(f"{owner}/")]
         self.free([one for one in below if self.owner[one] != owner])
 
@@ -148,7 +148,7 @@ class AllocationTable:
         for owner in set(self.owner.values()):
             self.release(owner)
         kept = {name: value for name, value in vars(self.core).items() if value}
-        assert set(kept) <= {"_mint", "_tombstones"}
+        assert set(kept) <= {"_mint", "_port", "_tombstones"}
 
 
 def some(random, names, least=0):
@@ -184,11 +184,11 @@ def test_the_table_always_equals_its_model(seed):
 
 @pytest.mark.parametrize("text", ["", "/", "//", "nonsense", "a/b/c", "hyperty://", "://"])
 def test_an_invalid_address_has_no_owner(text):
-    assert AllocationCore().owner_of(text) is None
+    assert lone_addresses().owner_of(text) is None
 
 
 def test_a_session_holds_no_more_than_its_share():
-    core = AllocationCore()
+    core = lone_addresses()
     names = tuple(f"hyperty://a.ex/{n}" for n in range(MAX_ADDRESSES))
     assert not refusals(core.allocate("r1", names))
 
@@ -200,7 +200,7 @@ def test_a_session_holds_no_more_than_its_share():
 
 def test_a_domain_has_no_more_than_its_share(monkeypatch):
     monkeypatch.setattr(allocation, "MAX_DOMAIN_ADDRESSES", 3)
-    core = AllocationCore()
+    core = lone_addresses()
     assert not refusals(core.allocate("r1", ("a://a.ex/1", "a://a.ex/2", "a://a.ex/3")))
 
     assert refusals(core.allocate("r2", ("a://a.ex/4",))) == [503]
@@ -214,7 +214,7 @@ def test_a_domain_has_no_more_than_its_share(monkeypatch):
 def test_tombstones_are_bounded_and_beyond_that_no_address_is_claimed(monkeypatch):
     """I-A1 holds on: what was released is not forgotten, so nobody else gets it."""
     monkeypatch.setattr(allocation, "MAX_TOMBSTONES", 2)
-    core = AllocationCore(MINT)
+    core = lone_addresses(MINT)
     core.claim("r1", (CLAIMED[0], CLAIMED[1]))
     core.release("r1", "over")
 
@@ -225,7 +225,7 @@ def test_tombstones_are_bounded_and_beyond_that_no_address_is_claimed(monkeypatc
 
 
 def test_addresses_allocated_by_the_node_need_no_tombstone():
-    core = AllocationCore(MINT)
+    core = lone_addresses(MINT)
     for address, owner in MADE_FOR.items():
         core.allocate(owner, (address,))
     for owner in OWNERS:
@@ -238,21 +238,24 @@ def test_addresses_allocated_by_the_node_need_no_tombstone():
 @pytest.mark.parametrize("address", [MADE[0], CLAIMED[0]])
 def test_only_its_last_runtime_gets_a_released_address_again(address):
     """ALC-02, SYN-25, RT-03: what was stored comes back at its address, I-A1."""
-    core, (mine, other) = AllocationCore(MINT), OWNERS[:2]
+    core, (mine, other) = (
+        AllocationCore(port := RecordingPort(AllocationPort), MINT),
+        OWNERS[:2],
+    )
     (core.allocate if address in MADE else core.claim)(mine, (address,))
     core.release(mine, "over")
 
     assert refusals(core.claim(other, (address,))) == [403]
-    reported = core.claim(mine, (address,))
-    assert [(one.old, one.new) for one in reported if isinstance(one, Step)] == [
-        ("released", "allocated")
-    ]
+    port.take()
+    assert core.claim(mine, (address,)) is None
+    steps = [(one.old, one.new) for one in port.take() if isinstance(one, Step)]
+    assert steps == [("released", "allocated")]
     assert core.owner_of(address) == mine
     assert refusals(core.claim(other, (address,))) == [403]
 
 
 def test_a_tombstone_takes_little_memory():
-    core = AllocationCore()
+    core = lone_addresses()
     core.allocate("r1", tuple(f"hyperty://a.ex/{n}" for n in range(10_000)))
     tracemalloc.start()
     core.release("r1", "over")

@@ -3,12 +3,11 @@
 import pytest
 
 from fsm.bus.node_routing import Admitted, NodeRouting, Refusal, ToRuntimes
-from fsm.registry.allocation import AllocationCore
 from fsm.registry.node_rights import NodeRights, RightsRules
 from fsm.session.node_session_io import PeerForm
 from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
-from tests.support.lone_paths import lone_paths
+from tests.support.lone_paths import lone_addresses, lone_paths
 
 RA, RB, RC = (f"hyperty-runtime://a.ex/{name}" for name in ("ra", "rb", "rc"))
 HA, HB, HB2, HC = (f"hyperty://a.ex/{name}" for name in ("ha", "hb", "hb2", "hc"))
@@ -21,7 +20,7 @@ class Node:
     """A node with an object of RA, which HB of RB observes."""
 
     def __init__(self):
-        allocation, self.subscriptions = AllocationCore(), lone_paths()
+        allocation, self.subscriptions = lone_addresses(), lone_paths()
         for owner, addresses in ((RA, (HA, URL)), (RB, (HB, HB2)), (RC, (HC,))):
             allocation.allocate(owner, addresses)
         rights = NodeRights(

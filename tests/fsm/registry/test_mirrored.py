@@ -2,44 +2,49 @@
 
 import attrs
 
-from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.machines.registration import State
-from fsm.registry.allocation import MIRROR, AllocationCore
+from fsm.registry.allocation import MIRROR, AllocationCore, AllocationPort
 from fsm.registry.records import Create, Row
 from specs.limits.node import RECORD_RETRY
 from specs.limits.protocol import REGISTRATION_EXPIRES
 from specs.trace import Op
-from tests.support.link_calls import is_asked
+from tests.support.link_calls import RecordingPort, is_asked
 from tests.support.lone_registry import LoneRegistry, tell
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://a.ex/rb"
-URL = "hyperty://a.ex/1"
+URL, WRITER = "hyperty://a.ex/1", "address-allocation"
 
 
-def rows(effects):
-    return [(one.op, one.key, one.val) for one in effects if isinstance(one, RowChanged)]
+def rows(asked):
+    found = [one.row for one in asked if is_asked(one, "row_changed")]
+    return [(one.op, one.key, one.val, one.writer) for one in found]
+
+
+def steps(asked):
+    return [one.new for one in asked if isinstance(one, Step)]
 
 
 def test_a_mirrored_address_has_an_owner_and_no_history_here():
-    core = AllocationCore()
-    taken = core.mirror(RA, URL)
-    assert rows(taken) == [(Op.ADD, URL, RA)]
-    assert taken[0].writer == MIRROR
+    core = AllocationCore(port := RecordingPort(AllocationPort))
+    core.mirror(RA, URL)
     assert core.owner_of(URL) == RA
-    gone = core.mirror_gone(URL)
-    assert rows(gone) == [(Op.DEL, URL, RA)]
-    assert not [one for one in (*taken, *gone) if isinstance(one, Step)]
+    core.mirror_gone(URL)
+    asked = port.take()
+    assert rows(asked) == [(Op.ADD, URL, RA, MIRROR), (Op.DEL, URL, RA, WRITER)]
+    assert not steps(asked)
     assert core.is_tombstone(URL)
 
 
 def test_an_address_that_goes_to_another_runtime_elsewhere_goes_here_too():
-    core = AllocationCore()
+    core = AllocationCore(port := RecordingPort(AllocationPort))
     core.claim(RA, (URL,))
-    assert rows(core.mirror(RB, URL)) == [(Op.DEL, URL, RA), (Op.ADD, URL, RB)]
-    assert core.mirror(RB, URL) == []
-    steps = [one.new for one in core.release(RB, "over") if isinstance(one, Step)]
-    assert steps == ["released"]
+    port.take()
+    core.mirror(RB, URL)
+    core.mirror(RB, URL)
+    assert rows(port.take()) == [(Op.DEL, URL, RA, MIRROR), (Op.ADD, URL, RB, MIRROR)]
+    core.release(RB, "over")
+    assert steps(port.take()) == ["released"]
 
 
 def test_only_one_node_lets_a_record_expire():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsm.registry.records import By, Cursor, Found, Lane, Search, page_of
+from fsm.registry.records import By, Cursor, Search, page_of
 from specs.errors import BadMessageError
 from specs.limits.protocol import (
     SEARCH_BYTES,
@@ -25,8 +25,7 @@ TAG, LIVE = FIRST.search, True
 def records(spec, size=0):
     """Return records, newest first; `spec` names the session of each, oldest first."""
     made = [
-        Found(number, f"r-{who}", {"n": number, "pad": "x" * size})
-        for number, who in enumerate(spec, 1)
+        (number, f"r-{who}", {"n": number, "pad": "x" * size}) for number, who in enumerate(spec, 1)
     ]
     return made[::-1]
 
@@ -34,10 +33,8 @@ def records(spec, size=0):
 def lanes(found):
     """Return records by session, as a registry has them."""
     return [
-        Lane(
-            who, lambda below, who=who: (f for f in found if f.runtime == who and f.number < below)
-        )
-        for who in {one.runtime for one in found}
+        (who, lambda below, who=who: ((n, v) for n, by, v in found if by == who and n < below))
+        for who in {by for _, by, _ in found}
     ]
 
 
@@ -45,12 +42,12 @@ def pages(found, limit, between=lambda nth: None):
     """Read page after page; return the numbers of each."""
     read, start = [], FIRST
     for nth in range(10_000):
-        page = page_of(lanes(found), start, limit)
-        read.append([one["n"] for one in page.values])
-        if page.after is None:
+        page, after = page_of(lanes(found), start, limit)
+        read.append([one["n"] for one in page])
+        if after is None:
             return read
-        assert len(page.after.text) <= SEARCH_CURSOR_CHARS
-        start = Cursor.read(page.after.text, SEARCH)
+        assert len(after.text) <= SEARCH_CURSOR_CHARS
+        start = Cursor.read(after.text, SEARCH)
         between(nth)
     raise AssertionError("no last page")
 
@@ -84,19 +81,19 @@ def test_large_records_hide_no_other_one_either():
 
 def test_a_page_fits_into_a_message():
     for found in (records("abcdefgh" * 4, size=16_000), records("a" * 30, size=16_000)):
-        page = page_of(lanes(found), FIRST, SEARCH_PAGE)
-        assert len(json.dumps(page.values, separators=(",", ":"))) <= SEARCH_BYTES
-        assert page.after is not None
+        page, after = page_of(lanes(found), FIRST, SEARCH_PAGE)
+        assert len(json.dumps(page, separators=(",", ":"))) <= SEARCH_BYTES
+        assert after is not None
 
 
 def test_many_sessions_that_wait_fit_into_a_cursor():
     """Each has a small record before a large one, which is over its quarter."""
-    small = [Found(1000 - n, f"r-{n}", {"n": 1000 - n}) for n in range(100)]
+    small = [(1000 - n, f"r-{n}", {"n": 1000 - n}) for n in range(100)]
     pad = "x" * 16_000
-    large = [Found(n, f"r-{n % 100}", {"n": n, "pad": pad}) for n in range(200, 0, -1)]
+    large = [(n, f"r-{n % 100}", {"n": n, "pad": pad}) for n in range(200, 0, -1)]
     found = small + large
     read = pages(found, SEARCH_PAGE)
-    assert sorted(flat(read)) == sorted(one.number for one in found)
+    assert sorted(flat(read)) == sorted(number for number, *_ in found)
 
 
 OWNERS = st.lists(st.sampled_from("abcde"), min_size=1, max_size=60)
@@ -107,14 +104,14 @@ OWNERS = st.lists(st.sampled_from("abcde"), min_size=1, max_size=60)
 def test_what_stays_is_delivered_once_and_newest_first_by_session(owners, limit, size, data):
     """Records that come and go between two pages change nothing about the others."""
     found, whose = records(owners, size), dict(enumerate(owners, 1))
-    stays = {one.number for one in found}
+    stays = {number for number, *_ in found}
 
     def change(nth):
         gone = data.draw(st.sets(st.sampled_from(sorted(whose)), max_size=3))
         stays.difference_update(gone)
-        found[:] = [one for one in found if one.number not in gone]
+        found[:] = [one for one in found if one[0] not in gone]
         number = len(owners) + 1 + nth
-        found.insert(0, Found(number, "r-a", {"n": number, "pad": ""}))
+        found.insert(0, (number, "r-a", {"n": number, "pad": ""}))
 
     read = pages(found, limit, change)
     numbers = flat(read)

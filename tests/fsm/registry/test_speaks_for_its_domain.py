@@ -9,13 +9,12 @@ import attrs
 import pytest
 
 from fsm.bus.node_routing import Admitted, NodeRouting, ToRuntimes
-from fsm.registry.allocation import AllocationCore
 from fsm.registry.node_rights import Names, NodeRights, Ownership, RightsRules
 from fsm.session.node_session_io import PeerForm
 from specs.addresses.address import canonical, domain_of, message_node
 from specs.identity import Identity
 from specs.message import Message, MessageType
-from tests.support.lone_paths import lone_paths
+from tests.support.lone_paths import lone_addresses, lone_paths
 
 OWN = "a.ex"
 DOMAINS = (OWN, "b.ex", "c.ex", "sub.a.ex", "msg-node.b.ex")
@@ -76,7 +75,7 @@ class Node:
         self.forms = {session.by: session.form}
         if route == "a session of its node":
             self.forms[peer] = PeerForm.OWN
-        self.allocation = AllocationCore()
+        self.allocation = lone_addresses()
         identity = session.issuer and Identity(
             user="user://u.ex/u",
             issuer=session.issuer,

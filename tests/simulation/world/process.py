@@ -21,7 +21,7 @@ from actors.runtime.runtime import Runtime
 from actors.runtime.stubs.credentials import shown
 from actors.sandbox.sandbox import open_local_sandbox
 from actors.testing.chaos.network import ChaosNetwork
-from fsm.registry.resolve.link_entry import Topology
+from fsm.registry.resolve.links import Topology
 from specs.addresses.address import message_node, runtime
 from specs.errors import ProtoflyError
 from specs.identity import VouchedBy

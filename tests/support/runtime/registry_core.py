@@ -4,9 +4,9 @@ from inspect import signature
 
 from fsm.effects import Intent
 from fsm.p2p.dialling import LinkPolicy, P2pUse
-from fsm.registry.resolve.link_entry import ResolveConfig, Topology
-from fsm.registry.resolve.port import RoutesPort
+from fsm.registry.resolve.links import ResolveConfig, Topology
 from fsm.registry.resolve.resolve import ResolveCore
+from fsm.registry.resolve.searches import RoutesPort
 from specs.bodies.registry import Record
 
 RA, RB, RC = (f"hyperty-runtime://{d}.ex/r{d}" for d in "abc")

@@ -10,7 +10,7 @@ from actors.kit.trace import NULL_TRACER
 from actors.node.tables import NodeAddresses, TableRules, Tables
 from actors.node.trace import ComponentTrace
 from fsm.bus.node_routing import Admitted, Refusal, RememberedRouting, Route, ToRuntimes
-from fsm.registry.addresses import AddressMint
+from fsm.registry.allocation import AddressMint
 from fsm.registry.node_rights import Names, Observation, RightsRules
 from fsm.session.node_session_io import PeerForm
 from specs.limits.bus import REMEMBERED
@@ -55,9 +55,9 @@ def change(dice: Random, tables: Tables, parts: set[str]) -> None:
         lambda: tables.came(runtime, form),
         lambda: tables.came(runtime, form),
         lambda: tables.release(runtime, "gone"),
-        lambda: tables.own(take(runtime, address)),
-        lambda: tables.own(tables.allocation.claim(runtime, (address,))),
-        lambda: tables.own(tables.allocation.free(runtime, (address,))),
+        lambda: take(runtime, address),
+        lambda: tables.allocation.claim(runtime, (address,)),
+        lambda: tables.allocation.free(runtime, (address,)),
         lambda: paths.subscribe(runtime, (place,), asking),
         lambda: paths.subscribe(runtime, (place,), asking),
         lambda: paths.unsubscribe(runtime, (place,)),
@@ -88,7 +88,7 @@ def test_the_same_is_decided_with_and_without_memory(names, observation):
         tables = tables_of(RightsRules(observation, abroad, names), parts)
         for runtime in RUNTIMES:
             tables.came(runtime, dice.choice(list(PeerForm)))
-        tables.own(tables.allocation.allocate(RUNTIMES[0], tuple(OWNED[:2])))
+        tables.allocation.allocate(RUNTIMES[0], tuple(OWNED[:2]))
         several = [ends_of(dice) for _ in range(2)]
         types = dice.choices(list(MessageType), k=2)
         for _ in range(25):
@@ -133,7 +133,7 @@ OBSERVER = f"{RB}/sm"
 BETWEEN = {
     "ownership": (
         Message(1, MessageType.CREATE, OWNED[0], f"{RB}/ua", {"value": 1}),
-        lambda tables: tables.own(tables.allocation.free(RA, (OWNED[0],))),
+        lambda tables: tables.allocation.free(RA, (OWNED[0],)),
     ),
     "session of the sender": (
         Message(1, MessageType.CREATE, OWNED[0], f"{RB}/ua", {"value": 1}),
@@ -157,7 +157,7 @@ def test_of_two_equal_messages_the_second_goes_nowhere_if_something_has_changed(
     tables = tables_of(RightsRules(), set())
     for runtime in RUNTIMES:
         tables.came(runtime, PeerForm.OWN)
-    tables.own(tables.allocation.allocate(RA, tuple(OWNED[:2])))
+    tables.allocation.allocate(RA, tuple(OWNED[:2]))
     tables.subscriptions.subscribe(RB, (CHANGES,), {CHANGES})
     tables.subscriptions.consent(THING, RB, OBSERVER)
 

@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from fsm.registry.resolve.link_entry import Topology
+from fsm.registry.resolve.links import Topology
 from specs.limits.protocol import DEPLOY_TIMEOUT, RETRY_COOL_DOWN
 from specs.reply_code import DropReason
 from tests.actors.node.foreign.faulty_sandboxes import deaf_sandbox, no_sandbox, sandbox_that_says

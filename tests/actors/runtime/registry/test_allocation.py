@@ -6,7 +6,7 @@ import trio
 from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
 from actors.runtime.registry.allocation import AddressAllocation, AllocationError
-from fsm.registry.addresses import Purpose
+from fsm.registry.allocation import Purpose
 from specs.addresses.address import address_allocation, subscription_manager
 from specs.bodies.registry import Allocated
 from specs.errors import BadMessageError

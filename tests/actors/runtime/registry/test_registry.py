@@ -18,8 +18,8 @@ from actors.runtime.stubs.catalogue import StubKind
 from fsm.effects import Intent
 from fsm.p2p.dialling import WHENEVER_POSSIBLE
 from fsm.registry.changes import ChangesPort
-from fsm.registry.resolve.link_entry import ResolveConfig
-from fsm.registry.resolve.port import RoutesPort
+from fsm.registry.resolve.links import ResolveConfig
+from fsm.registry.resolve.searches import RoutesPort
 from specs.bodies.registry import Record
 from specs.message import Message, MessageType
 from specs.reply_code import Code

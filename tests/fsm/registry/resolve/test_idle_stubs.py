@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from fsm.registry.resolve.link_entry import ResolveConfig
-from fsm.registry.resolve.port import NodePlan
+from fsm.registry.resolve.links import ResolveConfig
+from fsm.registry.resolve.searches import NodePlan
 from specs.limits.protocol import DEPLOY_TIMEOUT
 from tests.support.runtime.registry_core import HB, RA, REACH, S1, S2, Registry, call, status_seen
 

@@ -5,7 +5,7 @@ import pytest
 
 from fsm.effects import LinkHint, hint_of
 from fsm.p2p.dialling import P2pUse
-from fsm.registry.resolve.port import RequesterPlan
+from fsm.registry.resolve.searches import RequesterPlan
 from specs.limits.p2p import LINK_HINTS
 from specs.message import Message, MessageType
 from tests.support.runtime.registry_core import (

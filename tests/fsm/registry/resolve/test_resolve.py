@@ -4,8 +4,8 @@ import pytest
 
 from fsm.effects import intent_of
 from fsm.p2p.dialling import P2pUse
-from fsm.registry.resolve.link_entry import Topology
-from fsm.registry.resolve.port import NodePlan
+from fsm.registry.resolve.links import Topology
+from fsm.registry.resolve.searches import NodePlan
 from specs.limits.protocol import (
     RETRY_COOL_DOWN,
     SANDBOX_COOL_DOWN,

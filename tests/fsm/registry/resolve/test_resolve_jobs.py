@@ -6,8 +6,7 @@ import pytest
 
 from fsm.machines.resolve_job import RESOLVE_JOB
 from fsm.p2p.dialling import P2pUse
-from fsm.registry.resolve.jobs import LinkQueue, ResolveJobs, WaitingAsk
-from fsm.registry.resolve.port import NodePlan
+from fsm.registry.resolve.searches import LinkQueue, NodePlan, ResolveJobs
 from fsm.table import UndeclaredTransitionError
 from specs.bodies.registry import Record
 from specs.limits.protocol import (
@@ -411,7 +410,7 @@ def test_a_registry_that_stops_leaves_no_search_open():
 
 
 def test_each_set_up_of_a_link_is_waited_for_anew():
-    queue, ask = LinkQueue(), WaitingAsk(HB, REACH, HB)
+    queue, ask = LinkQueue(), (HB, REACH, HB)
     assert queue.wait(ask, 0.0)
     assert queue.done(lambda _: True, 1.0) == [ask]
     assert queue.wait(ask, P2P_TIMEOUT)

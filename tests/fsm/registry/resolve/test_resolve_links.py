@@ -6,7 +6,7 @@ import pytest
 
 from fsm.effects import Intent
 from fsm.p2p.dialling import P2pUse
-from fsm.registry.resolve.port import RequesterPlan
+from fsm.registry.resolve.searches import RequesterPlan
 from specs.bodies.registry import Record
 from specs.limits.protocol import DIAL_TIMEOUT, NEGATIVE_CACHE, RECONNECT_TRIES, RETRY_COOL_DOWN
 from specs.reply_code import Code

@@ -1,0 +1,293 @@
+"""The registry's open searches, one per key, what they ask of their host, and what waits for links.
+
+A search that has ended is forgotten; the next one begins under its key (RES-13, I-R6, I-R7).
+
+While a link is being set up, only the question for a route waits here (RES-09, I-R9). The
+messages wait at the component that asked, in order, so that none is lost or doubled
+for any answer.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Final, TypeAlias
+
+import attrs
+
+from fsm.effects import Intent, RowChanged
+from fsm.engine import Entity, Step
+from fsm.limits.timers import Alarms
+from fsm.machines.resolve_job import RESOLVE_JOB, State, Trigger
+from specs.limits.protocol import P2P_TIMEOUT
+from specs.reply_code import Code
+
+
+@attrs.frozen(slots=True)
+class NodePlan:
+    """The domain that a stub is deployed for: to its node, or its identity provider (PFY-12).
+
+    Attributes:
+        is_again: Whether an earlier stub to the node had a session and has failed.
+    """
+
+    domain: str
+    is_idp: bool = False
+    is_again: bool = False
+
+
+@attrs.frozen(slots=True)
+class RequesterPlan:
+    """The purpose of a P2P requester (RES-08).
+
+    Attributes:
+        descriptor: Catalogue address of the stub, from the record's `p2pRequester`.
+    """
+
+    remote: str
+    handler: str
+    descriptor: str
+
+
+StubPlan: TypeAlias = NodePlan | RequesterPlan
+
+
+class RoutesPort:
+    """The host of a route search; a method does nothing where no host overrides it.
+
+    None calls the search back: what does so waits until the input has been taken.
+    """
+
+    # ---- trace
+
+    def step(self, step: Step) -> None:
+        """Trace a step of a machine."""
+
+    def row(self, row: RowChanged) -> None:
+        """Trace a row that has changed."""
+
+    def refuse_stub(self, address: str, why: str) -> None:
+        """Report that a record names a stub of another kind than is to be deployed."""
+
+    def refuse_hint(self, entity: str, why: str) -> None:
+        """Report that a hint how to link to an entity is not confirmed by its record (RES-16)."""
+
+    # ---- answers to the Message BUS
+
+    def route(self, to: str, intent: Intent, url: str, until: float, why: str) -> None:
+        """Answer `ask` with the stub or link that leads there.
+
+        It may be remembered until then, unless `forget_routes` is called before.
+        """
+
+    def no_route(
+        self, to: str, intent: Intent, code: Code, why: str, retry_after: float | None = None
+    ) -> None:
+        """Answer `ask`: requests are refused with this, once each (RES-14)."""
+
+    def forget_routes(self) -> None:
+        """Forget every route that was answered."""
+
+    def release(self, url: str, domain: str, number: int) -> None:
+        """Forget the routes by an idle stub, unless something depends on it; `stub_released`.
+
+        Open requests depend on it, and subscriptions in its domain. Numbers are not used twice.
+        """
+
+    def add_peer(self, link: str, remote: str) -> None:
+        """Take messages of a runtime over a link (I-B10)."""
+
+    def remove_peer(self, link: str) -> None:
+        """Take no more messages over a link."""
+
+    def set_owner(self, entity: str, owner: str | None) -> None:
+        """Answer `ask_owner`; None: no registry names an owner."""
+
+    def forget_owner(self, entity: str) -> None:
+        """Forget that answer: the owner may have changed."""
+
+    # ---- stubs
+
+    def deploy(self, url: str, plan: StubPlan) -> None:
+        """Deploy a stub; `stub_deployed` or `stub_failed` follows."""
+
+    def undeploy(self, url: str) -> None:
+        """Remove a stub with all its listeners (STB-16)."""
+
+    def set_own_node(self, stub: str, *, is_live: bool, end: str | None = None) -> None:
+        """Report that the connection to the own node is live, or no longer (REG-12).
+
+        With the reason `end` it is over for good; else the stub connects again.
+        """
+
+    def renew_paths(self, domain: str, session: str | None) -> None:
+        """Set all paths at the node of a domain again: it has a new session of ours."""
+
+    # ---- requests
+
+    def read_record(self, entity: str) -> None:
+        """Read a record at the registry of its domain (M-25, I-R10); `record_read` follows."""
+
+    def read_owner(self, entity: str) -> None:
+        """Read a record for the owner that it names (M-25); `owner_read` follows."""
+
+    def set_path(self, url: str) -> None:
+        """Have the own node deliver `url` here (M-03); `path_set` follows."""
+
+    def remove_path(self, url: str) -> None:
+        """Have the own node forget `url` (M-04)."""
+
+    # ---- direct links
+
+    def register_link(self, link: str, handler: str) -> None:
+        """Set the handler-side listeners of a link (M-05, I-P17); `link_registered` follows."""
+
+    def unregister_link(self, link: str) -> None:
+        """Remove the Message BUS listener of a link (I-P19)."""
+
+    def connect(self, stub: str, handler: str) -> None:
+        """Order a requester to restore its link (M-11)."""
+
+    def disconnect(self, stub: str, remote: str, link: str) -> None:
+        """Order a P2P stub to end one link (M-12); other links of the stub stay."""
+
+    def suspend(self, stub: str, remote: str) -> None:
+        """Order a requester to yield until the peer's link is live or has failed (P2P-27)."""
+
+    def resume(self, stub: str, remote: str) -> None:
+        """Order a requester that yields to go on: the peer's link has failed (P2P-27)."""
+
+    def link_up(self, remote: str, link: str) -> None:
+        """Exchange lists of entities over a link, which is live now (P2P-23)."""
+
+    def link_down(self, remote: str) -> None:
+        """Stop that: the link is no longer live; it may come back."""
+
+    def link_gone(self, remote: str) -> None:
+        """Forget the entities of a runtime: it has no entry any more."""
+
+
+WaitingAsk: TypeAlias = tuple[str, Intent, str]
+"""A question for a route: the address, the intent, and the entity to which a link is set up."""
+
+
+class LinkQueue:
+    """The questions that wait for links, and their deadlines."""
+
+    def __init__(self) -> None:
+        self._asks: dict[tuple[str, Intent], WaitingAsk] = {}
+        self._until: dict[str, float] = {}
+
+    def wait(self, ask: WaitingAsk, now: float) -> bool:
+        """Let a question wait; False: the link has been waited for long enough."""
+        to, intent, entity = ask
+        if now >= self._until.setdefault(entity, now + P2P_TIMEOUT):
+            return False
+        self._asks[to, intent] = ask
+        return True
+
+    def deadline(self) -> float:
+        """Return when the wait of the first question ends."""
+        waiting = {entity for _, _, entity in self._asks.values()}
+        return min((self._until[entity] for entity in waiting), default=math.inf)
+
+    def done(self, is_settled: Callable[[str], bool], now: float) -> list[WaitingAsk]:
+        """Take out the questions whose link is settled, or whose time is over."""
+        settled = {entity for entity in self._until if is_settled(entity)}
+        for entity in settled:
+            # The next set-up of a link to it may be waited for anew.
+            del self._until[entity]
+        over = [ask for ask in self._asks.values() if self._until.get(ask[2], 0.0) <= now]
+        for to, intent, _ in over:
+            del self._asks[to, intent]
+        return over
+
+
+_LINK: Final = "link|"
+_LOOKING: Final = (State.LOOKUP, State.QUERY)
+_WAITING: Final = (State.ATTACHED, State.WAIT)
+
+
+def node_key(domain: str) -> str:
+    """Return the key of the search for the stub of a domain's node."""
+    return f"node|{domain}"
+
+
+def link_key(entity: str) -> str:
+    """Return the key of the search for a direct link to an entity."""
+    return f"{_LINK}{entity}"
+
+
+class ResolveJobs:
+    """The open searches; the only place that steps their entities."""
+
+    def __init__(self, port: RoutesPort) -> None:
+        self._port = port
+        self._open: dict[str, Entity] = {}
+        self._alarms = Alarms[str]()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def is_open(self, key: str) -> bool:
+        """Return whether a search is under way."""
+        return key in self._open
+
+    def begin(self, key: str) -> None:
+        """Begin a search.
+
+        Raises:
+            UndeclaredTransitionError: It is under way; ask `is_open` first.
+        """
+        job = self._open.setdefault(key, Entity(RESOLVE_JOB, key))
+        self._port.step(job.step(Trigger.ASKED))
+
+    def answer(self, key: str, why: str) -> None:
+        """Begin and end a search whose result is there already; an open search goes on as it is."""
+        if key not in self._open:
+            self.begin(key)
+            self.decide(key, Trigger.ATTACH, why)
+            self.settle([key], Trigger.FOUND)
+
+    def query(self, key: str, now: float) -> None:
+        """Note that an open search waits for a record, for a limited time."""
+        self.decide(key, Trigger.QUERIED)
+        self._alarms.set(key, now + self._open[key].patience)
+
+    def decide(self, key: str, trigger: Trigger, why: str = "") -> None:
+        """Step a search by the result of a look-up; a search that is further stays."""
+        job = self._open.get(key)
+        if job is not None and job.state in _LOOKING:
+            self._move(job, trigger, why)
+
+    def settle(self, keys: Iterable[str], trigger: Trigger, why: str = "") -> None:
+        """End those of some searches that wait for a stub or link."""
+        for key in keys:
+            job = self._open.get(key)
+            if job is not None and job.state in _WAITING:
+                self._move(job, trigger, why)
+
+    def deadline(self) -> float:
+        """Return when the first record must have come."""
+        return self._alarms.deadline()
+
+    def late(self, now: float) -> list[str]:
+        """Take out the entities whose record has not come in time."""
+        return [key.removeprefix(_LINK) for key in self._alarms.due(now)]
+
+    def end_links(self, why: str) -> None:
+        """End every search for a link: no link is set up any more."""
+        self._end([job for key, job in self._open.items() if key.startswith(_LINK)], why)
+
+    def end(self, why: str) -> None:
+        """End every search."""
+        self._end(list(self._open.values()), why)
+
+    def _end(self, jobs: list[Entity], why: str) -> None:
+        for job in jobs:
+            self._move(job, Trigger.NONE, why)
+
+    def _move(self, job: Entity, trigger: Trigger, why: str) -> None:
+        step = job.step(trigger, why)
+        self._alarms.set(job.key, float("inf"))
+        if job.may_end:
+            del self._open[job.key]
+        self._port.step(step)
