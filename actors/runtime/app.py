@@ -47,9 +47,8 @@ from actors.runtime.p2p.stub import LINK_MAKERS
 from actors.runtime.policing import PEP, Policing
 from actors.runtime.policy import Judge
 from actors.runtime.registry.allocation import AddressAllocation
-from actors.runtime.registry.registrations import Registrar
+from actors.runtime.registry.registrations import Registrar, RuntimeStatus
 from actors.runtime.registry.registry import Registry, RegistryParts
-from actors.runtime.registry.status import RuntimeStatus
 from actors.runtime.runtime import Runtime
 from actors.runtime.store.runtime_store import open_store
 from actors.runtime.stubs import node_stub

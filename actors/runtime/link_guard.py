@@ -3,7 +3,7 @@
 An offer or answer is signed by the key of its runtime (`specs.bodies.object.LinkSecurity`). A copy
 of one is of no use elsewhere: the signature covers both runtimes, the object, the offer that an
 answer answers, and the number of the negotiation. What identity providers and domains say of that
-key is verified here; `fsm.p2p.peer_identity` decides whether it is enough.
+key is verified here; `fsm.p2p.dialling` decides whether it is enough.
 """
 
 import hashlib
@@ -30,8 +30,8 @@ from actors.keys.token import (
     verified,
 )
 from actors.runtime.own_identity import OwnIdentity
+from fsm.p2p.dialling import UNSIGNED, Distrusted, Shown, Standing, Vouching, standing_of
 from fsm.p2p.link_end import FIRST
-from fsm.p2p.peer_identity import UNSIGNED, Distrusted, Shown, Standing, Vouching, standing_of
 from fsm.session.assertion import AssertionCore, AssertionTerms, Unacceptable
 from specs.addresses.address import domain_of, is_below, message_node
 from specs.bodies.object import ConnectionData, IceCandidate, LinkSecurity

@@ -37,9 +37,8 @@ from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policing import Policing
 from actors.runtime.registry.allocation import AddressAllocation
-from actors.runtime.registry.registrations import Registrar
+from actors.runtime.registry.registrations import Registrar, RuntimeStatus
 from actors.runtime.registry.registry import Registry
-from actors.runtime.registry.status import RuntimeStatus
 from actors.runtime.store.runtime_store import RuntimeStore
 from actors.runtime.stubs.catalogue import (
     Catalogue,

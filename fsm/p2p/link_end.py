@@ -32,8 +32,15 @@ from fsm.machines.p2p_connection import (
     State,
     Trigger,
 )
-from fsm.p2p.dialling import ChannelAnswer, DialPlan, DialPolicy
-from fsm.p2p.peer_identity import UNSIGNED, Believed, Distrusted, Standing
+from fsm.p2p.dialling import (
+    UNSIGNED,
+    Believed,
+    ChannelAnswer,
+    DialPlan,
+    DialPolicy,
+    Distrusted,
+    Standing,
+)
 from specs.addresses.address import domain_of
 from specs.bodies.object import Candidate, ConnectionData, IceCandidate
 from specs.limits.p2p import HANDLED_LINKS, HANDLED_OF_DOMAIN, INVITATION_BURST, INVITATION_RATE

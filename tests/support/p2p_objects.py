@@ -1,6 +1,6 @@
 """The Connection objects of a link, as its peer sees them."""
 
-from fsm.p2p.peer_identity import Believed
+from fsm.p2p.dialling import Believed
 from specs.addresses.address import runtime_of
 from specs.bodies.object import ConnectionData
 from specs.identity import SenderIdentity

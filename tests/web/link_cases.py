@@ -11,9 +11,8 @@ from typing import Any
 from fsm.bus.receiving_order import NODE_PATH, PairOrderCore
 from fsm.bus.sending_order import PairPathCore
 from fsm.engine import Step
-from fsm.p2p.dialling import DialPolicy
+from fsm.p2p.dialling import UNSIGNED, Believed, DialPolicy, Distrusted, Standing
 from fsm.p2p.link_end import LinkTerms, Loss, Opening, Role
-from fsm.p2p.peer_identity import UNSIGNED, Believed, Distrusted, Standing
 from fsm.p2p.transfer import Ack, Behind, Bye, Numbered, P2PTransferCore, Ping, Pong
 from specs.bodies.object import Candidate, ConnectionData, ConnectionDescription, IceCandidate
 from specs.identity import SenderIdentity

@@ -1,6 +1,6 @@
 /**
  * The table of direct links, one entry for each remote runtime, as a core without input or output:
- * `fsm/registry/resolve/links.py` and `link_entry.py` explain it.
+ * `fsm/registry/resolve/links.py` explains it.
  *
  * An entity is bound to a link by its record only. Effects are objects with `do`.
  */

@@ -27,9 +27,8 @@ from fsm.effects import deferred
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
 from fsm.machines.sync.observer_copy import State as CopyState
-from fsm.p2p.dialling import ChannelAnswer
+from fsm.p2p.dialling import UNSIGNED, Believed, ChannelAnswer
 from fsm.p2p.link_end import LinkEnd, LinkPort, LinkTerms, Role, negotiation_of
-from fsm.p2p.peer_identity import UNSIGNED, Believed
 from fsm.sync.copy import CopyPort, ObserverCore
 from fsm.sync.value.value import check_path
 from specs.addresses.address import domain_of, is_below, status_of

@@ -25,7 +25,7 @@ from actors.kit.supervision.actor import Actor, ActorRef, Delivery, Reply
 from actors.runtime.bus.message_bus import MessageBus
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.registry.status import RuntimeStatus
+from actors.runtime.registry.registrations import RuntimeStatus
 from actors.runtime.registry.watch import RecordWatches, RegistryClient, is_registration
 from actors.runtime.stubs.catalogue import StubKind
 from actors.runtime.stubs.loader import Loader

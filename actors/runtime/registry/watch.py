@@ -22,7 +22,7 @@ from specs.bodies.link import Command, Path
 from specs.bodies.registry import ReadRecord, Record, RecordChanged
 from specs.bodies.word import RecordStatus
 from specs.errors import BadMessageError
-from specs.jsonvalue import Json, JsonObject
+from specs.jsonvalue import Json
 from specs.limits.protocol import READ_PAUSE, RECONNECT_TRIES
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
@@ -39,28 +39,29 @@ class RegistryClient:
 
     async def read_record(self, entity: str) -> Record | None:
         """Read an entity's live record at the registry of its domain (M-25, I-R10)."""
-        to = domain_registry(domain_of(entity))
-        answer = await self._ask(MessageType.READ, to, write_body(ReadRecord(entity)))
+        answer = await self._read(entity)
         record = _record(answer, answer.body.get("value")) if answer.code <= LAST_SUCCESS else None
         return record if record is not None and record.status == RecordStatus.LIVE else None
 
     async def read_owner(self, entity: str) -> tuple[Record | None, bool]:
         """Read an entity's record, live or away (M-25, I-R10); and whether a registry answers."""
-        to = domain_registry(domain_of(entity))
-        answer = await self._ask(MessageType.READ, to, write_body(ReadRecord(entity)))
+        answer = await self._read(entity)
         value = answer.body.get("value")
         found = _record(answer, value[0] if isinstance(value, list) and value else value)
         record = found if found is not None and found.url == entity else None
         return record, found is not None or answer.code in {Code.OK, Code.NOT_FOUND}
 
+    async def _read(self, entity: str) -> Message:
+        to = domain_registry(domain_of(entity))
+        return await self._ask(MessageType.READ, to, ReadRecord(entity))
+
     async def set_path(self, url: str) -> str | None:
         """Have the own node deliver a stub's address here (M-03); return why it refuses."""
-        answer = await self._ask(MessageType.SUBSCRIBE, self._paths, write_body(Path((url,), url)))
-        return _refusal(answer)
+        return _refusal(await self._ask(MessageType.SUBSCRIBE, self._paths, Path((url,), url)))
 
     async def remove_path(self, url: str) -> None:
         """Have the own node forget it (M-04)."""
-        await self._ask(MessageType.UNSUBSCRIBE, self._paths, write_body(Path((url,), url)))
+        await self._ask(MessageType.UNSUBSCRIBE, self._paths, Path((url,), url))
 
     async def register_link(self, link: str, handler: str) -> str | None:
         """Set the listeners of a handler's link: the bus's, then the MiniBUS's (I-P17).
@@ -69,8 +70,7 @@ class RegistryClient:
             Why the handler refuses; None: it does not.
         """
         self._port.follow(link, handler)
-        body = write_body(Path((link,), handler))
-        return _refusal(await self._ask(MessageType.SUBSCRIBE, handler, body))
+        return _refusal(await self._ask(MessageType.SUBSCRIBE, handler, Path((link,), handler)))
 
     async def order(self, stub: str, command: Command) -> bool:
         """Command a P2P stub (M-11, M-12); return whether it obeys.
@@ -78,13 +78,13 @@ class RegistryClient:
         A requester whose link has ended for good, or that is stuck, neither connects nor
         resumes.
         """
-        answer = await self._ask(MessageType.EXECUTE, stub, write_body(command))
+        answer = await self._ask(MessageType.EXECUTE, stub, command)
         return answer.code <= LAST_SUCCESS
 
     async def follow_changes(self, remote: str) -> Message:
         """Subscribe to the entities of another runtime at its registry (M-08)."""
-        body = write_body(Path((changes_of(remote),)))
-        return await self._ask(MessageType.SUBSCRIBE, registry_of(remote), body)
+        path = Path((changes_of(remote),))
+        return await self._ask(MessageType.SUBSCRIBE, registry_of(remote), path)
 
     async def watch(self, address: str, domain: str) -> Message:
         """Have the node of a domain deliver here the reports of a record (M-29).
@@ -93,8 +93,8 @@ class RegistryClient:
             address: The address.
             domain: The domain.
         """
-        body, to = write_body(Path((address,))), subscription_manager(domain)
-        return await self._ask(MessageType.SUBSCRIBE, to, body)
+        to = subscription_manager(domain)
+        return await self._ask(MessageType.SUBSCRIBE, to, Path((address,)))
 
     async def renew_watch(self, address: str, domain: str) -> Message:
         """Do so again; a node that is coming back may have to be asked some times.
@@ -119,12 +119,12 @@ class RegistryClient:
             address: The address.
             domain: The domain.
         """
-        body, to = write_body(Path((address,))), subscription_manager(domain)
-        await self._ask(MessageType.UNSUBSCRIBE, to, body)
+        await self._ask(MessageType.UNSUBSCRIBE, subscription_manager(domain), Path((address,)))
 
-    async def _ask(self, kind: MessageType, to: str, body: JsonObject) -> Message:
+    async def _ask(self, kind: MessageType, to: str, body: attrs.AttrsInstance) -> Message:
         sender = self._port.url
-        return await self._port.request(Message(self._ids.next(sender), kind, sender, to, body))
+        number = self._ids.next(sender)
+        return await self._port.request(Message(number, kind, sender, to, write_body(body)))
 
 
 def _record(answer: Message, value: Json) -> Record | None:

@@ -23,8 +23,8 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.link_guard import Bond, LinkGuard, _covered
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.stubs.credentials import GivenToken
+from fsm.p2p.dialling import Believed, Distrusted
 from fsm.p2p.link_end import LinkEnd
-from fsm.p2p.peer_identity import Believed, Distrusted
 from specs.bodies.object import Candidate, ConnectionData
 from specs.identity import SenderIdentity, VouchedBy
 from specs.limits.node import SESSION_LIFE

@@ -12,7 +12,7 @@ from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.bus.messages import Origin
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.registry.status import RuntimeStatus
+from actors.runtime.registry.registrations import RuntimeStatus
 from specs.message import MessageType
 from tests.support.node.node_peer import Peer
 from tests.support.runtime.domain import counted_bytes

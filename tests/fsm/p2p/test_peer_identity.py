@@ -4,16 +4,16 @@ import attrs
 import pytest
 
 from fsm.machines.p2p_connection import State
-from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.link_end import LinkTerms, Loss, Opening, Role
-from fsm.p2p.peer_identity import (
+from fsm.p2p.dialling import (
     UNSIGNED,
     Believed,
+    DialPolicy,
     Distrusted,
     Shown,
     Vouching,
     standing_of,
 )
+from fsm.p2p.link_end import LinkTerms, Loss, Opening, Role
 from specs.bodies.object import Candidate, ConnectionData
 from specs.identity import SenderIdentity, VouchedBy
 from specs.limits.protocol import P2P_TIMEOUT

@@ -12,9 +12,8 @@ import trio
 
 from actors.keys.certificate import make_channel_certificate
 from actors.runtime.link_guard import Bond, LinkGuard
-from fsm.p2p.dialling import DialPolicy
+from fsm.p2p.dialling import Believed, DialPolicy, Distrusted
 from fsm.p2p.link_end import LinkTerms, Role
-from fsm.p2p.peer_identity import Believed, Distrusted
 from specs.bodies.object import ConnectionData, ConnectionDescription, IceCandidate
 from specs.bodies.sdp import Description, read_description, write_description
 from specs.limits.webrtc import MAX_ICE_CANDIDATES, MAX_SDP

@@ -17,8 +17,7 @@ from actors.runtime.link_guard import Bond, LinkGuard
 from actors.runtime.p2p import signalling
 from actors.runtime.p2p.handshake import machine_secret
 from actors.runtime.p2p.link import P2PLink
-from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.peer_identity import Believed, Distrusted
+from fsm.p2p.dialling import Believed, DialPolicy, Distrusted
 from specs.bodies.object import Candidate, ConnectionData
 from specs.identity import SenderIdentity, VouchedBy
 from tests.support.malicious_node import GONE, Attack, victims

@@ -7,13 +7,13 @@ import trio.testing
 from actors.kit.ids import IdSource
 from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.hop_trace import HopTrace
+from actors.runtime.registry.registrations import RuntimeStatus
 from actors.runtime.registry.registry import (
     LinkQueries,
     Registry,
     RegistryChanges,
     RegistryParts,
 )
-from actors.runtime.registry.status import RuntimeStatus
 from actors.runtime.stubs.catalogue import StubKind
 from fsm.effects import Intent
 from fsm.p2p.dialling import WHENEVER_POSSIBLE
