@@ -14,7 +14,7 @@ and reads the records of the entities.
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import attrs
 import trio
@@ -130,9 +130,7 @@ class RegistryChanges(changes.ChangesPort):
 
     runtime: str
     routes: ResolveCore
-    port: CorePort
-    ids: IdSource
-    hops: HopTrace
+    parts: RegistryParts
     request_list: Callable[[str, int], None]
     send_answer: Callable[[Message], None]
     publisher: changes.ChangesPublisher = attrs.field(init=False)
@@ -150,13 +148,13 @@ class RegistryChanges(changes.ChangesPort):
         try:
             resources = read_body(request, Path).resources
         except BadMessageError as error:
-            self.port.send(refuse(request, error.code, error.reason))
+            self.parts.port.send(refuse(request, error.code, error.reason))
             return
         if entry is None:
             why = "the contents are reported to the registry of a linked runtime only"
-            self.port.send(refuse(request, Code.FORBIDDEN, why))
+            self.parts.port.send(refuse(request, Code.FORBIDDEN, why))
         elif resources != (changes.changes_of(self.runtime),):
-            self.port.send(refuse(request, Code.NOT_FOUND, "nothing else can be read here"))
+            self.parts.port.send(refuse(request, Code.NOT_FOUND, "nothing else can be read here"))
         elif request.type is MessageType.SUBSCRIBE:
             self.publisher.subscribe(request, entry.remote, entry.link, trio.current_time())
         else:
@@ -166,12 +164,12 @@ class RegistryChanges(changes.ChangesPort):
         """Take a report of another registry (M-09); one about other entities is dropped."""
         entry = self._speaker(event)
         if entry is None or event.to != changes.changes_of(entry.remote):
-            self.hops.dropped(event, DropReason.FORGED_STATUS)
+            self.parts.hops.dropped(event, DropReason.FORGED_STATUS)
             return
         try:
             change = read_body(event, ListChange)
         except BadMessageError:
-            self.hops.dropped(event, DropReason.MALFORMED)
+            self.parts.hops.dropped(event, DropReason.MALFORMED)
             return
         operation = Operation(change.operation)
         self.follower.change(entry.remote, entry.link, operation, change.value)
@@ -205,13 +203,13 @@ class RegistryChanges(changes.ChangesPort):
 
     def stop(self) -> None:
         """From now on only trace how links end."""
-        self.publisher.port = self.follower.port = _Steps(self.hops)
+        self.publisher.port = self.follower.port = _Steps(self.parts.hops)
 
     # ---- the port
 
     @override
     def step(self, step: Step) -> None:
-        self.hops.step(step)
+        self.parts.hops.step(step)
 
     @override
     def answer(self, message: Message) -> None:
@@ -219,25 +217,27 @@ class RegistryChanges(changes.ChangesPort):
 
     @override
     def follow(self, link: str) -> None:
-        self.port.add_link(changes.changes_of(self.runtime), link)
+        self.parts.port.add_link(changes.changes_of(self.runtime), link)
 
     @override
     def unfollow(self, link: str) -> None:
-        self.port.remove_link(changes.changes_of(self.runtime), link)
+        self.parts.port.remove_link(changes.changes_of(self.runtime), link)
 
     @override
     def publish(self, operation: Operation, url: str) -> None:
-        sender, to = self.port.url, changes.changes_of(self.runtime)
+        sender, to = self.parts.port.url, changes.changes_of(self.runtime)
         body = write_body(ListChange((url,), operation.value))
-        self.port.send(Message(self.ids.next(sender), MessageType.UPDATE, sender, to, body))
+        self.parts.port.send(
+            Message(self.parts.ids.next(sender), MessageType.UPDATE, sender, to, body)
+        )
 
     @override
     def listen(self, remote: str) -> None:
-        self.port.follow(changes.changes_of(remote), self.port.url)
+        self.parts.port.follow(changes.changes_of(remote), self.parts.port.url)
 
     @override
     def unlisten(self, remote: str) -> None:
-        self.port.unfollow(changes.changes_of(remote), self.port.url)
+        self.parts.port.unfollow(changes.changes_of(remote), self.parts.port.url)
 
     @override
     def ask(self, remote: str, number: int) -> None:
@@ -306,6 +306,9 @@ RegistryMessage: TypeAlias = Delivery | Callable[[], None]
 """A message to R/registry, or what is to be done after those that came before."""
 
 
+_T = TypeVar("_T")
+
+
 class Registry(Actor[RegistryMessage], RoutesPort):
     """Hosts the route search: its methods are inputs for others, and the port of the core."""
 
@@ -317,13 +320,7 @@ class Registry(Actor[RegistryMessage], RoutesPort):
         self._client = client = RegistryClient(config.domain, parts.port, parts.ids)
         self._watches = RecordWatches(self._core, client, parts.port, parts.hops, self.spawn)
         self._changes = RegistryChanges(
-            runtime=config.runtime,
-            routes=self._core,
-            port=parts.port,
-            ids=parts.ids,
-            hops=parts.hops,
-            request_list=self._request_list,
-            send_answer=self._answer_now,
+            config.runtime, self._core, parts, self._request_list, self._answer_now
         )
         self._awaited: list[tuple[str, str | None, Reply[str | None]]] = []
         self._witnessed: list[tuple[str, str, str, Reply[bool]]] = []
@@ -681,11 +678,17 @@ class Registry(Actor[RegistryMessage], RoutesPort):
 
     @override
     def read_record(self, entity: str) -> None:
-        self.spawn(self._read_record, entity)
+        self.spawn(self._request, self._client.read_record, entity, self._core.record_read)
 
-    async def _read_record(self, entity: str) -> None:
-        record = await self._client.read_record(entity)
-        await self._tell(lambda: self._core.record_read(entity, record, trio.current_time()))
+    async def _request(
+        self,
+        ask: Callable[[str], Awaitable[_T]],
+        about: str,
+        take: Callable[[str, _T, float], None],
+    ) -> None:
+        """Have the core take the answer to a request."""
+        answer = await ask(about)
+        await self._tell(lambda: take(about, answer, trio.current_time()))
 
     @override
     def read_owner(self, entity: str) -> None:
@@ -701,11 +704,7 @@ class Registry(Actor[RegistryMessage], RoutesPort):
 
     @override
     def set_path(self, url: str) -> None:
-        self.spawn(self._set_path, url)
-
-    async def _set_path(self, url: str) -> None:
-        refusal = await self._client.set_path(url)
-        await self._tell(lambda: self._core.path_set(url, refusal, trio.current_time()))
+        self.spawn(self._request, self._client.set_path, url, self._core.path_set)
 
     @override
     def remove_path(self, url: str) -> None:
@@ -715,11 +714,8 @@ class Registry(Actor[RegistryMessage], RoutesPort):
 
     @override
     def register_link(self, link: str, handler: str) -> None:
-        self.spawn(self._register_link, link, handler)
-
-    async def _register_link(self, link: str, handler: str) -> None:
-        refusal = await self._client.register_link(link, handler)
-        await self._tell(lambda: self._core.link_registered(link, refusal, trio.current_time()))
+        register = partial(self._client.register_link, handler=handler)
+        self.spawn(self._request, register, link, self._core.link_registered)
 
     @override
     def unregister_link(self, link: str) -> None:
