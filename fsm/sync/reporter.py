@@ -212,9 +212,9 @@ class ReportedObject:
 
     def begin(self) -> None:
         """Store and trace the object, which is new."""
-        self._port.keep(stored.ObjectKept(self.snapshot, self.is_public))
+        self._port.keep(stored.ObjectKept(self.snapshot.url, self.snapshot, self.is_public))
         for observer in self._allowed:
-            self._port.keep(stored.AllowedKept(self.snapshot.url, observer, may=True))
+            self._port.keep(stored.GuestKept(self.snapshot.url, observer, may=True))
         self._port.written(self.snapshot)
         for observer in (*self._allowed, *((_PUBLIC,) if self.is_public else ())):
             self._trace_guest(Op.ADD, observer)
@@ -333,7 +333,7 @@ class ReportedObject:
     def _remove(self, observer: str, trigger: Trigger, why: str = "") -> None:
         """Forget an active observer."""
         subscription = self._subscriptions.pop(observer)
-        self._port.keep(stored.ObserverForgotten(self.snapshot.url, observer))
+        self._port.keep(stored.Forgotten(stored.ObserverKept, (self.snapshot.url, observer)))
         self._port.step(subscription.entity.step(trigger, why))
         self._port.lease(observer, None)
         self._trace_observer(Op.DEL, observer)
@@ -367,7 +367,7 @@ class ReportedObject:
         self._allowed[observer] = None
         self._expelled.pop(observer, None)
         self._trace_guest(Op.ADD, observer)
-        self._port.keep(stored.AllowedKept(self.snapshot.url, observer, may=True))
+        self._port.keep(stored.GuestKept(self.snapshot.url, observer, may=True))
         if self._is_waiting(observer):
             self._accept(observer, _ALLOWED)
         return None
@@ -390,8 +390,11 @@ class ReportedObject:
             if len(expelled) > MAX_ALLOWED_OBSERVERS:
                 del expelled[next(iter(expelled))]
         self._trace_guest(Op.DEL, observer)
-        may = False if self.is_public else None
-        self._port.keep(stored.AllowedKept(self.snapshot.url, observer, may))
+        key = self.snapshot.url, observer
+        if self.is_public:
+            self._port.keep(stored.GuestKept(*key, may=False))
+        else:
+            self._port.keep(stored.Forgotten(stored.GuestKept, key))
         there = self._subscriptions.get(observer)
         if there is not None and there.is_active:
             self._remove(observer, Trigger.UNSUBSCRIBE, _EXPELLED)
@@ -418,7 +421,7 @@ class ReportedObject:
         before, version = self.snapshot.data, self.snapshot.version + 1
         data = changed(before, change)
         self.snapshot = attrs.evolve(self.snapshot, version=version, data=data)
-        self._port.keep(stored.ObjectKept(self.snapshot, self.is_public))
+        self._port.keep(stored.ObjectKept(self.snapshot.url, self.snapshot, self.is_public))
         self._port.written(self.snapshot)
         self._port.publish(published_change(before, data, change, version, by))
 
@@ -436,7 +439,7 @@ class ReportedObject:
         refusal = self._refusal(by)
         if refusal is None:
             self.is_deleted = True
-            self._port.keep(stored.ObjectForgotten(self.snapshot.url))
+            self._port.keep(stored.Forgotten(stored.ObjectKept, (self.snapshot.url,)))
             for observer in [who for who in self._subscriptions if self._is_waiting(who)]:
                 self._refuse(observer, Trigger.OBJECT_DELETED, Code.NOT_FOUND, _DELETED)
             self._port.end(self.runtimes)

@@ -4,10 +4,13 @@ Of an object that its reporter wants stored, everything is kept that an observer
 seen, or relies on: its value and version, its observers with their sync managers, the
 allowed observers. A `ReportedObject` says what is to be written before it says anything that
 relies on it. `Rest` is the content of a file: the sum of all that was written.
+
+Each class of rows is one table of the file, and its fields are the columns; the first of them,
+as many as `KEYS` says, identify the row.
 """
 
-from collections.abc import Iterable
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeAlias, TypeVar
 
 import attrs
 
@@ -23,15 +26,9 @@ class ObjectKept:
         is_public: Whether every hyperty may observe it.
     """
 
-    snapshot: DataObject
-    is_public: bool = False
-
-
-@attrs.frozen(slots=True)
-class ObjectForgotten:
-    """An object is deleted: nothing of it stays."""
-
     url: str
+    value: DataObject
+    is_public: bool = attrs.field(default=False, converter=bool)
 
 
 @attrs.frozen(slots=True)
@@ -49,32 +46,20 @@ class ObserverKept:
 
 
 @attrs.frozen(slots=True)
-class ObserverForgotten:
-    """A hyperty no longer observes an object."""
-
-    url: str
-    observer: str
-
-
-@attrs.frozen(slots=True)
-class AllowedKept:
-    """The reporter has allowed or expelled an observer.
-
-    Attributes:
-        may: True: it is allowed; False: it was expelled; None: neither any more.
-    """
+class GuestKept:
+    """The reporter has allowed an observer, or expelled it."""
 
     url: str
     guest: str
-    may: bool | None
+    may: bool = attrs.field(converter=bool)
 
 
 @attrs.frozen(slots=True)
 class ChildrenKept:
-    """The children of an object, as the store writes them; None: there are none."""
+    """The children of an object, as the store writes them."""
 
     url: str
-    children: JsonObject | None
+    value: JsonObject
 
 
 @attrs.frozen(slots=True)
@@ -84,15 +69,7 @@ class CopyKept:
     url: str
     observer: str
     version: int
-    data: JsonObject
-
-
-@attrs.frozen(slots=True)
-class CopyForgotten:
-    """An observer here has ended its subscription to an object."""
-
-    url: str
-    observer: str
+    value: JsonObject
 
 
 @attrs.frozen(slots=True)
@@ -108,13 +85,6 @@ class HomeKept:
 
 
 @attrs.frozen(slots=True)
-class HomeForgotten:
-    """The address was given back."""
-
-    url: str
-
-
-@attrs.frozen(slots=True)
 class SessionKept:
     """The session with the node of a domain has this token."""
 
@@ -122,112 +92,83 @@ class SessionKept:
     token: str = attrs.field(repr=False)
 
 
-Keep: TypeAlias = (
-    ObjectKept
-    | ObjectForgotten
-    | ObserverKept
-    | ObserverForgotten
-    | AllowedKept
-    | ChildrenKept
-    | CopyKept
-    | CopyForgotten
-    | HomeKept
-    | HomeForgotten
-    | SessionKept
+Row: TypeAlias = (
+    ObjectKept | ObserverKept | GuestKept | ChildrenKept | CopyKept | HomeKept | SessionKept
 )
 
-# --- what there is ------------------------------------------------------------------------
+_Key: TypeAlias = tuple[str, ...]
+
+KEYS: Final[dict[type[Row], int]] = {
+    ObjectKept: 1,
+    ObserverKept: 2,
+    GuestKept: 2,
+    ChildrenKept: 1,
+    CopyKept: 2,
+    HomeKept: 1,
+    SessionKept: 1,
+}
+"""How many fields of a row identify it. Objects stand before the rows about them."""
+
+ABOUT_OBJECT: Final = (ObserverKept, GuestKept, ChildrenKept)
+"""Rows that belong to an object, and go with it; without it they are not stored."""
 
 
-@attrs.define(slots=True)
-class ObjectAtRest:
-    """One object that is stored.
+@attrs.frozen(slots=True)
+class Forgotten:
+    """A row is stored no more; with an object all rows about it go."""
 
-    Attributes:
-        observers: Its observers.
-        guests: Observers that the reporter has allowed (True) or expelled (False).
-        children: As `ChildrenKept`.
-    """
-
-    snapshot: DataObject
-    is_public: bool = False
-    observers: dict[str, ObserverKept] = attrs.field(factory=dict)
-    guests: dict[str, bool] = attrs.field(factory=dict)
-    children: JsonObject | None = None
-
-    def follow(self, change: ObserverKept | ObserverForgotten | AllowedKept | ChildrenKept) -> None:
-        """Apply what was written of the object."""
-        match change:
-            case ObserverKept(_, observer):
-                self.observers[observer] = change
-            case ObserverForgotten(_, observer):
-                self.observers.pop(observer, None)
-            case AllowedKept(_, guest, None):
-                self.guests.pop(guest, None)
-            case AllowedKept(_, guest, may):
-                self.guests[guest] = bool(may)
-            case ChildrenKept(_, children):
-                self.children = children
+    kind: type[Row]
+    key: _Key
 
 
-@attrs.define(slots=True)
+Keep: TypeAlias = Row | Forgotten
+
+_R = TypeVar(
+    "_R", ObjectKept, ObserverKept, GuestKept, ChildrenKept, CopyKept, HomeKept, SessionKept
+)
+
+
 class Rest:
-    """All that one runtime has stored.
+    """All that one runtime has stored."""
 
-    Attributes:
-        objects: By address.
-        copies: By object and observer.
-        homes: Addresses of hyperties, with their descriptors.
-        sessions: Tokens, by domain.
-    """
+    def __init__(self) -> None:
+        # By kind, by the first field of the key, and by the whole key.
+        self._rows: Final[dict[type[Row], dict[str, dict[_Key, Row]]]] = {kind: {} for kind in KEYS}
 
-    objects: dict[str, ObjectAtRest] = attrs.field(factory=dict)
-    copies: dict[tuple[str, str], CopyKept] = attrs.field(factory=dict)
-    homes: dict[str, str] = attrs.field(factory=dict)
-    sessions: dict[str, str] = attrs.field(factory=dict)
+    def __iter__(self) -> Iterator[Row]:
+        tables = self._rows.values()
+        return (row for table in tables for rows in table.values() for row in rows.values())
+
+    def rows(self, kind: type[_R], first: str | None = None) -> list[_R]:
+        """Return the rows of a kind; with a first field of the key, those that have it."""
+        table = self._rows[kind]
+        found = table.values() if first is None else (table.get(first, {}),)
+        return [row for rows in found for row in rows.values() if isinstance(row, kind)]
+
+    def find(self, kind: type[_R], *key: str) -> _R | None:
+        """Return the row of a key; None: it is not stored."""
+        row = self._rows[kind].get(key[0], {}).get(key)
+        return row if isinstance(row, kind) else None
 
     def follow(self, changes: Iterable[Keep]) -> None:
-        """Apply what was written; changes of an object that is not there are ignored."""
+        """Apply what was written; rows about an object that is not stored are ignored."""
         for change in changes:
-            match change:
-                case CopyKept(url, observer):
-                    self.copies[url, observer] = change
-                case CopyForgotten(url, observer):
-                    self.copies.pop((url, observer), None)
-                case HomeKept(url, descriptor):
-                    self.homes[url] = descriptor
-                case HomeForgotten(url):
-                    self.homes.pop(url, None)
-                case SessionKept(domain, token):
-                    self.sessions[domain] = token
-                case ObjectKept(snapshot, is_public):
-                    kept = self.objects.setdefault(snapshot.url, ObjectAtRest(snapshot))
-                    kept.snapshot, kept.is_public = snapshot, is_public
-                case ObjectForgotten(url):
-                    self.objects.pop(url, None)
-                case _:
-                    if change.url in self.objects:
-                        self.objects[change.url].follow(change)
+            if isinstance(change, Forgotten):
+                self._forget(change)
+            elif not isinstance(change, ABOUT_OBJECT) or change.url in self._rows[ObjectKept]:
+                key = attrs.astuple(change, recurse=False)[: KEYS[type(change)]]
+                self._rows[type(change)].setdefault(key[0], {})[key] = change
+
+    def _forget(self, change: Forgotten) -> None:
+        first, table = change.key[0], self._rows[change.kind]
+        table.get(first, {}).pop(change.key, None)
+        if not table.get(first):
+            table.pop(first, None)
+        for kind in ABOUT_OBJECT if change.kind is ObjectKept else ():
+            self._rows[kind].pop(first, None)
 
     @property
     def tenants(self) -> set[str]:
         """The hyperties of which something is stored."""
-        reporters = {each.snapshot.reporter for each in self.objects.values()}
-        return reporters | {observer for _, observer in self.copies}
-
-
-def asked_for(
-    objects: Iterable[DataObject], reporter: str, schema: str | None, name: str | None
-) -> list[DataObject]:
-    """Return the stored objects that a request to resume means (M-51).
-
-    Args:
-        objects: The stored objects.
-        reporter: Address of the reporter that resumes.
-        schema: Only objects of this schema and of the same `name`; None: all of the reporter.
-        name: Name of the object; None: objects without a name. Ignored without a schema.
-    """
-    mine = [one for one in objects if one.reporter == reporter]
-    if schema is None:
-        return mine
-    return [one for one in mine if one.schema == schema and one.name == name]
+        reporters = {each.value.reporter for each in self.rows(ObjectKept)}
+        return reporters | {each.observer for each in self.rows(CopyKept)}

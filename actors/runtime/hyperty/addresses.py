@@ -15,6 +15,7 @@ from actors.runtime.registry.allocation import AddressAllocation, AddressGiven, 
 from actors.runtime.store.runtime_store import RuntimeStore
 from fsm.registry.allocation import Purpose
 from fsm.registry.records import By
+from fsm.sync.stored import HomeKept
 from specs.addresses.address import subscription_manager
 from specs.bodies.link import Path
 from specs.bodies.registry import ReadRecord
@@ -71,9 +72,9 @@ class HypertyAddresses:
         Raises:
             ActorStoppedError: The runtime has closed.
         """
-        for url in list(self._store.rest.homes):
-            if self._store.descriptor_of(url) is None:
-                await self._store.forget_home(url)
+        for home in self._store.rest.rows(HomeKept):
+            if self._store.descriptor_of(home.url) is None:
+                await self._store.forget_home(home.url)
         await self.claim(frozenset())
 
     async def claim(self, present: AbstractSet[str]) -> None:
@@ -87,9 +88,9 @@ class HypertyAddresses:
         Raises:
             ActorStoppedError: The runtime has closed.
         """
-        for url, descriptor in list(self._store.rest.homes.items()):
-            if url not in present and self._store.descriptor_of(url) is not None:
-                await self._claim(url, descriptor)
+        for home in self._store.rest.rows(HomeKept):
+            if home.url not in present and self._store.descriptor_of(home.url) is not None:
+                await self._claim(home.url, home.descriptor)
 
     async def _claim(self, url: str, descriptor: str) -> bool:
         config, agent = self._config, self._agent

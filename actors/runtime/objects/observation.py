@@ -24,7 +24,7 @@ from actors.runtime.sync.output import NO_STORE
 from fsm.engine import Step
 from fsm.machines.sync.observer_copy import State
 from fsm.sync.copy import ObserverCore
-from fsm.sync.stored import CopyForgotten, CopyKept
+from fsm.sync.stored import CopyKept, Forgotten
 from fsm.sync.value.value import ObjectChange, check_path, described, difference
 from specs.bodies.object import Change, ObjectName, Observe, Resume, Snapshot
 from specs.errors import BadMessageError
@@ -407,7 +407,7 @@ class _Observation:
                 resume = write_body(Resume(store=True))
                 await hyperty.ask_manager(MessageType.SUBSCRIBE, resume, url)
             # The value stored before a restart (M-52).
-            self._timer.tell(partial(self._core.recall, kept.version, kept.data))
+            self._timer.tell(partial(self._core.recall, kept.version, kept.value))
         try:
             answer = await self._granted(READ_PAUSE if kept else None)
         except ObjectError as refusal:
@@ -485,6 +485,6 @@ class _Observation:
         """End the copy."""
         hyperty, url = self._participant, self._copy.url
         if self._is_stored:
-            hyperty.runtime.store.later(CopyForgotten(url, hyperty.url))
+            hyperty.runtime.store.later(Forgotten(CopyKept, (url, hyperty.url)))
         self._copy.end(self._refusal or ObjectError(url, Code.GONE, why))
         self._copy.children.end()

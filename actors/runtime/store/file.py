@@ -9,10 +9,11 @@ uses its pages again. The log beside it stays below a few MB.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias, final
+from typing import Final, final
 
+import attrs
 import orjson
 import trio
 
@@ -24,8 +25,6 @@ from transports.bodies import read_object, write_body
 
 VERSION: Final = 2
 """Version of the form of the file; 1 had no leases."""
-
-TABLES: Final = frozenset({"object", "observer", "guest", "child", "copy", "home", "session"})
 
 _SCHEMA: Final = """
     CREATE TABLE IF NOT EXISTS object (
@@ -47,10 +46,17 @@ _SCHEMA: Final = """
     CREATE TABLE IF NOT EXISTS home (url TEXT PRIMARY KEY, descriptor TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS session (domain TEXT PRIMARY KEY, token TEXT NOT NULL) WITHOUT ROWID;
 """
-_OF_OBJECT: Final = ("object", "observer", "guest", "child")
+_TABLE_OF: Final[dict[type[stored.Row], str]] = {
+    stored.ObjectKept: "object",
+    stored.ObserverKept: "observer",
+    stored.GuestKept: "guest",
+    stored.ChildrenKept: "child",
+    stored.CopyKept: "copy",
+    stored.HomeKept: "home",
+    stored.SessionKept: "session",
+}
 
-_Column: TypeAlias = str | int | bytes | None
-_Statement: TypeAlias = tuple[str, tuple[_Column, ...]]
+TABLES: Final = frozenset(_TABLE_OF.values())
 
 
 def prepare(connection: sqlite3.Connection) -> None:
@@ -78,69 +84,31 @@ def write(connection: sqlite3.Connection, changes: Iterable[stored.Keep]) -> Non
         changes: Changes to store.
     """
     for change in changes:
-        for sql, columns in _statements(change):
-            connection.execute(sql, columns)
+        if isinstance(change, stored.Forgotten):
+            about = stored.ABOUT_OBJECT if change.kind is stored.ObjectKept else ()
+            for kind in (change.kind, *about):
+                # The rows about an object have its address where the object has its own.
+                places = " AND ".join(f"{name} = ?" for name in _columns_of(kind, len(change.key)))
+                connection.execute(f"DELETE FROM {_TABLE_OF[kind]} WHERE {places}", change.key)  # noqa: S608 - one of ours
+        else:
+            columns = ", ".join(_columns_of(type(change)))
+            values = [_encoded(each) for each in attrs.astuple(change, recurse=False)]
+            places = ", ".join(f"?{number + 1}" for number in range(len(values)))
+            is_about = isinstance(change, stored.ABOUT_OBJECT)
+            there = "WHERE EXISTS (SELECT 1 FROM object WHERE url = ?1)" if is_about else ""
+            into = f"{_TABLE_OF[type(change)]} ({columns})"
+            connection.execute(f"INSERT OR REPLACE INTO {into} SELECT {places} {there}", values)
 
 
-def _statements(change: stored.Keep) -> Iterator[_Statement]:
-    match change:
-        case stored.ObjectKept(snapshot, is_public):
-            shown = orjson.dumps(write_body(snapshot))
-            whole_object = (snapshot.url, int(is_public), shown)
-            yield "INSERT OR REPLACE INTO object VALUES (?, ?, ?)", whole_object
-        case stored.ObjectForgotten(url):
-            for table in _OF_OBJECT:
-                yield f"DELETE FROM {table} WHERE url = ?", (url,)  # noqa: S608 - one of ours
-        case (
-            stored.ObserverKept()
-            | stored.ObserverForgotten()
-            | stored.AllowedKept()
-            | stored.ChildrenKept()
-        ):
-            yield _around(change)
-        case stored.CopyKept(url, observer, version, data):
-            columns = url, observer, version, orjson.dumps(data)
-            yield "INSERT OR REPLACE INTO copy VALUES (?, ?, ?, ?)", columns
-        case stored.CopyForgotten(url, observer):
-            yield "DELETE FROM copy WHERE url = ? AND observer = ?", (url, observer)
-        case _:
-            yield _of_runtime(change)
+def _columns_of(kind: type[stored.Row], count: int | None = None) -> tuple[str, ...]:
+    return tuple(each.name for each in attrs.fields(kind)[:count])
 
 
-def _around(
-    change: stored.ObserverKept
-    | stored.ObserverForgotten
-    | stored.AllowedKept
-    | stored.ChildrenKept,
-) -> _Statement:
-    # A row of an object that is not stored is none of ours to keep.
-    there = "WHERE EXISTS (SELECT 1 FROM object WHERE url = ?1)"
-    match change:
-        case stored.ObserverKept(url, observer, manager, lease):
-            values = (url, observer, manager, lease)
-            return f"INSERT OR REPLACE INTO observer SELECT ?1, ?2, ?3, ?4 {there}", values
-        case stored.ObserverForgotten(url, observer):
-            return "DELETE FROM observer WHERE url = ? AND observer = ?", (url, observer)
-        case stored.AllowedKept(url, guest, None):
-            return "DELETE FROM guest WHERE url = ? AND guest = ?", (url, guest)
-        case stored.AllowedKept(url, guest, may):
-            said = (url, guest, int(bool(may)))
-            return f"INSERT OR REPLACE INTO guest SELECT ?1, ?2, ?3 {there}", said
-        case stored.ChildrenKept(url, None):
-            return "DELETE FROM child WHERE url = ?", (url,)
-        case stored.ChildrenKept(url, children):
-            row = (url, orjson.dumps(children))
-            return f"INSERT OR REPLACE INTO child SELECT ?1, ?2 {there}", row
-
-
-def _of_runtime(change: stored.HomeKept | stored.HomeForgotten | stored.SessionKept) -> _Statement:
-    match change:
-        case stored.HomeKept(url, descriptor):
-            return "INSERT OR REPLACE INTO home VALUES (?, ?)", (url, descriptor)
-        case stored.HomeForgotten(url):
-            return "DELETE FROM home WHERE url = ?", (url,)
-        case stored.SessionKept(domain, token):
-            return "INSERT OR REPLACE INTO session VALUES (?, ?)", (domain, token)
+def _encoded(value: object) -> object:
+    """Return the column of a field: JSON is one of bytes."""
+    if isinstance(value, DataObject):
+        value = write_body(value)
+    return orjson.dumps(value) if isinstance(value, dict) else value
 
 
 # --- reading ------------------------------------------------------------------------------
@@ -156,43 +124,20 @@ def read(connection: sqlite3.Connection) -> stored.Rest:
         ProtoflyError: The same.
     """
     rest = stored.Rest()
-    rest.follow(_kept(connection))
+    for kind, table in _TABLE_OF.items():
+        make: Callable[..., stored.Row] = kind  # type: ignore[explicit-any] # each has its columns
+        columns = ", ".join(_columns_of(kind))
+        sql = f"SELECT {columns} FROM {table} ORDER BY 1, {stored.KEYS[kind]}"  # noqa: S608 - one of ours
+        for row in connection.execute(sql):
+            rest.follow([make(*(_decoded(kind, column) for column in row))])
     return rest
 
 
-def _kept(connection: sqlite3.Connection) -> Iterator[stored.Keep]:
-    for is_public, value in connection.execute("SELECT is_public, value FROM object ORDER BY url"):
-        snapshot = read_object(orjson.loads(value), DataObject, "object")
-        yield stored.ObjectKept(snapshot, bool(is_public))
-    for row in connection.execute("SELECT url, observer, manager, lease FROM observer"):
-        yield stored.ObserverKept(*row)
-    for url, guest, may in connection.execute("SELECT url, guest, may FROM guest"):
-        yield stored.AllowedKept(url, guest, bool(may))
-    for url, value in connection.execute("SELECT url, value FROM child"):
-        yield stored.ChildrenKept(url, orjson.loads(value))
-    for url, observer, version, value in connection.execute("SELECT * FROM copy"):
-        yield stored.CopyKept(url, observer, version, orjson.loads(value))
-    for row in connection.execute("SELECT url, descriptor FROM home"):
-        yield stored.HomeKept(*row)
-    for row in connection.execute("SELECT domain, token FROM session"):
-        yield stored.SessionKept(*row)
-
-
-def whole(rest: stored.Rest) -> Iterator[stored.Keep]:
-    """Return all of it as changes of a file in which there is nothing."""
-    for url, there in rest.objects.items():
-        yield stored.ObjectKept(there.snapshot, there.is_public)
-        for one in there.observers.values():
-            yield stored.ObserverKept(url, one.observer, one.manager, one.lease)
-        for guest, may in there.guests.items():
-            yield stored.AllowedKept(url, guest, may)
-        if there.children is not None:
-            yield stored.ChildrenKept(url, there.children)
-    yield from rest.copies.values()
-    for url, descriptor in rest.homes.items():
-        yield stored.HomeKept(url, descriptor)
-    for domain, token in rest.sessions.items():
-        yield stored.SessionKept(domain, token)
+def _decoded(kind: type[stored.Row], column: object) -> object:
+    if not isinstance(column, bytes):
+        return column
+    value = orjson.loads(column)
+    return read_object(value, DataObject, "object") if kind is stored.ObjectKept else value
 
 
 @final
@@ -233,7 +178,7 @@ class ObjectFile:
         except (sqlite3.Error, OSError, ValueError, TypeError, ProtoflyError) as exc:
             self.close()
             raise StoreFileError(self.path, str(exc)) from exc
-        self.rest.follow(whole(found))
+        self.rest.follow(found)
         return found
 
     async def commit(self, changes: Sequence[stored.Keep]) -> None:
@@ -268,4 +213,4 @@ class ObjectFile:
     def _write_anew(self, connection: sqlite3.Connection) -> None:
         prepare(connection)
         clear(connection)
-        write(connection, whole(self.rest))
+        write(connection, self.rest)

@@ -49,14 +49,8 @@ class Commit:
     done: Reply[Stored]
 
 
-@attrs.frozen(slots=True)
-class Later:
-    """Make the newest copy durable soon; of those before it nothing is needed."""
-
-    copy: stored.CopyKept | stored.CopyForgotten
-
-
-StoreMessage: TypeAlias = Commit | Later
+StoreMessage: TypeAlias = Commit | stored.CopyKept | stored.Forgotten
+"""Alone comes the newest copy, to be durable soon; of those before it nothing is needed."""
 
 
 class ObjectStore(Actor[StoreMessage]):
@@ -65,7 +59,7 @@ class ObjectStore(Actor[StoreMessage]):
     def __init__(self, file: ObjectFile) -> None:
         self._file = file
         self._asked: list[Commit] = []
-        self._copies: dict[tuple[str, str], stored.CopyKept | stored.CopyForgotten] = {}
+        self._copies: dict[tuple[str, ...], stored.CopyKept | stored.Forgotten] = {}
         self._write_at = math.inf
         self._is_broken = False
 
@@ -74,8 +68,8 @@ class ObjectStore(Actor[StoreMessage]):
         match message:
             case Commit():
                 self._asked.append(message)
-            case Later(copy):
-                self._copies[copy.url, copy.observer] = copy
+            case stored.CopyKept() | stored.Forgotten() as copy:
+                self._copies[_place_of(copy)] = copy
                 self._write_at = min(self._write_at, trio.current_time() + COPY_PAUSE)
             case _:
                 assert_never(message)
@@ -121,6 +115,10 @@ class ObjectStore(Actor[StoreMessage]):
             _log.warning("store is written again", path=str(self._file.path))
         self._is_broken = False
         return None
+
+
+def _place_of(copy: stored.CopyKept | stored.Forgotten) -> tuple[str, ...]:
+    return copy.key if isinstance(copy, stored.Forgotten) else (copy.url, copy.observer)
 
 
 Act: TypeAlias = Callable[[], None]
@@ -239,7 +237,7 @@ class RuntimeStore:
         self.rest: Final = stored.Rest() if file is None else file.rest
         self._file = file
         self._store: _Writer | None = None
-        self._copies: set[tuple[str, str]] = set(self.rest.copies)
+        self._copies = {_place_of(copy) for copy in self.rest.rows(stored.CopyKept)}
 
     @property
     def stores(self) -> bool:
@@ -249,7 +247,7 @@ class RuntimeStore:
     @property
     def is_empty(self) -> bool:
         """Whether nothing is stored that a component could resume."""
-        return not self.rest.objects and not self._copies
+        return not self.rest.rows(stored.ObjectKept) and not self._copies
 
     async def start(self, core: Supervisor) -> None:
         """Have the store written from now on."""
@@ -271,7 +269,8 @@ class RuntimeStore:
 
     def session(self, domain: str) -> str | None:
         """Return the token of the session that an earlier process had with a node."""
-        return self.rest.sessions.get(domain)
+        kept = self.rest.find(stored.SessionKept, domain)
+        return None if kept is None else kept.token
 
     async def keep_session(self, domain: str, token: str) -> None:
         """Store a token, before the session is used.
@@ -280,7 +279,7 @@ class RuntimeStore:
             domain: The domain.
             token: Session token to store.
         """
-        if self.rest.sessions.get(domain) != token:
+        if self.session(domain) != token:
             await self._keep(stored.SessionKept(domain, token))
 
     async def keep_home(self, url: str, descriptor: str | None) -> None:
@@ -290,18 +289,20 @@ class RuntimeStore:
             url: Address of the hyperty.
             descriptor: Catalogue address of the hyperty; None: it has none.
         """
-        if descriptor is not None and self.rest.homes.get(url) != descriptor:
-            await self._keep(stored.HomeKept(url, descriptor))
+        home = None if descriptor is None else stored.HomeKept(url, descriptor)
+        if home is not None and self.rest.find(stored.HomeKept, url) != home:
+            await self._keep(home)
 
     async def forget_home(self, url: str) -> None:
         """Store an address no more."""
-        if url in self.rest.homes:
-            await self._keep(stored.HomeForgotten(url))
+        if self.rest.find(stored.HomeKept, url) is not None:
+            await self._keep(stored.Forgotten(stored.HomeKept, (url,)))
 
     def descriptor_of(self, url: str) -> str | None:
         """Say by what a hyperty of which something is stored is known again; None: nothing is."""
-        is_tenant = url in self.rest.tenants or any(who == url for _, who in self._copies)
-        return self.rest.homes.get(url) if is_tenant else None
+        is_tenant = url in self.rest.tenants or any(copy[1] == url for copy in self._copies)
+        home = self.rest.find(stored.HomeKept, url) if is_tenant else None
+        return None if home is None else home.descriptor
 
     # --- copies ---------------------------------------------------------------------------
 
@@ -321,15 +322,15 @@ class RuntimeStore:
             url: Address of the object.
             observer: Address of the observer.
         """
-        return self.rest.copies.get((url, observer))
+        return self.rest.find(stored.CopyKept, url, observer)
 
-    def later(self, copy: stored.CopyKept | stored.CopyForgotten) -> None:
+    def later(self, copy: stored.CopyKept | stored.Forgotten) -> None:
         """Store what an observer has of an object now, soon."""
-        at = copy.url, copy.observer
-        (self._copies.add if isinstance(copy, stored.CopyKept) else self._copies.discard)(at)
+        keeps = isinstance(copy, stored.CopyKept)
+        (self._copies.add if keeps else self._copies.discard)(_place_of(copy))
         if self._store is not None:
             # A store that does not keep up gets the next one.
-            self._store.try_tell(Later(copy))
+            self._store.try_tell(copy)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from fsm.bus.sending_order import Elsewhere
 from fsm.effects import is_p2p_part
 from fsm.sync.leases import RenewalsCore
 from fsm.sync.routes import Moving, ObserverRoute
+from fsm.sync.stored import CopyKept
 from specs import child
 from specs.addresses.address import subscription_manager
 from specs.bodies import object as bodies
@@ -597,7 +598,8 @@ class ObservedObjects:
 
     def resume(self, request: Message) -> None:
         """Answer an observer whether it had a stored copy of anything (M-52)."""
-        if any(observer == request.from_ for _, observer in self.out.gate.rest.copies):
+        copies = self.out.gate.rest.rows(CopyKept)
+        if any(copy.observer == request.from_ for copy in copies):
             self.out.answer(request, Code.OK)
         else:
             self.out.refuse(request, Code.NOT_FOUND, NOTHING_STORED)

@@ -454,7 +454,7 @@ class Report:
         """Have a change of a stored object written."""
         if self.is_stored:
             self._out.gate.keep(self._url, [change])
-            if isinstance(change, stored.ObjectForgotten):
+            if isinstance(change, stored.Forgotten) and change.kind is stored.ObjectKept:
                 self._out.gate.stored.discard(self._url)
                 self.is_resting = False
 
@@ -580,6 +580,15 @@ def _paths_of(url: str) -> tuple[str, ...]:
     return (url, f"{url}/{child.SUBSCRIPTION}", *child.children_addresses(url))
 
 
+def _is_meant(stored: bodies.DataObject, reporter: str, body: bodies.Resume) -> bool:
+    """Return whether a reporter resumes an object: without a schema all of its own.
+
+    With a schema, those of the same name, or without a name.
+    """
+    names = (stored.schema, stored.name) == (body.schema, body.name)
+    return stored.reporter == reporter and (body.schema is None or names)
+
+
 def _lease(lease: int | None) -> JsonObject:
     return {} if lease is None else {"lease": lease}
 
@@ -642,8 +651,8 @@ class ReportedObjects:
     def start(self, listener: ActorRef[Delivery]) -> None:
         """Let all objects' addresses lead to `listener`; serve what was stored (SYN-28)."""
         self.listener = listener
-        for there in list(self.out.gate.rest.objects.values()):
-            self._restore(there)
+        for kept in self.out.gate.rest.rows(stored.ObjectKept):
+            self._restore(kept)
 
     # --- the table --------------------------------------------------------------------------
 
@@ -803,19 +812,23 @@ class ReportedObjects:
 
     # --- stored objects -----------------------------------------------------------------------
 
-    def _restore(self, there: stored.ObjectAtRest) -> None:
+    def _restore(self, kept: stored.ObjectKept) -> None:
         """Serve an object that was stored; its reporter is away."""
-        url = there.snapshot.url
-        allowed = tuple(who for who, may in there.guests.items() if may)
-        expelled = tuple(who for who, may in there.guests.items() if not may)
+        url, rest = kept.url, self.out.gate.rest
+        guests, observers = rest.rows(stored.GuestKept, url), rest.rows(stored.ObserverKept, url)
+        allowed = tuple(each.guest for each in guests if each.may)
+        expelled = tuple(each.guest for each in guests if not each.may)
         self.out.gate.stored.add(url)
-        report = Report(self, there.snapshot, allowed, expelled, is_public=there.is_public)
+        report = Report(self, kept.value, allowed, expelled, is_public=kept.is_public)
         report.is_resting = True
         self.reports[url] = report
-        shown = attrs.evolve(there.snapshot, children_objects=there.children)
+        children = rest.find(stored.ChildrenKept, url)
+        shown = attrs.evolve(
+            kept.value, children_objects=None if children is None else children.value
+        )
         report.open(shown)
-        report.core.restore(there.observers.values())
-        managers = {one.manager for one in there.observers.values()} - {self.out.bus.url}
+        report.core.restore(observers)
+        managers = {each.manager for each in observers} - {self.out.bus.url}
         self.out.spawn(partial(self._announce, report, shown, sorted(managers)))
 
     async def _announce(
@@ -861,10 +874,19 @@ class ReportedObjects:
 
     def resume(self, request: Message, body: bodies.Resume) -> None:
         """Give a reporter the objects that it had, children included (M-51)."""
-        kept = [each.core.snapshot for each in self.reports.values() if each.is_stored]
-        found = stored.asked_for(kept, request.from_, body.schema, body.name)
-        reports = [self.reports[one.url] for one in found]
-        if not found:
+        mine = [
+            each
+            for each in self.reports.values()
+            if each.is_stored and each.reporter == request.from_
+        ]
+        # Without a schema all are meant; without a name, those that have none.
+        wanted = (body.schema, body.name)
+        reports = [
+            each
+            for each in mine
+            if body.schema is None or (each.core.snapshot.schema, each.core.snapshot.name) == wanted
+        ]
+        if not reports:
             self.out.refuse(request, Code.NOT_FOUND, output.NOTHING_STORED)
         elif not all(report.is_resting for report in reports):
             self.out.refuse(request, Code.CONFLICT, "it is reported already")
