@@ -72,8 +72,8 @@ if TYPE_CHECKING:
     from actors.runtime.hyperty.typed import read_as
     from actors.runtime.isolation import HypertyLoadError, LoadStep, NoCodeError
     from actors.runtime.objects.children import Child, ChildChange, Children
-    from actors.runtime.objects.error import ObjectError, SchemaError
     from actors.runtime.objects.observation import ObjectState, ObservedObject
+    from actors.runtime.objects.participant import ObjectError, SchemaError
     from actors.runtime.objects.reported_object import ReportedObject
     from actors.runtime.policy import Policy
     from actors.runtime.registry.allocation import AllocationError
@@ -343,7 +343,7 @@ _PLACES: Final = MappingProxyType(
             "Refused",
         ),
         "actors.runtime.bus.pipeline": ("Interceptor", "Objection", "StagePlaceError"),
-        "actors.runtime.objects.error": ("ObjectError", "SchemaError"),
+        "actors.runtime.objects.participant": ("ObjectError", "SchemaError"),
         "actors.runtime.objects.observation": ("ObjectState", "ObservedObject"),
         "actors.runtime.policy": ("Policy",),
         "actors.runtime.registry.registrations": ("RegistrationError",),

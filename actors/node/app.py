@@ -48,11 +48,8 @@ from actors.node.messages import BusMessage, SessionView
 from actors.node.policy.engine import Policing, policing_of
 from actors.node.registry.record_file import MemoryRecords, RecordFile, SqliteRecords
 from actors.node.registry.registry import DomainRegistry
-from actors.node.session.control import Control, key_set
-from actors.node.session.exchange import Exchange
-from actors.node.session.gate import Gate
-from actors.node.session.names import KeepName, UserNames
-from actors.node.session.resuming import resume
+from actors.node.session.control import Control, Gate, key_set
+from actors.node.session.exchange import Exchange, KeepName, UserNames, resume
 from actors.node.state.file import FORM, StateChanges, StateFile, StateWriter, Store
 from actors.node.tables import NodeAddresses, TableRules
 from fsm.machines.registration import REGISTRATION

@@ -25,18 +25,17 @@ from actors.node.links.acceptor import Claim as SessionClaim
 from actors.node.links.acceptor import Item
 from actors.node.links.connection import Connection
 from actors.node.policy_hook import Asker
-from actors.node.session.control import Control
+from actors.node.session.control import Control, Gate
 from actors.node.session.exchange import Exchange
-from actors.node.session.gate import Gate
 from actors.node.session.session import Session
 from fsm.bus.node_routing import Admitted, Nobody, Refusal, ToComponent, ToRuntimes
 from fsm.effects import Refused
 from fsm.machines.session import State
 from fsm.registry.records import users_of
 from fsm.session.assertion import is_login_of
+from fsm.session.node_session import RESTARTED
 from fsm.session.node_session_io import OutboundMessage, PeerForm
-from fsm.session.restart import RESTARTED
-from fsm.sync.consents import HEEDED
+from fsm.sync.subscriptions import HEEDED
 from specs.addresses.address import canonical, domain_of, is_node, last_segment, session_manager
 from specs.bodies.session import LOGIN_TOKEN, SESSION_TOKEN
 from specs.errors import BadMessageError, BadUrlError

@@ -14,8 +14,7 @@ from fsm.limits.shares import own_user
 from fsm.registry.allocation import AddressMint, AllocationCore, AllocationPort
 from fsm.registry.node_rights import NodeRights, RightsRules
 from fsm.session.node_session_io import PeerForm
-from fsm.sync.consents import ConsentCore
-from fsm.sync.subscriptions import SubscriptionCore, entity_of
+from fsm.sync.subscriptions import ConsentCore, SubscriptionCore, entity_of
 from specs.addresses import address
 from specs.identity import Identity
 from specs.limits.bus import REMEMBERED

@@ -29,6 +29,14 @@ token is refused in other words than one that is unknown. When the credentials a
 cut, and the token opens nothing before a new login (MN-05).
 
 `Heartbeat` decides when a silent peer is pinged, and when it is given up (RELIABILITY R8).
+
+A runtime that loses its link cannot say at `R/status` that it is gone (REG-12): its node does,
+once, unless it had said so itself before it left. A runtime that never published its status is
+nobody's business.
+
+A node that was killed has forgotten sessions, addresses and records that it has not stored. It
+knows that it was started again once a runtime names a session that it does not have. What it
+cannot find then may be found in a moment, so it says 503, and not 404.
 """
 
 import hashlib
@@ -51,7 +59,10 @@ from fsm.session.node_session_io import (
     SessionRequest,
 )
 from fsm.session.outbox_budget import OutboxBudget, weight
-from specs.limits.node import USER_WAITING, USER_WAITING_BYTES
+from specs.addresses.address import status_of
+from specs.bodies.session import Status
+from specs.bodies.word import StatusValue
+from specs.limits.node import RETURN_TIME, USER_WAITING, USER_WAITING_BYTES
 from specs.limits.protocol import (
     LATE,
     MAX_ID,
@@ -60,6 +71,7 @@ from specs.limits.protocol import (
     PONG_TIMEOUT,
     SESSION_QUEUE,
 )
+from specs.message import Message, MessageType
 from specs.reply_code import TAKEN_OVER, Code, LinkEnd
 
 _DISPLACED: Final = 8
@@ -537,3 +549,75 @@ class Heartbeat:
             self._pinged_at = now
             return Beat.PING
         return Beat.GIVE_UP
+
+
+# ---- the runtimes that others take to be live
+
+
+LOST: Final = Status(StatusValue.DISCONNECTED.value, description="the node lost the runtime")
+"""What the node says of a runtime that is gone."""
+
+
+class LiveStatuses:
+    """Runtimes with a session at the node, at most, that have said last that they are live."""
+
+    __slots__ = ("_live",)
+
+    def __init__(self) -> None:
+        self._live: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def said(self, message: Message, by: str) -> None:
+        """Take what a runtime says, if that is its status.
+
+        Args:
+            message: An admitted message.
+            by: Runtime of the session that brought it.
+        """
+        if message.type is not MessageType.UPDATE or message.from_ != by:
+            return
+        if message.to != status_of(by):
+            return
+        if message.body.get("value") == StatusValue.LIVE:
+            self._live.add(by)
+        else:
+            self._live.discard(by)
+
+    def lost(self, runtime: str) -> bool:
+        """Note that a runtime has lost its link or its session.
+
+        Returns:
+            Whether those who follow its status have to be notified.
+        """
+        if runtime not in self._live:
+            return False
+        self._live.remove(runtime)
+        return True
+
+
+# ---- the first seconds after a start, while runtimes of the earlier process come back
+
+
+RESTARTED: Final = "the node has been started again, and a runtime may be on its way back"
+
+
+class ReturnTime:
+    """Decides whether what a node does not know may still come back.
+
+    Args:
+        now: When the node has started, in seconds.
+    """
+
+    def __init__(self, now: float) -> None:
+        self._until = now + RETURN_TIME
+        self._was_restarted = False
+
+    def miss(self) -> None:
+        """Note that the session of an earlier process was asked for, or is not attached yet."""
+        self._was_restarted = True
+
+    def is_on(self, now: float) -> bool:
+        """Return whether runtimes may be on their way back."""
+        return self._was_restarted and now < self._until

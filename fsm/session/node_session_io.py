@@ -1,8 +1,16 @@
 """What a session at a node is made of: values that its core, its host and its store share.
 
 In whose form a peer of a message node speaks (DESIGN section 8).
+
+A runtime proves that it holds its key when it opens or re-opens a session (M-14, M-15, RFC 7800). A
+node answers a request that shows a key by a challenge; the runtime asks again, and signs the
+challenge, the domain, its own name, and the token that it shows. So a signature that was heard
+elsewhere proves nothing: not on another link, not later, not for another runtime, at another
+domain or for another token. One challenge of each link is kept, until it is used or the link
+is gone.
 """
 
+import hashlib
 from enum import Enum
 from typing import Protocol, final
 
@@ -196,3 +204,19 @@ class SessionPort(Protocol):
             waiting: Messages in order; before them comes what a link that was cut has not
                 written.
         """
+
+
+# ---- proof of the key of a runtime
+
+
+def signed_parts(domain: str, runtime: str, challenge: str, token: str | None) -> tuple[str, ...]:
+    """Return the texts that a runtime signs; the purpose is the method of session control.
+
+    Args:
+        domain: Domain of the node.
+        runtime: Address of the runtime.
+        challenge: The challenge of the node.
+        token: The token that is shown beside; None: there is none.
+    """
+    digest = "" if token is None else hashlib.sha256(token.encode()).hexdigest()
+    return domain, runtime, challenge, digest

@@ -16,7 +16,7 @@ durable.
 
 import math
 from collections.abc import Container, Iterable
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import attrs
 
@@ -63,27 +63,11 @@ class NameForgotten:
 Change: TypeAlias = NameKept | NameForgotten
 
 
-@attrs.frozen
-class NameLimits:
-    """How many names are kept.
-
-    Attributes:
-        each: Names of one user.
-        together: Names of all users.
-    """
-
-    each: int = USER_NAMES
-    together: int = NODE_NAMES
-
-
-_DEFAULTS: Final = NameLimits()
-
-
 class RuntimeNames:
-    """The names of one node."""
+    """The names of one node: at most `each` of one user, and `together` of all."""
 
-    def __init__(self, limits: NameLimits = _DEFAULTS) -> None:
-        self._limits = limits
+    def __init__(self, each: int = USER_NAMES, together: int = NODE_NAMES) -> None:
+        self._each, self._together = each, together
         self._names: dict[str, NameKept] = {}
         self._idle: dict[str, None] = {}
         self._of: dict[Owner, dict[str, None]] = {}
@@ -140,7 +124,7 @@ class RuntimeNames:
         """Return why a user may have no further name; None: it may."""
         mine = [one for one in self._of_user(owner) if not one.is_over(now)]
         size = sum(len(one.runtime) for one in mine)
-        if len(mine) < self._limits.each and size + len(runtime) <= USER_NAME_BYTES:
+        if len(mine) < self._each and size + len(runtime) <= USER_NAME_BYTES:
             return None
         first = min(mine, key=lambda one: one.left)
         advice = "" if first.left == math.inf else f", such as {first.runtime}"
@@ -158,7 +142,7 @@ class RuntimeNames:
         held, name = self._names.get(runtime), NameKept(runtime, owner)
         if held == name:
             return changes
-        if held is None and len(self._names) >= self._limits.together:
+        if held is None and len(self._names) >= self._together:
             spare = self._spare()
             changes += [] if spare is None else self._forget(spare)
         self._put(name)
@@ -257,7 +241,7 @@ class RuntimeNames:
         return [self._names[one] for one in self._of.get(owner, ())]
 
     def _has_room(self, now: float) -> bool:
-        if len(self._names) < self._limits.together:
+        if len(self._names) < self._together:
             return True
         first = next(iter(self._idle), None)
         is_over = first is not None and self._names[first].is_over(now)

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 import attrs
+from typing_extensions import override
 
 from fsm.limits.timers import Alarms
 from specs.addresses.address import RUNTIME_SCHEME, scheme_of
@@ -50,24 +51,12 @@ _LAST_PAUSE: Final = 1 / 12
 """Part of a lease to which the pauses between attempts grow."""
 
 
-@attrs.define(slots=True)
-class _Lease:
-    """One observer's, at the reporter's end.
-
-    Attributes:
-        life: Seconds that it lasts.
-        until: When it is over.
-    """
-
-    life: float
-    until: float
-
-
 class LeasesCore:
     """The leases that the reporter's end has granted."""
 
     def __init__(self) -> None:
-        self._leases: dict[_Pair, _Lease] = {}
+        # How many seconds each lasts, and when it is over.
+        self._leases: dict[_Pair, tuple[float, float]] = {}
         self._alarms: Final[Alarms[_Pair]] = Alarms()
 
     def __len__(self) -> int:
@@ -82,7 +71,7 @@ class LeasesCore:
             life: Seconds that the lease lasts.
             now: Seconds on the host's clock.
         """
-        self._leases[url, observer] = _Lease(life, now + life)
+        self._leases[url, observer] = life, now + life
         self._alarms.set((url, observer), now + life)
 
     def end(self, url: str, observer: str) -> None:
@@ -107,11 +96,12 @@ class LeasesCore:
         """
         over: list[_Pair] = []
         for key in self._alarms.due(now):
-            lease = self._leases[key]
-            if now - lease.until > LEASE_SLACK:
-                lease.until = now + lease.life * _RENEWED_AFTER
-            if lease.until > now:
-                self._alarms.set(key, lease.until)
+            life, until = self._leases[key]
+            if now - until > LEASE_SLACK:
+                until = now + life * _RENEWED_AFTER
+            if until > now:
+                self._leases[key] = life, until
+                self._alarms.set(key, until)
             else:
                 del self._leases[key]
                 over.append(key)
@@ -294,24 +284,13 @@ class RepeatTimes:
         return None
 
 
-@attrs.define(slots=True)
-class _Last:
-    """The last change of an object.
-
-    Attributes:
-        left: Repeats still to be made; infinity: as long as there is an observer.
-    """
-
-    change: Change
-    left: float
-
-
-class RepeatsCore:
+class RepeatsCore(RepeatTimes):
     """The last change of each object, and when it is due again."""
 
     def __init__(self) -> None:
-        self._last: dict[str, _Last] = {}
-        self._times: Final = RepeatTimes()
+        super().__init__()
+        # With the number of repeats still to be made; infinity: as long as there is an observer.
+        self._last: dict[str, tuple[Change, float]] = {}
 
     def published(self, written: DataObject, change: Change, now: float) -> None:
         """Note a published change: its repeats begin, and those of older changes end.
@@ -325,39 +304,26 @@ class RepeatsCore:
             now: Seconds on the host's clock.
         """
         is_of_part = scheme_of(written.reporter) == RUNTIME_SCHEME
-        self._last[written.url] = _Last(change, PART_REPEATS if is_of_part else math.inf)
-        self._times.begin(written.url, now)
+        self._last[written.url] = change, PART_REPEATS if is_of_part else math.inf
+        self.begin(written.url, now)
 
-    def observed(self, url: str, now: float) -> None:
-        """Note that an observer came: it has the newest version, and nothing is urgent.
-
-        Args:
-            url: Address of the object.
-            now: Seconds on the host's clock.
-        """
-        self._times.observed(url, now)
-
+    @override
     def forget(self, url: str) -> None:
-        """Repeat nothing of an object any more. Idempotent."""
         self._last.pop(url, None)
-        self._times.forget(url)
+        super().forget(url)
 
-    def deadline(self) -> float:
-        """Return when `due` is to be asked; infinity: never."""
-        return self._times.deadline()
-
-    def due(self, now: float, is_observed: IsObserved) -> tuple[str, Change] | None:
+    def due_change(self, now: float, is_observed: IsObserved) -> tuple[str, Change] | None:
         """Take an object and its change to repeat now; None: none is due.
 
         Args:
             now: Seconds on the host's clock.
             is_observed: Returns whether the object of an address has an observer.
         """
-        url = self._times.due(now, is_observed)
+        url = self.due(now, is_observed)
         if url is None:
             return None
-        last = self._last[url]
-        last.left -= 1
-        if last.left <= 0:
+        change, left = self._last[url]
+        self._last[url] = change, left - 1
+        if left <= 1:
             self.forget(url)
-        return url, last.change
+        return url, change

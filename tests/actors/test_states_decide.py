@@ -4,7 +4,7 @@ import attrs
 import pytest
 import trio
 
-from actors.runtime.objects.error import ObjectError
+from actors.runtime.objects.participant import ObjectError
 from actors.runtime.stubs import loader
 from fsm.machines import p2p_connection as connection
 from fsm.machines import session

@@ -19,13 +19,12 @@ from fsm.registry.registration import RegistrationCore
 from fsm.registry.resolve.resolve import ResolveCore
 from fsm.session.node_session import NodeSessionCore
 from fsm.session.stub_client import StubClientCore
-from fsm.sync.children_copy import ChildrenCopyCore
-from fsm.sync.consents import ConsentCore
+from fsm.sync.children import ChildrenCopyCore
 from fsm.sync.copy import ObserverCore
 from fsm.sync.invitations import InvitationsCore
 from fsm.sync.reporter import ReportedObject
 from fsm.sync.routes import ReportRoutes
-from fsm.sync.subscriptions import SubscriptionCore
+from fsm.sync.subscriptions import ConsentCore, SubscriptionCore
 from tests.simulation.judgement.judging import CHUNK, broken_by
 from tests.simulation.plans.generation import plan_of
 from tests.simulation.plans.groups import group_plan_of

@@ -2,8 +2,7 @@
 
 from collections import deque
 
-from fsm.sync.children import ChildOp, ChildSet
-from fsm.sync.children_copy import ChildrenCopyCore
+from fsm.sync.children import ChildOp, ChildrenCopyCore, ChildSet
 from specs.child import RESOURCES, child_name
 from specs.message import MessageType
 

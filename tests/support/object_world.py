@@ -327,7 +327,9 @@ class ObjectWorld:
         self.time_over()
 
     def time_over(self):
-        while (again := self.repeats.due(self.now, lambda _: self.reporter.observers)) is not None:
+        while (
+            again := self.repeats.due_change(self.now, lambda _: self.reporter.observers)
+        ) is not None:
             self._send(again[1])
         for side in self.sides:
             if side.is_there:

@@ -524,7 +524,7 @@ def repeats(random: Random) -> Case:
                 tape.note("forget", [url], None)
             case _:
                 observed = random.sample(urls, random.randrange(1, 4))
-                found = core.due(now, lambda one, all_=observed: one in all_)
+                found = core.due_change(now, lambda one, all_=observed: one in all_)
                 said = found and {"url": found[0], "change": plain(found[1])}
                 tape.note("repeated", [now, observed], said)
         tape.note("deadline", [], core.deadline())

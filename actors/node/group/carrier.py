@@ -27,7 +27,7 @@ from fsm.group.kinds import Holder
 from fsm.group.membership import MembershipCore
 from fsm.limits.shares import Share, UserQueue, user_of
 from fsm.session.node_session_io import OutboundMessage
-from fsm.sync.consents import HEEDED
+from fsm.sync.subscriptions import HEEDED
 from specs.addresses.address import domain_of
 from specs.identity import READ
 from specs.limits.node import CARRIED_HOPS, CARRIED_MESSAGES, CARRIED_WAITING

@@ -30,7 +30,7 @@ from fsm.limits.shares import UserTurns
 from fsm.machines.registration import State
 from fsm.registry import records
 from fsm.registry.registration import RegistrationCore, RegistrationPort
-from fsm.session.restart import RESTARTED
+from fsm.session.node_session import RESTARTED
 from specs.errors import BadMessageError
 from specs.limits.group import GROUP_LOOKUPS
 from specs.limits.node import STORE_RETRY

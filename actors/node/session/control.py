@@ -3,12 +3,15 @@
 An open request for a session is looked into in this order: whose session, who comes (by the
 session's token, by a login, or by nothing), what policy says of them, and only then the
 session itself. What is refused before that leaves nothing behind.
+
+`Gate` asks the policy of the node about messages, and refuses them over their links (POL-01,
+MN-25).
 """
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final, assert_never
+from typing import Final, TypeAlias, assert_never
 
 import attrs
 import trio
@@ -20,17 +23,17 @@ from actors.kit.counters import Tally
 from actors.node.links.connection import Connection
 from actors.node.login.provider import Admission, Login
 from actors.node.messages import RuntimeLeft
-from actors.node.policy_hook import Asker
+from actors.node.policy_hook import Asker, Policy
 from actors.node.session import opening
 from actors.node.session.exchange import Exchange
-from actors.node.session.gate import Gate
 from actors.node.session.session import Outcome as SessionOutcome
 from actors.node.session.session import Session
+from actors.policy.engine import Decision
+from fsm.bus.node_routing import Refusal
 from fsm.effects import Refused
 from fsm.registry.node_rights import Names
 from fsm.session.assertion import is_login_of
-from fsm.session.node_session_io import Credentials, Granted, PeerForm, SessionRequest
-from fsm.session.possession import Challenges, signed_parts
+from fsm.session.node_session_io import Credentials, Granted, PeerForm, SessionRequest, signed_parts
 from specs.addresses.address import domain_of, is_below, is_node
 from specs.bodies.session import (
     SessionChallenge,
@@ -46,6 +49,8 @@ from specs.limits.node import CHALLENGE_BYTES, STATEMENT_LIFE
 from specs.limits.protocol import MAX_FRAME_BYTES
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code, DropReason, Ground
+from specs.routing import Check
+from specs.trace import Op
 from transports.bodies import read_body, write_body
 
 _TOKEN_BYTES: Final = 32
@@ -73,7 +78,7 @@ class Control:
     def __init__(
         self,
         exchange: Exchange,
-        gate: Gate,
+        gate: "Gate",
         entropy: Callable[[int], bytes],
         login: Login | None,
         keys: Sequence[SigningKey],
@@ -83,7 +88,8 @@ class Control:
         self._rights = exchange.tables.rights
         self._gate = gate
         self._entropy = entropy
-        self._challenges = Challenges()
+        # What was not answered yet, one for each link at most.
+        self._challenges: dict[int, str] = {}
         self._domain = exchange.tables.addresses.domain
         self._clock = clock
         self._key, self._keys = keys[0], key_set(keys)
@@ -159,7 +165,7 @@ class Control:
 
     def gone(self, link: int) -> None:
         """Wait for nothing of a link any more."""
-        self._challenges.forget(link)
+        self._challenges.pop(link, None)
         if self._logins is not None:
             self._logins.forget(link)
 
@@ -336,21 +342,21 @@ class Control:
             request: The request.
             method: Method of the request; a signature is valid for one method only.
         """
-        shown, link = request.shown, request.port.number
-        if shown is None:
+        link = request.port.number
+        if request.key is None:
             return True
-        if shown.proof is None:
+        if request.proof is None:
             challenge = self._entropy(CHALLENGE_BYTES).hex()
-            self._challenges.give(link, challenge)
+            self._challenges[link] = challenge
             value = write_body(SessionChallenge(challenge))
             answer = refuse(request.message, Code.UNAUTHENTICATED, "prove the key")
             body = {**answer.body, "value": value}
             self._exchange.send_to_link(request.port, attrs.evolve(answer, body=body))
             return False
-        given = self._challenges.use(link)
+        given = self._challenges.pop(link, None)
         if given is not None:
             parts = signed_parts(self._domain, request.runtime, given, request.token)
-            if is_signed(shown.public, method.value, parts, shown.proof):
+            if is_signed(request.public, method.value, parts, request.proof):
                 return True
         self._refuse(request, Code.UNAUTHENTICATED, "the proof of the key does not fit")
         self._exchange.failed(request.port)
@@ -497,7 +503,7 @@ class Control:
             missing=granted.missing or None,
             identity=None if sender is None else write_sender(sender),
             statement=self._statement_of(session),
-            domain_keys=None if request.shown is None else self._keys,
+            domain_keys=None if request.key is None else self._keys,
         )
         pace = self._exchange.pace_of(request.runtime)
         if math.isfinite(pace.per_second) and request.port.acceptor.form is PeerForm.OWN:
@@ -589,3 +595,90 @@ def _brings_credentials(request: opening.OpenRequest) -> bool:
     a session, maybe of one that is forgotten, and every proxy in between has it in its log.
     """
     return request.token is not None and request.port.acceptor.form is not PeerForm.UPSTREAM
+
+
+# ---- the policy of the node
+
+
+_After: TypeAlias = Callable[[], object]
+
+
+class Gate:
+    """Asks the policy of the node, once for each message; part of the bus's task."""
+
+    def __init__(self, exchange: Exchange, policy: Policy) -> None:
+        self._exchange = exchange
+        self._policy = policy
+        self._trace = exchange.trace
+        self._after: _After | None = None
+
+    def objection(self, message: Message, asker: Asker) -> Refusal | None:
+        """Ask policy about a message that goes no further; return what it objects to.
+
+        Args:
+            message: The message.
+            asker: Session or link of the sender.
+        """
+        passed = self.passed(message, asker)
+        return passed if isinstance(passed, Refusal) else None
+
+    def passed(self, message: Message, asker: Asker) -> Message | Refusal:
+        """Ask policy about a message; return it as it goes on, or what policy objects to.
+
+        Args:
+            message: The message.
+            asker: Session or link of the sender.
+        """
+        if self._after is not None:
+            self.settle()
+        ruling = self._policy.judge(message, asker)
+        self._trace.authz(message, ruling)
+        self._after = ruling.after
+        if ruling.decision is Decision.PERMIT:
+            return message if ruling.marked is None else ruling.marked
+        return Refusal(Check.POLICY, ruling.why or "blocked by policy", rule=ruling.policy)
+
+    def settle(self) -> None:
+        """Do what policy wants done after the last message has gone, or was refused."""
+        after, self._after = self._after, None
+        if after is not None:
+            after()
+
+    def refuse(self, message: Message, port: Connection, refusal: Refusal) -> None:
+        """Refuse a message over the link it came from, wherever it says it is from.
+
+        Args:
+            message: The message.
+            port: Write end of the link.
+            refusal: Code and reason.
+        """
+        answer = self._answer(message, refusal, port.runtime or port.name)
+        if answer is not None:
+            self._exchange.send_to_link(port, answer)
+            self._trace.passed(Op.XMIT, answer, port.name)
+
+    def turn_back(self, message: Message, peer: str, refusal: Refusal) -> None:
+        """Refuse a message to the node of another domain, by its route.
+
+        Args:
+            message: The message.
+            peer: Address of the peer.
+            refusal: Code and reason.
+        """
+        answer = self._answer(message, refusal, peer)
+        if answer is not None:
+            self._exchange.send(peer, answer)
+
+    def _answer(self, message: Message, refusal: Refusal, by: str) -> Message | None:
+        """Put a refusal on record; return what a request is answered, None for all else."""
+        code = refusal.code
+        if code is not None:
+            self._trace.counters.count(Tally.REFUSALS, code)
+            self._trace.deny(message, code, refusal.why)
+            self._trace.refused(message, by, code, refusal.why, refusal.ground, refusal.rule)
+        if code is None or not message.is_request:
+            self._trace.drop(message, refusal.reason)
+            return None
+        answer = refuse(message, code, refusal.why)
+        self._trace.hop(Op.SYNTH, answer)
+        return answer

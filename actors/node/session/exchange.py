@@ -2,13 +2,19 @@
 
 `Exchange` hosts the session core. `Overload` closes links that do not take in what waits for them
 (RELIABILITY L1, L2). Each move of a session is a trace record, a line of the log and a count.
+
+`Departure` takes a node down in order. `UserNames` are the names of runtimes that belong to users,
+and their storage. `resume` brings the sessions and names of an earlier process back. All of it is
+part of the bus's task.
 """
 
+import math
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+import attrs
 import trio
 
 from actors.kit.ids import IdSource
@@ -18,27 +24,29 @@ from actors.node.links.bounds import Bounds
 from actors.node.links.connection import Connection, TurnWrites
 from actors.node.messages import Component, RuntimeLeft
 from actors.node.policy_hook import Asker
-from actors.node.session.departure import Departure
 from actors.node.session.fan_out import FanOuts
 from actors.node.session.foreign_routes import ForeignRoutes
-from actors.node.session.names import UserNames
 from actors.node.session.session import Session
-from actors.node.state.file import SessionRow, StateChanges
+from actors.node.state.file import SessionRow, StateChanges, Stored
 from actors.node.tables import NodeAddresses, TableRules, Tables
 from actors.node.trace import ComponentTrace, ground_of
 from fsm.effects import Refused
 from fsm.limits.shares import Share, UserShares
 from fsm.limits.timers import Alarms
+from fsm.machines import registration
 from fsm.machines.session import State
-from fsm.session.live_status import LiveStatuses
-from fsm.session.node_session import waiting_shares
+from fsm.registry.records import Row
+from fsm.session.node_session import LiveStatuses, ReturnTime, waiting_shares
 from fsm.session.node_session_io import (
+    Credentials,
     OutboundMessage,
+    PeerForm,
 )
-from fsm.session.restart import ReturnTime
+from fsm.session.runtime_names import Change, NameForgotten, NameKept, Owner, RuntimeNames
 from specs.addresses.address import is_node
 from specs.identity import Identity
-from specs.limits.node import MAILBOX_RETRY
+from specs.limits.group import GROUP_HANDOVER, GROUP_LINGER
+from specs.limits.node import MAILBOX_RETRY, READ_OUT
 from specs.limits.protocol import FAN_OUT_AT_ONCE, MAILBOX, MAX_ID
 from specs.message import Message, position_of, refuse
 from specs.reply_code import Code, DropReason, LinkEnd
@@ -509,3 +517,209 @@ class Exchange:
             if not component.try_tell(left):
                 return
             self.notices.popleft()
+
+
+# ---- the way down of a node
+
+
+class Departure:
+    """Closes all links in order, and then all sessions.
+
+    What peers have sent before they read the goodbye is handled between the two. Where other nodes
+    can have the sessions, what comes for these meanwhile waits, and follows them.
+
+    Attributes:
+        has_begun: Whether the node is going down.
+        is_last: Whether no session can move any more: one whose link is gone is over, too.
+        is_over: Whether all sessions have ended.
+
+    Args:
+        sessions: The sessions of this node, by runtime.
+        ports: The links, by number, until nothing can come over them.
+        end: Ends the sessions that are left.
+    """
+
+    def __init__(
+        self,
+        sessions: Mapping[str, Session],
+        ports: Mapping[int, Connection],
+        end: Callable[[], None],
+    ) -> None:
+        self._sessions: Final = sessions
+        self._ports: Final = ports
+        self._end: Final = end
+        self._moving: list[str] = []
+        self.is_last = False
+        self._until = math.inf
+        self.has_begun = False
+        self.is_over = False
+
+    def begin(self, now: float, *, is_possible: bool) -> None:
+        """Close all links in order.
+
+        Args:
+            now: Seconds on the host's clock.
+            is_possible: Whether another node can have the sessions.
+        """
+        if is_possible:
+            self._moving += [
+                runtime
+                for runtime, session in self._sessions.items()
+                if session.port is not None and session.core.kept is not None
+            ]
+        self.has_begun, self.is_last = True, not self._moving
+        self._until = now + (READ_OUT if self.is_last else GROUP_HANDOVER)
+        for port in self._ports.values():
+            port.go_away()
+
+    def settle(self, now: float) -> None:
+        """End the sessions that are left when time is over, or when nothing is waited for.
+
+        Args:
+            now: Seconds on the host's clock.
+        """
+        if self.is_last and not self._ports:
+            self._until = now
+        while self._moving and self._moving[-1] not in self._sessions:
+            self._moving.pop()
+            if not self._moving:
+                # Other nodes may have sent more before they heard where the last one is.
+                self._until = min(self._until, now + GROUP_LINGER)
+        if not self.is_over and now >= self._until:
+            self.is_over = True
+            for port in self._ports.values():
+                port.read_no_more()
+            self._end()
+
+    def deadline(self) -> float:
+        """Return when `settle` is due."""
+        return math.inf if self.is_over else self._until
+
+
+# ---- names of runtimes that belong to users
+
+
+KeepName: TypeAlias = Callable[[Change, Connection | None], None]
+"""Stores a change; the link, if there is one, is answered when it is stored."""
+
+
+class UserNames:
+    """Host of the core of names.
+
+    The name of another domain's node belongs to nobody: the identity provider binds tokens to it.
+
+    Args:
+        keep: Stores what changes.
+        wall: Seconds since the epoch, as ends of logins are counted.
+    """
+
+    def __init__(self, keep: KeepName, wall: Callable[[], float]) -> None:
+        self.wall: Final = wall
+        self._keep: Final = keep
+        self._core = RuntimeNames()
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+    def restore(self, kept: Iterable[NameKept], in_use: Container[str]) -> None:
+        """Take over the names of an earlier process.
+
+        Args:
+            kept: The stored names.
+            in_use: Runtimes whose sessions come back, too.
+        """
+        self._store(self._core.restore(kept, in_use, self.wall()))
+
+    def mirror(self, change: Change) -> None:
+        """Take over what another node of the domain has decided."""
+        self._core.mirror(change)
+
+    def refusal(self, runtime: str, identity: Identity | None) -> Refused | None:
+        """Return why a user may open no session of a name; None: it may.
+
+        Args:
+            runtime: The name.
+            identity: Identity of the user; None: no login.
+        """
+        if is_node(runtime):
+            return None
+        owner = None if identity is None else _owner(identity)
+        return self._core.refusal(runtime, owner, self.wall())
+
+    def opened(self, runtime: str, identity: Identity, port: Connection) -> None:
+        """Note that a user has opened a session of a name; the link is answered when it is stored.
+
+        Args:
+            runtime: The name.
+            identity: Identity of the user.
+            port: Write end of the link.
+        """
+        if not is_node(runtime):
+            self._store(self._core.opened(runtime, _owner(identity), self.wall()), port)
+
+    def user_of(self, runtime: str) -> str:
+        """Return the user that a name belongs to; itself, if it belongs to none."""
+        owner = self._core.owner_of(runtime)
+        return runtime if owner is None else f"{owner.issuer} {owner.user}"
+
+    def ended(self, runtime: str) -> bool:
+        """Note that a name has no session any more; return whether its user has released it."""
+        changes = self._core.ended(runtime, self.wall())
+        self._store(changes)
+        return NameForgotten(runtime) in changes
+
+    def release(self, runtime: str, identity: Identity, port: Connection) -> Code:
+        """Give a name of a user back; return how that ended, as the core does.
+
+        Args:
+            runtime: The name.
+            identity: Identity of the user.
+            port: The link that asks; it is answered when that is stored.
+        """
+        code, changes = self._core.release(runtime, _owner(identity))
+        self._store(changes, port)
+        return code
+
+    def _store(self, changes: Iterable[Change], port: Connection | None = None) -> None:
+        for change in changes:
+            self._keep(change, port)
+
+
+def _owner(identity: Identity) -> Owner:
+    return Owner(identity.issuer, identity.user)
+
+
+# ---- sessions and names of an earlier process
+
+
+_IN_USE: Final = frozenset({registration.State.LIVE, registration.State.LASTING})
+
+
+def resume(exchange: Exchange, stored: Stored, records: Sequence[Row]) -> None:
+    """Bring back stored sessions, detached, and the names that belong to users.
+
+    What their runtimes have registered belongs to them again: requests for it wait for them.
+
+    Args:
+        exchange: The sessions of the node, none so far.
+        stored: What was stored.
+        records: The stored records of hyperties and data objects.
+    """
+    now, wall = trio.current_time(), exchange.names.wall()
+    in_use = {row.runtime for row in stored.sessions if row.identity is not None}
+    exchange.names.restore(stored.names, in_use)
+    for row in stored.sessions:
+        identity, kept = row.identity, row.session
+        if identity is not None:
+            until = now + identity.until - wall
+            kept = attrs.evolve(
+                kept, credentials=Credentials(identity.user, identity.issuer, until)
+            )
+        session = exchange.begin(row.stub, Asker(row.runtime, identity), row.runtime)
+        session.restore(kept)
+        exchange.tables.came(row.runtime, PeerForm.OWN)
+        exchange.returning.miss()
+    for record in records:
+        if record.runtime in exchange.sessions and record.status in _IN_USE:
+            tables = exchange.tables
+            tables.allocation.claim(record.runtime, (record.url,))

@@ -34,40 +34,24 @@ from transports.bodies import write_body
 
 
 @attrs.frozen
-class ShownKey:
-    """A public key that a link shows.
-
-    Attributes:
-        public: The key, in base64url.
-        thumbprint: Its name.
-        proof: Signature by which the link proves the key; None: it awaits a challenge.
-    """
-
-    public: str
-    thumbprint: str
-    proof: str | None
-
-
-@attrs.frozen
 class OpenRequest:
     """A link wants the session of a runtime, or of another domain's node.
 
     Attributes:
         runtime: Whose session; the node of a domain is known by its own address.
         token: What it brought, a session's token or credentials; None: nothing.
-        shown: The key that it shows; None: none.
+        key: Thumbprint of the key that it shows; None: none is shown.
+        public: The shown key, in base64url.
+        proof: Signature by which the link proves the key; None: it awaits a challenge.
     """
 
     message: Message = attrs.field(repr=False)
     port: Connection
     runtime: str
     token: str | None = attrs.field(default=None, repr=False)
-    shown: ShownKey | None = None
-
-    @property
-    def key(self) -> str | None:
-        """Thumbprint of the shown key; None: none is shown."""
-        return None if self.shown is None else self.shown.thumbprint
+    key: str | None = None
+    public: str = ""
+    proof: str | None = None
 
 
 def open_request(
@@ -98,18 +82,17 @@ def open_request(
         raise BadMessageError(f"params.runtimeURL is no {RUNTIME_SCHEME}://<domain>/<name>")
     if not is_node(url.text) and not rights.may_be_called(url.text):
         raise BadMessageError("params.runtimeURL is below a runtime's address", Code.CONFLICT)
-    is_upstream = port.acceptor.form is PeerForm.UPSTREAM
-    shown = None if is_upstream else _read_key(asked.params)
-    return OpenRequest(message, port, url.text, asked.params.token, shown)
-
-
-def _read_key(params: session.SessionParams) -> ShownKey | None:
+    params = asked.params
+    request = OpenRequest(message, port, url.text, params.token)
+    if port.acceptor.form is PeerForm.UPSTREAM:
+        return request
     if params.key is None:
         if params.proof is not None:
             raise BadMessageError("params.proof is of no key; params.key is missing")
-        return None
+        return request
     try:
-        return ShownKey(params.key, thumbprint_of(params.key), params.proof)
+        key = thumbprint_of(params.key)
+        return attrs.evolve(request, key=key, public=params.key, proof=params.proof)
     except BadKeysError as exc:
         raise BadMessageError(f"params.key: {exc.reason}") from exc
 

@@ -17,8 +17,7 @@ from fsm.bus.node_routing import ToRuntimes
 from fsm.effects import Refused
 from fsm.engine import Step
 from fsm.machines.session import State
-from fsm.session.live_status import LOST
-from fsm.session.node_session import NodeSessionCore
+from fsm.session.node_session import LOST, NodeSessionCore
 from fsm.session.node_session_io import (
     Granted,
     KeptSession,

@@ -13,9 +13,8 @@ from actors.runtime.discovery.search import RecordSearch, Watching
 from actors.runtime.hyperty import bodies
 from actors.runtime.hyperty.transfer import fetch_answer, send_ahead
 from actors.runtime.hyperty.typed import Sendable
-from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.observation import ObservedObject, open_observation
-from actors.runtime.objects.participant import Participant
+from actors.runtime.objects.participant import ObjectError, Participant
 from actors.runtime.objects.reported_object import NewReport, ReportedObject, open_report
 from fsm.registry.discovery import Criteria
 from specs.addresses.address import canonical, inbox_of, scheme_of

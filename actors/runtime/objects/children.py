@@ -11,12 +11,10 @@ from typing_extensions import override
 
 from actors.kit.arguments import check_text
 from actors.kit.errors import ActorStoppedError
-from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.live_value import unpacked
-from actors.runtime.objects.participant import CoreTimer, Participant
+from actors.runtime.objects.participant import CoreTimer, ObjectError, Participant
 from actors.runtime.sync.children import child_message, read_op, read_report
-from fsm.sync.children import ChildOp, Kept
-from fsm.sync.children_copy import ChildrenCopyCore, ChildrenPort
+from fsm.sync.children import ChildOp, ChildrenCopyCore, Kept
 from fsm.sync.value.json import as_json
 from fsm.sync.value.value import check_path, without_attribute
 from specs.bodies.object import ChildrenSign
@@ -167,28 +165,6 @@ def _checked_child(name: str, value: JsonInput) -> Json:
     return as_json(value, (), unpacked)
 
 
-@attrs.frozen
-class _CopyPort(ChildrenPort):
-    """Does what a copy of children wants done; what takes long in tasks."""
-
-    _wake: Callable[[], None]
-    _begin: Callable[[Callable[[], Awaitable[None]]], None]
-    _read: Callable[[int], Awaitable[None]]
-    _say_again: Callable[[MessageType, str], Awaitable[None]]
-
-    @override
-    def changed(self, name: str) -> None:
-        self._wake()
-
-    @override
-    def read(self, number: int) -> None:
-        self._begin(partial(self._read, number))
-
-    @override
-    def say_again(self, act: MessageType, name: str) -> None:
-        self._begin(partial(self._say_again, act, name))
-
-
 @final
 class Children(Mapping[str, Child]):
     """All children of a data object, by name, the oldest first.
@@ -212,12 +188,11 @@ class Children(Mapping[str, Child]):
     def __init__(self, participant: Participant, url: str) -> None:
         self._participant = participant
         self._url = url
-        port = _CopyPort(self._wake, self._begin, self._read, self._say_again)
-        self._core = ChildrenCopyCore(participant.url, port)
+        self._core = ChildrenCopyCore(participant.url, self)
         self._turn = trio.Lock()
         self._open: list[trio.Nursery] = []
         self._is_begun = self._is_over = False
-        self._changed = trio.lowlevel.ParkingLot()
+        self._moved = trio.lowlevel.ParkingLot()
         self._timer = CoreTimer(self._core.deadline)
         self._tell = self._timer.tell
         participant.children[url] = self
@@ -444,10 +419,16 @@ class Children(Mapping[str, Child]):
             self._is_begun = True
             self._tell(partial(self._core.become, shown if isinstance(shown, dict) else None))
 
-    # --- what the copy wants done ---------------------------------------------------------
+    # --- the port of the copy -------------------------------------------------------------
 
-    def _wake(self) -> None:
-        self._changed.unpark_all()
+    def changed(self, name: str) -> None:  # noqa: ARG002 - any change wakes all readers
+        self._moved.unpark_all()
+
+    def read(self, number: int) -> None:
+        self._begin(partial(self._read, number))
+
+    def say_again(self, act: MessageType, name: str) -> None:
+        self._begin(partial(self._say_again, act, name))
 
     def _begin(self, job: Callable[[], Awaitable[None]]) -> None:
         if self._open:
@@ -499,7 +480,7 @@ class Children(Mapping[str, Child]):
         """End all iterations, unless several contexts are open: no change will come any more."""
         if len(self._open) <= 1:
             self._is_over = True
-            self._changed.unpark_all()
+            self._moved.unpark_all()
 
     async def _run(self) -> None:
         while True:
@@ -517,7 +498,7 @@ class Children(Mapping[str, Child]):
         if self._is_over:
             await trio.lowlevel.checkpoint()
         else:
-            await self._changed.park()
+            await self._moved.park()
         return not self._is_over
 
 

@@ -18,8 +18,7 @@ from typing_extensions import override
 
 from actors.kit.trace import value_digest
 from actors.runtime.objects.children import Children
-from actors.runtime.objects.error import ObjectError
-from actors.runtime.objects.participant import CoreTimer, Participant
+from actors.runtime.objects.participant import CoreTimer, ObjectError, Participant
 from actors.runtime.sync.output import NO_STORE
 from fsm.engine import Step
 from fsm.machines.sync.observer_copy import State
@@ -66,6 +65,8 @@ class ObservedObject:
     Attributes:
         url: Address of the object.
         children: What its reporter and its observers have created beside it.
+        is_stale: Whether the value may be outdated while the object is read. So it is after a
+            restart, with a stored value, and after a lost change.
     """
 
     def __init__(self, url: str, children: Children, runtime: str = "") -> None:
@@ -77,7 +78,7 @@ class ObservedObject:
         self._log: Final[deque[ObjectChange]] = deque(maxlen=CHANGES_KEPT)
         self._readers: Final[WeakSet[Changes]] = WeakSet()
         self._end: ObjectError | None = None
-        self._is_stale = False
+        self.is_stale = False
         self._waiting = trio.lowlevel.ParkingLot()
 
     @override
@@ -99,18 +100,6 @@ class ObservedObject:
     def value(self) -> Mapping[str, Json]:
         """The newest value, immutable on every level."""
         return self._state.value
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether the value may be outdated while the object is read.
-
-        So it is after a restart, with a stored value, and after a lost change.
-        """
-        return self._is_stale
-
-    def doubt(self, *, is_stale: bool) -> None:
-        """Set `is_stale`; called by the observation."""
-        self._is_stale = is_stale
 
     @property
     def is_gone(self) -> bool:
@@ -208,15 +197,6 @@ class ObservedObject:
         self._end = why
         self._waiting.unpark_all()
 
-    def check(self) -> None:
-        """Raise the reason if the object is gone and no value ever came.
-
-        Raises:
-            ObjectError: The reason.
-        """
-        if self._end is not None and not self.version:
-            raise self._end
-
 
 class Changes:
     """An async iterator over the changes of an observed object, in order."""
@@ -296,8 +276,7 @@ async def open_observation(
         async with copy.children.open(), open_background() as nursery:
             nursery.start_soon(observation.run, nursery)
             # There is a value, or a refusal.
-            await copy.later_than(0)
-            copy.check()
+            await copy.wait_for(lambda _: copy.version)
             yield copy
     finally:
         # A refused or undeployed hyperty does not observe anyway.
@@ -465,7 +444,7 @@ class _Observation:
     def step(self, step: Step) -> None:
         """Trace a step."""
         self._participant.runtime.tracer.step(self._participant.url, step)
-        self._copy.doubt(is_stale=step.new == State.STALE)
+        self._copy.is_stale = step.new == State.STALE
 
     def show(self, version: int, data: JsonObject, change: Change | None) -> None:
         """Show a new value, and store it."""

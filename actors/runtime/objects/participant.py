@@ -6,10 +6,12 @@ There is one participant for all lives of a hyperty; the program that deployed i
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, final
+from weakref import WeakSet
 
 import attrs
 import trio
+from typing_extensions import override
 
 from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
@@ -17,13 +19,13 @@ from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.bus.transfers import Transfers
 from actors.runtime.discovery.search import Discoverer
-from actors.runtime.objects.error import ObjectError
-from actors.runtime.objects.observers import Observers
 from actors.runtime.store.runtime_store import RuntimeStore
 from fsm.limits.shares import OpenShares
+from fsm.sync.observers import ObserverMove, ObserversCore, ObserversSeen
 from specs.addresses.address import domain_of, is_below
 from specs.bodies.object import ObjectAnew, ObjectName, ObserverList, ObserversChange, ReadAttribute
 from specs.child import CHANGES, parent_of
+from specs.errors import ProtoflyError
 from specs.identity import SenderIdentity
 from specs.jsonvalue import JsonObject
 from specs.limits.bus import OPEN_REQUESTS, PEER_WAITING
@@ -34,6 +36,55 @@ from transports.bodies import read_body, write_body
 if TYPE_CHECKING:
     # Not needed in a sandbox process.
     from actors.runtime.own_sender import OwnSender
+
+
+_ADVICE: Final = {
+    int(Code.UNAUTHENTICATED): "ask while the hyperty is deployed",
+    int(Code.FORBIDDEN): "ask its reporter for an invitation",
+    int(Code.NOT_FOUND): "ask its reporter for its address",
+    int(Code.UNAVAILABLE): "try again later",
+    int(Code.TIMEOUT): "try again when its reporter is in reach",
+}
+"""Advice by code; the reason of any other code says it itself."""
+
+
+@final
+class ObjectError(ProtoflyError, public=True):
+    """A data object cannot be reported, changed or observed.
+
+    Attributes:
+        about: Address of the object; or, while it has none, a description of it.
+        code: Reply code: 400 the request cannot be met, 401 the hyperty is undeployed, 403
+            refused, 404 no such object, 408 no answer in time, 409 a conflict, such as a second
+            observation, 410 the object or the runtime is gone, 413 too large or too many, 503 it
+            cannot be reached.
+        why: Reason for people, as half a sentence.
+    """
+
+    def __init__(self, about: str, code: int, why: str) -> None:
+        advice = _ADVICE.get(code)
+        said = f"{about}: {code} {why}".rstrip()
+        super().__init__(said if advice is None else f"{said}; {advice}")
+        self.about = about
+        self.code = code
+        self.why = why
+
+
+@final
+class SchemaError(ProtoflyError, ValueError, public=True):
+    """A value does not obey the schema of its data object, or the schema is not a JSON Schema.
+
+    The value was not written, and no observer was notified.
+
+    Attributes:
+        path: Dotted path in the value; empty: the whole value, or the schema.
+        why: Reason for people, as half a sentence.
+    """
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}" if path else why)
+        self.path = path
+        self.why = why
 
 
 _CHANGES: Final = f"/{CHANGES}"
@@ -123,6 +174,86 @@ class CoreTimer:
         with trio.move_on_at(self._deadline()) as scope:
             await self._told.wait()
         return scope.cancelled_caught
+
+
+class Observers(ObserversCore):
+    """The observers of one reported object, and those who wait for a change of them.
+
+    Attributes:
+        is_over: Whether the object is gone.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._readers: WeakSet[ObserverMoves] = WeakSet()
+        self._waiting = trio.lowlevel.ParkingLot()
+        self.is_over = False
+
+    @override
+    def changed(self, change: ObserversChange) -> list[ObserverMove]:
+        return self._add(super().changed(change))
+
+    @override
+    def read(self, whole: ObserverList) -> list[ObserverMove]:
+        return self._add(super().read(whole))
+
+    def _add(self, moves: list[ObserverMove]) -> list[ObserverMove]:
+        for reader in self._readers:
+            reader.seen.add(moves)
+        self._waiting.unpark_all()
+        return moves
+
+    def end(self) -> None:
+        """Note that the object is gone."""
+        self.is_over = True
+        self._waiting.unpark_all()
+
+    def moves(self) -> "ObserverMoves":
+        """Iterate over joining and leaving observers from now on."""
+        reader = ObserverMoves(self)
+        self._readers.add(reader)
+        return reader
+
+    async def wait(self) -> None:
+        """Wait for the next notice.
+
+        If cancelled, only the wait ends.
+        """
+        await self._waiting.park()
+
+    async def wait_without(self, observer: str) -> None:
+        """Wait until a hyperty does not observe, or the object is gone.
+
+        If cancelled, only the wait ends.
+        """
+        await trio.lowlevel.checkpoint()
+        while observer in self.observers and not self.is_over:
+            await self.wait()
+
+
+class ObserverMoves:
+    """An async iterator over joining and leaving observers; it ends with the object.
+
+    A reader that is more than `OBSERVER_CHANGES_KEPT` items behind gets the difference between the
+    observers it has seen and the present ones.
+    """
+
+    def __init__(self, observers: Observers) -> None:
+        self._observers = observers
+        self.seen: Final = ObserversSeen(observers.observers)
+
+    def __aiter__(self) -> "ObserverMoves":
+        return self
+
+    async def __anext__(self) -> ObserverMove:
+        await trio.lowlevel.checkpoint()
+        while True:
+            move = self.seen.next(self._observers.observers)
+            if move is not None:
+                return move
+            if self._observers.is_over:
+                raise StopAsyncIteration
+            await self._observers.wait()
 
 
 class ChildNotices(Protocol):

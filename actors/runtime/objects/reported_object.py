@@ -16,11 +16,8 @@ from typing_extensions import override
 
 from actors.kit.arguments import check_text
 from actors.runtime.objects.children import Children
-from actors.runtime.objects.error import ObjectError, SchemaError
-from actors.runtime.objects.live_value import LiveObject, plain_copy
-from actors.runtime.objects.observers import ObserverMoves
-from actors.runtime.objects.participant import Participant
-from actors.runtime.objects.writes import Writes
+from actors.runtime.objects.live_value import LiveObject, Writes, plain_copy
+from actors.runtime.objects.participant import ObjectError, ObserverMoves, Participant, SchemaError
 from actors.runtime.sync.schemas import schema_named
 from fsm.sync.value.json import NoSchemaError, ObjectSchema, compiled, json_size, unsendable
 from fsm.sync.value.value import can_be_set

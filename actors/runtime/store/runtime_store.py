@@ -15,7 +15,7 @@ refused, and everything else goes on.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,6 @@ from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.runtime.store.file import ObjectFile, StoreFileError
 from fsm.sync import stored
-from specs.jsonvalue import JsonObject
 from specs.limits.sync import COPIES_STORED, COPY_PAUSE, STORE_PAUSE
 from specs.message import Message
 
@@ -155,27 +154,16 @@ class StoreGate:
         """Whether anything can be stored."""
         return self._store is not None
 
-    def keep(self, url: str, changes: Iterable[stored.Keep]) -> None:
-        """Have changes written of an object; what is said of it from now on waits for that.
+    def keep(self, url: str, change: stored.Keep) -> None:
+        """Have a change written of a stored object; what is said of it from now on waits for that.
 
         Args:
-            url: Address of the object.
-            changes: Changes to store.
-        """
-        before = len(self._changes)
-        self._changes += changes
-        if len(self._changes) > before:
-            self._dirty.add(url)
-
-    def keep_children(self, url: str, children: JsonObject) -> None:
-        """Have the children of an object written, if it is stored.
-
-        Args:
-            url: Address of the object.
-            children: Children by name.
+            url: Address of the object; what is not stored is not written.
+            change: Change to store.
         """
         if url in self.stored:
-            self.keep(url, [stored.ChildrenKept(url, children)])
+            self._changes.append(change)
+            self._dirty.add(url)
 
     def holds(self, *messages: Message) -> bool:
         """Return whether a message, or the answer to one, has to wait."""

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from actors.runtime.stubs.stub import StubContext
 from fsm.limits.rates import Rate
-from fsm.session.possession import signed_parts
+from fsm.session.node_session_io import signed_parts
 from fsm.session.stub_client import SessionAnswered
 from specs.addresses.address import session_manager
 from specs.bodies import session

@@ -7,6 +7,7 @@ read bodies about children, and write them.
 """
 
 from functools import partial
+from typing import Final
 
 import attrs
 import trio
@@ -14,39 +15,47 @@ import trio
 from actors.kit.supervision.actor import ActorRef, Delivery
 from actors.runtime.sync.output import MANAGER, SyncOutput, link_of
 from fsm.effects import Refused
-from fsm.sync.children import ChildOp, ChildSet, Kept, children_in, op_in, op_of
+from fsm.sync.children import ChildOp, ChildSet, Kept, children_in
 from fsm.sync.leases import RepeatTimes
 from fsm.sync.reporter import ReportedObject
 from fsm.sync.routes import ReportRoutes
+from fsm.sync.stored import ChildrenKept
 from fsm.sync.value.json import NotJsonError, as_json
 from fsm.sync.value.value import check_path
 from specs.bodies import object as bodies
-from specs.child import RESOURCES, children_addresses
+from specs.child import RESOURCES, children_addresses, named
 from specs.errors import BadMessageError
-from specs.jsonvalue import Json
+from specs.jsonvalue import Json, JsonObject
 from specs.limits.sync import REPEAT_LAST
 from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
 from specs.trace import Fact, Kind, Op
 from transports.bodies import read_body, write_body
 
+_ACTS: Final = frozenset({MessageType.CREATE, MessageType.UPDATE, MessageType.DELETE})
+
 
 def read_op(message: Message) -> ChildOp:
-    """Read what a message does to a child of its sender.
+    """Read what a message does to a child of its sender, which a router has checked.
 
     Raises:
-        BadMessageError: It is none, or does something to the child of another.
+        BadMessageError: It is none, or does something to the child of another (I-D10).
     """
-    if message.type is MessageType.DELETE and "attribute" in message.body:
-        check_path(read_body(message, bodies.ChildAttribute).attribute)
-    elif message.type is MessageType.DELETE:
-        read_body(message, bodies.ChildName)
+    act, value, removes, base = message.type, None, None, 0
+    if act is MessageType.DELETE and "attribute" in message.body:
+        removal = read_body(message, bodies.ChildAttribute)
+        check_path(removal.attribute)
+        act, name = MessageType.UPDATE, removal.resource
+        removes, base = removal.attribute, removal.version
+    elif act is MessageType.DELETE:
+        name = read_body(message, bodies.ChildName).resource
     else:
-        as_child_value(read_body(message, bodies.Child).value)
-    op = op_in(message)
-    if op is None:
+        child = read_body(message, bodies.Child)
+        name, value = child.resource, as_child_value(child.value)
+    creator, number = named(name) or ("", 0)
+    if creator != message.from_ or act not in _ACTS:
         raise BadMessageError("not the child reporter: only its creator writes", Code.FORBIDDEN)
-    return op
+    return ChildOp(act, name, creator, number, message.id, value, removes, base)
 
 
 def read_report(message: Message) -> ChildOp:
@@ -55,17 +64,16 @@ def read_report(message: Message) -> ChildOp:
     Raises:
         BadMessageError: It is about no child.
     """
-    value: Json = None
     body: bodies.ChildReport | bodies.ChildEnd
     if message.type is MessageType.DELETE:
-        body = read_body(message, bodies.ChildEnd)
+        act, value, body = MessageType.DELETE, None, read_body(message, bodies.ChildEnd)
     else:
-        body = read_body(message, bodies.ChildReport)
+        act, body = MessageType.UPDATE, read_body(message, bodies.ChildReport)
         value = as_child_value(body.value)
-    op = op_of(body.resource, body.version, value)
-    if op is None or (value is None) != (message.type is MessageType.DELETE):
+    child = named(body.resource)
+    if child is None or (value is None) != (act is MessageType.DELETE):
         raise BadMessageError("no child is reported")
-    return op
+    return ChildOp(act, body.resource, *child, body.version, value)
 
 
 def as_child_value(value: object) -> Json:
@@ -179,7 +187,8 @@ class ReportedChildren:
             done = Op.DEL if op.act is MessageType.DELETE else Op.UPD
             self._trace(Op.ADD if op.act is MessageType.CREATE and is_new else done, op)
             # Children of a stored object are written before they are sent.
-            self._out.gate.keep_children(self._url, {RESOURCES: self._children.shown()})
+            children: JsonObject = {RESOURCES: self._children.shown()}
+            self._out.gate.keep(self._url, ChildrenKept(self._url, children))
             self._signs.begin(self._url, trio.current_time(), REPEAT_LAST)
             self._report(op, is_by_node=is_by_node)
         if is_by_node:

@@ -250,6 +250,15 @@ class Report:
         self.is_resting = True
         return True
 
+    def is_meant(self, by: str, body: bodies.Resume) -> bool:
+        """Return whether a reporter resumes the object: without a schema all of its own.
+
+        With a schema, those of the same name, or without a name.
+        """
+        about = self.core.snapshot
+        is_named = body.schema is None or (about.schema, about.name) == (body.schema, body.name)
+        return self.is_stored and self.reporter == by and is_named
+
     def settle(self) -> None:
         """Notify each observing runtime by the route it asked for, before any change (I-D12)."""
         if self.routes.is_used:
@@ -453,7 +462,7 @@ class Report:
     def keep(self, change: stored.Keep) -> None:
         """Have a change of a stored object written."""
         if self.is_stored:
-            self._out.gate.keep(self._url, [change])
+            self._out.gate.keep(self._url, change)
             if isinstance(change, stored.Forgotten) and change.kind is stored.ObjectKept:
                 self._out.gate.stored.discard(self._url)
                 self.is_resting = False
@@ -580,15 +589,6 @@ def _paths_of(url: str) -> tuple[str, ...]:
     return (url, f"{url}/{child.SUBSCRIPTION}", *child.children_addresses(url))
 
 
-def _is_meant(stored: bodies.DataObject, reporter: str, body: bodies.Resume) -> bool:
-    """Return whether a reporter resumes an object: without a schema all of its own.
-
-    With a schema, those of the same name, or without a name.
-    """
-    names = (stored.schema, stored.name) == (body.schema, body.name)
-    return stored.reporter == reporter and (body.schema is None or names)
-
-
 def _lease(lease: int | None) -> JsonObject:
     return {} if lease is None else {"lease": lease}
 
@@ -711,7 +711,7 @@ class ReportedObjects:
         for url, observer in self.leases.due(now):
             self.reports[url].core.expire(observer)
             self.reports[url].settle()
-        repeated = self.repeats.due(now, self._is_observed)
+        repeated = self.repeats.due_change(now, self._is_observed)
         if repeated is not None:
             url, change = repeated
             self.reports[url].repeat(change)
@@ -874,18 +874,7 @@ class ReportedObjects:
 
     def resume(self, request: Message, body: bodies.Resume) -> None:
         """Give a reporter the objects that it had, children included (M-51)."""
-        mine = [
-            each
-            for each in self.reports.values()
-            if each.is_stored and each.reporter == request.from_
-        ]
-        # Without a schema all are meant; without a name, those that have none.
-        wanted = (body.schema, body.name)
-        reports = [
-            each
-            for each in mine
-            if body.schema is None or (each.core.snapshot.schema, each.core.snapshot.name) == wanted
-        ]
+        reports = [each for each in self.reports.values() if each.is_meant(request.from_, body)]
         if not reports:
             self.out.refuse(request, Code.NOT_FOUND, output.NOTHING_STORED)
         elif not all(report.is_resting for report in reports):

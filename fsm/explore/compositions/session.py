@@ -29,7 +29,6 @@ from fsm.machines.stub_connection import LinkState, State
 from fsm.registry.allocation import AllocationCore
 from fsm.session.node_session import NodeSessionCore
 from fsm.session.node_session_io import Granted, SessionRequest
-from fsm.session.possession import Challenges
 from fsm.session.stub_client import SessionAnswered, StubClientCore
 from fsm.sync.subscriptions import SubscriptionCore
 from specs.bodies.word import SessionMethod
@@ -193,7 +192,7 @@ class Node(plan.Host):
         self.token = ""
         self.is_pinging = False
         self.has_key = has_key
-        self._challenges = Challenges()
+        self._challenges: dict[int, str] = {}
         self._asked: tuple[SessionMethod, int] | None = None
         self._cut: set[int] = set()
         self._addresses = AllocationCore(self)
@@ -292,12 +291,12 @@ class Node(plan.Host):
         is_known = method is SessionMethod.OPEN or self.session is not None
         if not self.has_key or not is_known or method not in _OPENS:
             return True
-        if shown is not None and shown == self._challenges.use(link):
+        if shown is not None and shown == self._challenges.pop(link, None):
             return True
         challenge = None
         if shown is None:
             challenge = f"challenge on {link}"
-            self._challenges.give(link, challenge)
+            self._challenges[link] = challenge
         self.send(STUB, "answer", method, link, int(Code.UNAUTHENTICATED), None, challenge)
         return False
 

@@ -104,7 +104,7 @@ class Reporter(plan.Host):
             self.core.refuse(_BOB, "no answer came", self._close_question())
         for _, observer in self._leases.due(self.now):
             self.core.expire(observer)
-        again = self._repeats.due(self.now, lambda _: self.is_observed)
+        again = self._repeats.due_change(self.now, lambda _: self.is_observed)
         if again is not None:
             self.send(CHANGES, "take_change", again[1].version)
 

@@ -73,15 +73,11 @@ def is_applicable(value: JsonObject, change: Change) -> bool:
         return isinstance(change.value, dict)
     here: _Place = value
     for segment in change.attribute.split("."):
-        if isinstance(here, list):
-            index = index_in(here, segment)
-            if index is None:
-                return False
-            here = here[index]
-        elif isinstance(here, dict):
-            here = here.get(segment, ABSENT)
-        else:
+        if not isinstance(here, dict | list):
             return isinstance(here, Absence) and change.index is None
+        if isinstance(here, list) and index_in(here, segment) is None:
+            return False
+        here = value_at(here, segment)
     if not _is_of_array(change):
         return True
     if not isinstance(here, list):
@@ -211,15 +207,11 @@ def can_be_set(value: JsonObject, path: str) -> bool:
         value: The whole value.
         path: Dotted; segments are keys of objects and indices of lists.
     """
-    here: Json = value
+    here: _Place = value
     for segment in path.split("."):
-        if isinstance(here, list):
-            index = index_in(here, segment)
-            if index is None:
-                return False
-            here = here[index]
-        else:
-            here = here.get(segment) if isinstance(here, dict) else None
+        if isinstance(here, list) and index_in(here, segment) is None:
+            return False
+        here = value_at(here, segment) if isinstance(here, dict | list) else ABSENT
     return True
 
 

@@ -160,18 +160,6 @@ _FOR_GOOD: Final = frozenset({int(Code.NOT_FOUND), int(Code.GONE)})
 
 
 @attrs.frozen(slots=True)
-class Written:
-    """A write is in the value, and waits.
-
-    Attributes:
-        number: Its number among the writes of this object; that of the last one if it
-            changed nothing.
-    """
-
-    number: int
-
-
-@attrs.frozen(slots=True)
 class Unpublished:
     """The reason why a write was not taken, or not published.
 
@@ -184,8 +172,11 @@ class Unpublished:
     why: str
 
 
-Verdict: TypeAlias = Written | Flaw | Unpublished
-"""The result of a write; a flaw is against the schema, and nothing has changed."""
+Verdict: TypeAlias = int | Flaw | Unpublished
+"""The result of a write: its number, or that of the last write, if it changed nothing.
+
+A flaw is against the schema, and nothing has changed.
+"""
 
 
 def flaw_in(value: JsonObject, schema: ObjectSchema | None) -> Flaw | None:
@@ -289,19 +280,17 @@ class WritesCore:
 
     def _write(self, change: ChangeObject | None) -> Verdict:
         if change is None:
-            return Written(self.number)
+            return self.number
         # A path that is too long is not followed.
-        flaw = _path_flaw(change.attribute)
-        if flaw is not None:
+        if flaw := _path_flaw(change.attribute):
             return flaw
         new = changed(self.value, change)
-        flaw = self._flaw(new, change)
-        if flaw is not None:
+        if flaw := self._flaw(new, change):
             return flaw
         self.value = new
         self._waiting.append(change)
         self.number += 1
-        return Written(self.number)
+        return self.number
 
     def _flaw(self, new: JsonObject, change: ChangeObject) -> Flaw | None:
         """Look at what the value would be; its size is counted only when it may be too much."""
@@ -329,21 +318,19 @@ class WritesCore:
         self._done += 1
         return self._done
 
-    def failed(self, code: int, why: str, known: frozenset[int]) -> Unpublished | None:
+    def failed(self, lost: Unpublished, known: frozenset[int]) -> Unpublished | None:
         """Note that the next write was not published; those behind it will not be, either.
 
         Returns the reason for all that wait for the writes to be published; None: there is none.
 
         Args:
-            code: The reply code.
-            why: Half a sentence.
+            lost: The reason.
             known: Numbers of writes whose writer learns of it otherwise.
         """
-        lost = Unpublished(code, why)
         is_incomplete = not known.issuperset(range(self._done + 1, self.number + 1))
         if is_incomplete:
             self._for_writer = self._for_flush = lost
-        if code in _FOR_GOOD:
+        if lost.code in _FOR_GOOD:
             self._end = lost
         self._waiting.clear()
         self.value, self._done = self._published, self.number
@@ -351,6 +338,6 @@ class WritesCore:
         return lost if is_incomplete else None
 
     def flushed(self) -> Unpublished | None:
-        """Return whether a write was lost since this was asked last; None: none was."""
+        """Return the first lost write since the last call, or None."""
         lost, self._for_flush = self._for_flush, None
         return lost

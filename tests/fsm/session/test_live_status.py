@@ -2,7 +2,7 @@
 
 import pytest
 
-from fsm.session.live_status import LiveStatuses
+from fsm.session.node_session import LiveStatuses
 from specs.message import Message, MessageType
 
 R, OTHER = "hyperty-runtime://a.ex/ra", "hyperty-runtime://a.ex/rb"

@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from fsm.session.possession import Challenges, signed_parts
+from fsm.session.node_session_io import signed_parts
 from fsm.session.stub_client import StubClientCore, StubPort
 from specs.bodies.word import SessionMethod
 from specs.limits.node import STATEMENT_RETRY
@@ -29,26 +29,6 @@ def challenged(method, challenge="c"):
 
 
 # ---- the node's side
-
-
-def test_a_link_has_one_challenge_at_most():
-    challenges = Challenges()
-    for number in range(1000):
-        challenges.give(1, str(number))
-    assert len(challenges) == 1
-    assert challenges.use(1) == "999"
-    assert challenges.use(1) is None
-    assert len(challenges) == 0
-
-
-def test_a_challenge_is_that_of_its_link_and_goes_with_it():
-    challenges = Challenges()
-    challenges.give(1, "one")
-    challenges.give(2, "two")
-    challenges.forget(1)
-    challenges.forget(1)
-    assert challenges.use(1) is None
-    assert challenges.use(2) == "two"
 
 
 def test_what_is_signed_holds_no_token():

@@ -7,7 +7,6 @@ import pytest
 from fsm.session.runtime_names import (
     NameForgotten,
     NameKept,
-    NameLimits,
     Owner,
     RuntimeNames,
 )
@@ -105,7 +104,7 @@ def test_a_name_without_a_login_costs_nothing():
 
 
 def test_a_user_has_so_many_names_and_no_more():
-    names = RuntimeNames(NameLimits(each=2, together=99))
+    names = RuntimeNames(each=2, together=99)
     opened(names, R[0])
     opened(names, R[1])
     refusal = names.refusal(R[2], ALICE, 1.0)
@@ -120,7 +119,7 @@ def test_a_user_has_so_many_names_and_no_more():
 
 
 def test_the_user_with_the_most_names_makes_room_for_others():
-    names = RuntimeNames(NameLimits(each=9, together=4))
+    names = RuntimeNames(each=9, together=4)
     opened(names, R[5], BOB)
     names.ended(R[5], 0.0)
     for nth in range(3):
@@ -133,7 +132,7 @@ def test_the_user_with_the_most_names_makes_room_for_others():
 
 
 def test_names_that_are_all_in_use_make_no_room():
-    names = RuntimeNames(NameLimits(each=9, together=2))
+    names = RuntimeNames(each=9, together=2)
     opened(names, R[0])
     opened(names, R[1], BOB)
     assert names.refusal(R[2], BOB, 0.0).code == Code.UNAVAILABLE

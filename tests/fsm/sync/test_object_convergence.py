@@ -290,8 +290,8 @@ class NeverAsks(ObserverCore):
 class SaysNothingTwice(RepeatsCore):
     """The last change is said once."""
 
-    def due(self, now, is_observed):
-        super().due(now, is_observed)
+    def due_change(self, now, is_observed):
+        super().due_change(now, is_observed)
 
 
 class SnapshotFirst(ReportedObject):

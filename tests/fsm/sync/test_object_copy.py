@@ -437,7 +437,7 @@ class BothEnds(RuleBasedStateMachine):
         until = self.now + QUIET + 2 * REPLY_TIMEOUT
         while self.now < until:
             self.now = min(until, self.copy.deadline(), self.repeats.deadline())
-            repeated = self.repeats.due(self.now, lambda _: True)
+            repeated = self.repeats.due_change(self.now, lambda _: True)
             if repeated is not None and not self.are_repeats_lost:
                 self.take(("change", repeated[1]))
             self.take(("time_over",))

@@ -37,7 +37,7 @@ def reported(core, until, is_observed=is_always_observed):
     """When something is repeated, and what."""
     said = []
     while (now := core.deadline()) <= until:
-        repeated = core.due(now, is_observed)
+        repeated = core.due_change(now, is_observed)
         if repeated is not None:
             said.append((now, repeated[0], repeated[1].version))
     return said
@@ -58,7 +58,7 @@ def test_the_last_change_is_said_again_at_pauses_that_double_up_to_a_bound():
 def test_a_repeat_is_the_same_change():
     core = RepeatsCore()
     published(core)
-    assert core.due(REPEAT_FIRST, is_always_observed) == (URL, change())
+    assert core.due_change(REPEAT_FIRST, is_always_observed) == (URL, change())
 
 
 def test_a_new_change_ends_the_repeats_of_the_one_before():
@@ -163,7 +163,7 @@ class Repeating(RuleBasedStateMachine):
         self.now = until
 
     def ask(self):
-        repeated = self.core.due(self.now, self.observed.__contains__)
+        repeated = self.core.due_change(self.now, self.observed.__contains__)
         if repeated is not None:
             assert repeated[0] in self.observed
             assert repeated[1].version == self.versions[repeated[0]]

@@ -18,8 +18,8 @@ from actors.runtime.bus.open_requests import OpenRequests
 from actors.runtime.bus.outbound import Outbound
 from actors.runtime.hyperty.host import HypertyHost
 from actors.runtime.objects.children import Child, Children
-from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.observation import ObservedObject
+from actors.runtime.objects.participant import ObjectError
 from actors.runtime.sync.children import ReportedChildren
 from actors.runtime.sync.observer import ObservedObjects
 from fsm.bus.receiving_order import PairOrderCore

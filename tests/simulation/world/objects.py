@@ -11,8 +11,8 @@ import attrs
 import trio
 
 from actors.runtime.objects.children import Children
-from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.observation import ObservedObject
+from actors.runtime.objects.participant import ObjectError
 from actors.runtime.objects.reported_object import ReportedObject
 from specs.errors import ProtoflyError
 from specs.jsonvalue import JsonObject

@@ -13,8 +13,7 @@ from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.node.limits import UNLIMITED
 from actors.node.login.provider import Admission
-from actors.node.session.exchange import Exchange
-from actors.node.session.names import UserNames
+from actors.node.session.exchange import Exchange, UserNames
 from actors.node.state.file import StateChanges
 from specs.identity import Identity
 from specs.limits.node import NAME_LIFE, USER_NAMES

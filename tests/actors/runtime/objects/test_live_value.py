@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.runtime.objects.error import ObjectError, SchemaError
-from actors.runtime.objects.live_value import LiveList, LiveObject, Place, Whole, plain_copy
+from actors.runtime.objects.live_value import LiveList, LiveObject, Place, plain_copy
+from actors.runtime.objects.participant import ObjectError, SchemaError
 from fsm.sync.value.value import changed, same
 from fsm.sync.value.writes import smallest_change
 from tests.support.json_values import KEYS, OBJECTS, VALUES, least, over_the_wire, weight
@@ -16,7 +16,7 @@ from tests.support.json_values import KEYS, OBJECTS, VALUES, least, over_the_wir
 URL = "comm://a.ex/1"
 
 
-class Heard(Whole):
+class Heard:
     """A value whose changes somebody follows."""
 
     def __init__(self, data):

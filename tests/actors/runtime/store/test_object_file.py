@@ -269,10 +269,11 @@ async def test_what_changes_during_a_commit_is_committed_next():
         async def ask(self, make):
             committed.append(make(None).changes)
             if len(committed) == 1:
-                gate.keep(URL, [second])
+                gate.keep(URL, second)
 
     gate = StoreGate(Writer())
-    gate.keep(URL, [first])
+    gate.stored.add(URL)
+    gate.keep(URL, first)
     await gate.settle()
     assert committed == [(first,), (second,)]
 

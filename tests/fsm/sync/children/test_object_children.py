@@ -3,11 +3,10 @@
 import pytest
 
 from fsm.effects import Refused
-from fsm.sync.children import ChildOp, ChildSet, children_in, op_in
-from specs.child import child_name, children_addresses, misnamed, named, parent_of
+from fsm.sync.children import ChildOp, ChildSet, children_in
+from specs.child import child_name, children_addresses, named, parent_of
 from specs.limits import sync as limits
 from specs.limits.protocol import MAX_JSON_KEYS
-from specs.message import Message, MessageType
 from specs.message import MessageType as Act
 from specs.reply_code import Code
 
@@ -235,32 +234,6 @@ def test_names_and_addresses():
     assert parent_of(URL) is None
 
 
-FORGED = [
-    (MessageType.UPDATE, {"resource": f"{HB}#1", "value": 1}),
-    (MessageType.DELETE, {"resource": f"{HB}#1"}),
-    (MessageType.CREATE, {"resource": f"{HB}#1", "value": 1}),
-    (MessageType.CREATE, {"value": 1}),
-    (MessageType.CREATE, {"resource": [f"{HC}#1"], "value": 1}),
-    (MessageType.CREATE, {"resource": f"{HC}x#1", "value": 1}),
-    (MessageType.READ, {"resource": f"{HC}#1"}),
-    (MessageType.SUBSCRIBE, {}),
-]
-
-
-@pytest.mark.parametrize(("type_", "body"), FORGED)
-def test_a_message_that_names_the_child_of_another_has_no_effect(type_, body):
-    """I-D10: forged children."""
-    message = Message(1, type_, HC, TO, body)
-    assert op_in(message) is None
-    assert misnamed(message) is not None
-
-
-def test_a_message_says_what_is_done_and_its_id_when():
-    message = Message(9, MessageType.UPDATE, HB, TO, {"resource": f"{HB}#4", "value": 1})
-    assert op_in(message) == ChildOp(Act.UPDATE, f"{HB}#4", HB, 4, 9, 1)
-    assert misnamed(message) is None
-
-
 def removal(version, base, path="a", number=1):
     return ChildOp(Act.UPDATE, child_name(HB, number), HB, number, version, removes=path, base=base)
 
@@ -291,10 +264,3 @@ def test_a_deletion_of_an_attribute_of_an_absent_child_changes_nothing():
     children = filled(create(1, 5), op(Act.DELETE, 1, 6))
     assert children.take(removal(7, 5)) is False
     assert len(children) == 0
-
-
-def test_only_its_creator_deletes_an_attribute_of_a_child():
-    """I-D10."""
-    body = {"resource": f"{HB}#1", "attribute": "a", "version": 5}
-    assert op_in(Message(9, MessageType.DELETE, HB, TO, body)) == removal(9, 5)
-    assert op_in(Message(9, MessageType.DELETE, HC, TO, body)) is None

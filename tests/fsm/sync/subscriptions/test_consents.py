@@ -2,7 +2,7 @@
 
 import pytest
 
-from fsm.sync.consents import ConsentCore
+from fsm.sync.subscriptions import ConsentCore
 from specs.limits.protocol import MAX_SUBSCRIPTIONS, REPLY_TIMEOUT
 from specs.message import Message, MessageType
 

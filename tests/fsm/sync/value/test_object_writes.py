@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from fsm.sync.value.json import Flaw, compiled, json_size
 from fsm.sync.value.value import changed, same
-from fsm.sync.value.writes import Unpublished, WritesCore, Written, flaw_in
+from fsm.sync.value.writes import Unpublished, WritesCore, flaw_in
 from specs.bodies.object import ChangeObject
 from specs.limits.protocol import MAX_JSON_KEYS, MAX_JSON_TEXT
 from specs.limits.sync import VALUE_BYTES, VALUE_DEPTH, WRITES_WAITING
@@ -27,7 +27,7 @@ def core(data=None, schema=None):
 
 def test_a_write_is_in_the_value_at_once_and_published_later():
     writes = core()
-    assert writes.become({"a": 1}) == Written(1)
+    assert writes.become({"a": 1}) == 1
     assert (writes.value, writes.version, writes.is_over(1)) == ({"a": 1}, 1, False)
     assert writes.next() == ChangeObject(URL, "a", 1)
     assert writes.published(2) == 1
@@ -36,13 +36,13 @@ def test_a_write_is_in_the_value_at_once_and_published_later():
 
 def test_an_ineffective_write_is_no_write():
     writes = core({"a": 1})
-    assert writes.become({"a": 1.0}) == Written(0)
+    assert writes.become({"a": 1.0}) == 0
     assert writes.next() is None
 
 
 def test_a_requested_change_is_made_even_without_effect():
     writes = core({"a": 1})
-    assert writes.make(ChangeObject(URL, "a", 1)) == Written(1)
+    assert writes.make(ChangeObject(URL, "a", 1)) == 1
     assert writes.next() is not None
 
 
@@ -56,11 +56,11 @@ def test_more_than_so_many_writes_do_not_wait():
     writes = core()
     for number in range(WRITES_WAITING):
         assert not writes.is_full
-        assert writes.become({"a": number}) == Written(number + 1)
+        assert writes.become({"a": number}) == number + 1
     refused = writes.become({"a": -1})
     assert (refused.code, writes.value) == (503, {"a": WRITES_WAITING - 1})
     writes.published(2)
-    assert writes.become({"a": -1}) == Written(WRITES_WAITING + 1)
+    assert writes.become({"a": -1}) == WRITES_WAITING + 1
 
 
 def test_after_a_failure_the_value_is_what_was_published():
@@ -68,29 +68,29 @@ def test_after_a_failure_the_value_is_what_was_published():
     for number in (1, 2, 3):
         writes.become({"a": number})
     writes.published(2)
-    writes.failed(REFUSED.code, REFUSED.why, frozenset())
+    writes.failed(REFUSED, frozenset())
     assert (writes.value, writes.version, writes.next()) == ({"a": 1}, 2, None)
     assert writes.is_over(3)
     # Who writes next is notified, and so is who waits for all; then it goes on.
     assert writes.become({"a": 4}) == REFUSED
     assert writes.flushed() == REFUSED
     assert writes.flushed() is None
-    assert writes.become({"a": 5}) == Written(4)
+    assert writes.become({"a": 5}) == 4
     assert writes.value == {"a": 5}
 
 
 def test_a_writer_that_is_notified_otherwise_is_not_notified_twice():
     writes = core()
     writes.make(ChangeObject(URL, "a", 1))
-    writes.failed(REFUSED.code, REFUSED.why, frozenset({1}))
-    assert (writes.flushed(), writes.become({"b": 1})) == (None, Written(2))
+    writes.failed(REFUSED, frozenset({1}))
+    assert (writes.flushed(), writes.become({"b": 1})) == (None, 2)
 
 
 def test_one_that_is_reported_otherwise_does_not_hide_one_that_is_not():
     writes = core()
     writes.make(ChangeObject(URL, "a", 1))
     writes.become({"a": 1, "b": 1})
-    writes.failed(REFUSED.code, REFUSED.why, frozenset({1}))
+    writes.failed(REFUSED, frozenset({1}))
     assert writes.become({"b": 1}) == REFUSED
 
 
@@ -98,7 +98,7 @@ def test_one_that_is_reported_otherwise_does_not_hide_one_that_is_not():
 def test_a_removed_part_stays_removed(code):
     writes = core({"a": 0})
     writes.become({"a": 1})
-    writes.failed(code, "gone", frozenset())
+    writes.failed(Unpublished(code, "gone"), frozenset())
     for _ in range(3):
         assert writes.become({"a": 2}) == Unpublished(code, "gone")
     assert writes.value == {"a": 0}
@@ -108,12 +108,12 @@ def test_a_value_is_no_larger_than_a_message_takes():
     writes = core({"a": []})
     texts = ["x" * MAX_JSON_TEXT] * (VALUE_BYTES // MAX_JSON_TEXT)
     most = VALUE_BYTES - json_size({"a": [*texts, ""]})
-    assert isinstance(writes.become({"a": [*texts, "x" * most]}), Written)
+    assert isinstance(writes.become({"a": [*texts, "x" * most]}), int)
     flaw = writes.become({"a": [*texts, "x" * (most + 1)]})
     assert str(VALUE_BYTES) in flaw.why
     # What is small is written any number of times: only what remains of it counts.
     for number in range(200):
-        assert isinstance(writes.become({"a": "y" * 1000 + str(number)}), Written)
+        assert isinstance(writes.become({"a": "y" * 1000 + str(number)}), int)
     assert flaw_in({"a": [*texts, "x" * (most + 1)]}, None) is not None
 
 
@@ -152,7 +152,7 @@ def test_what_no_message_can_hold_is_no_value(most, too_much, path, had):
         assert isinstance(flaw, Flaw)
         assert flaw.path in {path, ""}
         assert (writes.value, writes.next()) == (before, None)
-        assert isinstance(writes.become({"a": 5}), Written)
+        assert isinstance(writes.become({"a": 5}), int)
 
 
 DEEP = ".".join("a" * VALUE_DEPTH)
@@ -180,12 +180,12 @@ def test_no_change_makes_of_a_value_what_no_message_can_hold(had, change, path):
     assert isinstance(flaw, Flaw)
     assert flaw.path == path
     assert (writes.value, writes.next()) == (had, None)
-    assert writes.make(ChangeObject(URL, "0", 1)) == Written(1)
+    assert writes.make(ChangeObject(URL, "0", 1)) == 1
 
 
 def test_a_change_at_the_limits_is_made():
     for had, change in [({}, (DEEP, TEXT)), (MANY, ("0", MANY)), (MANY, ("0",))]:
-        assert core(had).make(ChangeObject(URL, *change)) == Written(1)
+        assert core(had).make(ChangeObject(URL, *change)) == 1
 
 
 class Reporter(RuleBasedStateMachine):
@@ -199,7 +199,7 @@ class Reporter(RuleBasedStateMachine):
 
     @rule(new=OBJECTS)
     def write(self, new):
-        if isinstance(self.writes.become(new), Written):
+        if isinstance(self.writes.become(new), int):
             assert same(self.writes.value, new)
 
     @precondition(lambda self: self.writes.next() is not None)
@@ -213,7 +213,7 @@ class Reporter(RuleBasedStateMachine):
     @rule(reported=st.booleans())
     def fail(self, reported):
         numbers = frozenset(range(1, self.writes.number + 1)) if reported else frozenset()
-        self.writes.failed(Code.FORBIDDEN, "no", numbers)
+        self.writes.failed(Unpublished(Code.FORBIDDEN, "no"), numbers)
         assert same(self.writes.value, self.follower)
 
     @invariant()
