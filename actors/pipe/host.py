@@ -28,7 +28,7 @@ from fsm.engine import Step
 from fsm.limits.rates import FloodCore, TokenBucket
 from fsm.limits.timers import IDLE, ProcessorTime, Sign, SignsOfLife
 from fsm.machines.stub_connection import STUB_CONNECTION, State
-from fsm.session.stub_mirror import StubMirror
+from fsm.session.stub_client import StubMirror
 from fsm.table import UndeclaredTransitionError
 from specs.identity import NOBODY, READ, Stamp
 from specs.limits import foreign_code, protocol

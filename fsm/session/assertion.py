@@ -71,23 +71,21 @@ class SpentTokens:
     Args:
         room: Maximum number of remembered tokens.
         floor: The greatest end of those that were forgotten in an earlier life.
+
+    Attributes:
+        floor: The greatest end of those that are forgotten: none that ends by then is taken.
     """
 
-    __slots__ = ("_floor", "_heap", "_known", "_room")
+    __slots__ = ("_heap", "_known", "_room", "floor")
 
     def __init__(self, room: int = SPENT_TOKENS, floor: float = -math.inf) -> None:
         self._room = room
         self._known: set[bytes] = set()
         self._heap: list[tuple[float, bytes]] = []
-        self._floor = floor
+        self.floor = floor
 
     def __len__(self) -> int:
         return len(self._known)
-
-    @property
-    def floor(self) -> float:
-        """The greatest end of those that are forgotten: none that ends by then is taken."""
-        return self._floor
 
     def spend(self, issuer: str, name: str, end: float, now: float) -> Use | None:
         """Use a token up; None: it has been used, or may have been.
@@ -101,7 +99,7 @@ class SpentTokens:
         while self._heap and self._heap[0][0] <= now:
             self._forget_first()
         use = Use(_digest(issuer, name), end)
-        if end <= self._floor or use.digest in self._known:
+        if end <= self.floor or use.digest in self._known:
             return None
         if len(self._heap) >= self._room:
             self._forget_first()
@@ -123,7 +121,7 @@ class SpentTokens:
     def _forget_first(self) -> None:
         end, digest = heapq.heappop(self._heap)
         self._known.discard(digest)
-        self._floor = max(self._floor, end)
+        self.floor = max(self.floor, end)
 
 
 def _digest(issuer: str, name: str) -> bytes:

@@ -17,6 +17,8 @@ the buffers of the link; those above the rate wait here, in order, and leave in 
 If there can be no session, all unanswered requests are answered 503, or with the node's refusal
 if it lets the runtime in for no asking; what the queue has no space for is answered 503, too, the
 newest first, with the seconds after which there is space.
+
+`StubMirror` compares the steps that a stub in a sandbox reports with its tables (OBS-06).
 """
 
 import math
@@ -29,6 +31,7 @@ import attrs
 from fsm.engine import Entity, Step
 from fsm.limits.rates import Rate, TokenBucket
 from fsm.machines import stub_connection as machines
+from fsm.table import UndeclaredTransitionError
 from specs.addresses.address import domain_of, is_backend, is_below
 from specs.bodies.word import SessionMethod
 from specs.identity import SenderIdentity
@@ -778,3 +781,67 @@ class StubClientCore:
         step = self._link_life.step(trigger, why)
         self.link = machines.LinkState(step.new)
         self._port.step(step)
+
+
+# ---- the steps that a stub in a sandbox reports
+
+
+_RESTS: Final = {
+    machines.State.CREATED: machines.Trigger.CONNECT_IMPOSSIBLE,
+    machines.State.IN_PROGRESS: machines.Trigger.ESTABLISH_FAILED,
+    machines.State.LIVE: machines.Trigger.CLOSED,
+}
+"""The last step of a connection whose sandbox has ended."""
+
+
+class StubMirror:
+    """Repeats the reported steps of an untrusted stub on the tables.
+
+    Args:
+        stub: Its address.
+    """
+
+    def __init__(self, stub: str) -> None:
+        self._connection = Entity(machines.STUB_CONNECTION, stub)
+        self._link = Entity(machines.NODE_LINK, stub)
+
+    @property
+    def state(self) -> machines.State | None:
+        """The state of the stub's connection; None: not begun."""
+        state = self._connection.state
+        return None if state is None else machines.State(state)
+
+    def follow(self, machine: str, cause: str, target: str, why: str) -> Step:
+        """Take a step that the stub reports.
+
+        Args:
+            machine: Name of the machine.
+            cause: The trigger.
+            target: The new state.
+            why: Reason, for the trace.
+
+        Raises:
+            UndeclaredTransitionError: No row of the table leads there.
+        """
+        entity = self._link if machine == machines.NODE_LINK.name else self._connection
+        if machine != entity.table.name or cause not in set(entity.table.triggers):
+            raise _refused(entity, cause)
+        step = entity.step(entity.table.triggers(cause), why)
+        if step.new != target:
+            raise _refused(entity, cause)
+        return step
+
+    def rest(self, why: str) -> list[Step]:
+        """End the link, then the connection, of a stub whose sandbox has ended."""
+        steps: list[Step] = []
+        if self._link.state in _TALKING:
+            steps.append(self._link.step(machines.LinkTrigger.LOST, why))
+        if not self._link.may_end:
+            steps.append(self._link.step(machines.LinkTrigger.END, why))
+        state = self.state
+        trigger = None if state is None else _RESTS.get(state)
+        return steps if trigger is None else [*steps, self._connection.step(trigger, why)]
+
+
+def _refused(entity: Entity, cause: str) -> UndeclaredTransitionError:
+    return UndeclaredTransitionError(entity.table.name, entity.key, entity.state, cause)

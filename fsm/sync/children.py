@@ -106,12 +106,16 @@ class _Creator:
 
 
 class ChildSet:
-    """All children of one object; bounded in number and size, per creator and together."""
+    """All children of one object; bounded in number and size, per creator and together.
+
+    Attributes:
+        size: Bytes that all children count for.
+    """
 
     def __init__(self) -> None:
         self._kept: dict[str, Kept] = {}
         self._creators: dict[str, _Creator] = {}
-        self._size = 0
+        self.size = 0
         self._digest = 0
 
     def __len__(self) -> int:
@@ -129,11 +133,6 @@ class ChildSet:
         return [name for name, kept in self._kept.items() if kept.creator == creator]
 
     @property
-    def size(self) -> int:
-        """Bytes that all children count for."""
-        return self._size
-
-    @property
     def sign(self) -> ChildrenSign:
         """The sign of the set: which children there are, in few words."""
         return ChildrenSign(len(self._kept), f"{self._digest:016x}")
@@ -142,7 +141,7 @@ class ChildSet:
         """Return whether one message can hold these children beside the value of their object."""
         if not self._kept:
             return True  # a value alone has its own limit
-        return self._size + _ENTRY * len(self._kept) + json_size(data) <= sync.VALUE_BYTES
+        return self.size + _ENTRY * len(self._kept) + json_size(data) <= sync.VALUE_BYTES
 
     def shown(self) -> JsonObject:
         """Return all children as the whole object shows them, without their resource."""
@@ -188,7 +187,7 @@ class ChildSet:
         flaw = unsendable(op.value)
         if flaw is not None:
             return Refused(Code.TOO_LARGE, flaw.why)
-        return _no_room(op, there, creator, len(self._kept), self._size)
+        return _no_room(op, there, creator, len(self._kept), self.size)
 
     def _note_creator(self, op: ChildOp) -> None:
         creator = self._creators.pop(op.creator, None) or _Creator()
@@ -216,7 +215,7 @@ class ChildSet:
         creator = self._creators.setdefault(kept.creator, _Creator())
         creator.count += sign
         creator.size += sign * kept.size
-        self._size += sign * kept.size
+        self.size += sign * kept.size
         self._digest = (self._digest + sign * _digest(name, kept.version)) % _DIGESTS
 
     # --- all at once ----------------------------------------------------------------------

@@ -3,8 +3,6 @@
 import math
 from typing import Protocol
 
-import attrs
-
 from fsm.engine import Entity, Step
 from fsm.machines.sync.invitation import INVITATION, Trigger
 from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, Code
@@ -30,12 +28,6 @@ class InvitationPort(Protocol):
         """
 
 
-@attrs.frozen(slots=True)
-class _Wait:
-    entity: Entity
-    until: float
-
-
 class InvitationsCore:
     """The invitations of one sync manager: an entity of `invitation` per object and observer.
 
@@ -48,12 +40,11 @@ class InvitationsCore:
     def __init__(self, port: InvitationPort) -> None:
         self._port = port
         # All wait equally long, so the first was the last to hear anything.
-        self._waits: dict[tuple[str, str], _Wait] = {}
+        self._waits: dict[tuple[str, str], tuple[Entity, float]] = {}
 
     def deadline(self) -> float:
         """Return when `time_over` is due; infinity: no answer is awaited."""
-        first = next(iter(self._waits.values()), None)
-        return math.inf if first is None else first.until
+        return next((until for _, until in self._waits.values()), math.inf)
 
     def invite(self, url: str, observer: str, now: float) -> None:
         """Invite an observer for its reporter (M-33)."""
@@ -61,7 +52,7 @@ class InvitationsCore:
             return
         entity = Entity(INVITATION, f"{url}|{observer}")
         self._port.step(entity.step(Trigger.SEND))
-        self._waits[url, observer] = _Wait(entity, now + entity.patience)
+        self._waits[url, observer] = entity, now + entity.patience
         self._port.send_invitation(url, observer)
 
     def take_answer(self, url: str, observer: str, code: int, why: str, now: float) -> None:
@@ -74,13 +65,12 @@ class InvitationsCore:
             why: The description in the answer.
             now: Seconds on the host's clock.
         """
-        wait = self._waits.pop((url, observer), None)
-        if wait is None:
+        if (url, observer) not in self._waits:
             return
-        entity = wait.entity
+        entity, _ = self._waits.pop((url, observer))
         self._port.step(entity.step(_meaning(code), why))
         if not entity.may_end:
-            self._waits[url, observer] = _Wait(entity, now + entity.patience)
+            self._waits[url, observer] = entity, now + entity.patience
         self._port.relay(url, observer, code, why)
 
     def withdraw(self, url: str) -> None:
@@ -95,7 +85,8 @@ class InvitationsCore:
             self._end(key, Trigger.SILENCE, Code.TIMEOUT, "no answer came")
 
     def _end(self, key: tuple[str, str], trigger: Trigger, code: Code, why: str) -> None:
-        self._port.step(self._waits.pop(key).entity.step(trigger))
+        entity, _ = self._waits.pop(key)
+        self._port.step(entity.step(trigger))
         self._port.relay(*key, code, why)
 
 

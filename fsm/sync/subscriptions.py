@@ -220,13 +220,10 @@ class SubscriptionCore:
 
     def _at_or_below(self, address: str) -> Iterator[tuple[str, str]]:
         for resource in self._parts.get(entity_of(address), ()):
-            if resource == address or self._goes_with(resource, address):
+            is_below = resource.startswith(f"{address}/") and not resource.endswith(_OF_REGISTRY)
+            if resource == address or is_below:
                 for runtime in (*self._active.get(resource, ()), *self._held.get(resource, ())):
                     yield resource, runtime
-
-    @staticmethod
-    def _goes_with(resource: str, address: str) -> bool:
-        return resource.startswith(f"{address}/") and not resource.endswith(_OF_REGISTRY)
 
     # ---- consent of the owner of an object to an observer in a runtime
 

@@ -375,7 +375,9 @@ class Group(CoreHost, MembershipPort):
             return None
         session = exchange.begin(row.stub, Asker(runtime, row.identity), runtime)
         is_followed = self.homes.node_of(runtime) is not None
-        session.restore(kept, is_of_other=True, is_followed=is_followed)
+        session.tell(
+            lambda core, now: core.restore(kept, now, is_of_other=True, is_followed=is_followed)
+        )
         return session
 
     def keep(self, session: Session, port: Connection | None) -> None:

@@ -152,7 +152,8 @@ class Control:
                     request, None
                 ):
                     session = self._session(request, asker)
-                    outcome = session.claim(port.number, port.acceptor.liveness)
+                    number, liveness = port.number, port.acceptor.liveness
+                    outcome = session.tell(lambda core, now: core.claim(number, liveness, now))
                     self._answer_open(request, session, outcome)
 
     def answered(self, answer: Message) -> None:
@@ -233,7 +234,8 @@ class Control:
                 asked = SessionRequest(
                     port.number, request.token, fresh, port.acceptor.liveness, key=request.key
                 )
-                self._answer_open(request, session, session.reopen(asked))
+                outcome = session.tell(lambda core, now: core.reopen(asked, now))
+                self._answer_open(request, session, outcome)
 
     def _is_out_of_place(self, request: opening.OpenRequest) -> bool:
         """Refuse a request that this link, or this sender, may not have."""
@@ -427,7 +429,8 @@ class Control:
             key=request.key,
         )
         asker = session.asker if credentials is None else asker
-        is_granted = self._answer_open(request, session, session.open(asked), asker)
+        outcome = session.tell(lambda core, now: core.open(asked, now))
+        is_granted = self._answer_open(request, session, outcome, asker)
         if is_granted and credentials is not None and asker.identity is not None:
             self._exchange.names.opened(request.runtime, asker.identity, request.port)
         return None

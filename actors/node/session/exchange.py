@@ -716,7 +716,7 @@ def resume(exchange: Exchange, stored: Stored, records: Sequence[Row]) -> None:
                 kept, credentials=Credentials(identity.user, identity.issuer, until)
             )
         session = exchange.begin(row.stub, Asker(row.runtime, identity), row.runtime)
-        session.restore(kept)
+        session.tell(lambda core, now: core.restore(kept, now))  # noqa: B023 - called at once
         exchange.tables.came(row.runtime, PeerForm.OWN)
         exchange.returning.miss()
     for record in records:

@@ -20,10 +20,7 @@ from fsm.machines.session import State
 from fsm.session.node_session import LOST, NodeSessionCore
 from fsm.session.node_session_io import (
     Granted,
-    KeptSession,
-    Liveness,
     OutboundMessage,
-    SessionRequest,
 )
 from specs.addresses.address import status_of
 from specs.identity import Identity
@@ -80,24 +77,10 @@ class Session:
 
     # ---- what happens to it
 
-    def open(self, request: SessionRequest) -> Outcome:
-        self.core.open(request, trio.current_time())
+    def tell(self, act: Callable[[NodeSessionCore, float], None]) -> Outcome:
+        """Let the core do something at the present time; return what became of a request."""
+        act(self.core, trio.current_time())
         return self._settle()
-
-    def reopen(self, request: SessionRequest) -> Outcome:
-        self.core.reopen(request, trio.current_time())
-        return self._settle()
-
-    def claim(self, link: int, liveness: Liveness) -> Outcome:
-        self.core.claim(link, liveness, trio.current_time())
-        return self._settle()
-
-    def restore(
-        self, kept: KeptSession, *, is_of_other: bool = False, is_followed: bool = False
-    ) -> None:
-        now = trio.current_time()
-        self.core.restore(kept, now, is_of_other=is_of_other, is_followed=is_followed)
-        self._settle()
 
     def lose_link(self, link: int, why: str) -> None:
         self.detach(link)
@@ -120,8 +103,7 @@ class Session:
         self._settle(is_leaving=True)
 
     def tick(self) -> None:
-        self.core.time_over(trio.current_time())
-        self._settle()
+        self.tell(NodeSessionCore.time_over)
 
     def wait(self, entry: OutboundMessage) -> None:
         self.core.wait(entry)

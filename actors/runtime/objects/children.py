@@ -250,8 +250,7 @@ class Children(Mapping[str, Child]):
             NotJsonError: The value is not JSON; nothing was sent.
         """
         async with self._turn:
-            version = self._participant.ids.next(self._participant.url)
-            name = child_name(self._participant.url, version)
+            name = child_name(self._participant.url, version := self._next_version())
             op = self._op(MessageType.CREATE, name, version, value)
             is_decided = False
             try:
@@ -277,7 +276,7 @@ class Children(Mapping[str, Child]):
                 break
             # Its store cannot be written now, or its path is another now.
             await trio.sleep(BUSY_PAUSE)
-            op = attrs.evolve(op, version=self._participant.ids.next(self._participant.url))
+            op = attrs.evolve(op, version=self._next_version())
             answer = await self._insist(op)
         return op, answer
 
@@ -324,10 +323,8 @@ class Children(Mapping[str, Child]):
             raise ObjectError(name, Code.MALFORMED, "a path has no empty parts")
         async with self._own(name) as kept:
             if value_at(kept.value, path) is not ABSENT:
-                version = self._participant.ids.next(self._participant.url)
-                op = self._op(
-                    MessageType.UPDATE, name, version, without_attribute(kept.value, path)
-                )
+                left = without_attribute(kept.value, path)
+                op = self._op(MessageType.UPDATE, name, self._next_version(), left)
                 await self._send(attrs.evolve(op, value=None, removes=path, base=kept.version))
 
     @asynccontextmanager
@@ -343,9 +340,7 @@ class Children(Mapping[str, Child]):
 
     async def _say(self, act: MessageType, name: str, value: JsonInput) -> None:
         """Send an operation to all observers; none of them answers."""
-        await self._send(
-            self._op(act, name, self._participant.ids.next(self._participant.url), value)
-        )
+        await self._send(self._op(act, name, self._next_version(), value))
 
     async def _send(self, op: ChildOp) -> None:
         self._tell(partial(self._core.take, op))
@@ -359,6 +354,9 @@ class Children(Mapping[str, Child]):
             return await self._participant.port.insist(self._message(op), CHILD_ATTEMPTS)
         except ActorStoppedError as exc:
             raise _gone_error(self._url) from exc
+
+    def _next_version(self) -> int:
+        return self._participant.ids.next(self._participant.url)
 
     def _op(self, act: MessageType, name: str, version: int, value: JsonInput) -> ChildOp:
         """Return an operation that the copy accepts."""

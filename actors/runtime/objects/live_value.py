@@ -203,7 +203,7 @@ def plain_copy(value: object, at: Steps = (), depth: int = VALUE_DEPTH) -> Json:
 
 def unpacked(value: object) -> object:
     """Return the plain value of a live one; any other value as it is."""
-    return value.__place__.now if isinstance(value, LiveObject | LiveList) else value
+    return value.__place__.now if isinstance(value, _Live) else value
 
 
 def _live(place: Place, key: str | int, value: Json) -> "Json | LiveObject | LiveList":
@@ -217,12 +217,36 @@ def _live(place: Place, key: str | int, value: Json) -> "Json | LiveObject | Liv
             return value
 
 
-def _equal(place: Place, other: object) -> bool:
-    plain = unpacked(other)
-    return isinstance(plain, dict | list) and same(place.now, plain)
+class _Live:
+    """An object or list in the value."""
+
+    __slots__ = ("__place__",)
+    __place__: Place
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def __init__(self, place: Place) -> None:
+        object.__setattr__(self, "__place__", place)
+
+    def __len__(self) -> int:
+        return len(self.__place__.now)
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        plain = unpacked(other)
+        return isinstance(plain, dict | list) and same(self.__place__.now, plain)
+
+    @override
+    def __repr__(self) -> str:
+        return repr(self.__place__.now)
+
+    def __copy__(self) -> Json:
+        return plain_copy(self)
+
+    def __deepcopy__(self, memo: object) -> Json:
+        return plain_copy(self)
 
 
-class LiveObject:
+class LiveObject(_Live):
     """An object in the value; an attribute is an item, unless its name is of the form `__name__`.
 
     Raises:
@@ -234,12 +258,7 @@ class LiveObject:
             many writes wait. Or the code with which an earlier write failed.
     """
 
-    __slots__ = ("__place__",)
-    __place__: Place
-    __hash__ = None  # type: ignore[assignment]  # it changes
-
-    def __init__(self, place: Place) -> None:
-        object.__setattr__(self, "__place__", place)
+    __slots__ = ()
 
     # ---- reading
 
@@ -257,23 +276,6 @@ class LiveObject:
 
     def __contains__(self, name: object) -> bool:
         return name in _inside(self)
-
-    def __len__(self) -> int:
-        return len(_inside(self))
-
-    @override
-    def __eq__(self, other: object) -> bool:
-        return _equal(self.__place__, other)
-
-    @override
-    def __repr__(self) -> str:
-        return repr(_inside(self))
-
-    def __copy__(self) -> Json:
-        return plain_copy(self)
-
-    def __deepcopy__(self, memo: object) -> Json:
-        return plain_copy(self)
 
     @override
     def __dir__(self) -> list[str]:
@@ -319,7 +321,7 @@ def _no_attribute(part: LiveObject, name: str) -> str:
     return f"the value has no {f'{where}.' if where else ''}{name}"
 
 
-class LiveList(MutableSequence[_Part]):
+class LiveList(_Live, MutableSequence[_Part]):
     """A list in the value; each call of a method is one write, for any number of changes.
 
     Raises:
@@ -329,12 +331,7 @@ class LiveList(MutableSequence[_Part]):
         ObjectError: As of `LiveObject`.
     """
 
-    __slots__ = ("__place__",)
-    __place__: Place
-    __hash__ = None  # type: ignore[assignment]  # it changes
-
-    def __init__(self, place: Place) -> None:
-        self.__place__ = place
+    __slots__ = ()
 
     # ---- reading
 
@@ -349,24 +346,6 @@ class LiveList(MutableSequence[_Part]):
             return [self[each] for each in range(*index.indices(len(elements)))]
         number = range(len(elements))[index]
         return _live(self.__place__, number, elements[number])
-
-    @override
-    def __len__(self) -> int:
-        return len(_elements(self))
-
-    @override
-    def __eq__(self, other: object) -> bool:
-        return _equal(self.__place__, other)
-
-    @override
-    def __repr__(self) -> str:
-        return repr(_elements(self))
-
-    def __copy__(self) -> Json:
-        return plain_copy(self)
-
-    def __deepcopy__(self, memo: object) -> Json:
-        return plain_copy(self)
 
     @override
     def index(self, value: object, start: int = 0, stop: int | None = None) -> int:

@@ -11,7 +11,6 @@ from weakref import WeakSet
 
 import attrs
 import trio
-from typing_extensions import override
 
 from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
@@ -189,19 +188,11 @@ class Observers(ObserversCore):
         self._waiting = trio.lowlevel.ParkingLot()
         self.is_over = False
 
-    @override
-    def changed(self, change: ObserversChange) -> list[ObserverMove]:
-        return self._add(super().changed(change))
-
-    @override
-    def read(self, whole: ObserverList) -> list[ObserverMove]:
-        return self._add(super().read(whole))
-
-    def _add(self, moves: list[ObserverMove]) -> list[ObserverMove]:
+    def add(self, moves: list[ObserverMove]) -> None:
+        """Show joins and leaves to those who read them."""
         for reader in self._readers:
             reader.seen.add(moves)
         self._waiting.unpark_all()
-        return moves
 
     def end(self) -> None:
         """Note that the object is gone."""
@@ -469,7 +460,7 @@ class Participant:
         if observers is None and self._expected:
             observers = self._unclaimed.setdefault(url, Observers())
         if observers is not None:
-            observers.changed(read_body(message, ObserversChange))
+            observers.add(observers.changed(read_body(message, ObserversChange)))
         return observers
 
     # --- objects that it observes --------------------------------------------------------
@@ -540,7 +531,8 @@ class Participant:
         answer = await self.ask(f"{url}{_OBSERVERS}", MessageType.READ, {})
         value = answer.body.get("value")
         if answer.code <= LAST_SUCCESS and isinstance(value, dict):
-            observers.read(read_body(attrs.evolve(answer, body=value), ObserverList))
+            whole = read_body(attrs.evolve(answer, body=value), ObserverList)
+            observers.add(observers.read(whole))
 
     async def pass_child_notice(self, message: Message) -> bool:
         """Pass on a notice about a child, and send the answer to it.

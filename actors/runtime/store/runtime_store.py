@@ -134,6 +134,7 @@ class StoreGate:
     Attributes:
         is_broken: Whether the store cannot be written now.
         stored: The objects that are stored.
+        dirty: Those of which something is not written yet.
         retry_at: When `settle` is due although nothing has come.
     """
 
@@ -145,7 +146,7 @@ class StoreGate:
         self._store = store
         self.rest: Final = stored.Rest() if rest is None else rest
         self._changes: list[stored.Keep] = []
-        self._dirty: set[str] = set()
+        self.dirty: set[str] = set()
         self._held: list[Act] = []
         self.retry_at = math.inf
 
@@ -163,24 +164,20 @@ class StoreGate:
         """
         if url in self.stored:
             self._changes.append(change)
-            self._dirty.add(url)
+            self.dirty.add(url)
 
     def holds(self, *messages: Message) -> bool:
         """Return whether a message, or the answer to one, has to wait."""
-        return bool(self._dirty) and any(map(self._concerns, messages))
+        return bool(self.dirty) and any(map(self._concerns, messages))
 
     def _concerns(self, message: Message) -> bool:
         named = message.body.get("resource")
         said = (message.from_, message.to, named if isinstance(named, str) else "")
-        return any(one == url or one.startswith(f"{url}/") for url in self._dirty for one in said)
+        return any(one == url or one.startswith(f"{url}/") for url in self.dirty for one in said)
 
     def hold(self, act: Act) -> None:
         """Do something once all is written."""
         self._held.append(act)
-
-    def is_dirty(self, url: str) -> bool:
-        """Return whether something of an object is not written yet."""
-        return url in self._dirty
 
     async def settle(self) -> None:
         """Have all written that is to be, and then say what had to wait."""
@@ -200,15 +197,12 @@ class StoreGate:
             self._release(waiting)
         self.retry_at = math.inf
         self._release(len(self._held))
-        self._dirty.clear()
+        self.dirty.clear()
 
     def _release(self, count: int) -> None:
         acts, self._held = self._held[:count], self._held[count:]
         for act in acts:
             act()
-
-
-_Writer: TypeAlias = ActorRef[StoreMessage]
 
 
 class RuntimeStore:
@@ -224,7 +218,7 @@ class RuntimeStore:
     def __init__(self, file: ObjectFile | None) -> None:
         self.rest: Final = stored.Rest() if file is None else file.rest
         self._file = file
-        self._store: _Writer | None = None
+        self._store: ActorRef[StoreMessage] | None = None
         self._copies = {_place_of(copy) for copy in self.rest.rows(stored.CopyKept)}
 
     @property

@@ -23,6 +23,7 @@ from actors.runtime.sync.observer import ObservedObjects
 from actors.runtime.sync.output import Job, SyncOutput
 from actors.runtime.sync.reporter import ReportedObjects
 from actors.runtime.sync.schemas import find_schema
+from fsm.sync.value.value import check_path
 from specs.bodies import object as bodies
 from specs.errors import BadMessageError
 from specs.message import Message, MessageType
@@ -214,7 +215,9 @@ class SyncManager(Actor[SyncMessage]):
             case MessageType.CREATE:
                 self._create(message, read_body(message, bodies.create_class(message)))
             case MessageType.UPDATE:
-                self._reported.change(message, read_body(message, bodies.ChangeObject))
+                change, by = read_body(message, bodies.ChangeObject), message.from_
+                check_path(change.attribute)
+                self._reported.act(message, change.resource, lambda core: core.change(by, change))
             case MessageType.DELETE:
                 self._reported.delete(message, read_body(message, bodies.EndReport))
             case MessageType.SUBSCRIBE:
@@ -240,7 +243,7 @@ class SyncManager(Actor[SyncMessage]):
             self._out.answer(request, Code.OK, value=found)
 
     def _create(self, request: Message, body: bodies.Create) -> None:
-        reported = self._reported
+        reported, by = self._reported, request.from_
         match body:
             case bodies.CreateObject():
                 reported.create(request, body)
@@ -249,7 +252,7 @@ class SyncManager(Actor[SyncMessage]):
             case bodies.InviteObservers():
                 reported.invite(request, body)
             case bodies.AllowObserver():
-                reported.allow(request, body)
+                reported.act(request, body.resource, lambda core: core.allow(by, body.observer))
             case _:
                 assert_never(body)
 
@@ -269,7 +272,8 @@ class SyncManager(Actor[SyncMessage]):
             case bodies.ObjectName():
                 self._observed.leave(request, body)
             case bodies.ExpelObserver():
-                self._reported.expel(request, body)
+                by, observer = request.from_, body.observer
+                self._reported.act(request, body.resource, lambda core: core.expel(by, observer))
             case bodies.ObserverExpelled():
                 self._observed.on_expelled(request, body)
             case _:

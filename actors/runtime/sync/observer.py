@@ -119,7 +119,7 @@ class Observed:
             self.route.asked(link)
             self._grant(observer, answer)
             if answer.body.get("renewed") is not True and self.route.used is None:
-                self.renew_once()
+                self._out.spawn(self.renew_once)
             if "value" in answer.body:
                 self._show(observer, answer.body["value"])
 
@@ -282,13 +282,11 @@ class Observed:
 
     # --- again --------------------------------------------------------------------------
 
-    def renew_once(self) -> None:
+    async def renew_once(self) -> None:
         """Set the path again, and ask the owner again, unless that is being done."""
-        if not self._is_renewed:
-            self._is_renewed = True
-            self._out.spawn(self._renew_once)
-
-    async def _renew_once(self) -> None:
+        if self._is_renewed:
+            return
+        self._is_renewed = True
         try:
             await self.renew()
         finally:
@@ -611,7 +609,7 @@ class ObservedObjects:
         observers = [*observed.observers] if observed is not None and is_open else []
         self.out.answer(request, Code.OK, value=[*observers])
         if observed is not None and observers:
-            observed.renew_once()
+            self.out.spawn(observed.renew_once)
 
     def leave(self, request: Message, body: bodies.ObjectName) -> None:
         """Stop observing for a component (M-42)."""

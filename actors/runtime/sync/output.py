@@ -150,7 +150,7 @@ class SyncOutput:
 
     def when_stored(self, url: str, act: Callable[[], None]) -> None:
         """Do something once all that is known of an object is on disk; at once, if it is."""
-        if self.gate.is_dirty(url):
+        if url in self.gate.dirty:
             self.gate.hold(act)
         else:
             act()

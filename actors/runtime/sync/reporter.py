@@ -886,17 +886,12 @@ class ReportedObjects:
 
     # --- what reporters ask -----------------------------------------------------------------
 
-    def change(self, request: Message, body: bodies.ChangeObject) -> None:
-        """Change an object on behalf of its reporter, and publish it (M-40)."""
-        check_path(body.attribute)
-        self._do(request, body.resource, lambda core: core.change(request.from_, body))
-
     def delete(self, request: Message, body: bodies.EndReport) -> None:
         """Delete an object, or one attribute of it, which is published as a change (M-46)."""
         by, attribute, report = request.from_, body.attribute, self.reports.get(body.resource)
         if attribute is not None:
             check_path(attribute)
-            self._do(request, body.resource, lambda core: core.remove(by, attribute))
+            self.act(request, body.resource, lambda core: core.remove(by, attribute))
         elif body.store and report is not None and report.rest(by):
             self.out.answer(request, Code.OK)
         elif report is None:
@@ -904,15 +899,7 @@ class ReportedObjects:
         elif not report.is_stuck(request):
             report.delete(by, request)
 
-    def allow(self, request: Message, body: bodies.AllowObserver) -> None:
-        """Let an observer in without a question, on behalf of the reporter."""
-        self._do(request, body.resource, lambda core: core.allow(request.from_, body.observer))
-
-    def expel(self, request: Message, body: bodies.ExpelObserver) -> None:
-        """Expel an observer, on behalf of the reporter (SYN-21)."""
-        self._do(request, body.resource, lambda core: core.expel(request.from_, body.observer))
-
-    def _do(
+    def act(
         self, request: Message, url: str, act: Callable[[ReportedObject], Refused | None]
     ) -> None:
         """Do what a reporter wants of an object, and answer it."""

@@ -34,8 +34,8 @@ def check_path(path: str | None) -> None:
         raise BadMessageError(f"a path has more than {MAX_JSON_DEPTH} segments")
 
 
-_ARRAY: Final = AttributeType.ARRAY.value
-_ADD: Final = Operation.ADD.value
+ARRAY: Final = AttributeType.ARRAY.value
+ADD: Final = Operation.ADD.value
 _REMOVE: Final = Operation.REMOVE.value
 _URL: Final = "://"
 
@@ -87,7 +87,7 @@ def is_applicable(value: JsonObject, change: Change) -> bool:
 
 def _is_within(elements: list[Json], index: int, change: Change) -> bool:
     """Return whether a list has the elements that a change inserts before, or removes."""
-    if change.operation == _ADD:
+    if change.operation == ADD:
         return index <= len(elements)
     count = len(change.value) if isinstance(change.value, list) else change.value
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
@@ -129,12 +129,12 @@ def _list_change(before: JsonObject, asked: ChangeObject, version: int, by: str)
         return Change(version, path, asked.value, asked.attribute_type, source=by)
     place = value_at(before, path)
     value: list[Json] = asked.value if isinstance(asked.value, list) else [asked.value]
-    if isinstance(place, Absence) and asked.operation == _ADD:
-        return Change(version, path, value, _ARRAY, _ADD, source=by)
+    if isinstance(place, Absence) and asked.operation == ADD:
+        return Change(version, path, value, ARRAY, ADD, source=by)
     if not isinstance(place, list):
         return None
-    if asked.operation == _ADD:
-        return Change(version, path, value, _ARRAY, _ADD, source=by, index=len(place))
+    if asked.operation == ADD:
+        return Change(version, path, value, ARRAY, ADD, source=by, index=len(place))
     return _removed(path, place, value, version, by)
 
 
@@ -145,16 +145,16 @@ def _removed(
     keys = {_key(each) for each in elements}
     gone = [number for number, each in enumerate(place) if _key(each) in keys]
     if not gone:
-        return Change(version, path, [], _ARRAY, _ADD, source=by, index=len(place))
+        return Change(version, path, [], ARRAY, ADD, source=by, index=len(place))
     if gone[-1] - gone[0] != len(gone) - 1:
         return None
     if len(gone) != len(elements):
         return _cut(path, gone[0], len(gone), version, by)
-    return Change(version, path, elements, _ARRAY, _REMOVE, source=by, index=gone[0])
+    return Change(version, path, elements, ARRAY, _REMOVE, source=by, index=gone[0])
 
 
 def _cut(path: str, index: int, count: int, version: int, by: str) -> Change:
-    return Change(version, path, count, _ARRAY, _REMOVE, source=by, index=index)
+    return Change(version, path, count, ARRAY, _REMOVE, source=by, index=index)
 
 
 def _nameable(value: JsonObject, steps: list[str]) -> int:
@@ -186,7 +186,7 @@ def _settled(
 
 
 def _is_of_array(change: Change | ChangeObject) -> bool:
-    return change.operation is not None and change.attribute_type == _ARRAY
+    return change.operation is not None and change.attribute_type == ARRAY
 
 
 def without_attribute(value: Json, path: str) -> Json:
@@ -307,7 +307,7 @@ def _changed_array(present: _Place, change: Change | ChangeObject) -> _Place:
     is_by_value = change.operation == _REMOVE and isinstance(change.value, list)
     if isinstance(change, Change) and change.index is not None and not is_by_value:
         return _changed_at(present, change.index, change.operation, change.value)
-    if change.operation == _ADD:
+    if change.operation == ADD:
         return [*(present if isinstance(present, list) else ()), *elements]
     if not isinstance(present, list):
         return present
@@ -318,7 +318,7 @@ def _changed_at(present: _Place, index: int, operation: str | None, value: Json)
     """Insert elements before one, or remove some from one on."""
     if not isinstance(present, list):
         return present
-    if operation == _ADD:
+    if operation == ADD:
         return [
             *present[:index],
             *(value if isinstance(value, list) else [value]),

@@ -18,17 +18,14 @@ from typing import Final, TypeAlias
 import attrs
 
 from fsm.sync.value.json import Flaw, ObjectSchema, json_size, text_flaw, unsendable
-from fsm.sync.value.value import changed, check_path, same, without
+from fsm.sync.value.value import ADD, ARRAY, changed, check_path, same, without
 from specs.bodies.object import ChangeObject
-from specs.bodies.word import AttributeType, Operation
+from specs.bodies.word import Operation
 from specs.errors import BadMessageError
 from specs.jsonvalue import Absence, Json, JsonObject, value_at
 from specs.limits.protocol import MAX_JSON_KEYS
 from specs.limits.sync import VALUE_BYTES, VALUE_DEPTH, WRITES_WAITING
 from specs.reply_code import Code
-
-_ARRAY: Final = AttributeType.ARRAY.value
-_ADD: Final = Operation.ADD.value
 
 _Path: TypeAlias = tuple[str, ...]
 
@@ -67,7 +64,7 @@ def smallest_change(url: str, old: JsonObject, new: JsonObject) -> ChangeObject 
     path = ".".join(edit.path)
     if edit.operation is None:
         return ChangeObject(url, path, edit.value)
-    return ChangeObject(url, path, edit.value, _ARRAY, edit.operation.value)
+    return ChangeObject(url, path, edit.value, ARRAY, edit.operation.value)
 
 
 def _between(path: _Path, old: Json, new: Json) -> _Edit | None:
@@ -131,7 +128,9 @@ def _shortened(path: _Path, old: list[Json], new: list[Json]) -> _Edit | None:
     if is_one and isinstance(elements[0], dict | list):
         # Its number says less than it.
         return _Edit((*path, str(gone[0])))
-    if _are_only_these(old, elements) and _is_shorter(elements, new):
+    # No others in the list may be equal to these: they would go, too.
+    is_all = len(without(old, elements)) == len(old) - len(elements)
+    if is_all and len(json.dumps(elements)) <= len(json.dumps(new)):
         return _Edit(path, elements, Operation.REMOVE)
     return _Edit((*path, str(gone[0]))) if is_one else None
 
@@ -144,15 +143,6 @@ def _missing(old: list[Json], new: list[Json]) -> list[int] | None:
         if place >= len(new) or not same(element, new[place]):
             gone.append(index)
     return gone if len(old) - len(gone) == len(new) else None
-
-
-def _are_only_these(old: list[Json], elements: list[Json]) -> bool:
-    """Return whether no others in a list are equal to these: they would go, too."""
-    return len(without(old, elements)) == len(old) - len(elements)
-
-
-def _is_shorter(elements: list[Json], new: list[Json]) -> bool:
-    return len(json.dumps(elements)) <= len(json.dumps(new))
 
 
 _FOR_GOOD: Final = frozenset({int(Code.NOT_FOUND), int(Code.GONE)})
@@ -206,7 +196,7 @@ def _unsendable_in(new: JsonObject, change: ChangeObject) -> Flaw | None:
             return None
         here = found
     added = change.value
-    if change.operation == _ADD and isinstance(added, list) and len(steps) < VALUE_DEPTH:
+    if change.operation == ADD and isinstance(added, list) and len(steps) < VALUE_DEPTH:
         first = len(here) - len(added) if isinstance(here, list) else 0
         looked_at = (unsendable(one, (*steps, first + n)) for n, one in enumerate(added))
         return next(filter(None, looked_at), None)

@@ -5,7 +5,7 @@ import pytest
 
 from fsm.limits.rates import QuarantineCore, TokenBucket
 from fsm.machines.stub_connection import State
-from fsm.session.stub_mirror import StubMirror
+from fsm.session.stub_client import StubMirror
 from fsm.table import UndeclaredTransitionError
 from specs.limits.protocol import (
     DEPLOY_TIMEOUT,

@@ -6,7 +6,11 @@ import pytest
 import trio
 
 import actors
-from specs.message import MessageType
+from actors.runtime.sync.children import read_op
+from fsm.sync.children import ChildOp
+from specs.child import misnamed
+from specs.errors import BadMessageError
+from specs.message import Message, MessageType
 from specs.reply_code import DropReason
 from tests.support.report_world import Closed, Open, text, world
 
@@ -340,3 +344,45 @@ async def test_the_reporter_alone_answers_a_new_child(autojump_clock):
             await trio.sleep(20)
             reasons = set(here.there.drops().counts) | set(here.here.drops().counts)
             assert reasons <= {DropReason.LOOP}
+
+
+# ---- how the reporter's end and the copies read messages about children
+
+HB, HC = "hyperty://b.ex/hb", "hyperty://c.ex/hc"
+PLACE = TO.format("comm://a.ex/o")
+
+FORGED = [
+    (MessageType.UPDATE, {"resource": f"{HB}#1", "value": 1}),
+    (MessageType.DELETE, {"resource": f"{HB}#1"}),
+    (MessageType.CREATE, {"resource": f"{HB}#1", "value": 1}),
+    (MessageType.CREATE, {"value": 1}),
+    (MessageType.CREATE, {"resource": [f"{HC}#1"], "value": 1}),
+    (MessageType.CREATE, {"resource": f"{HC}x#1", "value": 1}),
+    (MessageType.READ, {"resource": f"{HC}#1"}),
+    (MessageType.SUBSCRIBE, {}),
+]
+
+
+@pytest.mark.parametrize(("type_", "body"), FORGED)
+def test_a_message_that_names_the_child_of_another_has_no_effect(type_, body):
+    """I-D10: forged children."""
+    message = Message(1, type_, HC, PLACE, body)
+    with pytest.raises(BadMessageError):
+        read_op(message)
+    assert misnamed(message) is not None
+
+
+def test_a_message_says_what_is_done_and_its_id_when():
+    message = Message(9, MessageType.UPDATE, HB, PLACE, {"resource": f"{HB}#4", "value": 1})
+    assert read_op(message) == ChildOp(MessageType.UPDATE, f"{HB}#4", HB, 4, 9, 1)
+    assert misnamed(message) is None
+
+
+def test_only_its_creator_deletes_an_attribute_of_a_child():
+    """I-D10."""
+    body = {"resource": f"{HB}#1", "attribute": "a", "version": 5}
+    assert read_op(Message(9, MessageType.DELETE, HB, PLACE, body)) == ChildOp(
+        MessageType.UPDATE, f"{HB}#1", HB, 1, 9, removes="a", base=5
+    )
+    with pytest.raises(BadMessageError, match="only its creator"):
+        read_op(Message(9, MessageType.DELETE, HC, PLACE, body))
