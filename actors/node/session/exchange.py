@@ -246,7 +246,7 @@ class Exchange:
         self.statuses = LiveStatuses()
         self._ended = 0
         self.overload: Final = Overload(self)
-        self.departure = Departure(self.sessions, self.ports, self.drain)
+        self.departure = Departure(self)
         self._ids = ids
         self.runtimes: dict[int, str] = {}
         self.alarms = Alarms[str]()
@@ -534,20 +534,11 @@ class Departure:
         is_over: Whether all sessions have ended.
 
     Args:
-        sessions: The sessions of this node, by runtime.
-        ports: The links, by number, until nothing can come over them.
-        end: Ends the sessions that are left.
+        exchange: The sessions of this node, and its links.
     """
 
-    def __init__(
-        self,
-        sessions: Mapping[str, Session],
-        ports: Mapping[int, Connection],
-        end: Callable[[], None],
-    ) -> None:
-        self._sessions: Final = sessions
-        self._ports: Final = ports
-        self._end: Final = end
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange: Final = exchange
         self._moving: list[str] = []
         self.is_last = False
         self._until = math.inf
@@ -564,12 +555,12 @@ class Departure:
         if is_possible:
             self._moving += [
                 runtime
-                for runtime, session in self._sessions.items()
+                for runtime, session in self._exchange.sessions.items()
                 if session.port is not None and session.core.kept is not None
             ]
         self.has_begun, self.is_last = True, not self._moving
         self._until = now + (READ_OUT if self.is_last else GROUP_HANDOVER)
-        for port in self._ports.values():
+        for port in self._exchange.ports.values():
             port.go_away()
 
     def settle(self, now: float) -> None:
@@ -578,18 +569,18 @@ class Departure:
         Args:
             now: Seconds on the host's clock.
         """
-        if self.is_last and not self._ports:
+        if self.is_last and not self._exchange.ports:
             self._until = now
-        while self._moving and self._moving[-1] not in self._sessions:
+        while self._moving and self._moving[-1] not in self._exchange.sessions:
             self._moving.pop()
             if not self._moving:
                 # Other nodes may have sent more before they heard where the last one is.
                 self._until = min(self._until, now + GROUP_LINGER)
         if not self.is_over and now >= self._until:
             self.is_over = True
-            for port in self._ports.values():
+            for port in self._exchange.ports.values():
                 port.read_no_more()
-            self._end()
+            self._exchange.drain()
 
     def deadline(self) -> float:
         """Return when `settle` is due."""
