@@ -29,6 +29,7 @@ from tests.fuzz.texts import Texts, valid
 from tests.support import link_calls
 from tests.support.runtime.registry_core import Call, RecordingPort
 from tests.web.npm import WEB
+from tests.web.object_cases import camel
 from transports.codec import BadLine, decode_line
 
 RUNTIME = "hyperty-runtime://a.ex/ra"
@@ -260,7 +261,7 @@ def _session(dice: Random, happens: _Happens) -> dict:
     core = StubClientCore(STUB, port, lambda: JITTER, token, owner, may_end=True)
     now, sent, steps = 100.0, [], []
     core.begin()
-    begun = [_effect(effect) for effect in port.take()]
+    begun = [_asked(one) for one in port.take()]
     for _ in range(40):
         now += dice.choice((0.0, 0.001, 0.3, 0.6, 2.0, 11.0, 25.0))
         deadline = core.deadline()
@@ -269,12 +270,12 @@ def _session(dice: Random, happens: _Happens) -> dict:
         happened = happens(dice, core, sent)
         for call in happened:
             link_calls.make(call, core, now)
-        effects = [_effect(effect) for effect in port.take()]
+        asked = [_asked(one) for one in port.take()]
         deadline = core.deadline()
         steps.append({
             "now": now,
-            "inputs": [_input(one) for one in happened],
-            "effects": effects,
+            "calls": [_made(one) for one in happened],
+            "asked": asked,
             "deadline": None if deadline == float("inf") else deadline,
             "queued": core.queued,
         })  # fmt: skip
@@ -376,50 +377,34 @@ def _answered(dice: Random, method: SessionMethod) -> link_calls.Call:
     return _answer(method, code, why=why, challenge=challenge, is_lasting=is_lasting, login=login)
 
 
-WORDS = {
-    "send": "send", "connect": "connect", "disconnect": "disconnect", "dialled": "dialled",
-    "lose_link": "lost", "take_answer": "answered", "note_statement": "stated",
-    "end_renewal": "renewed", "note_life": "heard", "note_written": "written",
-    "forget": "unwritable", "time_over": "time",
-}  # fmt: skip
+def _made(call: link_calls.Call) -> list:
+    """Return a call of a core as a page makes it."""
+    return [camel(call.name), *(_given(value) for _, value in call.arguments)]
 
 
-def _input(call: link_calls.Call) -> dict:
-    told = {"on": WORDS[call.name]}
-    for name, value in call.arguments:
-        if isinstance(value, SessionAnswered):
+def _given(value: object) -> object:
+    match value:
+        case SessionAnswered():
             pace = value.pace
-            told |= {
-                "method": value.method.value,
-                "code": value.code,
-                "token": value.token,
-                "why": value.why,
-                "isEmptied": value.is_emptied,
-                "isLasting": value.is_lasting,
-                "login": value.login,
-                "challenge": value.challenge,
-                "rate": pace and {"perSecond": pace.per_second, "burst": pace.burst},
-            }
-        else:
-            told[name] = _message(value) if name == "message" else value
-    return told
+            rate = pace and {"perSecond": pace.per_second, "burst": pace.burst}
+            fields = attrs.asdict(value, recurse=False)
+            told = {camel(name): one for name, one in fields.items() if name != "pace"}
+            return told | {"method": value.method.value, "rate": rate}
+        case Message():
+            return _message(value)
+        case _:
+            return value
 
 
-def _effect(asked: Step | link_calls.Call) -> dict:
+def _asked(asked: Step | link_calls.Call) -> list:
+    """Return what a core asks for as a page does, messages by their ids."""
     if isinstance(asked, Step):
-        return {"do": "step", **attrs.asdict(asked), "old": asked.old or "[*]"}
-    told = {"do": asked.name.replace("_", "-")}
-    for name, value in asked.arguments:
-        match name:
-            case "message":
-                told["message"] = value.id
-            case "retry_after":
-                told["retryAfter"] = value
-            case "method" | "reason":
-                told[name] = str(value)
-            case _:
-                told[name] = value
-    return told
+        return ["step", {"do": "step", **attrs.asdict(asked), "old": asked.old or "[*]"}]
+    given = [
+        value.id if isinstance(value, Message) else getattr(value, "value", value)
+        for _, value in asked.arguments
+    ]
+    return [camel(asked.name), *given]
 
 
 # ---- tables of direct links

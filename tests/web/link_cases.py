@@ -19,7 +19,7 @@ from specs.identity import SenderIdentity
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType, instance_id
 from tests.support.link_calls import Call, is_asked, tell, told_end
-from tests.web.object_cases import Case, Tape, plain
+from tests.web.object_cases import Case, Tape, calls, camel, plain
 
 OWN, REMOTE = "hyperty-runtime://a.example/b", "hyperty-runtime://a.example/"
 PEER_OBJECT = "connection://a.example/2"
@@ -31,25 +31,21 @@ def ice_of(candidate: str) -> Any:
     return {"candidate": candidate, "sdpMid": "0", "sdpMLineIndex": 0}
 
 
-_WORDS = {"request_dial": "plead", "answer_command": "answered", "end": "ended"}
-"""What the browser runtime calls otherwise."""
-
-
-def effect_of(effect: Step | Call) -> Any:
-    if isinstance(effect, Step):
-        return plain(effect)
-    word = {"do": _WORDS.get(effect.name, effect.name).replace("_", "-")}
-    match effect.name:
+def asked_of(asked: Step | Call) -> Any:
+    """Return what an end asks for as a page does."""
+    if isinstance(asked, Step):
+        return calls([asked])[0]
+    given = [value for _, value in asked.arguments]
+    match asked.name:
         case "pin":
-            return word | {"peer": _believed(effect.peer)}
+            given = [_believed(asked.peer)]
         case "offer":
-            return word | {"sdp": effect.sdp}
+            given = [asked.sdp]
         case "trickle" | "hear_ice":
-            return word | {"ice": ice_of(effect.candidate)}
+            given = [ice_of(asked.candidate)]
         case "dial":
-            return word | {"sdp": getattr(effect.candidate, "sdp", "")}
-        case _:
-            return word | plain(dict(effect.arguments))
+            given = [getattr(asked.candidate, "sdp", "")]
+    return (camel(asked.name), *given)
 
 
 def _believed(peer: Believed) -> Any:
@@ -71,7 +67,7 @@ class _Story:
         self.negotiation, self.attempt, self.pleas, self.links = 1, 0, 0, 0
         self.link = ""
 
-    def feed(self, happened: Call, said: Any) -> None:
+    def feed(self, happened: Call, name: str, *given: Any, is_timed: bool = False) -> None:
         effects = self.core.tell(happened, self.now)
         for one in effects:
             if is_asked(one, "renew"):
@@ -80,7 +76,8 @@ class _Story:
                 self.attempt = one.attempt
             elif is_asked(one, "use_link"):
                 self.link = one.link
-        self.tape.note("feed", [said, self.now], [effect_of(one) for one in effects])
+        more = [self.now] if is_timed else []
+        self.tape.note(name, [*given, *more], [asked_of(one) for one in effects])
         if not self.core.has_ended:
             self.tape.note("deadline", [], self.core.deadline())
         self.tape.note("state", [], self.core.state)
@@ -112,81 +109,79 @@ class _Story:
         data = ConnectionData(
             f"{self.terms.remote}/peer", status, ConnectionDescription("offer", sdp), (listener,)
         )
-        seen = {"on": "peer-seen", "status": status, "sdp": sdp, "standing": said}
+        seen = {"status": status, "sdp": sdp, "standing": said}
         seen["ice"] = [ice_of(one) for one in found]
-        self.feed(tell.peer_object_seen(data, standing, ice), seen)
+        self.feed(tell.peer_object_seen(data, standing, ice), "peerSeen", seen, is_timed=True)
 
     def opened(self) -> None:
         # A data channel opens once in a negotiation.
         number = self.negotiation if self.core.state == "in-progress" else self.negotiation + 1
         self.links += 1
         opening = Opening.DIALLED if self.role == "requester" else Opening.ACCEPTED
-        said = {"on": "opened", "link": f"link {self.links}", "negotiation": number}
-        self.feed(tell.link_opened(f"link {self.links}", opening, number), said)
+        link = f"link {self.links}"
+        happened = tell.link_opened(link, opening, number)
+        self.feed(happened, "linkOpened", link, number, is_timed=True)
 
     def lost(self) -> None:
         is_orderly = self.random.random() < 0.2
         link = self.random.choice([self.link, "another"])
         loss = Loss.ORDERLY if is_orderly else Loss.BROKEN
-        said = {"on": "lost", "link": link, "isOrderly": is_orderly, "why": "cut"}
-        self.feed(tell.link_lost(link, loss, "cut"), said)
+        happened = tell.link_lost(link, loss, "cut")
+        self.feed(happened, "linkLost", link, is_orderly, "cut", is_timed=True)
 
     def own_object(self) -> None:
         number = self.negotiation + self.random.choice([0, 0, 0, -1])
         match self.random.randrange(6):
             case 0 | 1 if self.core.state == "created":
-                self.feed(tell.object_created(), {"on": "object-created"})
+                self.feed(tell.object_created(), "objectCreated", is_timed=True)
             case 2 if self.core.state == "created" and self.random.random() < 0.1:
-                self.feed(tell.object_refused("no"), {"on": "object-refused", "why": "no"})
+                self.feed(tell.object_refused("no"), "objectRefused", "no")
             case 3:
                 code = self.random.choice([200, 200, 200, 403])
-                said = {"on": "invitation-answered", "code": code, "why": "so"}
-                self.feed(tell.invitation_answered(code, "so"), said)
+                happened = tell.invitation_answered(code, "so")
+                self.feed(happened, "invitationAnswered", code, "so")
             case 4:
-                said = {"on": "described", "sdp": "mine", "negotiation": number}
-                self.feed(tell.candidates_ready((), number, "mine"), said)
+                self.feed(tell.candidates_ready((), number, "mine"), "described", "mine", number)
             case _:
                 one = self.random.choice(ICE)
-                said = {"on": "ice-found", "ice": ice_of(one), "negotiation": number}
-                self.feed(tell.ice_found(one, number), said)
+                self.feed(tell.ice_found(one, number), "iceFound", ice_of(one), number)
 
     def command(self) -> None:
         number = self.random.choice([1, self.negotiation])
         match self.random.randrange(6):
             case 0 | 1:
-                self.feed(tell.connect(), {"on": "connect"})
+                self.feed(tell.connect(), "connect", is_timed=True)
             case 2 if self.random.random() < 0.1:
-                self.feed(tell.disconnect("bye"), {"on": "disconnect", "why": "bye"})
+                self.feed(tell.disconnect("bye"), "disconnect", "bye")
             case 3 if self.role == "requester":
-                self.feed(tell.yield_to_peer(number), {"on": "yield", "negotiation": number})
+                self.feed(tell.yield_to_peer(number), "yieldToPeer", number)
             case 4 if self.role == "requester":
-                self.feed(tell.resume(number), {"on": "resume", "negotiation": number})
+                self.feed(tell.resume(number), "resume", number)
             case _:
                 if self.random.random() < 0.3:
                     self.now = min(max(self.now, self.core.deadline()), self.now + 30)
-                self.feed(tell.time_over(), {"on": "time"})
+                self.feed(tell.time_over(), "timeOver", is_timed=True)
 
     def peer(self) -> None:
         match self.random.randrange(12):
             case 0:
-                self.feed(tell.observe_refused("gone"), {"on": "observe-refused", "why": "gone"})
+                self.feed(tell.observe_refused("gone"), "observeRefused", "gone")
             case 1:
-                self.feed(tell.peer_object_deleted(), {"on": "peer-deleted"})
+                self.feed(tell.peer_object_deleted(), "peerDeleted")
             case 2 | 3:
                 source = self.random.choice([self.terms.peer, "somebody"])
-                said = {"on": "peer-invited", "url": PEER_OBJECT, "source": source}
-                self.feed(tell.peer_invited(PEER_OBJECT, source), said)
+                happened = tell.peer_invited(PEER_OBJECT, source)
+                self.feed(happened, "peerInvited", PEER_OBJECT, source)
             case 4 | 5 if self.attempt:
-                said = {"on": "dial-failed", "negotiation": self.negotiation}
-                self.feed(tell.dial_failed(self.attempt), said)
+                self.feed(tell.dial_failed(self.attempt), "dialFailed", self.negotiation)
             case _:
                 self.seen()
 
     def tell(self) -> Case:
-        self.feed(tell.start(), {"on": "started"})
+        self.feed(tell.start(), "start", is_timed=True)
         if self.role == "handler":
             has_own = self.random.random() < 0.3
-            self.feed(tell.row_reported(has_own), {"on": "row", "hasOwnRequest": has_own})
+            self.feed(tell.row_reported(has_own), "rowReported", has_own, is_timed=True)
         acts = [self.seen, self.opened, self.lost, self.own_object, self.command, self.peer]
         for _ in range(50):
             self.now += self.random.choice([0.0, 0.1, 0.5])

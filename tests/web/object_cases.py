@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from fsm.bus.transactions import DeduplicationWindow, Ended, Terms, TransactionsCore
-from fsm.effects import Refused
+from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.sync import children as kids
 from fsm.sync.leases import LeasesCore, RenewalsCore, RepeatsCore
@@ -34,7 +34,7 @@ from specs.limits.protocol import DEDUP_SECONDS, DEDUP_WINDOW
 from specs.message import Message, MessageType
 from tests.support import lone_report
 from tests.support.children_world import lone_children, told_children
-from tests.support.lone_copy import CopyPort, lone_copy, told, without_steps
+from tests.support.lone_copy import lone_copy, told, without_steps
 from tests.support.lone_routes import LoneReportRoutes, lone_observer_route
 from transports.bodies import write_body
 
@@ -93,6 +93,23 @@ class Tape:
 
     def note(self, name: str, args: list[Any], result: Any) -> None:
         self.case["calls"].append([name, plain(args, "on"), plain(result)])
+
+
+def calls(done: list[Any]) -> list[tuple[Any, ...]]:
+    """Return what a core has asked of its port, as a page does; a refusal is an error there."""
+    found: list[tuple[Any, ...]] = []
+    for one in done:
+        match one:
+            case Step():
+                found.append(("step", one))
+            case RowChanged():
+                row = attrs.asdict(one)
+                found.append(("row", row | {"op": str(one.op)}))
+            case Refused(code, why):
+                found.append(("refused", int(code), why))
+            case (name, *arguments):
+                found.append((camel(name), *arguments))
+    return found
 
 
 # --- random things ----------------------------------------------------------------------------
@@ -179,7 +196,9 @@ def copies(random: Random) -> Case:
     def feed(name: str, *arguments: Any) -> None:
         core.port.changes.clear()
         done = told(core, (name, *arguments), now=now)
-        tape.note("feed", [_told_page(name, arguments), now], _asked_of_page(core.port))
+        changes = iter(core.port.changes)
+        asked = [(*one, next(changes)) if one[0] == "show" else one for one in calls(done)]
+        tape.note(camel(name), [*arguments, now], asked)
         reads.extend(one[1] for one in without_steps(done) if one[0] == "read")
         tape.note("deadline", [], core.deadline())
         tape.note("state", [], core.state)
@@ -213,41 +232,6 @@ def copies(random: Random) -> Case:
     return tape.case
 
 
-_PAGE_INPUTS = {
-    "begin": ("observe-begun",),
-    "change": ("changed", "change"),
-    "become": ("snapshot-read", "snapshot"),
-    "read_failed": ("read-failed", "read", "why"),
-    "not_found": ("not-found", "read", "why"),
-    "give_up": ("given-up", "why"),
-    "delete": ("withdrawn-by-reporter",),
-    "time_over": ("copy-time-over",),
-}
-"""How a page names what a copy is told, and its arguments."""
-
-
-def _told_page(name: str, arguments: tuple[Any, ...]) -> Json:
-    kind, *names = _PAGE_INPUTS[name]
-    return {"on": kind, **{key: plain(one) for key, one in zip(names, arguments, strict=True)}}
-
-
-def _asked_of_page(port: CopyPort) -> list[Any]:
-    changes = iter(port.changes)
-    asked: list[Any] = []
-    for one in port.done:
-        match one:
-            case ("show", version, data):
-                change = plain(next(changes))
-                asked.append({"do": "applied", "version": version, "data": data, "change": change})
-            case ("read", number):
-                asked.append({"do": "read-needed", "read": number})
-            case ("end", why):
-                asked.append({"do": "observer-gone", "why": why})
-            case step:
-                asked.append(step)
-    return asked
-
-
 def reporters(random: Random) -> Case:
     """A reporter's end: observers come and go, changes and decisions are made."""
     created = DataObject(REPORTER, "hyperty-runtime://a.example/r", thing(random), URL)
@@ -258,7 +242,8 @@ def reporters(random: Random) -> Case:
     for _ in range(40):
         name, *arguments = _reporter_input(random, questions)
         done = lone_report.told(core, (name, *arguments))
-        tape.note("feed", [_told_reporter(name, arguments)], _asked_of_reporter(name, done))
+        given = [sorted(one) if isinstance(one, set) else one for one in arguments]
+        tape.note(camel(name), given, calls(done))
         questions += [one[3] for one in done if lone_report.kinds([one]) == ["ask"]]
         tape.note("observers", [], core.observers)
         tape.note("runtimes", [], core.runtimes)
@@ -268,56 +253,6 @@ def reporters(random: Random) -> Case:
         tape.note("mayRead", [who], core.may_read(who))
         tape.note("isDeleted", [], core.is_deleted)
     return tape.case
-
-
-_PAGE_REPORTER_INPUTS = {
-    "authorise": ("authorised", "observer"),
-    "allow": ("allow-asked", "by", "observer"),
-    "expel": ("expel-asked", "by", "observer"),
-    "subscribe": ("subscribe-asked", "observer", "manager", "lease", "version"),
-    "unsubscribe": ("unsubscribe-asked", "observer", "manager"),
-    "accept": ("reporter-accepted", "observer", "question"),
-    "refuse": ("reporter-refused", "observer", "why", "question"),
-    "expire": ("lease-over", "observer"),
-    "change": ("change-asked", "by", "change"),
-    "remove": ("removal-asked", "by", "attribute"),
-    "delete": ("delete-asked", "by"),
-}
-_PAGE_REPORTER_EFFECTS = {
-    "ask": ("reporter-asked", "observer", "patience", "question"),
-    "grant": ("granted", "observer", "snapshot", "lease", "isRenewal"),
-    "renew": ("renewed", "observer", "lease"),
-    "deny": ("denied", "observer", "code", "why"),
-    "publish": ("published", "change"),
-    "end": ("deleted", "runtimes"),
-    "vacate": ("vacated",),
-}
-"""How a page names what a reported object is told and asks, and the arguments."""
-
-
-def _told_reporter(name: str, arguments: list[Any]) -> Json:
-    if name == "notified":
-        runtimes = {"runtime": min(arguments[0])} if arguments else {}
-        return {"on": "runtime-notified" if runtimes else "observers-notified", **runtimes}
-    kind, *names = _PAGE_REPORTER_INPUTS[name]
-    return {"on": kind, **{key: plain(one) for key, one in zip(names, arguments, strict=True)}}
-
-
-def _asked_of_reporter(name: str, done: list[Any]) -> list[Any]:
-    asked = [_page_effect(one) for one in done]
-    kinds = lone_report.kinds(done)
-    is_obeyed = name in {"allow", "expel"} or (name == "remove" and "publish" not in kinds)
-    return [*asked, {"do": "obeyed"}] if is_obeyed and "refused" not in kinds else asked
-
-
-def _page_effect(one: Any) -> Any:
-    if not isinstance(one, tuple):
-        return one
-    if one[0] == "cut_off":
-        _, observer, manager, is_over = one
-        return {"do": "expired" if is_over else "cut-off", "observer": observer, "manager": manager}
-    kind, *names = _PAGE_REPORTER_EFFECTS[one[0]]
-    return {"do": kind, **dict(zip(names, one[1:], strict=True))}
 
 
 def _reporter_input(random: Random, questions: list[int]) -> tuple[Any, ...]:
@@ -358,49 +293,16 @@ def child_sets(random: Random) -> Case:
         op = _op(random, number, 3)
         ops.append(op)
         op = random.choice([op, op, op, random.choice(ops)])
-        tape.note("take", [op], _child_taken(core, op))
+        taken = core.take(op)
+        refused = isinstance(taken, Refused)
+        tape.note("take", [op], calls([taken])[0] if refused else bool(taken))
         if number % 20 == 19:
             shown = core.shown()
             some = {name: shown[name] for name in shown if random.random() < 0.8}
-            tape.note("become", [some], _child_news(core, core.become(kids.children_in(some))))
+            tape.note("become", [some], core.become(kids.children_in(some)))
         tape.note("sign", [], core.sign)
     tape.note("shown", [], core.shown())
     return tape.case
-
-
-def _child_taken(core: kids.ChildSet, op: kids.ChildOp) -> Any:
-    taken = core.take(op)
-    if isinstance(taken, Refused):
-        return {"do": "child-refused", "code": taken.code, "why": taken.why}
-    return _child_news(core, [op.name])[0] if taken else None
-
-
-def _child_news(core: kids.ChildSet, names: list[str]) -> list[Any]:
-    """Return what a page says of children that are new, changed or gone."""
-    found = [(name, core.find(name)) for name in names]
-    return [
-        {"do": "child-gone", "name": name}
-        if kept is None
-        else {"do": "child-shown", "name": name, "value": kept.value, "version": kept.version}
-        for name, kept in found
-    ]
-
-
-_PAGE_CHILDREN_INPUTS = {
-    "take": ("child-said", "op"),
-    "hear_sign": ("sign-heard", "sign"),
-    "become": ("all-children", "shown"),
-    "read_failed": ("children-unread", "read"),
-    "doubt": ("children-doubted",),
-    "time_over": ("children-time-over",),
-}
-_PAGE_CHILDREN_EFFECTS = {
-    "shown": ("child-shown", "name", "value", "version"),
-    "gone": ("child-gone", "name"),
-    "read": ("children-needed", "read"),
-    "say_again": ("said-again", "act", "name", "value"),
-}
-"""How a page names what a copy of children is told and asks, and the arguments."""
 
 
 def _op(random: Random, number: int, creators: int) -> kids.ChildOp:
@@ -424,12 +326,7 @@ def child_copies(random: Random) -> Case:
         nonlocal reads
         terms = {"is_reported": True} if is_reported else {}
         done = told_children(core, name, *arguments, now, **terms)
-        kind, *names = _PAGE_CHILDREN_INPUTS[name]
-        values = dict(zip(names, arguments, strict=True))
-        happened = {"on": "child-reported" if is_reported else kind, **values}
-        pages = [(_PAGE_CHILDREN_EFFECTS[what], more) for what, *more in done]
-        effects = [{"do": to, **dict(zip(keys, more, strict=True))} for (to, *keys), more in pages]
-        tape.note("feed", [happened, now], effects)
+        tape.note(camel(name), [*arguments, now, *terms.values()], calls(done))
         reads = max(reads, *(number for what, number, *_ in done if what == "read"), 0)
         tape.note("deadline", [], core.deadline())
         tape.note("sign", [], core.children.sign)
@@ -542,24 +439,24 @@ def observer_routes(random: Random) -> Case:
             case 0 | 1:
                 p2p = random.choice([True, False, None, None])
                 found = core.prefer(who, p2p=p2p)
-                tape.note("prefer", [who, p2p], _moves(found))
+                tape.note("prefer", [who, p2p], [("moveTo", one) for one in found])
             case 2:
                 found = core.left(who)
-                tape.note("left", [who], _moves(found))
+                tape.note("left", [who], [("moveTo", one) for one in found])
             case 3 if number < 10:
                 barred = random.choice(links)
                 found = core.opened(link, barred)
-                tape.note("opened", [link, barred], _moves(found))
+                tape.note("opened", [link, barred], [("moveTo", one) for one in found])
             case 4:
                 found = core.asked(link)
-                tape.note("asked", [link], _moves(found))
+                tape.note("asked", [link], [("moveTo", one) for one in found])
             case 5:
                 found = core.link_is(link)
-                tape.note("linkIs", [link], _moves(found))
+                tape.note("linkIs", [link], [("moveTo", one) for one in found])
             case _ if moves:
                 aim, how = moves.pop(), random.choice(list(Moving))
                 found = core.moved(aim, how)
-                tape.note("moved", [aim, how.name.lower()], _moves(found))
+                tape.note("moved", [aim, how.name.lower()], [("moveTo", one) for one in found])
             case _:
                 pass
         moves += found
@@ -570,16 +467,6 @@ def observer_routes(random: Random) -> Case:
     return tape.case
 
 
-def _moves(found: list[Any]) -> list[Any]:
-    return [{"do": "move-to", "link": link} for link in found]
-
-
-def _route_effects(url: str, asked: list[Any]) -> list[Any]:
-    names = {"add_link": "send-out", "remove_link": "keep-in"}
-    links = [one for one in asked if one[0] in names]
-    return [{"do": names[name], "url": url, "link": link} for name, link in links]
-
-
 def runtime_routes(random: Random) -> Case:
     tape, links = Tape("RuntimeRoutes"), [None, "link/1", "link/2"]
     cores = {url: LoneReportRoutes() for url in (URL, "comm://a.example/2")}
@@ -588,22 +475,26 @@ def runtime_routes(random: Random) -> Case:
         core = cores[url]
         match random.randrange(4):
             case 0:
-                tape.note("asked", [url, runtime, link], core.ask(runtime, link) or None)
+                tape.note("asked", [url, runtime, link], _of_url(url, core.ask(runtime, link)))
                 continue
             case 1:
-                tape.note("counts", [url, runtime], _route_effects(url, core.counts(runtime)))
+                tape.note("counts", [url, runtime], _of_url(url, core.counts(runtime)))
             case 2:
                 active, asking = (random.sample(RUNTIMES, random.randrange(3)) for _ in range(2))
-                done = _route_effects(url, core.left(active, asking))
+                done = _of_url(url, core.left(active, asking))
                 tape.note("left", [url, active, asking], done)
             case _:
                 done = []
                 for each, routes in cores.items():
-                    done += _route_effects(each, routes.link_is(runtime, link))
+                    done += _of_url(each, routes.link_is(runtime, link))
                 tape.note("linkIs", [runtime, link], done)
         tape.note("direct", [url], core.direct)
         tape.note("isUsed", [url], core.is_used)
     return tape.case
+
+
+def _of_url(url: str, done: list[Any]) -> list[Any]:
+    return [(name, url, link) for name, link in calls(done) if name.endswith("Link")]
 
 
 def open_requests(random: Random) -> Case:

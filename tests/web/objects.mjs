@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 
-import { sorted } from "../../web/src/json.js";
+import { BadMessageError, sorted } from "../../web/src/json.js";
 import { instanceId } from "../../web/src/message.js";
 import { LinkEnd } from "../../web/src/p2p/end.js";
 import { PairOrder } from "../../web/src/p2p/order.js";
@@ -80,6 +80,16 @@ const CLASSES = {
   TransferCore,
 };
 
+/** Cores that ask by a port, which is the argument of this number. */
+const PORTS = { ChildrenCopyCore: 1, LinkEnd: 2, ObserverCore: 2, ObserverRoute: 0, ReporterCore: 1, RuntimeRoutes: 0 };
+
+/** What the core has asked of its port. */
+const asked = [];
+/** A port, or the function that is one. */
+const port = new Proxy((link) => void asked.push(["moveTo", link]), {
+  get: (_, name) => (...given) => void asked.push([name, ...given]),
+});
+
 /** Calls whose arguments or results are not written as they are. */
 const ODD = {
   "value valueAt": (_, args) => {
@@ -87,10 +97,17 @@ const ODD = {
     return found === undefined ? null : [found];
   },
   "ChildSet become": (one, [shown]) => one.become(childrenIn(shown)),
+  "ChildSet take": (one, [op]) => {
+    const taken = one.take(op);
+    return typeof taken === "object" ? ["refused", taken.code, taken.why] : taken;
+  },
   "ChildrenCopyCore sign": (one) => one.children.sign,
   "RepeatsCore repeated": (one, [now, observed]) => one.repeated(now, (url) => observed.includes(url)),
   "TransferCore takeOutput": (one, args) => one.takeOutput(...args).map((out) => out.line ?? out),
-  "LinkEnd feed": (one, [input, now]) => one.feed(revived(input), now),
+  "LinkEnd peerSeen": (one, [seen, now]) => {
+    one.peerSeen(revived(seen), now);
+    return asked.splice(0);
+  },
   "RuntimeRoutes direct": (one, [url]) => one.direct(url).sort(),
   "Transactions answered": (one, args) => {
     const { transaction, ...more } = one.answered(...args);
@@ -106,10 +123,10 @@ const ODD = {
     Array.from({ length: count }, (_, id) => one.isNew({ ...first, id }, now)).filter(Boolean).length,
 };
 /** Infinity, which JSON has not. */
-function revived(input) {
-  const { standing } = input;
-  if (standing?.until !== "never") return input;
-  return { ...input, standing: { ...standing, until: Infinity } };
+function revived(seen) {
+  const { standing } = seen;
+  if (standing?.until !== "never") return seen;
+  return { ...seen, standing: { ...standing, until: Infinity } };
 }
 
 /** Calls that return nothing. */
@@ -119,7 +136,14 @@ function call(kind, one, name, args) {
   const odd = ODD[`${kind} ${name}`];
   if (odd) return odd(one, args);
   const found = one[name];
-  const result = typeof found === "function" ? found.call(one, ...args) : found;
+  let result = found;
+  try {
+    if (typeof found === "function") result = found.call(one, ...args);
+  } catch (error) {
+    if (!(error instanceof BadMessageError)) throw error;
+    return [["refused", error.code, error.message]];
+  }
+  if (result === undefined && kind in PORTS) return asked.splice(0);
   return SILENT.test(`${kind} ${name}`) ? null : result;
 }
 
@@ -130,6 +154,8 @@ let differing = 0;
 let calls = 0;
 for (const line of readFileSync(0, "utf8").split("\n").filter(Boolean)) {
   const { kind, args, calls: made } = JSON.parse(line);
+  if (kind in PORTS) args.splice(PORTS[kind], 0, port);
+  asked.length = 0;
   const one = kind === "value" ? value : new CLASSES[kind](...args);
   for (const [index, [name, given, expected]] of made.entries()) {
     calls += 1;

@@ -29,13 +29,13 @@ ANSWERS = {
     "p2p/stub.js::invited": "other links end, or time passes",
     "registry.js::#resolve": "the pause ends",
     "sandbox.js::#end": "the hyperty is deployed again",
-    "session.js::notRenewed": "the node has everything back",
+    "session.js::refuseUnrenewed": "the node has everything back",
     "session.js::overflow": "the stub sends what waits",
-    "session.js::refuse": "the node can be reached again",
-    "session.js::#send": "another stub is deployed, or the pause ends",
-    "session.js::#pause": "the node can be reached again",
+    "session.js::refuseAll": "the node can be reached again",
+    "session.js::send": "another stub is deployed, or the pause ends",
+    "session.js::loseLink": "the node can be reached again",
     "session.js::#fail": "another stub is deployed",
-    "sync/reporter.js::#subscribe": "observers leave",
+    "sync/reporter.js::subscribe": "observers leave",
 }
 """Why another attempt can help."""
 
@@ -51,7 +51,7 @@ OTHERS = {
 }
 """Places that read the code, or give 503 what it must have."""
 
-TWICE = {"objects.js::-", "session.js::#fail", "session.js::#send", "sync/observed.js::-"}
+TWICE = {"objects.js::-", "session.js::#fail", "session.js::send", "sync/observed.js::-"}
 """Places that do so twice."""
 
 LASTING = r"MALFORMED|UNAUTHENTICATED|FORBIDDEN|NOT_FOUND|GONE|TOO_LARGE|CONFLICT|INTERNAL"

@@ -1,9 +1,9 @@
 /** The stub that leads to the message node: it hosts a `StubClient` over `protofly.v1`. */
 
 import { sessionManager, statusOf } from "./address.js";
-import { Alarm } from "./clock.js";
 import { CODES, DROPS } from "./constants.js";
 import * as constants from "./constants.js";
+import { Host } from "./host.js";
 import { BadMessageError, byteLength, isObject } from "./json.js";
 import { partOf, signedParts } from "./keys.js";
 import * as messages from "./message.js";
@@ -11,7 +11,6 @@ import { rateOf, StubClient } from "./session.js";
 
 /** @typedef {import("./message.js").Message} Message */
 /** @typedef {import("./json.js").JsonObject} JsonObject */
-/** @typedef {import("./session.js").Input} Input */
 /** @typedef {import("./session.js").Method} Method */
 
 /** The subprotocol of our own stubs. */
@@ -48,14 +47,10 @@ export class NodeStub {
   #tools;
   #port;
   #options;
-  #core;
-  #alarm;
+  #host;
   /** @type {Link | null} */
   #link = null;
   #attempts = 0;
-  /** @type {Input[]} */
-  #inputs = [];
-  #isBusy = false;
   /** @type {Message[]} */
   #leaveAsked = [];
   /** @type {string | null} */
@@ -72,8 +67,30 @@ export class NodeStub {
     this.#options = options;
     this.#token = options.session;
     this.name = options.url;
-    this.#core = new StubClient(options.url, Math.random, options.session, tools.runtime);
-    this.#alarm = new Alarm(tools.clock, () => this.#feed({ on: "time" }));
+    /** @type {import("./session.js").StubPort} */
+    const does = {
+      step: (step) => this.#stepped(step),
+      dial: () => this.#dial(),
+      hangUp: () => {
+        this.#link?.hangUp();
+        this.#link = null;
+      },
+      ask: (...asked) => void this.#ask(...asked),
+      write: (message) => this.#write(message),
+      queued: (message) => tools.trace.message(this.#actor, "queue", message),
+      released: (message) => tools.trace.message(this.#actor, "flush", message),
+      refuse: (...refused) => this.#refuse(...refused),
+      drop: (...dropped) => this.#drop(...dropped),
+      ended: () => {
+        for (const asked of this.#leaveAsked.splice(0)) port.post(messages.replyTo(asked, CODES.OK));
+      },
+    };
+    this.#host = new Host(tools.clock, does, (asked) =>
+      new StubClient(options.url, asked, Math.random, options.session, tools.runtime));
+  }
+
+  get #core() {
+    return this.#host.core;
   }
 
   get #actor() {
@@ -101,7 +118,7 @@ export class NodeStub {
 
   /** Take the first step. */
   start() {
-    this.#perform(this.#core.begin());
+    this.#host.run((core) => core.begin());
   }
 
   /**
@@ -111,7 +128,7 @@ export class NodeStub {
    */
   take(message) {
     if (message.to === this.#options.url) this.#command(message);
-    else this.#feed({ on: "send", message });
+    else this.#host.run((core, now) => core.send(message, now));
     return true;
   }
 
@@ -120,77 +137,20 @@ export class NodeStub {
     if (messages.isResponse(message)) return;
     const { method, link } = message.body;
     if (method === "renewed") {
-      if (link === this.#sessionName) this.#feed({ on: "renewed", session: this.#core.sessions });
+      if (link === this.#sessionName) this.#host.run((core, now) => core.endRenewal(core.sessions, now));
       this.#port.post(messages.replyTo(message, CODES.OK));
     } else if (method === "connect") {
-      this.#feed({ on: "connect" });
+      this.#host.run((core, now) => core.connect(now));
       this.#port.post(messages.replyTo(message, CODES.ACCEPTED));
     } else if (method === "disconnect") {
       this.#leaveAsked.push(message);
-      this.#feed({ on: "disconnect" });
+      this.#host.run((core, now) => core.disconnect(now));
     } else {
       this.#port.post(messages.refuse(message, CODES.MALFORMED, "a stub is told to connect or disconnect"));
     }
   }
 
-  // ---- inputs and effects
-
-  /**
-   * Feed the core; what happens meanwhile is fed afterwards, in order.
-   *
-   * @param {Input} input
-   */
-  #feed(input) {
-    this.#inputs.push(input);
-    if (this.#isBusy) return;
-    this.#isBusy = true;
-    try {
-      for (let next = this.#inputs.shift(); next; next = this.#inputs.shift()) {
-        this.#perform(this.#core.feed(next, this.#tools.clock.now()));
-      }
-    } finally {
-      this.#isBusy = false;
-      this.#alarm.set(this.#core.deadline);
-    }
-  }
-
-  /** @param {import("./session.js").Effect[]} effects */
-  #perform(effects) {
-    for (const effect of effects) {
-      switch (effect.do) {
-        case "step":
-          this.#stepped(effect);
-          break;
-        case "dial":
-          this.#dial();
-          break;
-        case "hang-up":
-          this.#link?.hangUp();
-          this.#link = null;
-          break;
-        case "ask":
-          void this.#ask(effect.method, effect.token, effect.challenge);
-          break;
-        case "write":
-          this.#write(effect.message);
-          break;
-        case "queued":
-          this.#tools.trace.message(this.#actor, "queue", effect.message);
-          break;
-        case "released":
-          this.#tools.trace.message(this.#actor, "flush", effect.message);
-          break;
-        case "refuse":
-          this.#refuse(effect.message, effect.code, effect.why, effect.retryAfter);
-          break;
-        case "drop":
-          this.#drop(effect.message, effect.reason);
-          break;
-        case "ended":
-          for (const asked of this.#leaveAsked.splice(0)) this.#port.post(messages.replyTo(asked, CODES.OK));
-      }
-    }
-  }
+  // ---- what the core asks for
 
   /** @param {import("./machine.js").Step} step */
   #stepped(step) {
@@ -230,9 +190,9 @@ export class NodeStub {
     this.#attempts += 1;
     const { nodeUrl, connect, credentials } = this.#options;
     const link = new Link(`websocket-${this.#attempts}-out`, this.#tools.clock, {
-      opened: () => this.#link === link && this.#feed({ on: "dialled" }),
+      opened: () => this.#link === link && this.#host.run((core, now) => core.dialled(now)),
       lost: (why) => this.#link === link && this.#lost(why),
-      wrote: (count) => this.#link === link && this.#feed({ on: "written", count }),
+      wrote: (count) => this.#link === link && this.#host.run((core) => core.noteWritten(count)),
       read: (frame) => this.#link === link && this.#read(frame, link),
     });
     this.#link = link;
@@ -248,7 +208,7 @@ export class NodeStub {
   /** @param {string} why */
   #lost(why) {
     this.#link = null;
-    this.#feed({ on: "lost", why });
+    this.#host.run((core, now) => core.loseLink(why, now));
   }
 
   /** @returns {Promise<Login>} */
@@ -277,7 +237,7 @@ export class NodeStub {
       if (this.#link !== link) return;
       if (login.error) {
         const { UNAVAILABLE } = CODES;
-        return this.#feed({ on: "answered", method, code: UNAVAILABLE, why: login.error });
+        return this.#takeAnswer({ method, code: UNAVAILABLE, why: login.error });
       }
       shown = link.shown = login.token;
     }
@@ -315,7 +275,7 @@ export class NodeStub {
     if (!link) return;
     if (messages.viaOf(message).includes(url)) {
       this.#drop(message, DROPS.LOOP);
-      return this.#feed({ on: "unwritable", message });
+      return this.#host.run((core) => core.forget(message));
     }
     const { identity: _, ...plain } = messages.stamped(message, url);
     try {
@@ -329,10 +289,10 @@ export class NodeStub {
       const { code, message: why } = error instanceof BadMessageError
         ? error
         : new BadMessageError(`its body is no JSON: ${error}`, CODES.INTERNAL);
-      this.#feed({ on: "unwritable", message });
+      this.#host.run((core) => core.forget(message));
       if (messages.isRequest(message)) this.#refuse(message, code, why);
       else this.#drop(message, DROPS.MALFORMED);
-      if (messages.isFinal(message)) this.#feed({ on: "send", message: messages.malformedAnswer(message, why) });
+      if (messages.isFinal(message)) this.#host.run((core, now) => core.send(messages.malformedAnswer(message, why), now));
     }
   }
 
@@ -348,7 +308,7 @@ export class NodeStub {
     if (frame.length * 3 > constants.MAX_FRAME_BYTES && byteLength(frame) > constants.MAX_FRAME_BYTES) {
       return this.#hangUpOn(link, "the node sends a frame that is too large");
     }
-    this.#feed({ on: "heard" });
+    this.#host.run((core, now) => core.noteLife(now));
     for (const line of messages.readFrame(frame)) {
       if (this.#link !== link) return;
       if ("error" in line) {
@@ -386,6 +346,11 @@ export class NodeStub {
     this.#answered(method, message);
   }
 
+  /** @param {import("./session.js").Answer} answer */
+  #takeAnswer(answer) {
+    this.#host.run((core, now) => core.takeAnswer(answer, now));
+  }
+
   /**
    * @param {Method} method
    * @param {Message} message
@@ -401,17 +366,17 @@ export class NodeStub {
       const isUseless = code === CODES.UNAUTHENTICATED && login !== "" && isSingleToken;
       const isLasting = credentials !== null && (code === CODES.CONFLICT || isUseless);
       const isPassing = "retryAfter" in message.body;
-      return this.#feed({ on: "answered", method, code, why, challenge, isLasting, isPassing, login });
+      return this.#takeAnswer({ method, code, why, challenge, isLasting, isPassing, login });
     }
     const statement = typeof value.statement === "string" ? value.statement : null;
     if (isObject(value.domainKeys)) {
       this.#options.onSaid({ statement, domainKeys: value.domainKeys });
       const life = lifeOf(statement);
-      if (life !== null) this.#feed({ on: "stated", life });
+      if (life !== null) this.#host.run((core, now) => core.noteStatement(life, now));
     }
     const token = typeof value.sessionToken === "string" ? value.sessionToken : null;
     if (token === null || (method !== "open" && method !== "re-open")) {
-      return this.#feed({ on: "answered", method, code, why });
+      return this.#takeAnswer({ method, code, why });
     }
     this.#token = token;
     this.#options.onSaid({ identity: messages.readSender(value.identity) });
@@ -422,7 +387,7 @@ export class NodeStub {
       this.#options.onSaid({ assertion: jkt && claimsOf(shown).cnf?.jkt === jkt ? shown : null });
     }
     const isEmptied = value.emptied === true;
-    this.#feed({ on: "answered", method, code, why, token, isEmptied, rate: rateOf(value) });
+    this.#takeAnswer({ method, code, why, token, isEmptied, rate: rateOf(value) });
   }
 
   /**

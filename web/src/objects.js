@@ -1,8 +1,9 @@
 /** Data objects as a hyperty has them: it reports them, or observes them. */
 
 import { domainOf, isBelow } from "./address.js";
-import { Alarm, sleep } from "./clock.js";
+import { sleep } from "./clock.js";
 import { ABOUT_BYTES, BUSY_PAUSE, CHILD_TRIES, CODES } from "./constants.js";
+import { Host } from "./host.js";
 import { checked, Refusal } from "./hyperty.js";
 import { BadMessageError, byteLength, checkSize, isObject, jsonOf, numberOf, textOf } from "./json.js";
 import { codeOf, isSuccess, reasonIn, refuse, replyTo, viaOf } from "./message.js";
@@ -33,6 +34,7 @@ const UNDECIDED = /** @type {number[]} */ ([CODES.TIMEOUT, CODES.UNAVAILABLE]);
 /** Answers after which a read is made again. */
 const PASSING = [CODES.TIMEOUT, CODES.INTERNAL, CODES.BAD_BACKEND, CODES.UNAVAILABLE, CODES.BACKEND_TIMEOUT];
 
+const LEAVES = "the observer leaves";
 const SCHEMAS = /** @type {Record<string, string>} */ ({ comm: "Communication", ctxt: "Context" });
 
 /**
@@ -135,9 +137,7 @@ export class Child {
 export class Children extends Emitter {
   #host;
   #url;
-  #core;
-  #alarm;
-  #isOver = false;
+  #copy;
   #isBegun = false;
   /** The operations of the hyperty, one after the other. @type {Promise<unknown>} */
   #turn = Promise.resolve();
@@ -152,17 +152,27 @@ export class Children extends Emitter {
     super();
     this.#host = host;
     this.#url = url;
-    this.#core = new ChildrenCopyCore(host.url);
-    this.#alarm = new Alarm(host.clock, () => this.feed({ on: "children-time-over" }));
+    /** @type {import("./sync/children.js").ChildrenPort} */
+    const port = {
+      shown: (id, value) => this.#changed(id, value),
+      gone: (id) => this.#changed(id, null),
+      read: (number) => void this.#read(number),
+      sayAgain: (act, id) => this.#sayAgain(act, id),
+    };
+    this.#copy = new Host(host.clock, port, (asked) => new ChildrenCopyCore(host.url, asked));
+  }
+
+  get #children() {
+    return this.#copy.core.children;
   }
 
   get size() {
-    return this.#core.children.kept.size;
+    return this.#children.kept.size;
   }
 
   /** @param {string} id */
   kept(id) {
-    return this.#core.children.kept.get(id);
+    return this.#children.kept.get(id);
   }
 
   /**
@@ -174,7 +184,7 @@ export class Children extends Emitter {
   }
 
   [Symbol.iterator]() {
-    return [...this.#core.children.kept.keys()].map((id) => new Child(id, this)).values();
+    return [...this.#children.kept.keys()].map((id) => new Child(id, this)).values();
   }
 
   /**
@@ -198,9 +208,9 @@ export class Children extends Emitter {
         op = { ...op, version: this.#host.nextId(this.#host.url) };
         answer = await this.#host.port.request(this.#message(op));
       }
-      if (UNDECIDED.includes(codeOf(answer))) this.feed({ on: "children-doubted" });
+      if (UNDECIDED.includes(codeOf(answer))) this.#copy.run((core, now) => core.doubt(now));
       granted(answer);
-      this.feed({ on: "child-said", op });
+      this.#take(op);
       return new Child(id, this);
     });
   }
@@ -238,7 +248,7 @@ export class Children extends Emitter {
    */
   #say(act, id, value) {
     const op = this.#op(act, id, this.#host.nextId(this.#host.url), value);
-    this.feed({ on: "child-said", op });
+    this.#take(op);
     this.#host.port.post(this.#message(op));
   }
 
@@ -249,12 +259,12 @@ export class Children extends Emitter {
    * @param {Json} value
    */
   #op(act, name, version, value) {
-    if (this.#isOver) throw new Refusal(CODES.GONE, "the object is gone, or left");
+    if (this.#copy.isOver) throw new Refusal(CODES.GONE, "the object is gone, or left");
     if (act !== "delete" && (value ?? null) === null) throw new Refusal(CODES.MALFORMED, "a child has a value");
     const copy = checked(() => checkedValue(value));
     const { creator, number } = /** @type {{creator: string, number: number}} */ (named(name));
     const op = { act, name, creator, number, version, value: copy, removes: null, base: 0 };
-    const refusal = this.#core.children.refusal(op);
+    const refusal = this.#children.refusal(op);
     if (refusal) throw new Refusal(refusal.code, refusal.why);
     return op;
   }
@@ -269,23 +279,29 @@ export class Children extends Emitter {
   }
 
   /**
+   * @param {import("./sync/children.js").ChildOp} op
+   * @param {boolean} [isReported]
+   */
+  #take(op, isReported) {
+    this.#copy.run((core, now) => core.take(op, now, isReported));
+  }
+
+  /**
    * Take a message to the address of the children.
    *
    * @param {Message} message
-   * @param {"child-said" | "child-reported"} said how what a creator has said comes: by the node, or
-   *   from the reporter's end, which keeps it already
+   * @param {boolean} [isReported] whether it comes from the reporter's end, which keeps it already
    */
-  heard(message, said = "child-said") {
+  heard(message, isReported = false) {
     const { from, body } = message;
     // What the hyperty has said itself comes back to it.
     if (from === this.#host.url) return;
     const { count, digest } = body;
     const isReport = from === this.#url && "resource" in body;
     const op = isReport ? opOf(body) : opIn(message);
-    if (op) this.feed({ on: isReport ? "child-reported" : said, op });
-    else if (from !== this.#url) return;
-    else if (typeof count === "number" && typeof digest === "string") {
-      this.feed({ on: "sign-heard", sign: { count, digest } });
+    if (op) this.#take(op, isReport || isReported);
+    else if (from === this.#url && typeof count === "number" && typeof digest === "string") {
+      this.#copy.run((core, now) => core.hearSign({ count, digest }, now));
     }
   }
 
@@ -295,22 +311,9 @@ export class Children extends Emitter {
    * @param {Json | undefined} shown
    */
   begin(shown) {
-    if (this.#isBegun) return this.feed({ on: "children-doubted" });
+    const isBegun = this.#isBegun;
     this.#isBegun = true;
-    this.feed({ on: "all-children", shown: isObject(shown) ? shown : null });
-  }
-
-  /** @param {import("./sync/children.js").Input} input */
-  feed(input) {
-    if (this.#isOver) return;
-    const { now } = this.#host.clock;
-    for (const effect of this.#core.feed(input, now())) {
-      if (effect.do === "children-needed") void this.#read(effect.read);
-      else if (effect.do === "said-again") this.#sayAgain(effect.act, effect.name);
-      else if (effect.do === "child-shown") this.#changed(effect.name, effect.value);
-      else if (effect.do === "child-gone") this.#changed(effect.name, null);
-    }
-    this.#alarm.set(this.#core.deadline);
+    this.#copy.run((core, now) => (isBegun ? core.doubt(now) : core.become(isObject(shown) ? shown : null, now)));
   }
 
   /**
@@ -324,15 +327,15 @@ export class Children extends Emitter {
     this.emit("change", { id, old, new: value });
   }
 
-  /**
-   * @param {number} read
-   */
-  async #read(read) {
+  /** @param {number} number */
+  async #read(number) {
     const answer = await readWhole(this.#host, this.#url);
     const { value } = answer.body;
-    if (!isSuccess(answer) || !isObject(value)) return this.feed({ on: "children-unread", read });
-    const { childrenObjects: shown } = value;
-    this.feed({ on: "all-children", shown: isObject(shown) ? shown : null });
+    const { childrenObjects: shown } = isObject(value) ? value : {};
+    this.#copy.run((core, now) => {
+      if (!isSuccess(answer) || !isObject(value)) core.readFailed(number, now);
+      else core.become(isObject(shown) ? shown : null, now);
+    });
   }
 
   /**
@@ -347,8 +350,7 @@ export class Children extends Emitter {
   }
 
   end() {
-    this.#isOver = true;
-    this.#alarm.set(Infinity);
+    this.#copy.stop();
   }
 }
 
@@ -545,9 +547,10 @@ export class ReportedObject extends Emitter {
 export class ObservedObject extends Emitter {
   #objects;
   #host;
-  #core;
-  #alarm;
+  #copy;
   #p2p;
+  /** The value that was shown last. @type {JsonObject} */
+  #seen;
   /** @type {string | null} */
   #reporter = null;
   /** @type {Refusal | null} */
@@ -570,22 +573,29 @@ export class ObservedObject extends Emitter {
     this.#p2p = p2p;
     this.url = url;
     this.children = new Children(host, url);
-    this.#core = new ObserverCore(url, host.url);
-    this.#alarm = new Alarm(host.clock, () => this.feed({ on: "copy-time-over" }));
+    /** @type {import("./sync/copy.js").CopyPort} */
+    const port = {
+      step: (step) => host.trace.step(host.url, step),
+      show: (...shown) => this.#changed(...shown),
+      read: (number) => void this.#read(number),
+      end: (why) => this.#ended(why),
+    };
+    this.#copy = new Host(host.clock, port, (asked) => new ObserverCore(url, host.url, asked));
+    this.#seen = this.value;
   }
 
   /** The newest value, which cannot be changed in place. */
   get value() {
-    return this.#core.data;
+    return this.#copy.core.data;
   }
 
   get version() {
-    return this.#core.version;
+    return this.#copy.core.version;
   }
 
   /** Whether changes were lost, and the object is being read. */
   get isStale() {
-    return this.#core.state === "stale";
+    return this.#copy.core.state === "stale";
   }
 
   /** Why no change will come any more; null: changes come. */
@@ -596,7 +606,7 @@ export class ObservedObject extends Emitter {
   /** Subscribe, and wait for the value. */
   async begin() {
     const ready = new Promise((resolve) => (this.#begun = resolve));
-    this.feed({ on: "observe-begun" });
+    this.#copy.run((core, now) => core.begin(now));
     void this.#subscribe();
     await ready;
     if (!this.version && this.#end) throw this.#end;
@@ -607,7 +617,7 @@ export class ObservedObject extends Emitter {
     if (isSuccess(answer)) {
       this.#shown(answer.body.value);
       this.children.begin(isObject(answer.body.value) ? answer.body.value.childrenObjects : null);
-    } else this.#giveUp(new Refusal(codeOf(answer), reasonIn(answer)));
+    } else this.giveUp(new Refusal(codeOf(answer), reasonIn(answer)));
   }
 
   /**
@@ -617,20 +627,21 @@ export class ObservedObject extends Emitter {
    */
   heard(message) {
     const { type, to, from, body } = message;
-    if (type === "delete") return this.feed({ on: "withdrawn-by-reporter" });
+    if (type === "delete") return this.#copy.run((core, now) => core.delete(now));
     if (type === "unsubscribe") {
       void this.#objects.askManager("unsubscribe", { resource: this.url });
-      return this.#giveUp(new Refusal(CODES.FORBIDDEN, "its reporter has expelled this hyperty"));
+      return this.giveUp(new Refusal(CODES.FORBIDDEN, "its reporter has expelled this hyperty"));
     }
     if (to === this.#host.url) return this.#shown(body.value);
     if (from !== this.url) return;
     try {
       const change = changeIn(body);
       if (change.source !== undefined) this.#reporter = change.source;
-      this.feed({ on: "changed", change });
+      this.#copy.run((core, now) => core.change(change, now));
     } catch (error) {
       if (!(error instanceof BadMessageError)) throw error;
-      this.feed({ on: "unreadable", why: `its reporter sent a change that is none: ${error.message}` });
+      const why = `its reporter sent a change that is none: ${error.message}`;
+      this.#copy.run((core, now) => core.doubt(why, now));
     }
   }
 
@@ -643,47 +654,48 @@ export class ObservedObject extends Emitter {
   #shown(value) {
     const { version, data, reporter } = isObject(value) ? value : {};
     if (!Number.isInteger(version) || numberOf(version) < 1 || !isObject(data)) {
-      return this.#giveUp(new Refusal(CODES.GONE, "its reporter sent an object that is none"));
+      return this.giveUp(new Refusal(CODES.GONE, "its reporter sent an object that is none"));
     }
     if (typeof reporter === "string") this.#reporter = reporter;
-    this.feed({ on: "snapshot-read", snapshot: { version: numberOf(version), data } });
+    this.#copy.run((core, now) => core.become({ version: numberOf(version), data }, now));
   }
 
-  /** @param {Refusal} refusal */
-  #giveUp(refusal) {
+  /**
+   * Follow it no more, for a reason that its user learns.
+   *
+   * @param {Refusal} refusal
+   */
+  giveUp(refusal) {
     this.#end ??= refusal;
-    this.feed({ on: "given-up", why: refusal.reason });
+    this.#copy.run((core, now) => core.giveUp(refusal.reason, now));
   }
 
-  /** @param {import("./sync/copy.js").Input} input */
-  feed(input) {
-    const { trace, url: by, clock } = this.#host;
-    const before = this.value;
-    let seen = before;
-    for (const effect of this.#core.feed(input, clock.now())) {
-      if (effect.do === "step") trace.step(by, effect);
-      else if (effect.do === "read-needed") void this.#read(effect.read);
-      else if (effect.do === "applied") {
-        const { version, data, change } = effect;
-        const digest = trace.keeps ? valueDigest(data) : undefined;
-        trace.record(by, { k: "obj", op: "apply", key: this.url, version, by, digest });
-        const old = seen;
-        seen = data;
-        this.#begun(null);
-        this.emit("change", described(old, data, change ?? { version }));
-      } else if (effect.do === "observer-gone") {
-        this.#end ??= new Refusal(CODES.GONE, effect.why);
-        this.children.end();
-        this.#objects.forget(this.url);
-        this.#begun(null);
-        this.emit("end", this.#end);
-      }
-    }
-    this.#alarm.set(this.#core.state === "deleted" ? Infinity : this.#core.deadline);
+  /**
+   * @param {number} version
+   * @param {JsonObject} data
+   * @param {import("./value.js").Change | null} change
+   */
+  #changed(version, data, change) {
+    const { trace, url: by } = this.#host;
+    const digest = trace.keeps ? valueDigest(data) : undefined;
+    trace.record(by, { k: "obj", op: "apply", key: this.url, version, by, digest });
+    const old = this.#seen;
+    this.#seen = data;
+    this.#begun(null);
+    this.emit("change", described(old, data, change ?? { version }));
   }
 
-  /** @param {number} read */
-  async #read(read) {
+  /** @param {string} why */
+  #ended(why) {
+    this.#end ??= new Refusal(CODES.GONE, why);
+    this.children.end();
+    this.#objects.forget(this.url);
+    this.#begun(null);
+    this.emit("end", this.#end);
+  }
+
+  /** @param {number} number */
+  async #read(number) {
     let answer = await readWhole(this.#host, this.url);
     if (codeOf(answer) === CODES.UNAUTHENTICATED) {
       // Its subscription may be over, and no message could say so.
@@ -691,10 +703,11 @@ export class ObservedObject extends Emitter {
     }
     const why = reasonIn(answer);
     const code = codeOf(answer);
+    const isPassing = isSuccess(answer) || PASSING.some((one) => one === code);
     if (isSuccess(answer) && isObject(answer.body.value)) this.#shown(answer.body.value);
-    else if (isSuccess(answer) || PASSING.some((one) => one === code)) this.feed({ on: "read-failed", read, why });
-    else if (code === CODES.NOT_FOUND) this.feed({ on: "not-found", read, why });
-    else this.#giveUp(new Refusal(code, why));
+    else if (isPassing) this.#copy.run((core, now) => core.readFailed(number, why, now));
+    else if (code === CODES.NOT_FOUND) this.#copy.run((core, now) => core.notFound(number, why, now));
+    else this.giveUp(new Refusal(code, why));
   }
 
   /**
@@ -724,7 +737,7 @@ export class ObservedObject extends Emitter {
     this.#closing ??= (async () => {
       if (this.#end) return;
       await this.#objects.askManager("unsubscribe", { resource: this.url });
-      this.#giveUp(new Refusal(CODES.GONE, "the observer leaves"));
+      this.giveUp(new Refusal(CODES.GONE, LEAVES));
     })();
     return this.#closing;
   }
@@ -863,7 +876,7 @@ export class Objects {
       if (isBelow(from, url)) this.#observed.get(url)?.heard(message);
     } else if (part !== undefined) {
       const reported = this.#reported.get(url);
-      if (reported) reported.children.heard(message, "child-reported");
+      if (reported) reported.children.heard(message, true);
       else this.#observed.get(url)?.children.heard(message);
     } else return false;
     return true;
@@ -872,7 +885,7 @@ export class Objects {
   /** End all of it without a word: the hyperty is gone. */
   end() {
     for (const one of this.#reported.values()) one.children.end();
-    for (const one of [...this.#observed.values()]) one.feed({ on: "given-up", why: "the observer leaves" });
+    for (const one of [...this.#observed.values()]) one.giveUp(new Refusal(CODES.GONE, LEAVES));
   }
 }
 

@@ -1,6 +1,6 @@
 /**
  * The session of a node stub, as a core without input or output: `fsm/session/stub_client.py`
- * explains it. Inputs are objects with `on`, effects objects with `do`.
+ * explains it.
  */
 
 import { domainOf, isBackend, isBelow } from "./address.js";
@@ -11,71 +11,35 @@ import { Entity } from "./machine.js";
 import { isRequest } from "./message.js";
 
 /** @typedef {import("./message.js").Message} Message */
-/** @typedef {import("./machine.js").Step} Step */
 /** @typedef {"open" | "re-open" | "close" | "ping" | "renew"} Method */
 /** @typedef {{perSecond: number, burst: number}} Rate */
 
 /**
  * The answer of the node to a session control. `isLasting`: another attempt does not help.
  * `isPassing`: the node has said when one may help. `login`: the token of the login that was shown.
- * @typedef {{on: "answered", method: Method, code: number, token?: string | null, why?: string,
+ * @typedef {{method: Method, code: number, token?: string | null, why?: string,
  *   isEmptied?: boolean, isLasting?: boolean, isPassing?: boolean, login?: string,
- *   challenge?: string | null, rate?: Rate | null}} Answered
+ *   challenge?: string | null, rate?: Rate | null}} Answer
  */
 
 /**
- * @typedef {{on: "send", message: Message} | {on: "connect"} | {on: "disconnect"} |
- *   {on: "dialled"} | {on: "lost", why: string} | Answered | {on: "stated", life: number} |
- *   {on: "renewed", session: number} | {on: "heard"} | {on: "written", count: number} | {on: "unwritable", message: Message} |
- *   {on: "time"}} Input
+ * What a stub asks for.
+ * @typedef {object} StubPort
+ * @property {(step: import("./machine.js").Step) => void} step
+ * @property {() => void} dial `dialled` or `loseLink` follows
+ * @property {() => void} hangUp stops to dial, or closes the link; nothing follows
+ * @property {(method: Method, token: string | null, challenge: string | null) => void} ask
+ * @property {(message: Message) => void} write `noteWritten` follows, or `forget`
+ * @property {(message: Message) => void} queued it waits for the session
+ * @property {(message: Message) => void} released it waits no longer
+ * @property {(message: Message, code: number, why: string, retryAfter: number | null) => void} refuse
+ * @property {(message: Message, reason: string) => void} drop
+ * @property {() => void} ended
  */
-
-/**
- * @typedef {Step | {do: "dial"} | {do: "hang-up"} |
- *   {do: "ask", method: Method, token: string | null, challenge: string | null} |
- *   {do: "write", message: Message} | {do: "queued", message: Message} |
- *   {do: "released", message: Message} |
- *   {do: "refuse", message: Message, code: number, why: string, retryAfter: number | null} |
- *   {do: "drop", message: Message, reason: string} | {do: "ended"}} Effect
- */
-
-/**
- * Return what becomes of a message that cannot be sent: only requests are answered.
- *
- * @param {Message} message
- * @param {number} code
- * @param {string} why
- * @param {number | null} [retryAfter]
- * @returns {Effect}
- */
-export const refused = (message, code, why, retryAfter = null) =>
-  isRequest(message)
-    ? { do: "refuse", message, code, why, retryAfter }
-    : { do: "drop", message, reason: DROPS.SESSION_GONE };
-
-/**
- * @param {Message} message
- * @param {number} limit
- * @param {number} [delay]
- * @returns {Effect}
- */
-function overflow(message, limit, delay = constants.RETRY_AFTER) {
-  if (!isRequest(message)) return { do: "drop", message, reason: DROPS.OVERFLOW };
-  const why = `${limit} messages wait for the message node already`;
-  return { do: "refuse", message, code: CODES.UNAVAILABLE, why, retryAfter: delay };
-}
-
-/**
- * @param {Message} message
- * @returns {Effect}
- */
-function notRenewed(message) {
-  const why = "the message node has been started again, and has not everything back yet";
-  return refused(message, CODES.UNAVAILABLE, why, constants.RETRY_AFTER);
-}
 
 /** Two queues in order of arrival, both bounded: for the session, and for the link. */
 class Outbox {
+  #port;
   /** @type {Message[]} */
   #waiting = [];
   /** @type {Message[]} */
@@ -86,6 +50,11 @@ class Outbox {
   rate = null;
   /** @type {TokenBucket | null} */
   #bucket = null;
+
+  /** @param {StubPort} port */
+  constructor(port) {
+    this.#port = port;
+  }
 
   get length() {
     return this.#waiting.length + this.#held.length;
@@ -106,14 +75,11 @@ class Outbox {
     this.#waiting = this.#waiting.filter(mayGo);
   }
 
-  /**
-   * @param {Message} message
-   * @returns {Effect[]}
-   */
+  /** @param {Message} message */
   holdBack(message) {
-    if (!this.hasRoom) return [overflow(message, constants.STUB_QUEUE)];
+    if (!this.hasRoom) return this.overflow(message, constants.STUB_QUEUE);
     this.#held.push(message);
-    return [{ do: "queued", message }];
+    this.#port.queued(message);
   }
 
   /** Let what was held back wait for its turn. */
@@ -121,20 +87,17 @@ class Outbox {
     this.#waiting.push(...this.#held.splice(0));
   }
 
-  /** @returns {Effect[]} */
   refuseHeld() {
-    return this.#held
-      .splice(0)
-      .flatMap((message) => [{ do: "released", message }, notRenewed(message)]);
+    for (const message of this.#held.splice(0)) {
+      this.#port.released(message);
+      this.refuseUnrenewed(message);
+    }
   }
 
-  /**
-   * @param {Message} message
-   * @returns {Effect[]}
-   */
+  /** @param {Message} message */
   wait(message) {
     this.#waiting.push(message);
-    return [{ do: "queued", message }];
+    this.#port.queued(message);
   }
 
   /** @param {Rate | null} rate what a node accepts; null: it did not say */
@@ -154,17 +117,16 @@ class Outbox {
   /**
    * @param {Message} message
    * @param {number} now
-   * @returns {Effect[]}
    */
   write(message, now) {
-    if (this.#unwritten.length >= constants.OUTBOX_MESSAGES) return [overflow(message, constants.OUTBOX_MESSAGES)];
+    if (this.#unwritten.length >= constants.OUTBOX_MESSAGES) return this.overflow(message, constants.OUTBOX_MESSAGES);
     if (!this.#waiting.length && this.#maySend(now)) {
       this.#unwritten.push(message);
-      return [{ do: "write", message }];
+      return this.#port.write(message);
     }
     if (this.hasRoom) return this.wait(message);
     const delay = this.rate ? this.#waiting.length / this.rate.perSecond : constants.RETRY_AFTER;
-    return [overflow(message, constants.STUB_QUEUE, delay)];
+    this.overflow(message, constants.STUB_QUEUE, delay);
   }
 
   /** @param {number} now */
@@ -184,47 +146,65 @@ class Outbox {
     if (at >= 0) this.#unwritten.splice(at, 1);
   }
 
-  /**
-   * @param {number} now
-   * @returns {Effect[]}
-   */
+  /** @param {number} now */
   flush(now) {
-    /** @type {Effect[]} */
-    const effects = [];
     while (this.#waiting.length && this.#maySend(now)) {
       const message = /** @type {Message} */ (this.#waiting.shift());
       this.#unwritten.push(message);
-      effects.push({ do: "released", message }, { do: "write", message });
+      this.#port.released(message);
+      this.#port.write(message);
     }
-    return effects;
   }
 
-  /**
-   * Take back what the link did not send before it broke; it waits first.
-   *
-   * @returns {Effect[]}
-   */
+  /** Take back what the link did not send before it broke; it waits first. */
   keep() {
     const kept = this.#unwritten.splice(0);
     this.#waiting.unshift(...kept);
     this.endHold();
-    return kept.map((message) => ({ do: "queued", message }));
+    for (const message of kept) this.#port.queued(message);
   }
 
   /**
    * @param {string} why
    * @param {number} [code]
    * @param {number | null} [retryAfter]
-   * @returns {Effect[]}
    */
-  refuse(why, code = CODES.UNAVAILABLE, retryAfter = null) {
+  refuseAll(why, code = CODES.UNAVAILABLE, retryAfter = null) {
     this.endHold();
-    return this.#waiting
-      .splice(0)
-      .flatMap((message) => [
-        { do: "released", message },
-        refused(message, code, why, retryAfter),
-      ]);
+    for (const message of this.#waiting.splice(0)) {
+      this.#port.released(message);
+      this.refuse(message, code, why, retryAfter);
+    }
+  }
+
+  /**
+   * End a message that cannot be sent: only requests are answered.
+   *
+   * @param {Message} message
+   * @param {number} code
+   * @param {string} why
+   * @param {number | null} [retryAfter]
+   * @param {string} [reason] of the drop of what is no request
+   */
+  refuse(message, code, why, retryAfter = null, reason = DROPS.SESSION_GONE) {
+    if (isRequest(message)) this.#port.refuse(message, code, why, retryAfter);
+    else this.#port.drop(message, reason);
+  }
+
+  /** @param {Message} message */
+  refuseUnrenewed(message) {
+    const why = "the message node has been started again, and has not everything back yet";
+    this.refuse(message, CODES.UNAVAILABLE, why, constants.RETRY_AFTER);
+  }
+
+  /**
+   * @param {Message} message
+   * @param {number} limit
+   * @param {number} [delay]
+   */
+  overflow(message, limit, delay = constants.RETRY_AFTER) {
+    const why = `${limit} messages wait for the message node already`;
+    this.refuse(message, CODES.UNAVAILABLE, why, delay, DROPS.OVERFLOW);
   }
 }
 
@@ -276,7 +256,8 @@ const STATEMENT_RETRY = 60;
 export class StubClient {
   #connection;
   #link;
-  #outbox = new Outbox();
+  #port;
+  #outbox;
   #backoff = new Backoff();
   #jitter;
   /** @type {string | null} */
@@ -300,14 +281,17 @@ export class StubClient {
 
   /**
    * @param {string} url address of the stub
+   * @param {StubPort} port
    * @param {() => number} jitter between 0 and 1
    * @param {string | null} [token] of a session that an earlier stub had: it is re-opened
    * @param {string | null} [owner] the runtime, if it has addresses at the node
    */
-  constructor(url, jitter, token = null, owner = null) {
+  constructor(url, port, jitter, token = null, owner = null) {
     this.#owner = owner;
     this.#connection = new Entity("stub_connection", url);
     this.#link = new Entity("node_link", url);
+    this.#port = port;
+    this.#outbox = new Outbox(port);
     this.#jitter = jitter;
     this.#token = token;
     /** How many sessions it has opened anew, or that the node has emptied. */
@@ -334,94 +318,70 @@ export class StubClient {
     return TALKING.includes(this.link ?? "");
   }
 
-  /**
-   * Take the step of the constructor.
-   *
-   * @returns {Effect[]}
-   */
+  /** Take the step of the constructor. */
   begin() {
-    return [this.#connection.step("constructed")];
+    this.#move("constructed");
   }
 
-  /** When the input `time` is due. */
+  /**
+   * @param {string} trigger of the connection
+   * @param {string} [why]
+   */
+  #move(trigger, why) {
+    this.#port.step(this.#connection.step(trigger, why));
+  }
+
+  /**
+   * @param {string} trigger of the link
+   * @param {string} [why]
+   */
+  #moveLink(trigger, why) {
+    this.#port.step(this.#link.step(trigger, why));
+  }
+
+  /** When `timeOver` is due. */
   get deadline() {
     const hold = this.#outbox.isHolding ? this.#holdUntil : Infinity;
-    return Math.min(this.#until, this.#giveUp, this.#renewAt, this.#sliceAt, hold);
-  }
-
-  /**
-   * Take an input; return the effects, in order.
-   *
-   * @param {Input} input
-   * @param {number} now seconds on the host's clock
-   * @returns {Effect[]}
-   */
-  feed(input, now) {
-    const effects = this.#fed(input, now);
-    if (!this.#isTalking) this.#sliceAt = Infinity;
-    else if (this.#sliceAt === Infinity) this.#sliceAt = now + this.#outbox.pause(now);
-    return effects;
-  }
-
-  /**
-   * @param {Input} input
-   * @param {number} now
-   * @returns {Effect[]}
-   */
-  #fed(input, now) {
-    switch (input.on) {
-      case "send":
-        return this.#send(input.message, now);
-      case "heard":
-        return this.#heard(now);
-      case "written":
-        this.#outbox.written(input.count);
-        return [];
-      case "unwritable":
-        this.#outbox.unwritable(input.message);
-        return [];
-      case "connect":
-        return this.#connect(now);
-      case "disconnect":
-        return this.#disconnect(now);
-      case "renewed":
-        return this.#endRenewal(input.session, now);
-      case "dialled":
-        return this.#dialled(now);
-      case "lost":
-        return this.#lost(input.why, now);
-      case "answered":
-        return this.#answered(input, now);
-      case "stated":
-        this.#renewAt = now + Math.max(input.life / 2, STATEMENT_RETRY);
-        return [];
-      case "time":
-        return this.#time(now);
-    }
+    const slice = this.#isTalking ? this.#sliceAt : Infinity;
+    return Math.min(this.#until, this.#giveUp, this.#renewAt, slice, hold);
   }
 
   // ---- messages
 
   /**
    * @param {Message} message
-   * @param {number} now
-   * @returns {Effect[]}
+   * @param {number} now seconds on the host's clock
    */
-  #send(message, now) {
+  send(message, now) {
+    const outbox = this.#outbox;
     if (this.link === "renewing" && !this.#isRenewal(message)) {
-      return now >= this.#holdUntil ? [notRenewed(message)] : this.#outbox.holdBack(message);
+      return now >= this.#holdUntil ? outbox.refuseUnrenewed(message) : outbox.holdBack(message);
     }
-    if (this.#isTalking) return this.#outbox.write(message, now);
-    if (this.#endCode !== null) return [refused(message, this.#endCode, this.#lastLoss)];
+    if (this.#isTalking) {
+      outbox.write(message, now);
+      return this.#setSlice(now);
+    }
+    if (this.#endCode !== null) return outbox.refuse(message, this.#endCode, this.#lastLoss);
     if (this.link === "ended" || this.link === "closing" || this.state === "failed") {
-      return [refused(message, CODES.UNAVAILABLE, "the stub is closed", constants.RETRY_COOL_DOWN)];
+      return outbox.refuse(message, CODES.UNAVAILABLE, "the stub is closed", constants.RETRY_COOL_DOWN);
     }
     if (this.link === "paused" && this.#backoff.isOver && now < this.#tried + constants.RECONNECT_BASE) {
       const pause = this.#tried + constants.RECONNECT_BASE - now;
-      return [refused(message, CODES.UNAVAILABLE, "the message node cannot be reached", pause)];
+      return outbox.refuse(message, CODES.UNAVAILABLE, "the message node cannot be reached", pause);
     }
-    if (!this.#outbox.hasRoom) return [overflow(message, constants.STUB_QUEUE)];
-    return [...this.#outbox.wait(message), ...this.#connect(now)];
+    if (!outbox.hasRoom) return outbox.overflow(message, constants.STUB_QUEUE);
+    outbox.wait(message);
+    this.connect(now);
+  }
+
+  /** @param {number} count how many messages the link has written */
+  noteWritten(count) {
+    this.#outbox.written(count);
+  }
+
+  /** @param {Message} message that the link cannot write */
+  forget(message) {
+    this.#outbox.unwritable(message);
   }
 
   /**
@@ -441,90 +401,87 @@ export class StubClient {
    *
    * @param {number} session
    * @param {number} now
-   * @returns {Effect[]}
    */
-  #endRenewal(session, now) {
+  endRenewal(session, now) {
     this.#renewed = Math.max(this.#renewed, session);
-    if (this.link !== "renewing" || this.#renewed < this.sessions) return [];
-    const step = this.#link.step("renewed");
+    if (this.link !== "renewing" || this.#renewed < this.sessions) return;
+    this.#moveLink("renewed");
     this.#until = now + this.#link.patience;
     this.#outbox.endHold();
-    return [step, ...this.#outbox.flush(now)];
+    this.#flush(now);
+  }
+
+  /** @param {number} now */
+  #flush(now) {
+    this.#outbox.flush(now);
+    this.#setSlice(now);
+  }
+
+  /** @param {number} now */
+  #setSlice(now) {
+    if (this.#sliceAt === Infinity) this.#sliceAt = now + this.#outbox.pause(now);
   }
 
   // ---- link and session
 
-  /**
-   * @param {number} now
-   * @returns {Effect[]}
-   */
-  #connect(now) {
+  /** @param {number} now */
+  connect(now) {
     if (this.link === null) {
-      const step = this.#connection.step("connect");
+      this.#move("connect");
       this.#lastLoss = "";
       this.#giveUp = now + this.#connection.patience;
-      return [step, ...this.#dial(now)];
-    }
-    return this.link === "paused" && this.#backoff.isOver ? this.#dial(now) : [];
+      this.#dial(now);
+    } else if (this.link === "paused" && this.#backoff.isOver) this.#dial(now);
   }
 
-  /**
-   * @param {number} now
-   * @returns {Effect[]}
-   */
+  /** @param {number} now */
   #dial(now) {
     this.#until = Infinity;
     this.#tried = now;
     this.#backoff.attempt();
-    return [this.#link.step("dial"), { do: "dial" }];
+    this.#moveLink("dial");
+    this.#port.dial();
   }
 
-  /**
-   * @param {number} now
-   * @returns {Effect[]}
-   */
-  #dialled(now) {
-    if (this.link !== "dialling") return [{ do: "hang-up" }];
-    const step = this.#link.step("dialled");
+  /** @param {number} now */
+  dialled(now) {
+    if (this.link !== "dialling") return this.#port.hangUp();
+    this.#moveLink("dialled");
     this.#until = now + this.#link.patience;
-    return [step, this.#ask()];
+    this.#ask();
   }
 
-  /** @returns {Effect} */
   #ask() {
-    const method = this.#token === null ? "open" : "re-open";
-    return { do: "ask", method, token: this.#token, challenge: null };
+    this.#port.ask(this.#token === null ? "open" : "re-open", this.#token, null);
   }
 
   /**
-   * @param {Answered} answer
+   * Take an answer of the node.
+   *
+   * @param {Answer} answer
    * @param {number} now
-   * @returns {Effect[]}
    */
-  #answered(answer, now) {
+  takeAnswer(answer, now) {
     const { method, code } = answer;
-    if (code < 200) return [];
+    if (code < 200) return;
     const isOpening = method === "open" || method === "re-open";
-    if (isOpening && ASKING.includes(this.link ?? "")) return this.#opened(answer, now);
-    if (method === "open" && this.#isTalking && code >= 300) {
-      return [{ do: "hang-up" }, ...this.#lost(reasonOf(answer), now)];
-    }
-    if (method === "close" && this.link === "closing") return this.#end("closed");
-    return this.#heard(now);
+    if (isOpening && ASKING.includes(this.link ?? "")) this.#opened(answer, now);
+    else if (method === "open" && this.#isTalking && code >= 300) this.#breakOff(reasonOf(answer), now);
+    else if (method === "close" && this.link === "closing") this.#end("closed");
+    else this.noteLife(now);
   }
 
   /**
-   * @param {Answered} answer
+   * @param {Answer} answer
    * @param {number} now
-   * @returns {Effect[]}
    */
   #opened(answer, now) {
     const { method, code, challenge } = answer;
     if (code < 300) return this.#live(answer, now);
     if (challenge && this.link === "opening") {
-      const step = this.#link.step("challenged");
+      this.#moveLink("challenged");
       this.#until = now + this.#link.patience;
-      return [step, { do: "ask", method, token: this.#token, challenge }];
+      return this.#port.ask(method, this.#token, challenge);
     }
     const why = reasonOf(answer);
     const isFirst = this.state === "in-progress";
@@ -532,22 +489,21 @@ export class StubClient {
     // The application has started its runtime again: that is a new login.
     if ((isDisplaced && isFirst) || (method === "re-open" && FORGOTTEN.includes(code))) {
       this.#token = null;
-      const step = this.link === "proving" ? [this.#link.step("asked-anew", why)] : [];
+      if (this.link === "proving") this.#moveLink("asked-anew", why);
       this.#until = now + this.#link.patience;
-      return [...step, this.#ask()];
+      return this.#ask();
     }
-    if (!isFirst && (isDisplaced || this.#isFinal(answer, now))) {
-      return [{ do: "hang-up" }, ...this.#giveUpSession(why, code)];
-    }
+    if (!isFirst && (isDisplaced || this.#isFinal(answer, now))) return this.#giveUpSession(why, code);
     const isLasting = (answer.isLasting || TURNED_AWAY.includes(code)) && !answer.isPassing;
-    if (this.state === "in-progress" && isLasting) return [{ do: "hang-up" }, ...this.#fail(why, code)];
-    return [{ do: "hang-up" }, ...this.#lost(why, now)];
+    if (!isFirst || !isLasting) return this.#breakOff(why, now);
+    this.#port.hangUp();
+    this.#fail(why, code);
   }
 
   /**
    * Return whether a refusal is lasting; so is that of many logins for some time.
    *
-   * @param {Answered} answer
+   * @param {Answer} answer
    * @param {number} now
    */
   #isFinal({ code, isLasting = false, isPassing = false, login = "" }, now) {
@@ -563,28 +519,28 @@ export class StubClient {
    *
    * @param {string} why
    * @param {number} code
-   * @returns {Effect[]}
    */
   #giveUpSession(why, code) {
+    this.#port.hangUp();
     this.#until = this.#giveUp = this.#renewAt = Infinity;
     this.#endCode = code;
     this.#lastLoss = why;
     this.#token = null;
-    const over = this.#link.step("end", why);
-    return [over, this.#connection.step("ended", why), ...this.#outbox.refuse(why, code)];
+    this.#moveLink("end", why);
+    this.#move("ended", why);
+    this.#outbox.refuseAll(why, code);
   }
 
   /**
-   * @param {Answered} answer
+   * @param {Answer} answer
    * @param {number} now
-   * @returns {Effect[]}
    */
   #live(answer, now) {
     const isFirst = this.state === "in-progress";
     if (answer.method === "open" || answer.isEmptied) this.sessions += 1;
     if (isFirst || this.#owner === null) this.#renewed = this.sessions;
     const isRenewed = this.#renewed === this.sessions;
-    const opened = this.#link.step(isRenewed ? "session-opened" : "session-emptied");
+    this.#moveLink(isRenewed ? "session-opened" : "session-emptied");
     this.#since = now;
     this.#until = now + this.#link.patience;
     this.#holdUntil = now + constants.RENEW_TIMEOUT;
@@ -592,161 +548,141 @@ export class StubClient {
     this.#backoff.succeed();
     this.#refusedLogins.clear();
     this.#token = answer.token ?? this.#token;
-    const trigger = isFirst ? "established" : "reestablished";
     this.#outbox.keepTo(answer.rate ?? null);
     if (!isRenewed) this.#outbox.hold((message) => this.#isRenewal(message));
-    return [opened, this.#connection.step(trigger), ...this.#outbox.flush(now)];
+    this.#move(isFirst ? "established" : "reestablished");
+    this.#sliceAt = Infinity;
+    this.#flush(now);
   }
 
   /**
+   * The node has said for how many seconds its statement is valid.
+   *
+   * @param {number} life
    * @param {number} now
-   * @returns {Effect[]}
    */
-  #heard(now) {
-    /** @type {Effect[]} */
-    const effects = this.link === "pinging" ? [this.#link.step("heard")] : [];
+  noteStatement(life, now) {
+    this.#renewAt = now + Math.max(life / 2, STATEMENT_RETRY);
+  }
+
+  /**
+   * Something has come from the node.
+   *
+   * @param {number} now
+   */
+  noteLife(now) {
+    if (this.link === "pinging") this.#moveLink("heard");
     if (this.link === "open" || this.link === "renewing") this.#until = now + this.#link.patience;
-    return effects;
   }
 
   /**
    * @param {string} why
    * @param {number} now
-   * @returns {Effect[]}
    */
-  #lost(why, now) {
+  #breakOff(why, now) {
+    this.#port.hangUp();
+    this.loseLink(why, now);
+  }
+
+  /**
+   * @param {string} why
+   * @param {number} now
+   */
+  loseLink(why, now) {
     if (this.link === "closing") return this.#end(why);
-    return this.link === null || this.link === "paused" || this.link === "ended"
-      ? []
-      : this.#pause(why, now);
-  }
-
-  /**
-   * @param {string} why
-   * @param {number} now
-   * @returns {Effect[]}
-   */
-  #pause(why, now) {
-    /** @type {Effect[]} */
-    const effects = [this.#link.step("lost", why)];
+    if (this.link === null || this.link === "paused" || this.link === "ended") return;
+    this.#moveLink("lost", why);
     this.#lastLoss = why;
     this.#renewAt = Infinity;
     if (this.state === "live") {
-      effects.push(this.#connection.step("closed", why), ...this.#outbox.keep());
+      this.#move("closed", why);
+      this.#outbox.keep();
       this.#backoff.lost(now - this.#since);
     }
     this.#until = now + this.#backoff.pause(this.#jitter());
-    if (this.state === "in-progress" && this.#until >= this.#giveUp) {
-      return [...effects, ...this.#fail(why)];
-    }
-    if (this.#backoff.isOver) {
-      effects.push(...this.#outbox.refuse(why, CODES.UNAVAILABLE, constants.RECONNECT_BASE));
-    }
-    return effects;
+    if (this.state === "in-progress" && this.#until >= this.#giveUp) this.#fail(why);
+    else if (this.#backoff.isOver) this.#outbox.refuseAll(why, CODES.UNAVAILABLE, constants.RECONNECT_BASE);
   }
 
   /**
    * @param {string} why
    * @param {number} [code]
-   * @returns {Effect[]}
    */
   #fail(why, code = CODES.UNAVAILABLE) {
     this.#until = this.#giveUp = this.#renewAt = Infinity;
-    const over = this.#link.step("end", why);
-    const step = this.#connection.step("establish-failed", why);
+    this.#moveLink("end", why);
+    this.#move("establish-failed", why);
     // The runtime deploys another stub after that.
-    const later = code === CODES.UNAVAILABLE ? constants.RETRY_COOL_DOWN : null;
-    return [over, step, ...this.#outbox.refuse(why, code, later)];
+    this.#outbox.refuseAll(why, code, code === CODES.UNAVAILABLE ? constants.RETRY_COOL_DOWN : null);
   }
 
   // ---- time and the end
 
-  /**
-   * @param {number} now
-   * @returns {Effect[]}
-   */
-  #time(now) {
-    if (now >= this.#sliceAt) {
+  /** @param {number} now */
+  timeOver(now) {
+    if (this.#isTalking && now >= this.#sliceAt) {
       this.#sliceAt = Infinity;
-      return this.#outbox.flush(now);
-    }
-    if (this.#outbox.isHolding && now >= this.#holdUntil) return this.#outbox.refuseHeld();
-    if (now >= this.#giveUp) {
-      return [{ do: "hang-up" }, ...this.#fail(this.#lastLoss || "no session in time")];
-    }
-    if (now >= this.#renewAt) {
+      this.#flush(now);
+    } else if (this.#outbox.isHolding && now >= this.#holdUntil) this.#outbox.refuseHeld();
+    else if (now >= this.#giveUp) {
+      this.#port.hangUp();
+      this.#fail(this.#lastLoss || "no session in time");
+    } else if (now >= this.#renewAt) {
       this.#renewAt = now + STATEMENT_RETRY;
-      return this.#isTalking ? [{ do: "ask", method: "renew", token: null, challenge: null }] : [];
-    }
-    return now >= this.#until ? this.#due(now) : [];
+      if (this.#isTalking) this.#port.ask("renew", null, null);
+    } else if (now >= this.#until) this.#due(now);
   }
 
-  /**
-   * @param {number} now
-   * @returns {Effect[]}
-   */
+  /** @param {number} now */
   #due(now) {
     switch (this.link) {
       case "paused":
         return this.#dial(now);
-      case "open": {
-        const step = this.#link.step("ping");
+      case "open":
+        this.#moveLink("ping");
         this.#until = now + this.#link.patience;
-        return [step, { do: "ask", method: "ping", token: null, challenge: null }];
-      }
+        return this.#port.ask("ping", null, null);
       case "pinging":
       case "renewing":
         if (now > this.#until + constants.LATE) {
           // Late itself: what the node has answered may not be read yet.
           this.#until = now + Math.min(now - this.#until, constants.PONG_TIMEOUT);
-          return [];
+          return;
         }
-        return [{ do: "hang-up" }, ...this.#lost(
-          `${this.link === "pinging" ? "a ping" : "what the node has forgotten"} was not answered`,
-          now,
-        )];
+        return this.#breakOff(`${this.link === "pinging" ? "a ping" : "what the node has forgotten"} was not answered`, now);
       case "opening":
       case "proving":
-        return [{ do: "hang-up" }, ...this.#lost("no session in time", now)];
+        return this.#breakOff("no session in time", now);
       default:
         return this.#end("no answer to the close");
     }
   }
 
-  /**
-   * @param {number} now
-   * @returns {Effect[]}
-   */
-  #disconnect(now) {
+  /** @param {number} now */
+  disconnect(now) {
     if (this.#isTalking) {
-      const step = this.#link.step("close");
+      this.#moveLink("close");
       this.#until = now + this.#link.patience;
-      return [step, { do: "ask", method: "close", token: null, challenge: null }];
-    }
-    return this.link === "closing" ? [] : this.#end("disconnect");
+      this.#port.ask("close", null, null);
+    } else if (this.link !== "closing") this.#end("disconnect");
   }
 
-  /**
-   * @param {string} why
-   * @returns {Effect[]}
-   */
+  /** @param {string} why */
   #end(why) {
     this.#until = this.#giveUp = this.#renewAt = Infinity;
-    /** @type {Effect[]} */
-    const effects = [{ do: "hang-up" }];
-    if (this.link !== "ended") effects.push(this.#link.step("end", why));
+    this.#port.hangUp();
+    if (this.link !== "ended") this.#moveLink("end", why);
     if (this.state === "live") {
-      effects.push(this.#connection.step("closed", why), ...this.#outbox.keep());
-    } else if (this.state === "in-progress") {
-      effects.push(this.#connection.step("establish-failed", why));
-    } else if (this.state === "created") {
-      effects.push(this.#connection.step("connect-impossible", why));
-    }
-    return [...effects, ...this.#outbox.refuse("the stub is closed"), { do: "ended" }];
+      this.#move("closed", why);
+      this.#outbox.keep();
+    } else if (this.state === "in-progress") this.#move("establish-failed", why);
+    else if (this.state === "created") this.#move("connect-impossible", why);
+    this.#outbox.refuseAll("the stub is closed");
+    this.#port.ended();
   }
 }
 
-/** @param {Answered} answer */
+/** @param {Answer} answer */
 const reasonOf = (answer) => answer.why || `the node answered ${answer.code}`;
 
 /**

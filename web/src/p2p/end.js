@@ -7,7 +7,6 @@ import { beginning, isPlea, negotiationOf, plea } from "./negotiation.js";
 import { CODES, MAX_ICE_CANDIDATES, SESSION_IDLE } from "../constants.js";
 import { Entity } from "../machine.js";
 
-/** @typedef {import("../machine.js").Step} Step */
 /** @typedef {"requester" | "handler"} Role */
 /** @typedef {{own: string, remote: string, name: string, peer: string}} Terms */
 /** @typedef {{candidate: string, sdpMid: string | null, sdpMLineIndex: number | null}} Ice */
@@ -18,30 +17,32 @@ import { Entity } from "../machine.js";
  *   until: number}} Standing
  */
 
-/**
- * @typedef {{on: "started"} | {on: "row", hasOwnRequest: boolean} | {on: "object-created"} |
- *   {on: "object-refused", why: string} | {on: "invitation-answered", code: number, why: string} |
- *   {on: "described", sdp: string, negotiation: number} | {on: "ice-found", ice: Ice, negotiation: number} |
- *   {on: "peer-invited", url: string, source: string} |
- *   {on: "peer-seen", status: string, sdp: string | null, ice: Ice[], standing: Standing} |
- *   {on: "observe-refused", why: string} | {on: "peer-deleted"} |
- *   {on: "opened", link: string, negotiation: number} |
- *   {on: "lost", link: string, isOrderly: boolean, why: string} |
- *   {on: "dial-failed", negotiation: number} | {on: "connect"} | {on: "disconnect", why: string} |
- *   {on: "yield", negotiation: number} | {on: "resume", negotiation: number} | {on: "time"}} Input
- */
+/** What the peer's object shows. @typedef {{status: string, sdp: string | null, ice: Ice[], standing: Standing}} Seen */
 
 /**
- * @typedef {Step | {do: "announce", state: string, why: string} | {do: "ask-row"} |
- *   {do: "create-object"} | {do: "invite"} |
- *   {do: "answer-invitation", url: string, code: number, why: string} |
- *   {do: "observe", url: string} | {do: "pin", peer: Exclude<Standing, null | string>} |
- *   {do: "listen", offer: string | null} | {do: "offer", sdp: string} | {do: "trickle", ice: Ice} |
- *   {do: "hear-ice", ice: Ice} | {do: "plead", status: string} |
- *   {do: "renew", negotiation: number, status: string} | {do: "dial", sdp: string} |
- *   {do: "use-link", link: string} | {do: "release-link", link: string} |
- *   {do: "close-link", link: string} | {do: "answered", code: number, why: string} |
- *   {do: "withdraw"} | {do: "ended"}} Effect
+ * What an end asks for.
+ * @typedef {object} LinkPort
+ * @property {(step: import("../machine.js").Step) => void} step
+ * @property {(state: string, why: string) => void} announce
+ * @property {(code: number, why: string) => void} answerCommand
+ * @property {() => void} askRow
+ * @property {() => void} createObject
+ * @property {() => void} invite
+ * @property {(url: string, code: number, why: string) => void} answerInvitation
+ * @property {(url: string) => void} observe
+ * @property {(peer: Exclude<Standing, null | string>) => void} pin
+ * @property {(offer: string | null) => void} listen
+ * @property {(sdp: string) => void} offer
+ * @property {(ice: Ice) => void} trickle
+ * @property {(ice: Ice) => void} hearIce
+ * @property {(sdp: string) => void} dial
+ * @property {(status: string) => void} requestDial pleads with the peer to dial
+ * @property {(negotiation: number, status: string) => void} renew
+ * @property {(link: string) => void} useLink
+ * @property {(link: string) => void} releaseLink
+ * @property {(link: string) => void} closeLink
+ * @property {() => void} withdraw
+ * @property {() => void} end
  */
 
 /** @type {Record<string, string>} */
@@ -52,17 +53,12 @@ const GIVE_UP = {
   live: "closed",
 };
 
-/**
- * @param {number} code
- * @param {string} [why]
- * @returns {Effect}
- */
-const answered = (code, why = "") => ({ do: "answered", code, why });
+const ENDED = "the link has ended";
 
 /** One end of one link. */
 export class LinkEnd {
   #terms;
-  #role;
+  #port;
   #entity;
   #dialling;
   /** The controller of a handler's end. @type {Entity | null} */
@@ -89,11 +85,12 @@ export class LinkEnd {
   /**
    * @param {Terms} terms
    * @param {Role} role
+   * @param {LinkPort} port
    * @param {string} [offer] the object with the offer that a handler answers
    */
-  constructor(terms, role, offer = "") {
+  constructor(terms, role, port, offer = "") {
     this.#terms = terms;
-    this.#role = role;
+    this.#port = port;
     this.offer = offer;
     const key = `${terms.own}|${terms.remote}|${role}|${terms.name}`;
     this.#entity = new Entity("p2p_connection", key);
@@ -113,108 +110,43 @@ export class LinkEnd {
     return !this.hasEnded && ["created", "in-progress", "yielding"].includes(this.state ?? "");
   }
 
-  /** When it is to be fed `time`. */
+  /** When `timeOver` is due. */
   get deadline() {
     return Math.min(this.#until, this.#lifeUntil);
   }
 
   /**
-   * @param {Input} input
-   * @param {number} now
-   * @returns {Effect[]}
-   */
-  feed(input, now) {
-    if (this.hasEnded) return afterTheEnd(input);
-    return this.#feed(input, now);
-  }
-
-  /**
-   * @param {Input} input
-   * @param {number} now
-   * @returns {Effect[]}
-   */
-  #feed(input, now) {
-    const isHandler = this.#role === "handler";
-    switch (input.on) {
-      case "started": {
-        const begun = this.#move("started");
-        this.#until = now + this.#entity.patience;
-        begun.push(this.#dialling.step(isHandler ? "stop" : "round"));
-        if (isHandler) return [...begun, this.#moveLife("invited", now), { do: "ask-row" }];
-        return [...begun, { do: "create-object" }];
-      }
-      case "row":
-        return this.#decide(input.hasOwnRequest, now);
-      case "object-created": {
-        const moved = this.#move("object-returned");
-        this.#until = Math.min(this.#until, now + this.#entity.patience);
-        return [...moved, { do: "listen", offer: isHandler ? this.#sdp : null }, { do: "invite" }];
-      }
-      case "object-refused":
-        return this.#giveUp(input.why);
-      case "invitation-answered":
-        return input.code >= 300 ? this.#refused(input.why || `refused ${input.code}`) : [];
-      case "described":
-        return input.negotiation === this.negotiation ? [{ do: "offer", sdp: input.sdp }] : [];
-      case "ice-found": {
-        const { ice } = input;
-        if (input.negotiation !== this.negotiation || !isNew(this.#found, ice)) return [];
-        return [{ do: "trickle", ice }];
-      }
-      case "peer-invited":
-        return this.#invited(input.url, input.source);
-      case "peer-seen":
-        return isHandler ? this.#offerSeen(input, now) : this.#answerSeen(input);
-      case "observe-refused":
-        return this.#refused(input.why);
-      case "peer-deleted":
-        return this.#giveUp("the peer deleted its object");
-      case "opened":
-        return this.#opened(input, now);
-      case "lost":
-        return this.#lost(input, now);
-      case "dial-failed":
-        if (this.#dialling.state !== "dialling" || input.negotiation !== this.negotiation) return [];
-        return [this.#dialling.step("dial-failed"), ...this.#dial()];
-      case "connect":
-        if (isHandler) return [answered(CODES.FORBIDDEN, "only the requester's end reconnects")];
-        return [answered(CODES.ACCEPTED, "reconnecting"), ...this.#connect(now)];
-      case "disconnect": {
-        const why = this.state === "yielding" ? this.#loses : input.why;
-        return [...this.#refuse(why), ...this.#giveUp(why), answered(CODES.OK)];
-      }
-      case "yield":
-        return isHandler ? [answered(CODES.FORBIDDEN)] : this.#yields(input.negotiation);
-      case "resume":
-        return isHandler ? [answered(CODES.FORBIDDEN)] : this.#resumes(input.negotiation);
-      case "time":
-        return this.#timeOver(now);
-    }
-  }
-
-  /**
    * @param {string} trigger
    * @param {string} [why]
-   * @returns {Effect[]}
    */
   #move(trigger, why = "") {
     const step = this.#entity.step(trigger, why);
-    return [step, { do: "announce", state: step.new, why }];
+    this.#port.step(step);
+    this.#port.announce(step.new, why);
+  }
+
+  /** @param {string} trigger of the dialling */
+  #moveDialling(trigger) {
+    this.#port.step(this.#dialling.step(trigger));
+  }
+
+  #stopDialling() {
+    if (this.#dialling.state !== "idle") this.#moveDialling("stop");
   }
 
   /**
+   * @param {Entity} life
    * @param {string} trigger
    * @param {number} now
    * @param {string[]} [given]
-   * @returns {Step}
    */
-  #moveLife(trigger, now, given = []) {
-    const life = /** @type {Entity} */ (this.#life);
+  #moveLife(life, trigger, now, given = []) {
     const step = life.step(trigger, "", given);
     const until = now + life.patience;
     // The time for a set-up counts from its beginning.
     this.#lifeUntil = until === Infinity ? until : Math.min(until, this.#lifeUntil);
-    return step;
+    this.#port.step(step);
+    return step.new;
   }
 
   get #loses() {
@@ -223,214 +155,258 @@ export class LinkEnd {
 
   // ---- set-up
 
+  /** @param {number} now */
+  start(now) {
+    this.#move("started");
+    this.#until = now + this.#entity.patience;
+    this.#moveDialling(this.#life ? "stop" : "round");
+    if (!this.#life) return this.#port.createObject();
+    this.#moveLife(this.#life, "invited", now);
+    this.#port.askRow();
+  }
+
   /**
    * @param {boolean} hasOwnRequest
    * @param {number} now
-   * @returns {Effect[]}
    */
-  #decide(hasOwnRequest, now) {
-    if (this.#isInvited) return [];
+  rowReported(hasOwnRequest, now) {
+    if (this.#isInvited || this.hasEnded || !this.#life) return;
     const given = [
       ...(hasOwnRequest ? ["own request"] : []),
       ...(this.#terms.own < this.#terms.remote ? ["own runtime smaller"] : []),
     ];
-    const step = this.#moveLife("row-reported", now, given);
-    if (step.new === "closed") {
+    if (this.#moveLife(this.#life, "row-reported", now, given) === "closed") {
       const why = `simultaneous open: the link requested by ${this.#terms.own} wins`;
-      return [step, ...this.#refuse(why), ...this.#giveUp(why)];
+      this.#refuse(why);
+      return this.#giveUp(why);
     }
     this.#isInvited = true;
-    const url = this.offer;
-    return [step, { do: "answer-invitation", url, code: CODES.OK, why: "" }, { do: "observe", url }];
+    this.#port.answerInvitation(this.offer, CODES.OK, "");
+    this.#port.observe(this.offer);
+  }
+
+  /** @param {number} now */
+  objectCreated(now) {
+    if (this.hasEnded) return this.#port.withdraw();
+    this.#move("object-returned");
+    this.#until = Math.min(this.#until, now + this.#entity.patience);
+    this.#port.listen(this.#life ? this.#sdp : null);
+    this.#port.invite();
+  }
+
+  /** @param {string} why */
+  objectRefused(why) {
+    this.#giveUp(why);
+  }
+
+  /**
+   * @param {number} code
+   * @param {string} why
+   */
+  invitationAnswered(code, why) {
+    if (code >= 300) this.#refused(why || `refused ${code}`);
+  }
+
+  /**
+   * @param {string} sdp of this end
+   * @param {number} negotiation
+   */
+  described(sdp, negotiation) {
+    if (!this.hasEnded && negotiation === this.negotiation) this.#port.offer(sdp);
+  }
+
+  /**
+   * @param {Ice} ice of this end
+   * @param {number} negotiation
+   */
+  iceFound(ice, negotiation) {
+    if (this.hasEnded || negotiation !== this.negotiation || !isNew(this.#found, ice)) return;
+    this.#port.trickle(ice);
   }
 
   /**
    * Answer the invitation of a handler's end, if that was not done yet.
    *
    * @param {string} why
-   * @returns {Effect[]}
    */
   #refuse(why) {
-    if (!this.#life || this.#isInvited) return [];
+    if (!this.#life || this.#isInvited) return;
     this.#isInvited = true;
-    return [{ do: "answer-invitation", url: this.offer, code: CODES.CONFLICT, why }];
+    this.#port.answerInvitation(this.offer, CODES.CONFLICT, why);
   }
 
   /**
    * @param {string} url
    * @param {string} source
-   * @returns {Effect[]}
    */
-  #invited(url, source) {
-    /**
-     * @param {number} code
-     * @param {string} [why]
-     * @returns {Effect}
-     */
-    const answer = (code, why = "") => ({ do: "answer-invitation", url, code, why });
-    if (this.#life) return [answer(CODES.CONFLICT, "the invitation came before")];
+  peerInvited(url, source) {
+    const answer = (/** @type {number} */ code, why = "") => this.#port.answerInvitation(url, code, why);
+    if (this.hasEnded) return answer(CODES.GONE, ENDED);
+    if (this.#life) return answer(CODES.CONFLICT, "the invitation came before");
     if (source !== this.#terms.peer || !this.#isSettingUp) {
-      return [answer(CODES.FORBIDDEN, "this object is not expected here")];
+      return answer(CODES.FORBIDDEN, "this object is not expected here");
     }
-    if (this.#isInvited) return [answer(CODES.CONFLICT, "there is an answer object already")];
+    if (this.#isInvited) return answer(CODES.CONFLICT, "there is an answer object already");
     this.#isInvited = true;
-    return [answer(CODES.OK), { do: "observe", url }];
+    answer(CODES.OK);
+    this.#port.observe(url);
+  }
+
+  /** @param {string} why */
+  observeRefused(why) {
+    this.#refused(why);
+  }
+
+  peerDeleted() {
+    this.#giveUp("the peer deleted its object");
+  }
+
+  /**
+   * @param {Seen} seen
+   * @param {number} now
+   */
+  peerSeen(seen, now) {
+    if (this.hasEnded) return;
+    if (this.#life) this.#offerSeen(this.#life, seen, now);
+    else this.#answerSeen(seen);
   }
 
   /**
    * @param {Standing} standing
-   * @returns {Effect[]}
+   * @returns {standing is Exclude<Standing, null | string>} whether it is believed
    */
   #believe(standing) {
-    if (standing === null) return [];
-    if (typeof standing === "string") return this.#refused(standing);
-    if (this.#peer && this.#peer.fingerprint !== standing.fingerprint) {
-      return this.#refused("the peer offers another certificate than before");
+    if (standing === null) return false;
+    if (typeof standing === "string") this.#refused(standing);
+    else if (this.#peer && this.#peer.fingerprint !== standing.fingerprint) {
+      this.#refused("the peer offers another certificate than before");
+    } else if (this.#peer?.until !== standing.until) {
+      this.#peer = standing;
+      if (this.state === "live") this.#until = standing.until;
+      this.#port.pin(standing);
     }
-    if (this.#peer && this.#peer.until === standing.until) return [];
-    this.#peer = standing;
-    if (this.state === "live") this.#until = standing.until;
-    return [{ do: "pin", peer: standing }];
+    return typeof standing !== "string" && !this.hasEnded;
   }
 
-  /**
-   * @param {Extract<Input, {on: "peer-seen"}>} seen
-   * @returns {Effect[]}
-   */
+  /** @param {Seen} seen */
   #answerSeen({ status, sdp, ice, standing }) {
-    if (negotiationOf(status) !== this.negotiation) return [];
-    const effects = this.#believe(standing);
-    if (standing === null || typeof standing === "string" || this.hasEnded) return effects;
-    effects.push(...this.#hearIce(ice));
+    if (negotiationOf(status) !== this.negotiation || !this.#believe(standing)) return;
+    this.#hearIce(ice);
+    if (this.#pleads(status) && this.#isSettingUp) return this.#giveUp("no candidate of either end opens");
+    if (sdp === null) return this.#refused("the peer takes no data channel");
+    this.#sdp ??= sdp;
+    this.#dial();
+  }
+
+  /** @param {string} status */
+  #pleads(status) {
     const pleads = isPlea(status) && status !== this.#peerPlea;
     this.#peerPlea = status;
-    if (pleads && this.#isSettingUp) {
-      return [...effects, ...this.#giveUp("no candidate of either end opens")];
-    }
-    if (sdp === null) return [...effects, ...this.#refused("the peer takes no data channel")];
-    this.#sdp ??= sdp;
-    return [...effects, ...this.#dial()];
+    return pleads;
   }
 
-  /**
-   * Dial the peer's answer once; then plead.
-   *
-   * @returns {Effect[]}
-   */
+  /** Dial the peer's answer once; then plead. */
   #dial() {
-    if (this.#dialling.state !== "ready" || this.#sdp === null) return [];
+    if (this.#dialling.state !== "ready" || this.#sdp === null) return;
     if (this.#isDialled) return this.#plead();
     this.#isDialled = true;
-    return [this.#dialling.step("dial"), { do: "dial", sdp: this.#sdp }];
+    this.#moveDialling("dial");
+    this.#port.dial(this.#sdp);
   }
 
-  /** @returns {Effect[]} */
   #plead() {
     this.#pleas += 1;
-    const step = this.#dialling.step(this.#life ? "stop" : "plead");
-    return [step, { do: "plead", status: plea(this.negotiation, this.#pleas) }];
+    this.#moveDialling(this.#life ? "stop" : "plead");
+    this.#port.requestDial(plea(this.negotiation, this.#pleas));
   }
 
-  /**
-   * @param {Ice[]} candidates
-   * @returns {Effect[]}
-   */
+  /** @param {Ice[]} candidates */
   #hearIce(candidates) {
-    return candidates.filter((ice) => isNew(this.#heard, ice)).map((ice) => ({ do: "hear-ice", ice }));
+    for (const ice of candidates) if (isNew(this.#heard, ice)) this.#port.hearIce(ice);
   }
 
   /**
    * An offer of another negotiation than this one or the next is void.
    *
-   * @param {Extract<Input, {on: "peer-seen"}>} seen
+   * @param {Entity} life
+   * @param {Seen} seen
    * @param {number} now
-   * @returns {Effect[]}
    */
-  #offerSeen({ status, sdp, ice, standing }, now) {
+  #offerSeen(life, { status, sdp, ice, standing }, now) {
     const number = negotiationOf(status);
-    if (number !== this.negotiation && number !== this.negotiation + 1) return [];
-    /** @type {Effect[]} */
-    const effects = [];
-    const isBelieved = standing !== null && typeof standing !== "string";
+    if (number !== this.negotiation && number !== this.negotiation + 1) return;
     if (number !== this.negotiation) {
       if (this.state === "created") return this.#giveUp("the offer was void before it was answered");
-      const isOfPeer = isBelieved && this.#peer?.fingerprint === standing.fingerprint;
-      if (this.state === "live" && !isOfPeer) return [];
-      effects.push(...this.#renew(number, "the requester offers anew", now));
+      const print = typeof standing === "object" ? standing?.fingerprint : undefined;
+      if (this.state === "live" && (print === undefined || this.#peer?.fingerprint !== print)) return;
+      this.#renew(number, "the requester offers anew", now);
     }
-    effects.push(...this.#believe(standing));
-    if (!isBelieved || this.hasEnded) return effects;
-    if (sdp === null) return [...effects, ...this.#refused("the peer offers no data channel")];
+    if (!this.#believe(standing)) return;
+    if (sdp === null) return this.#refused("the peer offers no data channel");
     if (this.#answered !== this.negotiation) {
       this.#answered = this.negotiation;
       this.#sdp = sdp;
-      if (this.#life?.state === "observing") {
-        effects.push(this.#moveLife("answer", now), { do: "create-object" });
-      } else effects.push({ do: "listen", offer: sdp });
+      if (life.state === "observing") {
+        this.#moveLife(life, "answer", now);
+        this.#port.createObject();
+      } else this.#port.listen(sdp);
     }
-    effects.push(...this.#hearIce(ice));
-    const pleads = isPlea(status) && status !== this.#peerPlea;
-    this.#peerPlea = status;
-    if (!pleads || this.state === "live") return effects;
-    return [...effects, this.#dialling.step("round"), ...this.#plead()];
+    this.#hearIce(ice);
+    if (!this.#pleads(status) || this.state === "live") return;
+    this.#moveDialling("round");
+    this.#plead();
   }
 
   // ---- links
 
   /**
-   * @param {Extract<Input, {on: "opened"}>} opened
+   * @param {string} link
+   * @param {number} negotiation
    * @param {number} now
-   * @returns {Effect[]}
    */
-  #opened({ link, negotiation }, now) {
-    if (negotiation !== this.negotiation || !this.#peer || this.state !== "in-progress") {
-      return [{ do: "close-link", link }];
+  linkOpened(link, negotiation, now) {
+    if (this.hasEnded || negotiation !== this.negotiation || !this.#peer || this.state !== "in-progress") {
+      return this.#port.closeLink(link);
     }
     this.#link = link;
     this.#until = this.#peer.until;
-    /** @type {Effect[]} */
-    const effects = [{ do: "use-link", link }, ...this.#move("established")];
-    if (this.#dialling.state !== "idle") effects.push(this.#dialling.step("stop"));
-    if (this.#life?.state === "answering") effects.push(this.#moveLife("link-open", now));
-    return effects;
+    this.#port.useLink(link);
+    this.#move("established");
+    this.#stopDialling();
+    if (this.#life?.state === "answering") this.#moveLife(this.#life, "link-open", now);
   }
 
   /**
-   * @param {{link: string, isOrderly: boolean, why: string}} lost
+   * @param {string} link
+   * @param {boolean} isOrderly
+   * @param {string} why
    * @param {number} now
-   * @returns {Effect[]}
    */
-  #lost({ link, isOrderly, why }, now) {
-    if (link !== this.#link) return [];
+  linkLost(link, isOrderly, why, now) {
+    if (link !== this.#link) return;
     this.#link = null;
     this.#until = now + SESSION_IDLE;
-    /** @type {Effect[]} */
-    const effects = [...this.#move("closed", why), { do: "release-link", link }];
-    return isOrderly ? [...effects, ...this.#end()] : effects;
+    this.#move("closed", why);
+    this.#port.releaseLink(link);
+    if (isOrderly) this.#end();
   }
 
-  /**
-   * A link that only has a data channel comes back by a new negotiation.
-   *
-   * @param {number} now
-   */
-  #connect(now) {
-    if (this.state !== "disconnected") return [];
-    return this.#renew(this.negotiation + 1, "a new offer is needed", now);
+  /** @param {number} negotiation */
+  dialFailed(negotiation) {
+    if (this.#dialling.state !== "dialling" || negotiation !== this.negotiation) return;
+    this.#moveDialling("dial-failed");
+    this.#dial();
   }
 
   /**
    * @param {number} negotiation
    * @param {string} why
    * @param {number} now
-   * @returns {Effect[]}
    */
   #renew(negotiation, why, now) {
-    /** @type {Effect[]} */
-    const effects = [];
-    if (this.#link !== null) effects.push(...this.#lost({ link: this.#link, isOrderly: false, why }, now));
+    if (this.#link !== null) this.linkLost(this.#link, false, why, now);
     if (this.state === "disconnected") {
-      effects.push(...this.#move("renegotiated", why));
+      this.#move("renegotiated", why);
       this.#until = now + this.#entity.patience;
     }
     this.negotiation = negotiation;
@@ -438,53 +414,79 @@ export class LinkEnd {
     this.#isDialled = false;
     this.#found.clear();
     this.#heard.clear();
-    if (this.#dialling.state !== "idle") effects.push(this.#dialling.step("stop"));
-    effects.push({ do: "renew", negotiation, status: beginning(negotiation) });
+    this.#stopDialling();
+    this.#port.renew(negotiation, beginning(negotiation));
     // A handler answers what the requester will offer.
-    return this.#life ? effects : [...effects, this.#dialling.step("round"), { do: "listen", offer: null }];
+    if (this.#life) return;
+    this.#moveDialling("round");
+    this.#port.listen(null);
   }
 
-  // ---- simultaneous open
+  // ---- commands
 
   /**
-   * @param {number} negotiation
-   * @returns {Effect[]}
+   * A link that only has a data channel comes back by a new negotiation.
+   *
+   * @param {number} now
    */
-  #yields(negotiation) {
-    if (this.state === "created") return [...this.#giveUp(this.#loses), answered(CODES.OK)];
-    if (this.state === "yielding") return [answered(CODES.OK)];
-    if (this.state !== "in-progress" || negotiation !== this.negotiation) {
-      return [answered(CODES.CONFLICT, "the link is not being set up")];
+  connect(now) {
+    if (this.hasEnded) return this.#port.answerCommand(CODES.GONE, ENDED);
+    if (this.#life) return this.#port.answerCommand(CODES.FORBIDDEN, "only the requester's end reconnects");
+    this.#port.answerCommand(CODES.ACCEPTED, "reconnecting");
+    if (this.state === "disconnected") this.#renew(this.negotiation + 1, "a new offer is needed", now);
+  }
+
+  /** @param {string} reason */
+  disconnect(reason) {
+    const why = this.state === "yielding" ? this.#loses : reason;
+    if (!this.hasEnded) this.#refuse(why);
+    this.#giveUp(why);
+    this.#port.answerCommand(CODES.OK, "");
+  }
+
+  /**
+   * The link that the peer has requested wins, unless it fails.
+   *
+   * @param {number} negotiation
+   */
+  yieldToPeer(negotiation) {
+    const answer = (/** @type {number} */ code, why = "") => this.#port.answerCommand(code, why);
+    if (this.hasEnded) return answer(CODES.OK);
+    if (this.#life) return answer(CODES.FORBIDDEN);
+    if (this.state === "created") this.#giveUp(this.#loses);
+    else if (this.state !== "yielding") {
+      if (this.state !== "in-progress" || negotiation !== this.negotiation) {
+        return answer(CODES.CONFLICT, "the link is not being set up");
+      }
+      this.#move("yielded", this.#loses);
+      this.#stopDialling();
     }
-    const yielded = this.#move("yielded", this.#loses);
-    if (this.#dialling.state !== "idle") yielded.push(this.#dialling.step("stop"));
-    return [...yielded, answered(CODES.OK)];
+    answer(CODES.OK);
   }
 
-  /**
-   * @param {number} negotiation
-   * @returns {Effect[]}
-   */
-  #resumes(negotiation) {
+  /** @param {number} negotiation */
+  resume(negotiation) {
+    if (this.hasEnded) return this.#port.answerCommand(CODES.GONE, ENDED);
+    if (this.#life) return this.#port.answerCommand(CODES.FORBIDDEN, "");
     if (this.state !== "yielding" || negotiation !== this.negotiation) {
-      return [answered(CODES.CONFLICT, "the link does not yield")];
+      return this.#port.answerCommand(CODES.CONFLICT, "the link does not yield");
     }
-    const resumed = this.#move("resumed", "the peer's link has failed");
-    return [...resumed, answered(CODES.OK), this.#dialling.step("round"), ...this.#dial()];
+    this.#move("resumed", "the peer's link has failed");
+    this.#port.answerCommand(CODES.OK, "");
+    this.#moveDialling("round");
+    this.#dial();
   }
 
   // ---- the end
 
-  /**
-   * @param {number} now
-   * @returns {Effect[]}
-   */
-  #timeOver(now) {
-    if (now < this.deadline) return [];
+  /** @param {number} now */
+  timeOver(now) {
+    if (now < this.deadline) return;
     const late = this.#peer ? "timeout" : "timeout: the peer has signed nothing";
     if (this.state === "live") return this.#giveUp("nobody vouches for the peer any more");
     if (!this.#isSettingUp) return this.#giveUp("the link did not come back");
-    return [...this.#refuse("timeout"), ...this.#giveUp(late)];
+    this.#refuse("timeout");
+    this.#giveUp(late);
   }
 
   /**
@@ -493,28 +495,25 @@ export class LinkEnd {
    * @param {string} why
    */
   #refused(why) {
-    return this.#isSettingUp ? this.#giveUp(why) : [];
+    if (this.#isSettingUp) this.#giveUp(why);
   }
 
-  /**
-   * @param {string} why
-   * @returns {Effect[]}
-   */
+  /** @param {string} why */
   #giveUp(why) {
+    if (this.hasEnded) return;
     const trigger = GIVE_UP[this.state ?? ""];
-    /** @type {Effect[]} */
-    const effects = trigger ? this.#move(trigger, why) : [];
-    if (this.#link !== null) effects.push({ do: "close-link", link: this.#link });
+    if (trigger) this.#move(trigger, why);
+    if (this.#link !== null) this.#port.closeLink(this.#link);
     this.#link = null;
-    return [...effects, ...this.#end()];
+    this.#end();
   }
 
-  /** @returns {Effect[]} */
   #end() {
     this.#until = this.#lifeUntil = Infinity;
-    const effects = [this.#dialling.step("end")];
-    if (this.#life && !this.#life.mayEnd) effects.push(this.#life.step("over"));
-    return [...effects, { do: "withdraw" }, { do: "ended" }];
+    this.#moveDialling("end");
+    if (this.#life && !this.#life.mayEnd) this.#port.step(this.#life.step("over"));
+    this.#port.withdraw();
+    this.#port.end();
   }
 }
 
@@ -526,30 +525,4 @@ function isNew(known, { candidate }) {
   const isUsable = !known.has(candidate) && known.size < MAX_ICE_CANDIDATES;
   if (isUsable) known.add(candidate);
   return isUsable;
-}
-
-/**
- * Clean up what arrives at an end that is done.
- *
- * @param {Input} input
- * @returns {Effect[]}
- */
-export function afterTheEnd(input) {
-  const why = "the link has ended";
-  switch (input.on) {
-    case "connect":
-    case "resume":
-      return [answered(CODES.GONE, why)];
-    case "disconnect":
-    case "yield":
-      return [answered(CODES.OK)];
-    case "object-created":
-      return [{ do: "withdraw" }];
-    case "opened":
-      return [{ do: "close-link", link: input.link }];
-    case "peer-invited":
-      return [{ do: "answer-invitation", url: input.url, code: CODES.GONE, why }];
-    default:
-      return [];
-  }
 }

@@ -4,9 +4,10 @@
  */
 
 import { domainOf, isBelow, runtimeOf, statusOf } from "../address.js";
-import { Alarm, sleep } from "../clock.js";
+import { sleep } from "../clock.js";
 import { CODES, DROPS } from "../constants.js";
 import * as constants from "../constants.js";
+import { Host } from "../host.js";
 import { BadMessageError, isObject, textOf } from "../json.js";
 import { sha256Hex } from "../keys.js";
 import { TokenBucket } from "../limits.js";
@@ -16,7 +17,7 @@ import { ObserverCore } from "../sync/copy.js";
 import { isLink } from "../sync/reported.js";
 import { changeIn } from "../value.js";
 import { Channel, OPTIONS } from "./channel.js";
-import { afterTheEnd, LinkEnd } from "./end.js";
+import { LinkEnd } from "./end.js";
 import { signed, signedIce, verified } from "./guard.js";
 import { LiveLink } from "./link.js";
 import { Lists } from "./lists.js";
@@ -26,8 +27,7 @@ import { PairOrder } from "./order.js";
 /** @typedef {import("../message.js").Message} Message */
 /** @typedef {import("../json.js").JsonObject} JsonObject */
 /** @typedef {import("../json.js").Json} Json */
-/** @typedef {import("./end.js").Input} Input */
-/** @typedef {import("./end.js").Effect} Effect */
+/** @typedef {import("./end.js").LinkPort} LinkPort */
 
 /**
  * What all stubs of a runtime share.
@@ -124,7 +124,7 @@ class End {
   ownObject = null;
   /** @type {string | null} */
   peerObject = null;
-  /** @type {ObserverCore | null} */
+  /** The peer's object. @type {Host<ObserverCore, import("../sync/copy.js").CopyPort> | null} */
   copy = null;
   /** @type {Opening | null} */
   opening = null;
@@ -139,19 +139,30 @@ class End {
   writes = Promise.resolve();
   /** What is read of the peer's object, in order. @type {Promise<unknown>} */
   reads = Promise.resolve();
+  /** The order that it is to answer. @type {Message | null} */
+  command = null;
 
   /**
    * @param {import("./end.js").Terms} terms
-   * @param {LinkEnd} core
+   * @param {(end: End) => Host<LinkEnd, LinkPort>} host
    */
-  constructor(terms, core) {
+  constructor(terms, host) {
     this.terms = terms;
-    this.core = core;
+    this.host = host(this);
     this.identity = /** @type {import("../message.js").SenderIdentity} */ ({
       runtime: terms.remote,
       user: null,
       vouchedBy: "none",
     });
+  }
+
+  get core() {
+    return this.host.core;
+  }
+
+  /** @param {(core: LinkEnd, now: number) => void} call */
+  run(call) {
+    this.host.run(call);
   }
 }
 
@@ -165,9 +176,6 @@ class LinkStub {
   #ends = new Map();
   /** Invitations that are not answered, by object. @type {Map<string, Message>} */
   #invitations = new Map();
-  /** @type {Message | null} */
-  #command = null;
-  #alarm;
   #isClosed = false;
 
   /**
@@ -182,7 +190,6 @@ class LinkStub {
     this.name = context.url;
     this.url = context.url;
     this.runtime = shared.tools.runtime;
-    this.#alarm = new Alarm(shared.tools.clock, () => this.#timeOver());
   }
 
   get ends() {
@@ -193,10 +200,19 @@ class LinkStub {
     return this.#shared.tools.clock.now();
   }
 
+  /**
+   * @param {import("./end.js").Terms} terms
+   * @param {string} [offer] the object with the offer that a handler answers
+   */
+  make(terms, offer) {
+    const make = (/** @type {LinkPort} */ port) => new LinkEnd(terms, this.#role, port, offer);
+    return new End(terms, (end) => new Host(this.#shared.tools.clock, this.#portOf(end), make));
+  }
+
   /** @param {End} end */
   add(end) {
     this.#ends.set(end.terms.name, end);
-    this.feed(end, { on: "started" });
+    end.run((core, now) => core.start(now));
   }
 
   /**
@@ -326,144 +342,82 @@ class LinkStub {
     this.#invitations.set(url, invitation);
   }
 
-  /**
-   * Feed an order; its answer is among the effects.
-   *
-   * @param {Message} command
-   * @param {End | undefined} end
-   * @param {Input} input
-   */
-  order(command, end, input) {
-    this.#command = command;
-    if (end) this.feed(end, input);
-    else this.#perform(null, afterTheEnd(input));
-    if (this.#command) this.answer(command, CODES.OK);
-    this.#command = null;
-  }
+  // ---- what an end asks for
 
   /**
    * @param {End} end
-   * @param {Input} input
+   * @returns {LinkPort}
    */
-  feed(end, input) {
-    this.#perform(end, end.core.feed(input, this.now));
-    this.#schedule();
-  }
-
-  #schedule() {
-    const ends = [...this.#ends.values()];
-    this.#alarm.set(Math.min(Infinity, ...ends.flatMap((one) => [one.core.deadline, one.copy?.deadline ?? Infinity])));
-  }
-
-  #timeOver() {
-    for (const end of this.#ends.values()) {
-      if (end.copy && end.copy.deadline <= this.now) this.#feedCopy(end, { on: "copy-time-over" });
-      if (end.core.deadline <= this.now) this.feed(end, { on: "time" });
-    }
-    this.#schedule();
-  }
-
-  // ---- effects
-
-  /**
-   * @param {End | null} end
-   * @param {Effect[]} effects
-   */
-  #perform(end, effects) {
-    for (const effect of effects) {
-      if (effect.do === "step") this.#shared.tools.trace.step(this.url, effect);
-      else if (effect.do === "answered") {
-        if (this.#command) this.answer(this.#command, effect.code, effect.why);
-        this.#command = null;
-      } else if (end) this.#do(end, effect);
-    }
-  }
-
-  /**
-   * @param {End} end
-   * @param {Exclude<Effect, {do: "step" | "answered"}>} effect
-   */
-  #do(end, effect) {
-    const { terms, core } = end;
-    switch (effect.do) {
-      case "announce": {
-        const { state: value, why } = effect;
+  #portOf(end) {
+    const { terms } = end;
+    const { context } = this;
+    return {
+      step: (step) => this.#shared.tools.trace.step(this.url, step),
+      announce: (value, why) => {
         const body = { value, resource: terms.remote, description: why || undefined, link: terms.name };
-        const type = value === "created" ? "create" : "update";
-        return this.context.port.publish(type, statusOf(this.url), body);
-      }
-      case "ask-row":
-        return void this.ask("read", `${this.runtime}/registry`, { resource: terms.remote }).then((answer) => {
-          const { role, status } = isObject(answer.body.value) ? answer.body.value : {};
-          const hasOwnRequest = isSuccess(answer) && role === "requester" && status !== "failed";
-          this.feed(end, { on: "row", hasOwnRequest });
-        });
-      case "create-object":
-        return void this.#createObject(end);
-      case "invite": {
+        context.port.publish(value === "created" ? "create" : "update", statusOf(this.url), body);
+      },
+      answerCommand: (code, why) => {
+        if (end.command) this.answer(end.command, code, why);
+        end.command = null;
+      },
+      askRow: () => void this.ask("read", `${this.runtime}/registry`, { resource: terms.remote }).then((answer) => {
+        const { role, status } = isObject(answer.body.value) ? answer.body.value : {};
+        const hasOwnRequest = isSuccess(answer) && role === "requester" && status !== "failed";
+        end.run((core, now) => core.rowReported(hasOwnRequest, now));
+      }),
+      createObject: () => void this.#createObject(end),
+      invite: () => {
         const value = { runtime: this.runtime, reporter: this.url };
         const body = { resource: end.ownObject, schema: this.#schema, authorise: [terms.peer], value };
-        return void this.ask("create", this.#manager, body).then((answer) =>
-          this.feed(end, { on: "invitation-answered", code: codeOf(answer), why: whyOf(answer) }));
-      }
-      case "answer-invitation": {
-        const invitation = this.#invitations.get(effect.url);
-        this.#invitations.delete(effect.url);
-        return invitation && this.answer(invitation, effect.code, effect.why);
-      }
-      case "observe":
-        return this.#observe(end, effect.url);
-      case "pin":
-        end.identity = effect.peer.identity;
-        return;
-      case "listen":
-        return void this.#listen(end, effect.offer);
-      case "offer":
-        end.sdp = effect.sdp;
-        return this.#change(end, () => this.#offer(end, effect.sdp));
-      case "trickle": {
+        void this.ask("create", this.#manager, body).then((answer) =>
+          end.run((core) => core.invitationAnswered(codeOf(answer), whyOf(answer))));
+      },
+      answerInvitation: (url, code, why) => {
+        const invitation = this.#invitations.get(url);
+        this.#invitations.delete(url);
+        if (invitation) this.answer(invitation, code, why);
+      },
+      observe: (url) => this.#observe(end, url),
+      pin: ({ identity }) => (end.identity = identity),
+      listen: (offer) => void this.#listen(end, offer),
+      offer: (sdp) => {
+        end.sdp = sdp;
+        this.#change(end, () => this.#offer(end, sdp));
+      },
+      trickle: (ice) => {
         const { sdp } = end;
         const bond = this.#ownBond(end);
-        return this.#change(end, async () => [
-          {
-            attribute: "iceCandidates",
-            value: [await signedIce(this.#shared.identity, bond, sdp, effect.ice)],
-            attributeType: "array",
-            operation: "add",
-          },
-        ]);
-      }
-      case "plead":
-        return this.#change(end, async () => [{ attribute: "status", value: effect.status }]);
-      case "renew":
+        const change = { attribute: "iceCandidates", attributeType: "array", operation: "add" };
+        this.#change(end, async () => [{ ...change, value: [await signedIce(this.#shared.identity, bond, sdp, ice)] }]);
+      },
+      requestDial: (status) => this.#change(end, async () => [{ attribute: "status", value: status }]),
+      renew: (_, status) => {
         end.opening?.connection.close();
         end.opening = null;
         end.ice = [];
-        return this.#change(end, async () => [{ value: this.#value(effect.status) }]);
-      case "hear-ice":
-        end.ice.push(effect.ice);
-        return end.opening?.hear(effect.ice);
-      case "dial": {
-        const { negotiation } = core;
-        return void end.opening?.answer("answer", effect.sdp).catch(() =>
-          this.feed(end, { on: "dial-failed", negotiation }));
-      }
-      case "use-link":
-        return this.#use(end, effect.link);
-      case "release-link":
-        return this.#release(end);
-      case "close-link":
-        if (end.link?.name === effect.link) {
+        this.#change(end, async () => [{ value: this.#value(status) }]);
+      },
+      hearIce: (ice) => {
+        end.ice.push(ice);
+        end.opening?.hear(ice);
+      },
+      dial: (sdp) => {
+        const { negotiation } = end.core;
+        end.opening?.answer("answer", sdp).catch(() => end.run((core) => core.dialFailed(negotiation)));
+      },
+      useLink: (link) => this.#use(end, link),
+      releaseLink: () => this.#release(end),
+      closeLink: (link) => {
+        if (end.link?.name === link) {
           end.link.leave();
           this.#release(end);
-        } else end.proven.get(effect.link)?.leave();
-        end.proven.delete(effect.link);
-        return;
-      case "withdraw":
-        return this.#withdraw(end);
-      case "ended":
-        return this.#ended(end);
-    }
+        } else end.proven.get(link)?.leave();
+        end.proven.delete(link);
+      },
+      withdraw: () => this.#withdraw(end),
+      end: () => this.#ended(end),
+    };
   }
 
   /** @param {End} end */
@@ -497,10 +451,10 @@ class LinkStub {
     const answer = await this.ask("create", this.#manager, { value, schema: this.#schema, p2p: false });
     const { resource } = answer.body;
     if (!isSuccess(answer) || typeof resource !== "string") {
-      return this.feed(end, { on: "object-refused", why: whyOf(answer) });
+      return end.run((core) => core.objectRefused(whyOf(answer)));
     }
     end.ownObject = resource;
-    this.feed(end, { on: "object-created" });
+    end.run((core, now) => core.objectCreated(now));
   }
 
   /** @param {End} end */
@@ -548,7 +502,7 @@ class LinkStub {
     const { ownObject, peerObject } = end;
     end.ownObject = null;
     if (peerObject) {
-      this.#feedCopy(end, { on: "given-up", why: "the observer leaves" });
+      end.copy?.run((copy, now) => copy.giveUp("the observer leaves", now));
       end.peerObject = null;
       void this.ask("unsubscribe", this.#manager, { resource: peerObject });
     }
@@ -563,14 +517,25 @@ class LinkStub {
    */
   #observe(end, url) {
     end.peerObject = url;
+    const { clock, trace } = this.#shared.tools;
+    /** @type {import("../sync/copy.js").CopyPort} */
+    const port = {
+      step: (step) => trace.step(this.url, step),
+      show: (version, data) => {
+        trace.record(end.terms.name, { k: "obj", op: "apply", key: url, version, by: this.url });
+        this.#see(end, data);
+      },
+      read: (number) => void this.#read(end, number),
+      end: () => {},
+    };
     // Its link shows whether the peer is there: a quiet copy needs not ask.
-    end.copy = new ObserverCore(url, this.url, Infinity);
-    this.#feedCopy(end, { on: "observe-begun" });
+    end.copy = new Host(clock, port, (asked) => new ObserverCore(url, this.url, asked, Infinity));
+    end.copy.run((copy, now) => copy.begin(now));
     void this.ask("subscribe", this.#manager, { resource: url, schema: this.#schema }).then((answer) => {
       if (end.peerObject !== url) return;
       if (isSuccess(answer)) return this.#shown(end, answer.body.value);
-      this.#feedCopy(end, { on: "given-up", why: whyOf(answer) });
-      this.feed(end, { on: "observe-refused", why: whyOf(answer) });
+      end.copy?.run((copy, now) => copy.giveUp(whyOf(answer), now));
+      end.run((core) => core.observeRefused(whyOf(answer)));
     });
   }
 
@@ -578,11 +543,9 @@ class LinkStub {
    * @param {End} end
    * @param {Json | undefined} value
    */
-  #shown(end, value) {
+  #shown({ copy }, value) {
     const { version, data } = isObject(value) ? value : {};
-    if (typeof version === "number" && isObject(data)) {
-      this.#feedCopy(end, { on: "snapshot-read", snapshot: { version, data } });
-    }
+    if (typeof version === "number" && isObject(data)) copy?.run((core, now) => core.become({ version, data }, now));
   }
 
   /**
@@ -590,45 +553,25 @@ class LinkStub {
    * @param {Message} message
    */
   #changed(end, { type, from, body }) {
-    const url = end.peerObject ?? "";
-    if (!isBelow(from, url)) return;
+    const { copy, peerObject } = end;
+    if (!isBelow(from, peerObject ?? "")) return;
     if (type === "delete") {
-      this.#feedCopy(end, { on: "withdrawn-by-reporter" });
+      copy?.run((core, now) => core.delete(now));
       end.peerObject = null;
-      return this.feed(end, { on: "peer-deleted" });
+      return end.run((core) => core.peerDeleted());
     }
     const change = changeOf(body);
-    if (change) this.#feedCopy(end, { on: "changed", change });
+    if (change) copy?.run((core, now) => core.change(change, now));
   }
 
   /**
    * @param {End} end
-   * @param {import("../sync/copy.js").Input} input
+   * @param {number} number
    */
-  #feedCopy(end, input) {
-    const { copy, peerObject, terms } = end;
-    const { trace } = this.#shared.tools;
-    if (!copy) return;
-    let seen = null;
-    for (const effect of copy.feed(input, this.now)) {
-      if (effect.do === "step") trace.step(this.url, effect);
-      else if (effect.do === "applied") {
-        seen = effect.data;
-        trace.record(terms.name, { k: "obj", op: "apply", key: peerObject, version: effect.version, by: this.url });
-      } else if (effect.do === "read-needed") void this.#read(end, effect.read);
-    }
-    if (seen) this.#see(end, seen);
-    this.#schedule();
-  }
-
-  /**
-   * @param {End} end
-   * @param {number} read
-   */
-  async #read(end, read) {
+  async #read(end, number) {
     const answer = await this.ask("read", end.peerObject ?? "", {});
     if (isSuccess(answer)) this.#shown(end, answer.body.value);
-    else this.#feedCopy(end, { on: "read-failed", read, why: whyOf(answer) });
+    else end.copy?.run((core, now) => core.readFailed(number, whyOf(answer), now));
   }
 
   /**
@@ -647,7 +590,7 @@ class LinkStub {
     };
     end.reads = end.reads.then(async () => {
       const found = await verified(this.#shared.identity, data, bond);
-      if (this.#ends.get(terms.name) === end) this.feed(end, { on: "peer-seen", status, ...found });
+      if (this.#ends.get(terms.name) === end) end.run((core, now) => core.peerSeen({ status, ...found }, now));
     });
   }
 
@@ -665,8 +608,8 @@ class LinkStub {
     /** @type {import("./end.js").Ice[] | null} */
     let early = [];
     /** @param {import("./end.js").Ice} ice */
-    const found = (ice) => (early ? early.push(ice) : this.feed(end, { on: "ice-found", ice, negotiation }));
-    const lost = () => this.feed(end, { on: "dial-failed", negotiation });
+    const found = (ice) => (early ? early.push(ice) : end.run((core) => core.iceFound(ice, negotiation)));
+    const lost = () => end.run((core) => core.dialFailed(negotiation));
     const proves = /** @param {Channel} channel */ (channel) => void this.#prove(end, channel, negotiation);
     try {
       const opening = new Opening(this.#shared, servers, proves, found, lost);
@@ -675,7 +618,7 @@ class LinkStub {
       for (const ice of end.ice) opening.hear(ice);
       const sdp = await opening.describe(offer);
       if (end.opening !== opening) return;
-      this.feed(end, { on: "described", sdp, negotiation });
+      end.run((core) => core.described(sdp, negotiation));
       const waiting = early;
       early = null;
       for (const ice of waiting) found(ice);
@@ -734,7 +677,7 @@ class LinkStub {
     const name = (await sha256Hex(isDialler ? `${own}|${theirs}` : `${theirs}|${own}`)).slice(0, 16);
     end.proven.set(name, channel);
     channel.onEnd = () => end.proven.delete(name);
-    this.feed(end, { on: "opened", link: name, negotiation });
+    end.run((core, now) => core.linkOpened(name, negotiation, now));
   }
 
   /**
@@ -762,7 +705,7 @@ class LinkStub {
       },
       behind: (from, to) => order.behind(from, to),
       announced: (line) => order.announced(line, terms.name),
-      ended: (isOrderly, why) => this.feed(end, { on: "lost", link: name, isOrderly, why }),
+      ended: (isOrderly, why) => end.run((core, now) => core.linkLost(name, isOrderly, why, now)),
     });
   }
 
@@ -790,10 +733,17 @@ class LinkStub {
   close() {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    for (const end of [...this.#ends.values()]) this.feed(end, { on: "disconnect", why: "the stub is removed" });
-    this.#alarm.set(Infinity);
+    for (const end of [...this.#ends.values()]) end.run((core) => core.disconnect("the stub is removed"));
   }
 }
+
+/** What orders a requester takes. @type {Map<unknown, (core: LinkEnd, now: number, negotiation: number) => void>} */
+const ORDERS = new Map([
+  ["connect", (core, now) => core.connect(now)],
+  ["disconnect", (core) => core.disconnect("disconnect asked")],
+  ["yield", (core, _, negotiation) => core.yieldToPeer(negotiation)],
+  ["resume", (core, _, negotiation) => core.resume(negotiation)],
+]);
 
 /** The stub that links this runtime to one other. */
 export class Requester extends LinkStub {
@@ -807,7 +757,7 @@ export class Requester extends LinkStub {
     super(shared, context, "requester");
     const { remote, handler } = /** @type {import("../links.js").Plan} */ (context.plan);
     const terms = { own: this.runtime, remote, name: context.url, peer: handler };
-    this.#end = new End(terms, new LinkEnd(terms, "requester"));
+    this.#end = this.make(terms);
     queueMicrotask(() => this.add(this.#end));
   }
 
@@ -815,17 +765,19 @@ export class Requester extends LinkStub {
   invited(message) {
     const url = message.from.replace(/\/subscription$/, "");
     this.keep(message, url);
-    this.feed(this.#end, { on: "peer-invited", url, source: textOf(message.body.source) });
+    this.#end.run((core) => core.peerInvited(url, textOf(message.body.source)));
   }
 
   /** @param {Message} command */
   commanded(command) {
     const { method, negotiation: number } = command.body;
     const negotiation = typeof number === "number" ? number : 1;
-    if (method === "connect") this.order(command, this.#end, { on: "connect" });
-    else if (method === "disconnect") this.order(command, this.#end, { on: "disconnect", why: "disconnect asked" });
-    else if (method === "yield" || method === "resume") this.order(command, this.#end, { on: method, negotiation });
-    else this.answer(command, CODES.MALFORMED, "no such command");
+    const order = ORDERS.get(method);
+    if (!order) return this.answer(command, CODES.MALFORMED, "no such command");
+    this.#end.run((core, now) => {
+      this.#end.command = command;
+      order(core, now, negotiation);
+    });
   }
 }
 
@@ -880,13 +832,13 @@ export class Handler extends LinkStub {
       return this.answer(message, CODES.UNAVAILABLE, "this runtime asks for links too often");
     }
     for (const one of [...this.ends.values()]) {
-      if (one.terms.remote === remote) this.feed(one, { on: "disconnect", why: "the requester asks for a new link" });
+      if (one.terms.remote === remote) one.run((core) => core.disconnect("the requester asks for a new link"));
     }
     const offer = message.from.replace(/\/subscription$/, "");
     this.#minted += 1;
     const terms = { own: this.runtime, remote, name: `${this.url}/conn/${this.#minted}`, peer };
     this.keep(message, offer);
-    this.add(new End(terms, new LinkEnd(terms, "handler", offer)));
+    this.add(this.make(terms, offer));
   }
 
   /** @param {Message} command */
@@ -896,7 +848,7 @@ export class Handler extends LinkStub {
     const named = typeof link === "string" ? [link] : Array.isArray(params) ? params : [];
     for (const end of [...this.ends.values()]) {
       const isNamed = named.includes(end.terms.name) || named.includes(end.terms.remote);
-      if (isNamed || !named.length) this.feed(end, { on: "disconnect", why: "disconnect asked" });
+      if (isNamed || !named.length) end.run((core) => core.disconnect("disconnect asked"));
     }
     this.answer(command, CODES.OK);
   }

@@ -22,11 +22,15 @@ import { depthOf, freeze, jsonSize, withoutAttribute } from "../value.js";
  */
 
 /**
- * @typedef {{do: "child-shown", name: string, value: Json, version: number} |
- *   {do: "child-gone", name: string} | {do: "child-refused", code: number, why: string} |
- *   {do: "children-needed", read: number} |
- *   {do: "said-again", act: Act, name: string, value: Json}} Effect
+ * What a copy of children asks for.
+ * @typedef {object} ChildrenPort
+ * @property {(name: string, value: Json, version: number) => void} shown
+ * @property {(name: string) => void} gone
+ * @property {(number: number) => void} read reads the whole object
+ * @property {(act: Act, name: string, value: Json) => void} sayAgain
  */
+
+/** Why an operation may not be done. @typedef {{code: number, why: string}} Denied */
 
 /** @typedef {{creator: string, value: Json, version: number, size: number}} Kept */
 
@@ -91,12 +95,7 @@ export function opOf({ resource: name, version, value = null }) {
 /** Bytes around one child where the whole object shows it. */
 const ENTRY = 64;
 
-/** @type {Effect} */
-const LATE = {
-  do: "child-refused",
-  code: CODES.CONFLICT,
-  why: "this was said before, or something later was",
-};
+const LATE = { code: CODES.CONFLICT, why: "this was said before, or something later was" };
 
 /**
  * @param {string} name
@@ -145,17 +144,17 @@ export class ChildSet {
    * Apply the operation of a creator; a late one changes nothing.
    *
    * @param {ChildOp} op
-   * @returns {Effect | null}
+   * @returns {boolean | Denied} whether it has changed a child, or why it may not
    */
   take(op) {
     const creator = this.#creator(op.creator);
     const there = this.kept.get(op.name);
     if (op.version <= creator.said) {
-      return op.act === "create" && there?.version !== op.version ? LATE : null;
+      return op.act === "create" && there?.version !== op.version ? LATE : false;
     }
     let { value } = op;
     if (op.removes !== null) {
-      if (there?.version !== op.base) return null;
+      if (there?.version !== op.base) return false;
       value = withoutAttribute(there.value, op.removes);
     }
     const refusal = this.refusal({ ...op, value });
@@ -171,16 +170,16 @@ export class ChildSet {
       if (idle) this.#creators.delete(idle[0]);
     }
     const { name, version } = op;
-    if (op.act === "delete") return this.#drop(name) ? { do: "child-gone", name } : null;
+    if (op.act === "delete") return this.#drop(name);
     this.#put(name, { creator: op.creator, value: freeze(value), version, size: sizeOf(name, value) });
-    return { do: "child-shown", name, value, version };
+    return true;
   }
 
   /**
    * Return why an operation may not be done; null: it may.
    *
    * @param {ChildOp} op
-   * @returns {Extract<Effect, {do: "child-refused"}> | null}
+   * @returns {Denied | null}
    */
   refusal({ act, name, creator: who, number, value }) {
     if (act === "delete") return null;
@@ -188,11 +187,11 @@ export class ChildSet {
     const there = this.kept.get(name);
     // A creator that does not know whether its child was created sends it again.
     if (act === "create" && number <= creator.number && !there) {
-      return { do: "child-refused", code: CODES.CONFLICT, why: "the numbers of children only grow" };
+      return { code: CODES.CONFLICT, why: "the numbers of children only grow" };
     }
     const code = CODES.TOO_LARGE;
     if (depthOf(value, constants.CHILD_DEPTH) > constants.CHILD_DEPTH) {
-      return { do: "child-refused", code, why: `its value is nested deeper than ${constants.CHILD_DEPTH}` };
+      return { code, why: `its value is nested deeper than ${constants.CHILD_DEPTH}` };
     }
     const more = sizeOf(name, value) - (there?.size ?? 0);
     const one = there ? 0 : 1;
@@ -205,7 +204,7 @@ export class ChildSet {
       [this.#size + more, constants.CHILDREN_BYTES, `more than ${constants.CHILDREN_BYTES} bytes of children`],
     ];
     const broken = bounds.find(([wanted, bound]) => wanted > bound);
-    return broken ? { do: "child-refused", code, why: `no object has ${broken[2]}` } : null;
+    return broken ? { code, why: `no object has ${broken[2]}` } : null;
   }
 
   /**
@@ -242,29 +241,22 @@ export class ChildSet {
   }
 
   /**
-   * Have exactly these children from now on; return what is new about it.
+   * Have exactly these children from now on; return the names of those that are new about it.
    *
    * @param {Map<string, Kept>} others
-   * @returns {Effect[]}
    */
   become(others) {
     for (const creator of this.#creators.values()) creator.said = 0;
-    /** @type {Effect[]} */
-    const found = [];
-    for (const name of [...this.kept.keys()].filter((one) => !others.has(one))) {
-      this.#drop(name);
-      found.push({ do: "child-gone", name });
-    }
+    const gone = [...this.kept.keys()].filter((name) => !others.has(name));
+    for (const name of gone) this.#drop(name);
+    const fresh = [...others.keys()].filter((name) => this.kept.get(name)?.version !== others.get(name)?.version);
     for (const [name, kept] of others) {
-      if (this.kept.get(name)?.version !== kept.version) {
-        this.#put(name, kept);
-        found.push({ do: "child-shown", name, value: kept.value, version: kept.version });
-      }
+      if (this.kept.get(name)?.version !== kept.version) this.#put(name, kept);
       const creator = /** @type {{said: number, number: number}} */ (this.#creators.get(kept.creator));
       creator.said = Math.max(creator.said, kept.version);
       creator.number = Math.max(creator.number, named(name)?.number ?? 0);
     }
-    return found;
+    return [...gone, ...fresh];
   }
 }
 
@@ -296,15 +288,10 @@ const SIGNS = 256;
 /** Changes during a read that are kept; then the oldest go. */
 const HEARD = 1000;
 
-/**
- * @typedef {{on: "child-said" | "child-reported", op: ChildOp} | {on: "sign-heard", sign: Sign} |
- *   {on: "all-children", shown: JsonObject | null} | {on: "children-unread", read: number} |
- *   {on: "children-doubted"} | {on: "children-time-over"}} Input
- */
-
 /** A copy of the children of one object, which finds its own gaps. */
 export class ChildrenCopyCore {
   #keeper;
+  #port;
   children = new ChildSet();
   /** @type {Map<string, number>} */
   #past = new Map();
@@ -325,72 +312,61 @@ export class ChildrenCopyCore {
   /** @type {Map<string, number>} */
   #again = new Map();
 
-  /** @param {string} keeper the hyperty, whose children the copy knows best */
-  constructor(keeper) {
+  /**
+   * @param {string} keeper the hyperty, whose children the copy knows best
+   * @param {ChildrenPort} port
+   */
+  constructor(keeper, port) {
     this.#keeper = keeper;
+    this.#port = port;
     this.#note();
   }
 
-  /** When it is to be fed `children-time-over`. */
+  /** When `timeOver` is due. */
   get deadline() {
     return Math.min(this.#due, this.#signBy);
   }
 
   /**
-   * @param {Input} input
+   * Take an operation of a creator.
+   *
+   * @param {ChildOp} op
    * @param {number} now
-   * @returns {Effect[]}
+   * @param {boolean} [isReported] whether the reporter's end says so
    */
-  feed(input, now) {
-    switch (input.on) {
-      case "child-reported":
-        // Of its own children a copy takes nobody's word but its hyperty's.
-        if (input.op.creator === this.#keeper) return [];
-      // falls through
-      case "child-said": {
-        const taken = this.#take(input.op);
-        const isVouched = input.on === "child-reported" || input.op.creator === this.#keeper;
-        // A reporter's end gives no signs of children that it never had.
-        if (taken && !isVouched) this.#signBy = Math.min(this.#signBy, now + constants.QUIET);
-        this.#settle();
-        // One more than fits here the reporter's end has refused, too.
-        return taken && taken.do !== "child-refused" ? [taken] : [];
-      }
-      case "sign-heard":
-        this.#hear(keyOf(input.sign), now);
-        return [];
-      case "all-children":
-        return this.#read(input.shown, now);
-      case "children-unread":
-        if (input.read === this.#reads && this.#heard) {
-          this.#heard = null;
-          if (this.#isCheck) this.#signBy = now + this.#pause;
-          else this.#due = now + this.#pause;
-        }
-        return [];
-      case "children-doubted":
-        this.#due = Math.min(this.#due, now);
-        this.#isCheck = false;
-        this.#isDoubted = true;
-        return [];
-      case "children-time-over":
-        return this.#timeOver(now);
-    }
-  }
-
-  /** @param {ChildOp} op */
-  #take(op) {
+  take(op, now, isReported = false) {
+    const isOwn = op.creator === this.#keeper;
+    // Of its own children a copy takes nobody's word but its hyperty's.
+    if (isReported && isOwn) return;
     if (this.#heard) {
       this.#heard.push(op);
       if (this.#heard.length > HEARD) this.#heard.shift();
     }
-    if (op.creator === this.#keeper && op.act === "delete") {
+    if (isOwn && op.act === "delete") {
       this.#deleted.add(op.name);
       if (this.#deleted.size > constants.CHILDREN_OF_CREATOR) this.#deleted.delete([...this.#deleted][0]);
     }
     const taken = this.children.take(op);
     this.#note();
-    return taken;
+    // A reporter's end gives no signs of children that it never had.
+    if (taken && !isReported && !isOwn) this.#signBy = Math.min(this.#signBy, now + constants.QUIET);
+    this.#settle();
+    // One more than fits here the reporter's end has refused, too.
+    if (taken === true) this.#changed(op.name);
+  }
+
+  /** @param {string} name */
+  #changed(name) {
+    const kept = this.children.kept.get(name);
+    if (kept) this.#port.shown(name, kept.value, kept.version);
+    else this.#port.gone(name);
+  }
+
+  /** @param {number} now */
+  doubt(now) {
+    this.#due = Math.min(this.#due, now);
+    this.#isCheck = false;
+    this.#isDoubted = true;
   }
 
   /** Remember the present state of the copy, the newest last. */
@@ -403,10 +379,13 @@ export class ChildrenCopyCore {
   }
 
   /**
-   * @param {string} sign
+   * Take a sign of the children at the reporter's end.
+   *
+   * @param {Sign} given
    * @param {number} now
    */
-  #hear(sign, now) {
+  hearSign(given, now) {
+    const sign = keyOf(given);
     this.#signBy = Infinity;
     this.#isCheck = false;
     const number = this.#past.get(sign) ?? 0;
@@ -435,12 +414,9 @@ export class ChildrenCopyCore {
     if (!this.#heard && !this.#isDoubted) this.#due = Infinity;
   }
 
-  /**
-   * @param {number} now
-   * @returns {Effect[]}
-   */
-  #timeOver(now) {
-    if (now < this.deadline) return [];
+  /** @param {number} now */
+  timeOver(now) {
+    if (now < this.deadline) return;
     // While it is a check, nothing but the silence of the reporter asks for it.
     this.#isCheck ||= now < this.#due;
     this.#signBy = Infinity;
@@ -448,15 +424,27 @@ export class ChildrenCopyCore {
     this.#heard = [];
     this.#pause = Math.min(2 * this.#pause, constants.REPEAT_LAST);
     this.#due = now + constants.REPEAT_LAST;
-    return [{ do: "children-needed", read: this.#reads }];
+    this.#port.read(this.#reads);
   }
 
   /**
-   * @param {JsonObject | null} shown
+   * @param {number} read number of the read
    * @param {number} now
-   * @returns {Effect[]}
    */
-  #read(shown, now) {
+  readFailed(read, now) {
+    if (read !== this.#reads || !this.#heard) return;
+    this.#heard = null;
+    if (this.#isCheck) this.#signBy = now + this.#pause;
+    else this.#due = now + this.#pause;
+  }
+
+  /**
+   * Take all children out of the whole object.
+   *
+   * @param {JsonObject | null} shown null: the object was read without them
+   * @param {number} now
+   */
+  become(shown, now) {
     const since = this.#heard ?? [];
     const isCheck = this.#isCheck;
     this.#heard = null;
@@ -465,20 +453,20 @@ export class ChildrenCopyCore {
     this.#due = Infinity;
     if (shown === null) {
       if (this.#missed !== null) this.#due = now + this.#pause;
-      return [];
+      return;
     }
     const there = childrenIn(shown[RESOURCES]);
     // A reporter that gives no versions gives no signs either: what was heard counts.
-    if (isCheck && ![...there.values()].every((kept) => kept.version)) return [];
+    if (isCheck && ![...there.values()].every((kept) => kept.version)) return;
     this.#missed = null;
-    const again = this.#saidAgain(there, new Set(since.map((op) => op.name)));
-    const effects = this.children.become(there);
+    const again = this.#unknown(there, new Set(since.map((op) => op.name)));
+    for (const name of this.children.become(there)) this.#changed(name);
     for (const op of since) {
       const taken = this.children.take(op.act === "delete" ? op : { ...op, act: "update" });
-      if (taken && taken.do !== "child-refused") effects.push(taken);
+      if (taken === true) this.#changed(op.name);
     }
     this.#note();
-    return [...effects, ...again];
+    for (const [act, name, value] of again) this.#port.sayAgain(act, name, value);
   }
 
   /**
@@ -486,24 +474,22 @@ export class ChildrenCopyCore {
    *
    * @param {Map<string, Kept>} there
    * @param {Set<string>} since
-   * @returns {Effect[]}
+   * @returns {[Act, string, Json][]}
    */
-  #saidAgain(there, since) {
-    /** @type {Effect[]} */
+  #unknown(there, since) {
+    /** @type {[Act, string, Json][]} */
     const again = [];
     for (const [name, mine] of this.children.kept) {
       const theirs = there.get(name)?.version ?? -1;
       if (mine.creator !== this.#keeper || theirs >= mine.version || since.has(name)) continue;
-      if (this.#mayAgain(name)) {
-        there.set(name, mine);
-        again.push({ do: "said-again", act: "update", name, value: mine.value });
-      }
+      if (!this.#mayAgain(name)) continue;
+      there.set(name, mine);
+      again.push(["update", name, mine.value]);
     }
     for (const name of this.#deleted) {
-      if (there.has(name) && !since.has(name) && this.#mayAgain(name)) {
-        there.delete(name);
-        again.push({ do: "said-again", act: "delete", name, value: null });
-      }
+      if (!there.has(name) || since.has(name) || !this.#mayAgain(name)) continue;
+      there.delete(name);
+      again.push(["delete", name, null]);
     }
     return again;
   }

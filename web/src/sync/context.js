@@ -1,6 +1,6 @@
 /** What the parts of a sync manager use. */
 
-import { isBelow, runtimeOf } from "../address.js";
+import { isBelow, runtimeOf, subscriptionManager } from "../address.js";
 import { CODES, MAX_SUBSCRIPTIONS } from "../constants.js";
 import { BadMessageError } from "../json.js";
 import { Shares } from "../limits.js";
@@ -23,6 +23,22 @@ export const NO_LINKS = { linkTo: () => null, speaksFor: async () => false, want
 
 /** Objects of all hyperties in Workers: of three paths each, they have half of those of a session. */
 const CONFINED_OBJECTS = Math.floor(MAX_SUBSCRIPTIONS / 6);
+
+/** An object at one of its ends, as long as that has it. */
+export class Held {
+  gone = () => {};
+
+  /**
+   * @param {string} url
+   * @param {() => void} leave gives its room back
+   */
+  constructor(url, leave) {
+    this.url = url;
+    this.leave = leave;
+    /** Is there once nothing is left of it. @type {Promise<void>} */
+    this.end = new Promise((resolve) => (this.gone = resolve));
+  }
+}
 
 /** What the parts of a sync manager use. */
 export class SyncContext {
@@ -69,6 +85,17 @@ export class SyncContext {
    */
   refuse(request, code, why) {
     this.port.post(refuse(request, code, why));
+  }
+
+  /**
+   * Have a node deliver what is sent to addresses, or no longer.
+   *
+   * @param {"subscribe" | "unsubscribe"} type
+   * @param {string} domain
+   * @param {string[]} resources
+   */
+  path(type, domain, resources) {
+    return this.port.ask(type, subscriptionManager(domain), { resources, source: this.runtime });
   }
 
   /**

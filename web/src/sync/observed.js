@@ -1,13 +1,13 @@
 /** The objects that components of this runtime observe (`actors/runtime/sync/observer.py`). */
 
-import { domainOf, isBelow, subscriptionManager } from "../address.js";
+import { domainOf, isBelow } from "../address.js";
 import { Alarm, sleep } from "../clock.js";
 import { BUSY_PAUSE, CODES, LEAVE_TRIES, READ_PAUSE, RECONNECT_TRIES, REPEAT_LAST } from "../constants.js";
 import { isObject } from "../json.js";
 import { address, codeOf, isSuccess, reasonIn, refuse } from "../message.js";
 import { childrenOf, publishedOf, RESOURCES } from "./children.js";
 import { RenewalsCore } from "./leases.js";
-import { textIn } from "./context.js";
+import { Held, textIn } from "./context.js";
 import { ObserverRoute } from "./routes.js";
 
 /** @typedef {import("../message.js").Message} Message */
@@ -43,7 +43,7 @@ const goneInstead = (answer) => {
 };
 
 /** One object that is observed here. */
-class Observed {
+class Observed extends Held {
   /** Observers, with the ids of their requests. @type {Map<string, number>} */
   observers = new Map();
   /** Those of these requests that are not answered. @type {Set<string>} */
@@ -59,20 +59,17 @@ class Observed {
   hasPath = false;
   /** The link by which changes may come; null: none. @type {string | null} */
   heardBy = null;
-  route = new ObserverRoute();
   /** Requests that wait for the path to be closed. @type {Message[]} */
   waiting = [];
 
   /**
    * @param {string} url
    * @param {() => void} leave gives its room back
+   * @param {(there: Observed, link: string | null) => void} moveTo
    */
-  constructor(url, leave) {
-    this.url = url;
-    this.leave = leave;
-    this.gone = () => {};
-    /** @type {Promise<void>} */
-    this.end = new Promise((resolve) => (this.gone = resolve));
+  constructor(url, leave, moveTo) {
+    super(url, leave);
+    this.route = new ObserverRoute((link) => moveTo(this, link));
   }
 
   /** Whether links are followed for it; the description of a link never comes by one. */
@@ -136,7 +133,7 @@ export class ObservedObjects {
   #observe(request, url) {
     const { from, id, body } = request;
     const isFirst = !this.#all.has(url);
-    const there = this.#all.get(url) ?? new Observed(url, this.#context.roomFor(from));
+    const there = this.#all.get(url) ?? new Observed(url, this.#context.roomFor(from), (...move) => void this.#moveTo(...move));
     this.#all.set(url, there);
     there.observers.set(from, id);
     there.asking.add(`${from} ${id}`);
@@ -148,7 +145,7 @@ export class ObservedObjects {
       if (this.#reporterOf(url) === null) this.#follow(there, from);
     }
     const { p2p } = body;
-    this.#move(there, there.route.prefer(from, there.isOfLink ? false : typeof p2p === "boolean" ? p2p : null));
+    there.route.prefer(from, there.isOfLink ? false : typeof p2p === "boolean" ? p2p : null);
     if (there.route.mayUseLinks) this.#context.links.want(url);
     void this.#begin(request, there, isFirst);
   }
@@ -254,7 +251,8 @@ export class ObservedObjects {
   #done(request, there, { answer, link, barred }, isFirst) {
     const { from, id } = request;
     there.asking.delete(`${from} ${id}`);
-    this.#move(there, isFirst ? there.route.opened(link, barred) : there.route.asked(link));
+    if (isFirst) there.route.opened(link, barred);
+    else there.route.asked(link);
     if (isFirst) this.#linkIs(there);
     const asked = there.observers.get(from);
     if (isSuccess(answer)) {
@@ -329,17 +327,7 @@ export class ObservedObjects {
   /** @param {Observed} there */
   #setPath(there) {
     there.hasPath = true;
-    return this.#path(there, "subscribe", publishedOf(there.url));
-  }
-
-  /**
-   * @param {Observed} there
-   * @param {"subscribe" | "unsubscribe"} type
-   * @param {string[]} resources
-   */
-  #path({ url }, type, resources) {
-    const { port, runtime } = this.#context;
-    return port.ask(type, subscriptionManager(domainOf(url)), { resources, source: runtime });
+    return this.#context.path("subscribe", domainOf(there.url), publishedOf(there.url));
   }
 
   /** The node has forgotten all: set the paths again. */
@@ -440,7 +428,7 @@ export class ObservedObjects {
     else if (!isSuccess(answer)) {
       this.#renewals.unanswered(`${there.url}|${observer}`, this.#context.now, Math.random());
     } else {
-      this.#move(there, there.route.asked(link));
+      there.route.asked(link);
       this.#granted(there, observer, answer);
       // The lease was over already: the node has removed the path.
       if (renewed !== true && there.route.used === null) void this.#renew(there);
@@ -553,7 +541,7 @@ export class ObservedObjects {
   #takeOff(there, observer) {
     there.observers.delete(observer);
     this.#renewals.ended(`${there.url}|${observer}`);
-    this.#move(there, there.route.left(observer));
+    there.route.left(observer);
     this.#unfollow(there, observer);
   }
 
@@ -596,7 +584,7 @@ export class ObservedObjects {
     const children = this.#reporterOf(there.url) === null ? childrenOf(there.url) : [];
     // Children have died with their object, and are nothing of it any more.
     for (const paths of there.isDeleted ? [children, changes] : [[...changes, ...children]]) {
-      if (paths.length) await this.#path(there, "unsubscribe", paths);
+      if (paths.length) await this.#context.path("unsubscribe", domainOf(there.url), paths);
     }
   }
 
@@ -622,23 +610,26 @@ export class ObservedObjects {
 
   /** @param {Observed} there */
   #linkIs(there) {
-    if (there.isOfLink) return;
-    this.#move(there, there.route.linkIs(this.#context.links.linkTo(there.url)));
+    if (!there.isOfLink) there.route.linkIs(this.#context.links.linkTo(there.url));
   }
 
   /**
    * @param {Observed} there
-   * @param {import("./routes.js").MoveTo[]} moves
+   * @param {string | null} link null: the node
    */
-  #move(there, moves) {
-    for (const { link } of moves) void (link === null ? this.#toNode(there) : this.#toLink(there, link));
+  async #moveTo(there, link) {
+    const how = link === null ? await this.#toNode(there) : await this.#toLink(there, link);
+    if (this.#all.get(there.url) === there) there.route.moved(link, how);
   }
 
-  /** @param {Observed} there */
+  /**
+   * @param {Observed} there
+   * @returns {Promise<import("./routes.js").Moving>}
+   */
   async #toNode(there) {
     await this.#renew(there);
     there.heardBy = null;
-    this.#moved(there, null, "done");
+    return "done";
   }
 
   /**
@@ -646,31 +637,19 @@ export class ObservedObjects {
    *
    * @param {Observed} there
    * @param {string} link
+   * @returns {Promise<import("./routes.js").Moving>}
    */
   async #toLink(there, link) {
     const observer = there.route.anybody;
-    /** @type {import("./routes.js").Moving} */
-    let how = "refused";
-    if (observer !== undefined) {
-      there.heardBy = link;
-      const answer = await this.#ask(there, "subscribe", { source: observer }, link);
-      how = isSuccess(answer) ? "done" : isOneOf(UNHEARD, answer) ? "unsure" : "refused";
-      if (isSuccess(answer) && there.hasPath) {
-        // What went by the node before may still come; a gap would only be read.
-        await sleep(this.#context.tools.clock, READ_PAUSE);
-        if (this.#all.get(there.url) === there) await this.#closePath(there);
-      }
+    if (observer === undefined) return "refused";
+    there.heardBy = link;
+    const answer = await this.#ask(there, "subscribe", { source: observer }, link);
+    if (!isSuccess(answer)) return isOneOf(UNHEARD, answer) ? "unsure" : "refused";
+    if (there.hasPath) {
+      // What went by the node before may still come; a gap would only be read.
+      await sleep(this.#context.tools.clock, READ_PAUSE);
+      if (this.#all.get(there.url) === there) await this.#closePath(there);
     }
-    this.#moved(there, link, how);
-  }
-
-  /**
-   * @param {Observed} there
-   * @param {string | null} link
-   * @param {import("./routes.js").Moving} how
-   */
-  #moved(there, link, how) {
-    if (this.#all.get(there.url) === there) this.#move(there, there.route.moved(link, how));
+    return "done";
   }
 }
-

@@ -1,6 +1,7 @@
 /** The objects that this runtime reports (`actors/runtime/sync/reporter`). */
 
 import { isBelow, runtimeOf, schemeOf, subscriptionManager } from "../address.js";
+import { Host } from "../host.js";
 import { Alarm, sleep } from "../clock.js";
 import { CODES, DROPS } from "../constants.js";
 import * as constants from "../constants.js";
@@ -11,7 +12,7 @@ import { valueDigest } from "../trace.js";
 import { checkedValue, checkPath, valueAt } from "../value.js";
 import { childrenOf, ChildSet, opIn, publishedOf, RESOURCES } from "./children.js";
 import { LeasesCore, RepeatsCore, RepeatTimes } from "./leases.js";
-import { observerOf, textIn } from "./context.js";
+import { Held, observerOf, textIn } from "./context.js";
 import { PUBLIC, ReporterCore } from "./reporter.js";
 import { RuntimeRoutes } from "./routes.js";
 
@@ -19,8 +20,6 @@ import { RuntimeRoutes } from "./routes.js";
 /** @typedef {import("../json.js").Json} Json */
 /** @typedef {import("../json.js").JsonObject} JsonObject */
 /** @typedef {import("./reporter.js").DataObject} DataObject */
-/** @typedef {import("./reporter.js").Input} Input */
-/** @typedef {import("./reporter.js").Effect} Effect */
 
 /** Schemes that are not the schema's own name. */
 const SCHEMES = /** @type {Record<string, string>} */ ({ communication: "comm", context: "ctxt" });
@@ -51,7 +50,7 @@ function schemeFor(schema, reporter) {
 }
 
 /** One object that is reported here. */
-class Reported {
+class Reported extends Held {
   children = new ChildSet();
   wasObserved = false;
   /** Version of the list of observers; null: the reporter does not get it. @type {number | null} */
@@ -66,19 +65,18 @@ class Reported {
   invitations = new Map();
 
   /**
-   * @param {ReporterCore} core
-   * @param {string} url
+   * @param {DataObject} created
    * @param {() => void} leave gives its room back
+   * @param {(reported: Reported) => Host<ReporterCore, import("./reporter.js").ReporterPort>} host
    */
-  constructor(core, url, leave) {
-    this.core = core;
-    this.url = url;
-    this.leave = leave;
-    this.listed = isOfPart(core.snapshot.reporter) ? null : 0;
-    /** Is called when nothing is left of it. */
-    this.gone = () => {};
-    /** @type {Promise<void>} */
-    this.end = new Promise((resolve) => (this.gone = resolve));
+  constructor(created, leave, host) {
+    super(created.url, leave);
+    this.listed = isOfPart(created.reporter) ? null : 0;
+    this.host = host(this);
+  }
+
+  get core() {
+    return this.host.core;
   }
 
   /** The whole object with its children, if there is room. */
@@ -97,13 +95,17 @@ export class ReportedObjects {
   #leases = new LeasesCore();
   #repeats = new RepeatsCore();
   #signs = new RepeatTimes();
-  #routes = new RuntimeRoutes();
+  #routes;
   #alarm;
 
   /** @param {import("./context.js").SyncContext} context */
   constructor(context) {
     this.#context = context;
     this.#alarm = new Alarm(context.tools.clock, () => this.#timeOver());
+    this.#routes = new RuntimeRoutes({
+      addLink: (url, link) => publishedOf(url).forEach((address) => context.follow(address, link)),
+      removeLink: (url, link) => publishedOf(url).forEach((address) => context.unfollow(address, link)),
+    });
   }
 
   get reporters() {
@@ -135,11 +137,9 @@ export class ReportedObjects {
 
   /** @param {Message} request */
   create(request) {
-    const { body, from } = request;
+    const { body } = request;
     if ("authorise" in body) return this.#invite(request);
-    if ("observer" in body) {
-      return this.#obey(request, { on: "allow-asked", by: from, observer: address(body.observer, "observer") });
-    }
+    if ("observer" in body) return this.#setGuest(request, "add");
     const { value, schema } = body;
     if ("resume" in body || !isObject(value)) {
       throw new BadMessageError("this sync manager creates objects, and stores none");
@@ -180,7 +180,8 @@ export class ReportedObjects {
         created: new Date().toISOString(),
       };
       const isPublic = body.publicObservation === true;
-      const reported = new Reported(new ReporterCore(created, allow, isPublic), url, leave);
+      const make = (/** @type {import("./reporter.js").ReporterPort} */ port) => new ReporterCore(created, port, allow, isPublic);
+      const reported = new Reported(created, leave, (one) => new Host(context.tools.clock, this.#portOf(one), make));
       this.#open(reported);
       // From now on, its end gives the room back.
       leave = () => {};
@@ -214,14 +215,15 @@ export class ReportedObjects {
    * @param {Message} request
    * @param {Reported} reported
    */
-  async #register(request, { url, core }) {
+  async #register(request, reported) {
+    const { url, core } = reported;
     const { reporter, schema, name, resources } = core.snapshot;
     if (!isOfPart(reporter)) {
       const record = { url, reporter, schema, name, resources, dataSchemes: [schemeOf(url)] };
       try {
         await this.#context.registry.register(record);
       } catch (error) {
-        this.#feed(url, { on: "delete-asked", by: reporter });
+        if (!core.isDeleted) this.#run(reported, () => core.delete(reporter));
         throw error;
       }
     }
@@ -235,9 +237,7 @@ export class ReportedObjects {
    * @param {string} url
    */
   #path(type, url) {
-    const { domain, port, runtime } = this.#context;
-    const resources = [url, `${url}/subscription`, ...childrenOf(url)];
-    return port.ask(type, subscriptionManager(domain), { resources, source: runtime });
+    return this.#context.path(type, this.#context.domain, [url, `${url}/subscription`, ...childrenOf(url)]);
   }
 
   /** The node has forgotten all: claim the objects, and set their paths. */
@@ -267,37 +267,55 @@ export class ReportedObjects {
       (operation === "add" || operation === "remove"));
     if (!isKnown) throw new BadMessageError("an operation adds elements to an array or removes them");
     const change = /** @type {import("../value.js").Change} */ ({ attribute, value, attributeType, operation });
-    this.#ask(request, this.#named(body), { on: "change-asked", by: from, change });
+    this.#write(request, (core) => core.change(from, change));
   }
 
   /** @param {Message} request */
   delete(request) {
-    const { body, from: by } = request;
-    const reported = this.#named(body);
-    if (body.attribute === undefined) return this.#ask(request, reported, { on: "delete-asked", by });
+    const { body, from } = request;
+    if (body.attribute === undefined) {
+      const reported = this.#named(body);
+      return this.#run(reported, (core) => {
+        core.delete(from);
+        reported.deleting = request;
+      });
+    }
     const attribute = textIn(body, "attribute");
     checkPath(attribute);
-    this.#ask(request, reported, { on: "removal-asked", by, attribute });
-  }
-
-  /** @param {Message} request */
-  expel(request) {
-    const { body, from } = request;
-    this.#obey(request, { on: "expel-asked", by: from, observer: address(body.observer, "observer") });
+    this.#write(request, (core) => core.remove(from, attribute));
   }
 
   /**
    * @param {Message} request
-   * @param {Extract<Input, {on: "allow-asked" | "expel-asked"}>} asked
+   * @param {(core: ReporterCore) => void} change
    */
-  #obey(request, asked) {
-    const { core, url } = this.#named(request.body);
-    const effects = core.feed(asked);
-    if (!isRefused(effects)) {
-      const op = asked.on === "allow-asked" ? "add" : "del";
-      this.#context.trace.row("sm", op, "guests", url, asked.observer, asked.by);
-    }
-    this.#perform(url, request, effects);
+  #write(request, change) {
+    const reported = this.#named(request.body);
+    const before = reported.core.snapshot.version;
+    this.#run(reported, change);
+    const { version } = reported.core.snapshot;
+    this.#context.answer(request, CODES.OK, version === before ? {} : { version });
+  }
+
+  /** @param {Message} request */
+  expel(request) {
+    this.#setGuest(request, "del");
+  }
+
+  /**
+   * @param {Message} request
+   * @param {"add" | "del"} op
+   */
+  #setGuest(request, op) {
+    const { body, from } = request;
+    const observer = address(body.observer, "observer");
+    const reported = this.#named(body);
+    this.#run(reported, (core) => {
+      if (op === "add") core.allow(from, observer);
+      else core.expel(from, observer);
+      this.#context.trace.row("sm", op, "guests", reported.url, observer, from);
+    });
+    this.#context.answer(request, CODES.OK);
   }
 
   // ---- invitations
@@ -311,10 +329,10 @@ export class ReportedObjects {
       throw new BadMessageError("only the reporter invites", CODES.FORBIDDEN);
     }
     const observer = address(Array.isArray(body.authorise) ? body.authorise[0] : null, "observer");
-    const effects = core.feed({ on: "authorised", observer });
-    if (!isRefused(effects)) this.#context.trace.row("sm", "add", "guests", url, observer, from);
-    this.#perform(url, request, effects);
-    if (isRefused(effects)) return;
+    this.#run(reported, () => {
+      core.authorise(observer);
+      this.#context.trace.row("sm", "add", "guests", url, observer, from);
+    });
     inviting.set(observer, [...(inviting.get(observer) ?? []), request]);
     if (invitations.has(observer)) return;
     const entity = new Entity("invitation", `${url}|${observer}`);
@@ -339,7 +357,7 @@ export class ReportedObjects {
     if (answer.from !== `${url}/changes`) this.#invited(reported, answer);
     else if (isFinal(answer)) {
       const { source: runtime } = answer.body;
-      this.#feed(url, typeof runtime === "string" ? { on: "runtime-notified", runtime } : { on: "observers-notified" });
+      this.#run(reported, (core) => core.notified(typeof runtime === "string" ? [runtime] : undefined));
     }
   }
 
@@ -416,7 +434,7 @@ export class ReportedObjects {
    * @param {string | null} link
    */
   #decide(reported, request, link) {
-    const { url, core, waiting } = reported;
+    const { url, waiting } = reported;
     const { type, body, from: manager } = request;
     if (type === "read") return this.#read(reported, request);
     if (type !== "subscribe" && type !== "unsubscribe") {
@@ -424,7 +442,7 @@ export class ReportedObjects {
     }
     const observer = observerOf(request);
     if (type === "unsubscribe") {
-      this.#perform(url, request, core.feed({ on: "unsubscribe-asked", observer, manager }));
+      this.#run(reported, (core) => core.unsubscribe(observer, manager));
       return this.#context.answer(request, CODES.OK);
     }
     const asked = waiting.get(observer) ?? [];
@@ -435,7 +453,7 @@ export class ReportedObjects {
     waiting.set(observer, [...asked, request]);
     const version = Number.isInteger(body.version) ? Number(body.version) : null;
     const lease = body.renews === true ? constants.LEASE : null;
-    this.#perform(url, request, core.feed({ on: "subscribe-asked", observer, manager, lease, version }));
+    this.#run(reported, (core) => core.subscribe(observer, manager, lease, version));
   }
 
   /**
@@ -464,95 +482,68 @@ export class ReportedObjects {
     this.#context.answer(request, CODES.OK, { value: { version: listed ?? 0, observers: core.observers } });
   }
 
-  // ---- effects
+  // ---- what the core asks for
 
   /**
-   * @param {string} url
-   * @param {Input} input
-   */
-  #feed(url, input) {
-    const reported = this.#all.get(url);
-    if (reported) this.#perform(url, null, reported.core.feed(input));
-  }
-
-  /**
-   * @param {Message} request
    * @param {Reported} reported
-   * @param {Input} input
+   * @param {(core: ReporterCore) => void} call
    */
-  #ask(request, { core, url }, input) {
-    this.#perform(url, request, core.feed(input));
-  }
-
-  /**
-   * @param {string} url
-   * @param {Message | null} request what is answered
-   * @param {Effect[]} effects
-   */
-  #perform(url, request, effects) {
-    const reported = /** @type {Reported} */ (this.#all.get(url));
-    this.#settle(reported);
-    for (const effect of effects) this.#do(reported, request, effect);
+  #run(reported, call) {
+    reported.host.run((core) => {
+      call(core);
+      this.#settle(reported);
+    });
     this.#schedule();
   }
 
   /**
    * @param {Reported} reported
-   * @param {Message | null} request
-   * @param {Effect} effect
+   * @returns {import("./reporter.js").ReporterPort}
    */
-  #do(reported, request, effect) {
-    const { url, core } = reported;
+  #portOf(reported) {
+    const { url } = reported;
     const context = this.#context;
-    switch (effect.do) {
-      case "step":
-        return context.trace.step("sm", effect);
-      case "row-changed":
-        this.#noteLease(reported, effect.val);
-        context.trace.row("sm", effect.op, effect.table, url, effect.val, effect.writer);
-        return this.#listed(reported, effect.op, effect.val);
-      case "reporter-asked":
-        return void this.#askReporter(reported, effect);
-      case "granted":
-        this.#noteLease(reported, effect.observer);
+    return {
+      step: (step) => context.trace.step("sm", step),
+      row: ({ op, table, val, writer }) => {
+        this.#noteLease(reported, val);
+        context.trace.row("sm", op, table, url, val, writer);
+        this.#listed(reported, op, val);
+      },
+      ask: (...asked) => void this.#askReporter(reported, ...asked),
+      grant: (observer, _, lease, isRenewal) => {
+        this.#noteLease(reported, observer);
         this.#repeats.observed(url, context.now);
         this.#signs.observed(url, context.now);
         reported.wasObserved = true;
-        return this.#answerAll(reported, effect.observer, ({ body }) => {
-          const renewed = effect.isRenewal && "version" in body ? true : undefined;
-          return { value: reported.whole, lease: effect.lease ?? undefined, renewed };
+        this.#answerAll(reported, observer, ({ body }) => {
+          const renewed = isRenewal && "version" in body ? true : undefined;
+          return { value: reported.whole, lease: lease ?? undefined, renewed };
         });
-      case "renewed":
-        this.#noteLease(reported, effect.observer);
-        return this.#answerAll(reported, effect.observer, () => ({ renewed: true, lease: effect.lease ?? undefined }));
-      case "denied":
-        this.#noteLease(reported, effect.observer);
-        for (const one of this.#taken(reported, effect.observer)) context.refuse(one, effect.code, effect.why);
-        return;
-      case "cut-off":
-      case "expired":
-        return this.#cutOff(reported, effect);
-      case "obeyed":
-        return request ? context.answer(request, CODES.OK) : undefined;
-      case "refused":
-        return request ? context.refuse(request, effect.code, effect.why) : undefined;
-      case "published":
+      },
+      renew: (observer, lease) => {
+        this.#noteLease(reported, observer);
+        this.#answerAll(reported, observer, () => ({ renewed: true, lease: lease ?? undefined }));
+      },
+      deny: (observer, code, why) => {
+        this.#noteLease(reported, observer);
+        for (const one of this.#taken(reported, observer)) context.refuse(one, code, why);
+      },
+      cutOff: (...cut) => this.#cutOff(url, ...cut),
+      publish: (change) => {
         this.#written(reported);
-        this.#repeats.published(url, effect.change, isOfPart(core.snapshot.reporter), context.now);
-        this.#publish(reported, effect.change);
-        return request ? context.answer(request, CODES.OK, { version: effect.change.version }) : undefined;
-      case "deleted":
-        reported.deleting = request;
-        context.trace.record("sm", { k: "obj", op: "del", key: url, by: core.snapshot.reporter });
+        this.#repeats.published(url, change, isOfPart(reported.core.snapshot.reporter), context.now);
+        this.#publish(reported, change);
+      },
+      end: (runtimes) => {
+        context.trace.record("sm", { k: "obj", op: "del", key: url, by: reported.core.snapshot.reporter });
         this.#withdraw(reported);
-        if (effect.runtimes.length) {
-          const terms = { awaited: effect.runtimes, direct: this.#routes.direct(url) };
-          context.port.publish("delete", `${url}/changes`, {}, `${url}/subscription`, terms);
-        }
-        return;
-      case "vacated":
-        return void this.#remove(reported);
-    }
+        if (!runtimes.length) return;
+        const terms = { awaited: runtimes, direct: this.#routes.direct(url) };
+        context.port.publish("delete", `${url}/changes`, {}, `${url}/subscription`, terms);
+      },
+      vacate: () => void this.#remove(reported),
+    };
   }
 
   /**
@@ -612,13 +603,15 @@ export class ReportedObjects {
    * Ask the reporter as if the observer had asked it itself.
    *
    * @param {Reported} reported
-   * @param {Extract<Effect, {do: "reporter-asked"}>} asked
+   * @param {string} observer
+   * @param {number} patience
+   * @param {number} question
    */
-  async #askReporter({ url, core, waiting }, { observer, question, patience }) {
+  async #askReporter(reported, observer, patience, question) {
+    const { url, core, waiting } = reported;
     const { port, bus, tools } = this.#context;
-    const request = /** @type {Message[]} */ (waiting.get(observer))[0];
-    const message = { id: request.id, type: "subscribe", from: observer, to: url };
-    const { identity } = request;
+    const { id, identity } = /** @type {Message[]} */ (waiting.get(observer))[0];
+    const message = { id, type: "subscribe", from: observer, to: url };
     const asked = port.request({
       id: bus.nextId(url),
       type: "forward",
@@ -628,20 +621,22 @@ export class ReportedObjects {
       ...(identity ? { identity } : {}),
     });
     const answer = await Promise.race([asked, sleep(tools.clock, patience)]);
-    if (answer && isSuccess(answer)) return this.#feed(url, { on: "reporter-accepted", observer, question });
+    if (this.#all.get(url) !== reported) return;
+    if (answer && isSuccess(answer)) return this.#run(reported, (core) => core.accept(observer, question));
     const why = answer ? reasonIn(answer) || "the reporter refuses" : "the reporter did not answer";
-    this.#feed(url, { on: "reporter-refused", observer, why, question });
+    this.#run(reported, (core) => core.refuse(observer, why, question));
   }
 
   /**
    * Stop delivery to an observer, without its cooperation.
    *
-   * @param {Reported} reported
-   * @param {Extract<Effect, {do: "cut-off" | "expired"}>} cut
+   * @param {string} url
+   * @param {string} observer
+   * @param {string} manager
+   * @param {boolean} isOver whether it may subscribe again
    */
-  #cutOff({ url }, { do: how, observer, manager }) {
+  #cutOff(url, observer, manager, isOver) {
     const { port, runtime: own, domain } = this.#context;
-    const isOver = how === "expired";
     const runtime = manager ? runtimeOf(manager) : undefined;
     if (runtime !== own) {
       const body = { resources: [`${url}/changes`], observer, runtime, expired: isOver || undefined };
@@ -665,7 +660,7 @@ export class ReportedObjects {
     for (const address of [`${url}/subscription`, url]) this.#context.unlisten(address);
     await registry.free([url]);
     this.#all.delete(url);
-    this.#follow(this.#routes.left(url, []));
+    this.#routes.left(url, []);
     this.#repeats.forget(url);
     if (reported.deleting) this.#context.answer(reported.deleting, CODES.OK);
     reported.leave();
@@ -680,27 +675,13 @@ export class ReportedObjects {
   #settle({ url, core }) {
     if (!this.#routes.isUsed(url)) return;
     const active = core.runtimes;
-    this.#follow([
-      ...this.#routes.left(url, active, core.asking),
-      ...active.flatMap((runtime) => this.#routes.counts(url, runtime)),
-    ]);
-  }
-
-  /** @param {import("./routes.js").RouteEffect[]} effects */
-  #follow(effects) {
-    for (const { do: what, url, link } of effects) {
-      for (const address of publishedOf(url)) {
-        if (what === "send-out") this.#context.follow(address, link);
-        else this.#context.unfollow(address, link);
-      }
-    }
+    this.#routes.left(url, active, core.asking);
+    for (const runtime of active) this.#routes.counts(url, runtime);
   }
 
   linksChanged() {
     const runtimes = [...this.#all.values()].flatMap((one) => [...one.core.runtimes, ...one.core.asking]);
-    for (const runtime of new Set(runtimes)) {
-      this.#follow(this.#routes.linkIs(runtime, this.#context.links.linkTo(runtime)));
-    }
+    for (const runtime of new Set(runtimes)) this.#routes.linkIs(runtime, this.#context.links.linkTo(runtime));
   }
 
   // ---- children
@@ -723,8 +704,8 @@ export class ReportedObjects {
     else if (core.isDeleted) refusal = { code: CODES.NOT_FOUND, why: "no such object" };
     else if (!isIn) refusal = { code: CODES.FORBIDDEN, why: "only observers and the reporter write children" };
     const isThere = Boolean(op && children.kept.has(op.name));
-    const taken = op && !refusal ? children.take(op) : null;
-    if (taken?.do === "child-refused") refusal = taken;
+    const taken = op && !refusal ? children.take(op) : false;
+    if (typeof taken === "object") refusal = taken;
     if (refusal) {
       if (isRequest(message)) {
         return context.answer(message, refusal.code, { description: refusal.why, source: context.runtime });
@@ -732,10 +713,10 @@ export class ReportedObjects {
       context.tools.counters.drop(DROPS.DENIED, "sm", message);
       return context.trace.message("sm", "drop", message, { reason: DROPS.DENIED });
     }
-    if (op && taken && "name" in taken) {
+    if (op && taken === true) {
       const done = { create: isThere ? "upd" : "add", update: "upd", delete: "del" }[op.act];
       const { version, creator: by } = op;
-      context.trace.record("sm", { k: "obj", op: done, key: `${url}|${taken.name}`, version, by });
+      context.trace.record("sm", { k: "obj", op: done, key: `${url}|${op.name}`, version, by });
       this.#signs.begin(url, context.now, constants.REPEAT_LAST);
       this.#schedule();
       this.#reportChild(reported, message, isByLink);
@@ -787,7 +768,8 @@ export class ReportedObjects {
     const { now, port } = this.#context;
     for (const key of this.#leases.due(now)) {
       const [url, observer] = key.split("|");
-      this.#feed(url, { on: "lease-over", observer });
+      const reported = this.#all.get(url);
+      if (reported) this.#run(reported, (core) => core.expire(observer));
     }
     /** @param {string} url */
     const isObserved = (url) => {
@@ -811,28 +793,27 @@ export class ReportedObjects {
    */
   async leave(reporter) {
     const own = [...this.#all.values()].filter((one) => isBelow(one.core.snapshot.reporter, reporter));
-    for (const { url, core } of own) {
-      if (!core.isDeleted) this.#feed(url, { on: "delete-asked", by: core.snapshot.reporter });
+    for (const reported of own) {
+      if (!reported.core.isDeleted) this.#run(reported, (core) => core.delete(core.snapshot.reporter));
     }
     await Promise.all(own.map((one) => one.end));
   }
 
   /** End every subscription and invitation without a word. */
   letGo() {
-    for (const reported of this.#all.values()) {
-      const { core, invitations } = reported;
-      const deleting = core.feed({ on: "delete-asked", by: core.snapshot.reporter });
-      for (const effect of [...deleting, ...core.feed({ on: "observers-notified" })]) {
-        if (effect.do === "step") this.#context.trace.step("sm", effect);
-      }
-      for (const entity of invitations.values()) this.#context.trace.step("sm", entity.step("object-deleted"));
+    const step = (/** @type {import("../machine.js").Step} */ one) => this.#context.trace.step("sm", one);
+    const silent = new Proxy(/** @type {any} */ ({ step }), { get: (port, name) => port[name] ?? (() => {}) });
+    for (const { host, invitations } of this.#all.values()) {
+      host.port = silent;
+      host.run((core) => {
+        if (!core.isDeleted) core.delete(core.snapshot.reporter);
+        core.notified();
+      });
+      for (const entity of invitations.values()) step(entity.step("object-deleted"));
     }
     this.#alarm.set(Infinity);
   }
 }
-
-/** @param {Effect[]} effects */
-const isRefused = (effects) => effects.some((one) => one.do === "refused");
 
 /**
  * Read what a message does to a child of its sender.

@@ -5,6 +5,7 @@
 
 import { runtimeOf } from "../address.js";
 import { CODES, MAX_ALLOWED_OBSERVERS, MAX_UNDECIDED } from "../constants.js";
+import { BadMessageError } from "../json.js";
 import { Entity } from "../machine.js";
 import { changed, freeze, publishedChange, valueAt } from "../value.js";
 
@@ -12,7 +13,6 @@ import { changed, freeze, publishedChange, valueAt } from "../value.js";
 /** @typedef {import("../json.js").JsonObject} JsonObject */
 /** @typedef {import("../value.js").Change} Change */
 /** @typedef {import("./copy.js").Published} Published */
-/** @typedef {import("../machine.js").Step} Step */
 
 /**
  * @typedef {{reporter: string, runtime: string, data: JsonObject, url: string, version: number,
@@ -21,31 +21,19 @@ import { changed, freeze, publishedChange, valueAt } from "../value.js";
  */
 
 /**
- * @typedef {{on: "authorised", observer: string} | {on: "allow-asked", by: string, observer: string} |
- *   {on: "expel-asked", by: string, observer: string} |
- *   {on: "subscribe-asked", observer: string, manager: string, lease: number | null,
- *    version: number | null} |
- *   {on: "unsubscribe-asked", observer: string, manager: string} |
- *   {on: "lease-over", observer: string} |
- *   {on: "reporter-accepted", observer: string, question: number} |
- *   {on: "reporter-refused", observer: string, why: string, question: number} |
- *   {on: "change-asked", by: string, change: Change} |
- *   {on: "removal-asked", by: string, attribute: string} | {on: "delete-asked", by: string} |
- *   {on: "runtime-notified", runtime: string} | {on: "observers-notified"}} Input
- */
-
-/**
- * @typedef {Step | {do: "row-changed", op: "add" | "del", table: string, key: string, val: string,
- *    writer: string} |
- *   {do: "granted", observer: string, snapshot: DataObject, lease: number | null,
- *    isRenewal: boolean} |
- *   {do: "renewed", observer: string, lease: number | null} |
- *   {do: "denied", observer: string, code: number, why: string} |
- *   {do: "reporter-asked", observer: string, patience: number, question: number} |
- *   {do: "obeyed"} | {do: "cut-off", observer: string, manager: string} |
- *   {do: "expired", observer: string, manager: string} | {do: "published", change: Published} |
- *   {do: "deleted", runtimes: string[]} | {do: "vacated"} |
- *   {do: "refused", code: number, why: string}} Effect
+ * What a reported object asks for.
+ * @typedef {object} ReporterPort
+ * @property {(step: import("../machine.js").Step) => void} step
+ * @property {(row: {op: "add" | "del", table: string, key: string, val: string, writer: string}) => void} row
+ * @property {(observer: string, patience: number, question: number) => void} ask asks the reporter
+ * @property {(observer: string, snapshot: DataObject, lease: number | null, isRenewal: boolean) => void} grant
+ * @property {(observer: string, lease: number | null) => void} renew
+ * @property {(observer: string, code: number, why: string) => void} deny
+ * @property {(observer: string, manager: string, isOver: boolean) => void} cutOff ends delivery to an
+ *   observer that was expelled, or whose lease is over
+ * @property {(change: Published) => void} publish
+ * @property {(runtimes: string[]) => void} end the object is deleted
+ * @property {() => void} vacate nobody observes it any more
  */
 
 export const PUBLIC = "public";
@@ -118,9 +106,10 @@ class AllowedObservers {
  * @typedef {{entity: Entity, manager: string, lease: number | null, question: number}} Subscription
  */
 
-/** The reporter's end of one data object. */
+/** The reporter's end of one data object; what may not be done is refused by an error. */
 export class ReporterCore {
   #object;
+  #port;
   #guests;
   /** @type {Map<string, Subscription>} */
   #all = new Map();
@@ -130,11 +119,13 @@ export class ReporterCore {
 
   /**
    * @param {DataObject} created
+   * @param {ReporterPort} port
    * @param {string[]} [allowed]
    * @param {boolean} [isPublic]
    */
-  constructor(created, allowed = [], isPublic = false) {
+  constructor(created, port, allowed = [], isPublic = false) {
     this.#object = { ...created, data: freeze(created.data) };
+    this.#port = port;
     this.#guests = new AllowedObservers(allowed, isPublic);
   }
 
@@ -159,11 +150,15 @@ export class ReporterCore {
 
   /** The runtimes of observers without a decision. */
   get asking() {
-    return [...this.#all.values()].filter((one) => !isActive(one)).map((one) => runtimeOf(one.manager));
+    return this.#waiting().map(([, one]) => runtimeOf(one.manager));
   }
 
   #active() {
     return [...this.#all].filter(([, one]) => isActive(one));
+  }
+
+  #waiting() {
+    return [...this.#all].filter(([, one]) => !isActive(one));
   }
 
   /**
@@ -182,102 +177,76 @@ export class ReporterCore {
     return isObserver || Boolean(this.#guests.welcome(reader)) || reader === this.#object.reporter;
   }
 
-  /**
-   * @param {Input} input
-   * @returns {Effect[]}
-   */
-  feed(input) {
-    switch (input.on) {
-      case "authorised":
-        return this.#allow(input.observer);
-      case "allow-asked":
-      case "expel-asked":
-        return this.#allowance(input);
-      case "subscribe-asked":
-        return this.#subscribe(input);
-      case "unsubscribe-asked":
-        return this.#leave(input.observer, input.manager);
-      case "lease-over":
-        return this.#expire(input.observer);
-      case "reporter-accepted":
-        return this.#isAsked(input) ? this.#accept(input.observer) : [];
-      case "reporter-refused":
-        if (!this.#isAsked(input)) return [];
-        return this.#refuse(input.observer, "refuse", CODES.FORBIDDEN, input.why);
-      case "change-asked":
-        return this.#refusal(input.by) ?? this.#change(input.by, input.change);
-      case "removal-asked": {
-        const { attribute, by } = input;
-        const isThere = valueAt(this.#object.data, attribute) !== undefined;
-        return this.#refusal(by) ?? (isThere ? this.#change(by, { attribute }) : [{ do: "obeyed" }]);
-      }
-      case "delete-asked":
-        return this.#refusal(input.by) ?? this.#delete();
-      case "runtime-notified":
-        return this.#notified([input.runtime]);
-      case "observers-notified":
-        return this.#notified(this.runtimes);
-    }
-  }
-
   // ---- observers
 
   /**
-   * @param {Extract<Input, {on: "subscribe-asked"}>} asked
-   * @returns {Effect[]}
+   * @param {string} observer
+   * @param {string} manager
+   * @param {number | null} lease
+   * @param {number | null} version that it has; null: it does not renew a subscription
    */
-  #subscribe(asked) {
-    const { observer, manager, lease, version } = asked;
-    /**
-     * @param {number} code
-     * @param {string} why
-     * @returns {Effect[]}
-     */
-    const denied = (code, why) => [{ do: "denied", observer, code, why }];
-    if (this.#isDeleted) return denied(CODES.NOT_FOUND, DELETED);
-    if (this.#all.has(observer)) return this.#again(asked);
+  subscribe(observer, manager, lease, version) {
+    const port = this.#port;
+    if (this.#isDeleted) return port.deny(observer, CODES.NOT_FOUND, DELETED);
+    const there = this.#all.get(observer);
+    if (there) return this.#again(there, observer, manager, lease, version);
     if (version === null) this.#guests.asksAnew(observer);
-    else if (!this.#guests.mayRenew(observer)) return denied(CODES.FORBIDDEN, EXPELLED);
+    else if (!this.#guests.mayRenew(observer)) return port.deny(observer, CODES.FORBIDDEN, EXPELLED);
     const welcome = this.#guests.welcome(observer);
     const isAnswerable = welcome || this.#undecided < MAX_UNDECIDED;
-    if (!isAnswerable || this.#all.size >= MAX_ALLOWED_OBSERVERS) return denied(CODES.UNAVAILABLE, CROWD);
+    if (!isAnswerable || this.#all.size >= MAX_ALLOWED_OBSERVERS) {
+      return port.deny(observer, CODES.UNAVAILABLE, CROWD);
+    }
     const entity = new Entity("object_subscription", `${this.#object.url}|${observer}`);
     this.#undecided += 1;
     this.#asked += 1;
     const question = this.#asked;
     this.#all.set(observer, { entity, manager, lease, question });
-    const begun = entity.step("request");
-    if (welcome) return [begun, ...this.#accept(observer, welcome)];
-    return [begun, { do: "reporter-asked", observer, patience: entity.patience, question }];
+    port.step(entity.step("request"));
+    if (welcome) this.#accept(observer, welcome);
+    else port.ask(observer, entity.patience, question);
   }
 
   /**
    * Take a retry, or a renewal: an active observer gets the object again, others wait on.
    *
-   * @param {Extract<Input, {on: "subscribe-asked"}>} asked
-   * @returns {Effect[]}
+   * @param {Subscription} there
+   * @param {string} observer
+   * @param {string} manager
+   * @param {number | null} lease
+   * @param {number | null} version
    */
-  #again({ observer, manager, lease, version }) {
-    const there = /** @type {Subscription} */ (this.#all.get(observer));
+  #again(there, observer, manager, lease, version) {
     const isAsBefore = there.manager === manager && there.lease === lease;
     there.manager = manager;
     there.lease = lease;
-    if (!isActive(there)) return [];
-    /** @type {Effect[]} */
-    const steps = lease === null ? [] : [there.entity.step("renew")];
-    if (isAsBefore && version === this.#object.version) return [...steps, { do: "renewed", observer, lease }];
-    return [...steps, { do: "granted", observer, snapshot: this.#object, lease, isRenewal: true }];
+    if (!isActive(there)) return;
+    if (lease !== null) this.#port.step(there.entity.step("renew"));
+    if (isAsBefore && version === this.#object.version) this.#port.renew(observer, lease);
+    else this.#port.grant(observer, this.#object, lease, true);
   }
 
   /**
-   * An answer to an older question does not count.
+   * The reporter accepts; an answer to an older question does not count.
    *
-   * @param {{observer: string, question: number}} decision
+   * @param {string} observer
+   * @param {number} question
    */
-  #isAsked({ observer, question }) {
+  accept(observer, question) {
+    if (this.#all.get(observer)?.question === question) this.#accept(observer);
+  }
+
+  /**
+   * The reporter refuses, or does not answer.
+   *
+   * @param {string} observer
+   * @param {string} why
+   * @param {number} question
+   */
+  refuse(observer, why, question) {
     const there = this.#all.get(observer);
-    if (!there || isActive(there)) return false;
-    return there.question === question;
+    if (!there || isActive(there) || there.question !== question) return;
+    this.#refuse(observer, "refuse", CODES.FORBIDDEN, why);
   }
 
   /**
@@ -285,18 +254,14 @@ export class ReporterCore {
    *
    * @param {string} observer
    * @param {string} [why]
-   * @returns {Effect[]}
    */
   #accept(observer, why = "") {
     const there = this.#all.get(observer);
-    if (!there || isActive(there)) return [];
+    if (!there || isActive(there)) return;
     this.#undecided -= 1;
-    const { lease } = there;
-    return [
-      this.#row("add", observer),
-      there.entity.step("accept", why),
-      { do: "granted", observer, snapshot: this.#object, lease, isRenewal: false },
-    ];
+    this.#row("add", observer);
+    this.#port.step(there.entity.step("accept", why));
+    this.#port.grant(observer, this.#object, there.lease, false);
   }
 
   /**
@@ -306,12 +271,11 @@ export class ReporterCore {
    * @param {string} trigger
    * @param {number} code
    * @param {string} why
-   * @returns {Effect[]}
    */
   #refuse(observer, trigger, code, why) {
-    const { entity } = this.#take(observer);
+    this.#port.step(this.#take(observer).entity.step(trigger, why));
     this.#undecided -= 1;
-    return [entity.step(trigger, why), { do: "denied", observer, code, why }];
+    this.#port.deny(observer, code, why);
   }
 
   /**
@@ -320,10 +284,10 @@ export class ReporterCore {
    * @param {string} observer
    * @param {string} trigger
    * @param {string} [why]
-   * @returns {Effect[]}
    */
   #remove(observer, trigger, why) {
-    return [this.#take(observer).entity.step(trigger, why), this.#row("del", observer)];
+    this.#port.step(this.#take(observer).entity.step(trigger, why));
+    this.#row("del", observer);
   }
 
   /** @param {string} observer */
@@ -336,122 +300,129 @@ export class ReporterCore {
   /**
    * @param {"add" | "del"} op
    * @param {string} observer
-   * @returns {Effect}
    */
   #row(op, observer) {
-    return { do: "row-changed", op, table: "observers", key: this.#object.url, val: observer, writer: "sm" };
+    this.#port.row({ op, table: "observers", key: this.#object.url, val: observer, writer: "sm" });
   }
 
   /**
    * @param {string} observer
    * @param {string} manager
    */
-  #leave(observer, manager) {
+  unsubscribe(observer, manager) {
     const there = this.#all.get(observer);
-    if (there?.manager !== manager) return [];
+    if (there?.manager !== manager) return;
     if (!isActive(there)) {
       return this.#refuse(observer, "unsubscribe", CODES.GONE, "the observer left before the decision");
     }
-    return [...this.#remove(observer, "unsubscribe"), ...this.#vacated()];
+    this.#remove(observer, "unsubscribe");
+    this.#vacate();
   }
 
   /**
    * Remove an observer that has not renewed its subscription; it may subscribe again.
    *
    * @param {string} observer
-   * @returns {Effect[]}
    */
-  #expire(observer) {
+  expire(observer) {
     const there = this.#all.get(observer);
-    if (!there || this.leaseOf(observer) === null) return [];
-    const gone = this.#remove(observer, "expire");
-    return [...gone, { do: "expired", observer, manager: there.manager }, ...this.#vacated()];
+    if (!there || this.leaseOf(observer) === null) return;
+    this.#remove(observer, "expire");
+    this.#port.cutOff(observer, there.manager, true);
+    this.#vacate();
   }
 
   // ---- what the reporter wants
 
   /**
-   * @param {{on: string, by: string, observer: string}} asked
-   * @returns {Effect[]}
+   * Let an observer observe, without a question.
+   *
+   * @param {string} by
+   * @param {string} observer
    */
-  #allowance({ on, by, observer }) {
-    const refused = this.#refusal(by);
-    if (refused) return refused;
-    const effects = on === "expel-asked" ? this.#expel(observer) : this.#allow(observer);
-    return effects.some((one) => one.do === "refused") ? effects : [...effects, { do: "obeyed" }];
+  allow(by, observer) {
+    this.#check(by);
+    this.authorise(observer);
   }
 
   /**
+   * As `allow`, of an observer that the reporter has invited.
+   *
    * @param {string} observer
-   * @returns {Effect[]}
    */
-  #allow(observer) {
-    if (!this.#guests.allow(observer)) return [{ do: "refused", code: CODES.TOO_LARGE, why: NO_ROOM }];
-    return this.#accept(observer, ALLOWED);
-  }
-
-  /**
-   * @param {string} observer
-   * @returns {Effect[]}
-   */
-  #expel(observer) {
-    this.#guests.expel(observer);
-    const there = this.#all.get(observer);
-    if (!there) return [{ do: "cut-off", observer, manager: "" }];
-    const gone = isActive(there)
-      ? this.#remove(observer, "unsubscribe", EXPELLED)
-      : this.#refuse(observer, "refuse", CODES.FORBIDDEN, EXPELLED);
-    return [...gone, { do: "cut-off", observer, manager: there.manager }];
+  authorise(observer) {
+    if (!this.#guests.allow(observer)) throw new BadMessageError(NO_ROOM, CODES.TOO_LARGE);
+    this.#accept(observer, ALLOWED);
   }
 
   /**
    * @param {string} by
-   * @returns {Effect[] | null}
+   * @param {string} observer
    */
-  #refusal(by) {
-    if (this.#isDeleted) return [{ do: "refused", code: CODES.NOT_FOUND, why: DELETED }];
-    if (by === this.#object.reporter) return null;
-    return [{ do: "refused", code: CODES.FORBIDDEN, why: "only the reporter may" }];
+  expel(by, observer) {
+    this.#check(by);
+    this.#guests.expel(observer);
+    const there = this.#all.get(observer);
+    if (there && isActive(there)) this.#remove(observer, "unsubscribe", EXPELLED);
+    else if (there) this.#refuse(observer, "refuse", CODES.FORBIDDEN, EXPELLED);
+    this.#port.cutOff(observer, there?.manager ?? "", false);
+  }
+
+  /** @param {string} by */
+  #check(by) {
+    if (this.#isDeleted) throw new BadMessageError(DELETED, CODES.NOT_FOUND);
+    if (by !== this.#object.reporter) throw new BadMessageError("only the reporter may", CODES.FORBIDDEN);
   }
 
   /**
    * @param {string} by
    * @param {Change} change
-   * @returns {Effect[]}
    */
-  #change(by, { attribute, value = null, attributeType, operation }) {
+  change(by, { attribute, value = null, attributeType, operation }) {
+    this.#check(by);
     const version = this.#object.version + 1;
     const before = this.#object.data;
     const brought = value === null ? undefined : freeze(value);
     const asked = { attribute, value: brought, attributeType, operation };
     const data = freeze(changed(before, asked));
     this.#object = { ...this.#object, version, data };
-    const change = { ...publishedChange(before, data, asked), version, source: by };
-    return [{ do: "published", change }];
-  }
-
-  /** @returns {Effect[]} */
-  #delete() {
-    this.#isDeleted = true;
-    const waiting = [...this.#all].filter(([, one]) => !isActive(one));
-    const waited = waiting.flatMap(([observer]) =>
-      this.#refuse(observer, "object-deleted", CODES.NOT_FOUND, DELETED));
-    return [...waited, { do: "deleted", runtimes: this.runtimes }, ...this.#vacated()];
+    this.#port.publish({ ...publishedChange(before, data, asked), version, source: by });
   }
 
   /**
-   * @param {string[]} runtimes
-   * @returns {Effect[]}
+   * Remove an attribute, if there is one.
+   *
+   * @param {string} by
+   * @param {string} attribute
    */
-  #notified(runtimes) {
-    if (!this.#isDeleted || !this.#all.size) return [];
-    const gone = this.#active().filter(([, one]) => runtimes.includes(runtimeOf(one.manager)));
-    return [...gone.flatMap(([observer]) => this.#remove(observer, "object-deleted")), ...this.#vacated()];
+  remove(by, attribute) {
+    this.#check(by);
+    if (valueAt(this.#object.data, attribute) !== undefined) this.change(by, { attribute });
   }
 
-  /** @returns {Effect[]} */
-  #vacated() {
-    return this.#isDeleted && !this.#all.size ? [{ do: "vacated" }] : [];
+  /** @param {string} by */
+  delete(by) {
+    this.#check(by);
+    this.#isDeleted = true;
+    for (const [observer] of this.#waiting()) this.#refuse(observer, "object-deleted", CODES.NOT_FOUND, DELETED);
+    this.#port.end(this.runtimes);
+    this.#vacate();
+  }
+
+  /**
+   * Runtimes of observers know that the object is deleted, or will not answer any more.
+   *
+   * @param {string[]} [runtimes] without them: all
+   */
+  notified(runtimes = this.runtimes) {
+    if (!this.#isDeleted || !this.#all.size) return;
+    const gone = this.#active().filter(([, one]) => runtimes.includes(runtimeOf(one.manager)));
+    for (const [observer] of gone) this.#remove(observer, "object-deleted");
+    this.#vacate();
+  }
+
+  #vacate() {
+    if (this.#isDeleted && !this.#all.size) this.#port.vacate();
   }
 }
 

@@ -3,9 +3,6 @@
 /** How a move ended; unsure: nothing was heard of it.
  * @typedef {"done" | "refused" | "unsure"} Moving */
 
-/** Have the changes come by this link; null: by the node. The host then calls `moved`.
- * @typedef {{do: "move-to", link: string | null}} MoveTo */
-
 /** The way of one object's changes to this runtime. */
 export class ObserverRoute {
   /** The link by which they come; null: they come by the node. @type {string | null} */
@@ -19,6 +16,13 @@ export class ObserverRoute {
   #preferences = new Map();
   #isMoving = false;
   #isUnsure = false;
+  #moveTo;
+
+  /** @param {(link: string | null) => void} moveTo has the changes come by this link; null: by the
+   *   node. The host then calls `moved`. */
+  constructor(moveTo) {
+    this.#moveTo = moveTo;
+  }
 
   /** True if no observer excludes links. */
   get mayUseLinks() {
@@ -46,13 +50,13 @@ export class ObserverRoute {
    */
   prefer(observer, p2p) {
     this.#preferences.set(observer, p2p);
-    return this.#move();
+    this.#move();
   }
 
   /** @param {string} observer */
   left(observer) {
     this.#preferences.delete(observer);
-    return this.#move();
+    this.#move();
   }
 
   /**
@@ -66,7 +70,7 @@ export class ObserverRoute {
     this.used = link;
     this.#link = link ?? barred;
     this.#barred = barred;
-    return this.#move();
+    this.#move();
   }
 
   /**
@@ -76,7 +80,7 @@ export class ObserverRoute {
    */
   asked(link) {
     this.#isUnsure ||= this.#isMoving || link !== this.used;
-    return this.#move();
+    this.#move();
   }
 
   /** @param {string | null} link the live link to the reporter's runtime */
@@ -86,7 +90,7 @@ export class ObserverRoute {
       this.#isUnsure ||= this.#isMoving;
     }
     this.#link = link;
-    return this.#move();
+    this.#move();
   }
 
   /**
@@ -100,31 +104,36 @@ export class ObserverRoute {
       this.#barred = link;
       this.#isUnsure ||= how === "unsure";
     }
-    return this.#move();
+    this.#move();
   }
 
-  /** @returns {MoveTo[]} */
   #move() {
-    if (this.#isMoving || !this.#isOpen) return [];
+    if (this.#isMoving || !this.#isOpen) return;
     const aim = this.mayUseLinks && this.#link !== this.#barred ? this.#link : null;
-    if (aim === this.used && !this.#isUnsure) return [];
+    if (aim === this.used && !this.#isUnsure) return;
     this.#isMoving = true;
     this.#isUnsure = false;
-    return [{ do: "move-to", link: aim }];
+    this.#moveTo(aim);
   }
 }
 
 /**
- * Send the changes of an object over a link, too; or no longer.
- * @typedef {{do: "send-out" | "keep-in", url: string, link: string}} RouteEffect
+ * Has the changes of an object go over a link, too; or no longer.
+ * @typedef {{addLink: (url: string, link: string) => void, removeLink: (url: string, link: string) => void}} RoutesPort
  */
 
 /** The links to the observers of the objects that are reported here. */
 export class RuntimeRoutes {
+  #port;
   /** By object, and then by runtime. @type {Map<string, Map<string, string>>} */
   #asked = new Map();
   /** @type {Map<string, Map<string, string>>} */
   #used = new Map();
+
+  /** @param {RoutesPort} port */
+  constructor(port) {
+    this.#port = port;
+  }
 
   /**
    * The way of a runtime's last subscription.
@@ -143,7 +152,6 @@ export class RuntimeRoutes {
    *
    * @param {string} url
    * @param {string} runtime
-   * @returns {RouteEffect[]}
    */
   counts(url, runtime) {
     const there = this.#used.get(url) ?? new Map();
@@ -151,15 +159,12 @@ export class RuntimeRoutes {
     const wanted = this.#asked.get(url)?.get(runtime);
     const used = there.get(runtime);
     there.delete(runtime);
-    /** @type {RouteEffect[]} */
-    const effects = [];
     if (wanted !== undefined) there.set(runtime, wanted);
     if (used !== wanted) {
-      if (used !== undefined) effects.push({ do: "keep-in", url, link: used });
-      if (wanted !== undefined) effects.push({ do: "send-out", url, link: wanted });
+      if (used !== undefined) this.#port.removeLink(url, used);
+      if (wanted !== undefined) this.#port.addLink(url, wanted);
     }
     this.#tidy(url);
-    return effects;
   }
 
   /**
@@ -182,7 +187,6 @@ export class RuntimeRoutes {
    * @param {string} url
    * @param {string[]} active runtimes with an active observer
    * @param {string[]} [asking] runtimes with a subscription that waits for a decision
-   * @returns {RouteEffect[]}
    */
   left(url, active, asking = []) {
     const asked = this.#asked.get(url) ?? new Map();
@@ -190,15 +194,12 @@ export class RuntimeRoutes {
     for (const one of [...asked.keys()]) {
       if (!active.includes(one) && !asking.includes(one)) asked.delete(one);
     }
-    /** @type {RouteEffect[]} */
-    const ended = [];
     for (const [one, link] of [...used]) {
       if (active.includes(one)) continue;
       used.delete(one);
-      ended.push({ do: "keep-in", url, link });
+      this.#port.removeLink(url, link);
     }
     this.#tidy(url);
-    return ended;
   }
 
   /**
@@ -206,22 +207,18 @@ export class RuntimeRoutes {
    *
    * @param {string} runtime
    * @param {string | null} link
-   * @returns {RouteEffect[]}
    */
   linkIs(runtime, link) {
-    /** @type {RouteEffect[]} */
-    const ended = [];
     for (const url of [...new Set([...this.#asked.keys(), ...this.#used.keys()])].sort()) {
       const asked = this.#asked.get(url);
       const used = this.#used.get(url)?.get(runtime);
       if (asked?.has(runtime) && asked.get(runtime) !== link) asked.delete(runtime);
       if (used !== undefined && used !== link) {
         this.#used.get(url)?.delete(runtime);
-        ended.push({ do: "keep-in", url, link: used });
+        this.#port.removeLink(url, used);
       }
       this.#tidy(url);
     }
-    return ended;
   }
 
   /** @param {string} url */

@@ -1,0 +1,67 @@
+/** The host of a core: calls, what the core asks for, and the time of its next call. */
+
+import { Alarm } from "./clock.js";
+
+/**
+ * One core at work. What it asks for is done when its call has returned, and what is called
+ * meanwhile comes afterwards: nothing calls back into a core.
+ *
+ * @template C
+ * @template {object} P
+ */
+export class Host {
+  #clock;
+  #alarm;
+  /** @type {((core: C, now: number) => unknown)[]} */
+  #calls = [];
+  /** @type {[string, unknown[]][]} */
+  #asked = [];
+  #isBusy = false;
+  isOver = false;
+
+  /**
+   * @param {import("./clock.js").Clock} clock
+   * @param {P} port does what the core asks for
+   * @param {(port: P) => C} make
+   */
+  constructor(clock, port, make) {
+    this.#clock = clock;
+    this.port = port;
+    const get = (/** @type {P} */ _, /** @type {any} */ name) => (/** @type {any[]} */ ...given) =>
+      void this.#asked.push([name, given]);
+    this.core = make(new Proxy(port, { get }));
+    this.#alarm = new Alarm(clock, () => this.run((/** @type {any} */ core, now) => core.timeOver(now)));
+  }
+
+  /**
+   * Call the core; it may refuse by an error.
+   *
+   * @param {(core: C, now: number) => unknown} call
+   */
+  run(call) {
+    if (!this.isOver) this.#calls.push(call);
+    if (this.#isBusy) return;
+    this.#isBusy = true;
+    try {
+      for (let next = this.#calls.shift(); next; next = this.#calls.shift()) {
+        next(this.core, this.#clock.now());
+        const port = /** @type {Record<string, (...given: any[]) => unknown>} */ (this.port);
+        for (const [name, given] of this.#asked.splice(0)) port[name](...given);
+      }
+    } finally {
+      this.#isBusy = false;
+      this.#wait();
+    }
+  }
+
+  #wait() {
+    const { deadline = Infinity } = /** @type {{deadline?: number}} */ (this.core);
+    this.#alarm.set(this.isOver ? Infinity : deadline);
+  }
+
+  /** Call the core no more. Idempotent. */
+  stop() {
+    this.isOver = true;
+    this.#wait();
+  }
+}
