@@ -8,6 +8,7 @@ from random import Random
 import attrs
 
 from actors.kit.trace import digest
+from fsm.effects import RowChanged
 from fsm.engine import Entity, Step
 from fsm.limits.rates import Rate
 from fsm.machine_list import MACHINES
@@ -411,14 +412,6 @@ def _asked(asked: Step | link_calls.Call) -> list:
 
 REMOTES = ("hyperty-runtime://a.ex/aa", "hyperty-runtime://b.ex/rb", "hyperty-runtime://a.ex/zz")
 ENTITIES = ("hyperty://a.ex/1", "hyperty://b.ex/2", "hyperty://a.ex/3")
-LINK_DOINGS = {
-    "step": "step", "row": "row", "add_peer": "peer-known", "remove_peer": "peer-gone",
-    "set_path": "set-path", "remove_path": "remove-path", "deploy": "deploy",
-    "undeploy": "undeploy", "connect": "connect", "disconnect": "disconnect", "suspend": "yield",
-    "resume": "resume", "register_link": "register-link", "unregister_link": "unregister-link",
-    "link_up": "link-up", "link_down": "link-down", "link_gone": "link-gone",
-    "forget_routes": "routes-changed",
-}  # fmt: skip
 
 
 def _links(dice: Random) -> dict:
@@ -442,14 +435,14 @@ def _links(dice: Random) -> dict:
             "now": now,
             "call": name,
             "given": given,
-            "effects": [_link_effect(call) for call in port.take()],
+            "asked": [_table_asks(call) for call in port.take()],
             "deadline": None if deadline == float("inf") else deadline,
             "live": [table.live_link(one) for one in (*REMOTES, *ENTITIES)],
         })  # fmt: skip
     return {"runtime": RUNTIME, "asked": [*REMOTES, *ENTITIES], "steps": steps}
 
 
-LINK_CALLS = {"pathSet": "path_set"}
+LINK_CALLS = {"pathSet": "path_set", "timeOver": "tick"}
 
 
 def _python_args(name: str, given: list, now: float) -> list:
@@ -486,9 +479,9 @@ def _report(dice: Random, table: LinkTable) -> tuple[str, list]:
     if roll < 0.85:
         return "bind", [dice.choice(ENTITIES), remote]
     return dice.choice((
-        ("tick", []), ("tick", []), ("unbind", [dice.choice(ENTITIES)]), ("gone", [url]),
+        ("timeOver", []), ("timeOver", []), ("unbind", [dice.choice(ENTITIES)]), ("gone", [url]),
         ("over", [url, link]), ("forged", [link]),
-        ("close", []) if dice.random() < 0.1 else ("tick", []),
+        ("close", []) if dice.random() < 0.1 else ("timeOver", []),
     ))  # fmt: skip
 
 
@@ -509,20 +502,15 @@ def _status(dice: Random, table: LinkTable, remote: str) -> dict:
     return {"stub": stub, "link": link, "resource": remote, "value": kind}
 
 
-def _link_effect(call: Call) -> dict:
-    arguments = call.arguments
-    if call.name in {"step", "row"}:
-        arguments = _fields(arguments[call.name])
-    said = {"do": LINK_DOINGS[call.name]}
-    for name, value in arguments.items():
-        match name:
-            case "plan":
-                said["plan"] = attrs.asdict(value)
-            case "handler" if call.name == "register_link":
-                said["stub"] = value
-            case _:
-                said[name] = value
-    return said
+def _table_asks(call: Call) -> list:
+    given = [
+        {"do": "step", **_fields(one)} if isinstance(one, Step)
+        else _fields(one) if isinstance(one, RowChanged)
+        else attrs.asdict(one) if isinstance(one, RequesterPlan)
+        else one
+        for one in call.arguments.values()
+    ]  # fmt: skip
+    return [camel(call.name), *given]
 
 
 def _fields(record: object) -> dict:
@@ -556,15 +544,15 @@ def _lists(dice: Random) -> dict:
             (publisher.remove_local if is_there else publisher.add_local)(one)
             port.said.clear()
         _tell_lists(publisher, follower, name, given, now)
-        effects, port.said = port.said, []
-        asks += sum(one["do"] == "ask" for one in effects)
+        asked, port.said = port.said, []
+        asks += sum(one[0] == "ask" for one in asked)
         deadline = publisher.deadline()
         steps.append({
             "now": now,
             "call": name,
             "given": given,
             "local": list(local),
-            "effects": effects,
+            "asked": asked,
             "deadline": None if deadline == float("inf") else deadline,
             "isHeard": bool(publisher.followers),
         })  # fmt: skip
@@ -588,7 +576,7 @@ def _list_input(dice: Random, number: int, asks: int) -> tuple[str, list]:
         ("answered", [remote, dice.randrange(asks + 1), urls]),
         ("reported", [remote, link, change]),
         ("reported", [remote, link, change]),
-        ("tick", []),
+        ("timeOver", []),
     ))  # fmt: skip
 
 
@@ -606,7 +594,7 @@ def _tell_lists(
         case "linkIs", [{"remote": remote, "isOver": is_over}]:
             publisher.link_down(remote)
             (follower.link_gone if is_over else follower.link_down)(remote)
-        case "tick", _:
+        case "timeOver", _:
             publisher.time_over(now)
         case "asked", [request, remote, link]:
             publisher.subscribe(_request(request), remote, link, now)
@@ -628,32 +616,31 @@ class _ListPort(changes.ChangesPort):
     """Keeps what the cores ask, as pages say it."""
 
     def __init__(self) -> None:
-        self.said: list[dict] = []
+        self.said: list[list] = []
 
     def step(self, step):
         fields = {name: value for name, value in _fields(step).items() if name != "why"}
-        self.said.append({**fields, "do": "step"})
+        self.said.append(["step", {**fields, "do": "step"}])
 
     def answer(self, message):
         body = {key: message.body[key] for key in ("code", "value") if key in message.body}
-        self.said.append({"do": "answer", "message": {"id": message.id, "body": body}})
-
-    def follow(self, link):
-        self.said.append({"do": "follow", "link": link})
-
-    def unfollow(self, link):
-        self.said.append({"do": "unfollow", "link": link})
-
-    def listen(self, remote):
-        self.said.append({"do": "listen", "remote": remote})
-
-    def unlisten(self, remote):
-        self.said.append({"do": "unlisten", "remote": remote})
-
-    def ask(self, remote, number):
-        self.said.append({"do": "ask", "remote": remote, "number": number})
+        self.said.append(["answer", {"id": message.id, "body": body}])
 
     def list_entities(self, remote, there, gone):
-        for do, urls in (("went", gone), ("came", there)):
-            if urls:
-                self.said.append({"do": do, "remote": remote, "urls": sorted(urls)})
+        if there or gone:
+            self.said.append(["listEntities", remote, sorted(there), sorted(gone)])
+
+    def follow(self, link):
+        self.said.append(["follow", link])
+
+    def unfollow(self, link):
+        self.said.append(["unfollow", link])
+
+    def listen(self, remote):
+        self.said.append(["listen", remote])
+
+    def unlisten(self, remote):
+        self.said.append(["unlisten", remote])
+
+    def ask(self, remote, number):
+        self.said.append(["ask", remote, number])

@@ -23,7 +23,7 @@ ANSWERS = {
     "bus.js::#forward": "the receiver reads its mailbox",
     "bus.js::#goBy": "another stub is deployed",
     "bus.js::handOn": "the receiver reads its mailbox",
-    "p2p/changes.js::tick": "the link becomes live at this end, too",
+    "p2p/changes.js::timeOver": "the link becomes live at this end, too",
     "p2p/stub.js::#write": "the link sends what waits",
     "p2p/stub.js::#use": "earlier messages arrive",
     "p2p/stub.js::invited": "other links end, or time passes",

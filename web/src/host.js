@@ -12,6 +12,7 @@ import { Alarm } from "./clock.js";
 export class Host {
   #clock;
   #alarm;
+  #afterwards;
   /** @type {((core: C, now: number) => unknown)[]} */
   #calls = [];
   /** @type {[string, unknown[]][]} */
@@ -23,9 +24,11 @@ export class Host {
    * @param {import("./clock.js").Clock} clock
    * @param {P} port does what the core asks for
    * @param {(port: P) => C} make
+   * @param {() => void} [afterwards] is called after all that a call has asked for
    */
-  constructor(clock, port, make) {
+  constructor(clock, port, make, afterwards = () => {}) {
     this.#clock = clock;
+    this.#afterwards = afterwards;
     this.port = port;
     const get = (/** @type {P} */ _, /** @type {any} */ name) => (/** @type {any[]} */ ...given) =>
       void this.#asked.push([name, given]);
@@ -47,6 +50,7 @@ export class Host {
         next(this.core, this.#clock.now());
         const port = /** @type {Record<string, (...given: any[]) => unknown>} */ (this.port);
         for (const [name, given] of this.#asked.splice(0)) port[name](...given);
+        this.#afterwards();
       }
     } finally {
       this.#isBusy = false;

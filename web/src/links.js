@@ -2,14 +2,12 @@
  * The table of direct links, one entry for each remote runtime, as a core without input or output:
  * `fsm/registry/resolve/links.py` explains it.
  *
- * An entity is bound to a link by its record only. Effects are objects with `do`.
+ * An entity is bound to a link by its record only.
  */
 
 import { lastSegment } from "./address.js";
 import * as constants from "./constants.js";
 import { Entity } from "./machine.js";
-
-/** @typedef {import("./machine.js").Step} Step */
 
 /**
  * How a link is requested: of which runtime, of its handler stub, by which requester stub.
@@ -22,16 +20,26 @@ import { Entity } from "./machine.js";
  */
 
 /**
- * @typedef {Step | {do: "row", op: "add" | "upd" | "del", key: string, val: string} |
- *   {do: "peer-known", link: string, remote: string} | {do: "peer-gone", link: string} |
- *   {do: "set-path", url: string} | {do: "remove-path", url: string} |
- *   {do: "deploy", url: string, plan: Plan} | {do: "undeploy", url: string} |
- *   {do: "connect", stub: string, handler: string} |
- *   {do: "disconnect", stub: string, remote: string, link: string} |
- *   {do: "yield", stub: string, remote: string} | {do: "resume", stub: string, remote: string} |
- *   {do: "register-link", link: string, stub: string} | {do: "unregister-link", link: string} |
- *   {do: "link-up", remote: string, link: string} | {do: "link-down", remote: string} |
- *   {do: "link-gone", remote: string} | {do: "routes-changed"}} Effect
+ * What the table asks for.
+ * @typedef {object} TablePort
+ * @property {(step: import("./machine.js").Step) => void} step
+ * @property {(row: {op: "add" | "upd" | "del", key: string, val: string}) => void} row
+ * @property {(link: string, remote: string) => void} addPeer
+ * @property {(link: string) => void} removePeer
+ * @property {(url: string) => void} setPath `pathSet` follows
+ * @property {(url: string) => void} removePath
+ * @property {(url: string, plan: Plan) => void} deploy
+ * @property {(url: string) => void} undeploy
+ * @property {(stub: string, handler: string) => void} connect
+ * @property {(stub: string, remote: string, link: string) => void} disconnect
+ * @property {(stub: string, remote: string) => void} suspend has our own request yield
+ * @property {(stub: string, remote: string) => void} resume
+ * @property {(link: string, stub: string) => void} registerLink `registered` follows
+ * @property {(link: string) => void} unregisterLink
+ * @property {(remote: string, link: string) => void} linkUp
+ * @property {(remote: string) => void} linkDown
+ * @property {(remote: string) => void} linkGone
+ * @property {() => void} forgetRoutes
  */
 
 /** The link to one remote runtime. */
@@ -51,8 +59,10 @@ export class LinkEntry {
   tries = 0;
   until = Infinity;
   failsAt = Infinity;
+  #port;
 
   /**
+   * @param {TablePort} port
    * @param {string} remote
    * @param {"requester" | "handler"} role
    * @param {string} stub
@@ -60,7 +70,8 @@ export class LinkEntry {
    * @param {Entity} life
    * @param {Plan | null} [plan]
    */
-  constructor(remote, role, stub, link, life, plan = null) {
+  constructor(port, remote, role, stub, link, life, plan = null) {
+    this.#port = port;
     this.remote = remote;
     this.role = role;
     this.stub = stub;
@@ -108,13 +119,21 @@ export class LinkEntry {
   }
 
   /**
-   * @param {number} now
-   * @returns {Effect[]}
+   * @param {string} trigger
+   * @param {string} [why]
+   * @param {string[]} [given]
    */
-  begun(now) {
-    const step = this.life.step(this.role === "handler" ? "invited" : "planned");
+  move(trigger, why, given) {
+    const step = this.life.step(trigger, why, given);
+    this.#port.step(step);
+    return step.new;
+  }
+
+  /** @param {number} now */
+  begin(now) {
+    this.move(this.role === "handler" ? "invited" : "planned");
     this.failsAt = now + this.life.patience;
-    return [step, this.changed("add")];
+    this.change("add");
   }
 
   /**
@@ -123,7 +142,7 @@ export class LinkEntry {
    * @param {string} own
    * @param {string} link
    */
-  contested(own, link) {
+  contest(own, link) {
     const given = [
       ...(this.#isPending ? ["own request"] : []),
       ...(own < this.remote ? ["own runtime smaller"] : []),
@@ -132,71 +151,57 @@ export class LinkEntry {
     return this.life.step("invited", `to ${link}`, given);
   }
 
-  /** @returns {Effect[]} */
-  wentLive() {
+  goLive() {
     const was = this.status;
-    this.#routes();
-    const { remote, link } = this;
-    if (this.life.state !== "bound") return [this.life.step("live"), { do: "link-up", remote, link }];
-    if (was === "live") return [];
-    return [this.life.step("restored"), { do: "link-up", remote, link }];
+    this.#route();
+    const isBound = this.life.state === "bound";
+    if (isBound && was === "live") return;
+    this.move(isBound ? "restored" : "live");
+    this.#port.linkUp(this.remote, this.link);
   }
 
   /**
    * @param {LinkEntry} winner
    * @param {number} now
-   * @returns {Effect[]}
    */
-  yieldsTo(winner, now) {
+  yieldTo(winner, now) {
     winner.life = this.life;
     winner.entities = this.entities;
     winner.failsAt = now + this.life.patience;
-    if (this.deployment === "planned") return [];
+    if (this.deployment === "planned") return;
     winner.beside = this;
     this.yieldsDue += 1;
-    return this.deployment === "at work" ? [{ do: "yield", stub: this.stub, remote: this.remote }] : [];
+    if (this.deployment === "at work") this.#port.suspend(this.stub, this.remote);
   }
 
-  /**
-   * @param {string} value
-   * @returns {Effect[]}
-   */
-  reportedWhileYielding(value) {
+  /** @param {string} value */
+  reportWhileYielding(value) {
     const isFirst = this.deployment !== "at work";
     this.deployment = "at work";
     if (value === "yielding") this.yieldsDue -= 1;
-    return isFirst ? [{ do: "yield", stub: this.stub, remote: this.remote }] : [];
+    if (isFirst) this.#port.suspend(this.stub, this.remote);
   }
 
-  /**
-   * @param {number} now
-   * @returns {Effect[]}
-   */
-  resumed(now) {
-    /** @type {Effect[]} */
-    const steps = [this.life.step("resumed"), this.changed("upd")];
+  /** @param {number} now */
+  resume(now) {
+    this.move("resumed");
+    this.change("upd");
     this.failsAt = now + this.life.patience;
-    if (this.deployment === "at work") {
-      return [...steps, { do: "resume", stub: this.stub, remote: this.remote }];
-    }
-    this.yieldsDue = 0;
-    return steps;
+    if (this.deployment === "at work") this.#port.resume(this.stub, this.remote);
+    else this.yieldsDue = 0;
   }
 
-  /**
-   * @param {LinkEntry} old
-   * @returns {Effect[]}
-   */
-  tookOver(old) {
+  /** @param {LinkEntry} old */
+  takeOver(old) {
     this.life = old.life;
     this.entities = old.entities;
-    this.#routes();
-    const { remote, link } = this;
-    const step = this.life.step("replaced", `by ${link}`);
-    return [step, { do: "link-down", remote }, { do: "link-up", remote, link }];
+    this.#route();
+    this.move("replaced", `by ${this.link}`);
+    this.#port.linkDown(this.remote);
+    this.#port.linkUp(this.remote, this.link);
   }
 
-  #routes() {
+  #route() {
     this.status = "live";
     this.url = this.link;
     this.awaitsListeners = false;
@@ -204,40 +209,50 @@ export class LinkEntry {
     this.until = this.failsAt = Infinity;
   }
 
-  /** @returns {Effect[]} */
-  wasLost() {
+  lose() {
     const was = this.status;
     this.status = "disconnected";
     this.awaitsListeners = false;
-    if (this.life.state !== "bound" || was !== "live") return [];
-    return [this.life.step("lost"), { do: "link-down", remote: this.remote }];
+    if (this.life.state !== "bound" || was !== "live") return;
+    this.move("lost");
+    this.#port.linkDown(this.remote);
   }
 
   /** @param {string} status */
-  setsUp(status) {
+  setUp(status) {
     this.status = status;
     this.until = Infinity;
     this.deployment = "at work";
   }
 
-  /** @returns {Effect[]} */
-  ended() {
-    return [this.life.step("ended"), this.changed("del"), { do: "link-gone", remote: this.remote }];
+  end() {
+    this.move("ended");
+    this.change("del");
+    this.#port.linkGone(this.remote);
   }
 
-  /**
-   * @param {"add" | "upd" | "del"} op
-   * @returns {Effect}
-   */
-  changed(op) {
+  /** @param {"add" | "upd" | "del"} op */
+  change(op) {
     const val = `${this.status} ${this.url ?? "None"} ${[...this.entities].join(" ")}`;
-    return { do: "row", op, key: this.remote, val };
+    this.#port.row({ op, key: this.remote, val });
+  }
+
+  /** Have the stub end the link. */
+  disconnect() {
+    this.#port.disconnect(this.stub, this.remote, this.link);
+  }
+
+  /** Have a link end for which another is there; a handler has ended its older one. */
+  letGo() {
+    if (this.role === "handler") this.#port.unregisterLink(this.link);
+    else this.disconnect();
   }
 }
 
 /** The link to each remote runtime. */
 export class LinkTable {
   #runtime;
+  #port;
   /** @type {Map<string, LinkEntry>} */
   #entries = new Map();
   /** @type {Map<string, string>} */
@@ -251,9 +266,13 @@ export class LinkTable {
   #minted = 0;
   #isClosed = false;
 
-  /** @param {string} runtime address of the own runtime */
-  constructor(runtime) {
+  /**
+   * @param {string} runtime address of the own runtime
+   * @param {TablePort} port
+   */
+  constructor(runtime, port) {
     this.#runtime = runtime;
+    this.#port = port;
   }
 
   /** All entries. */
@@ -303,47 +322,35 @@ export class LinkTable {
    *
    * @param {string} entity
    * @param {string} remote the runtime that its record names
-   * @returns {Effect[]}
    */
   bind(entity, remote) {
     const entry = this.#entries.get(remote);
-    if (entry && this.#put(entity, entry)) return this.#rowChanged(entry);
-    return this.#remoteOf.has(entity) && this.#remoteOf.get(entity) !== remote ? this.unbind(entity) : [];
+    const there = this.#remoteOf.get(entity);
+    if (entry && there !== remote && entry.entities.size < constants.MAX_LINK_ENTITIES) {
+      this.entryOf(entity)?.entities.delete(entity);
+      this.#remoteOf.set(entity, remote);
+      entry.entities.add(entity);
+      this.#changeRow(entry);
+    } else if (there !== undefined && there !== remote) this.unbind(entity);
   }
 
   /**
    * Forget where an entity lives: it may have come back elsewhere.
    *
    * @param {string} entity
-   * @returns {Effect[]}
    */
   unbind(entity) {
     const entry = this.entryOf(entity);
-    if (!entry) return [];
+    if (!entry) return;
     this.#remoteOf.delete(entity);
     entry.entities.delete(entity);
-    return this.#rowChanged(entry);
+    this.#changeRow(entry);
   }
 
-  /**
-   * @param {string} entity
-   * @param {LinkEntry} entry
-   */
-  #put(entity, entry) {
-    const isThere = this.#remoteOf.get(entity) === entry.remote;
-    if (isThere || entry.entities.size >= constants.MAX_LINK_ENTITIES) return false;
-    this.entryOf(entity)?.entities.delete(entity);
-    this.#remoteOf.set(entity, entry.remote);
-    entry.entities.add(entity);
-    return true;
-  }
-
-  /**
-   * @param {LinkEntry} entry
-   * @returns {Effect[]}
-   */
-  #rowChanged(entry) {
-    return [entry.changed("upd"), ...(entry.isLive ? [ROUTES] : [])];
+  /** @param {LinkEntry} entry */
+  #changeRow(entry) {
+    entry.change("upd");
+    if (entry.isLive) this.#port.forgetRoutes();
   }
 
   // ---- requester side
@@ -353,17 +360,16 @@ export class LinkTable {
    *
    * @param {Plan} plan
    * @param {number} now
-   * @returns {Effect[]}
    */
   plan(plan, now) {
     const { remote } = plan;
     const isCooling = now < (this.#cooling.get(remote) ?? -Infinity) || this.#isBarred(remote, now);
-    if (this.#isClosed || this.#entries.has(remote) || isCooling) return [];
+    if (this.#isClosed || this.#entries.has(remote) || isCooling) return false;
     this.#minted += 1;
     const url = `${this.#runtime}/p2prequester/${this.#minted}`;
-    const entry = new LinkEntry(remote, "requester", url, url, this.#life(remote), plan);
-    this.#entries.set(remote, entry);
-    return [{ do: "peer-known", link: url, remote }, ...entry.begun(now), { do: "set-path", url }];
+    this.#begin(new LinkEntry(this.#port, remote, "requester", url, url, this.#life(remote), plan), now);
+    this.#port.setPath(url);
+    return true;
   }
 
   /** @param {string} remote */
@@ -377,14 +383,13 @@ export class LinkTable {
    * @param {string} url
    * @param {string | null} refusal
    * @param {number} now
-   * @returns {Effect[]}
    */
   pathSet(url, refusal, now) {
     const entry = this.entryBy(url);
-    if (!entry?.plan) return [{ do: "remove-path", url }];
+    if (!entry?.plan) return this.#port.removePath(url);
     if (refusal !== null) return this.#remove(entry, now);
     entry.deployment = "ordered";
-    return [{ do: "deploy", url, plan: entry.plan }];
+    this.#port.deploy(url, entry.plan);
   }
 
   /**
@@ -392,16 +397,12 @@ export class LinkTable {
    *
    * @param {string} url
    * @param {number} now
-   * @returns {Effect[]}
    */
   gone(url, now) {
-    /** @type {Effect[]} */
-    const effects = [];
     for (const entry of this.entries) {
-      if (entry.beside?.stub === url) effects.push(...this.#besideEnded(entry, entry.beside));
-      if (entry.stub === url) effects.push(...this.#remove(entry, now));
+      if (entry.beside?.stub === url) this.#endBeside(entry, entry.beside);
+      if (entry.stub === url) this.#remove(entry, now);
     }
-    return effects;
   }
 
   /**
@@ -410,15 +411,13 @@ export class LinkTable {
    * @param {string} stub
    * @param {string} link
    * @param {number} now
-   * @returns {Effect[]}
    */
   over(stub, link, now) {
     for (const entry of this.entries) {
       if (entry.stub === stub && entry.link === link) return this.#remove(entry, now);
       const { beside } = entry;
-      if (beside && beside.stub === stub && beside.link === link) return this.#besideEnded(entry, beside);
+      if (beside && beside.stub === stub && beside.link === link) return this.#endBeside(entry, beside);
     }
-    return [];
   }
 
   /**
@@ -426,21 +425,17 @@ export class LinkTable {
    *
    * @param {string} link
    * @param {number} now
-   * @returns {Effect[]}
    */
   forged(link, now) {
     const entry = this.entries.find((one) => one.ends.some((end) => end.link === link));
-    if (!entry) return [];
-    /** @type {Effect[]} */
-    const effects = [];
+    if (!entry) return;
     if (entry.beside) {
-      const { stub, remote, link: its } = entry.beside;
-      effects.push({ do: "disconnect", stub, remote, link: its }, ...this.#besideEnded(entry, entry.beside));
+      entry.beside.disconnect();
+      this.#endBeside(entry, entry.beside);
     }
-    effects.push(...this.#givenUp(entry, now));
+    this.#giveUp(entry, now);
     for (const [one, until] of this.#barred) if (until <= now) this.#barred.delete(one);
     this.#barred.set(entry.remote, now + constants.ERROR_WINDOW);
-    return effects;
   }
 
   /**
@@ -458,68 +453,65 @@ export class LinkTable {
    *
    * @param {Seen} seen
    * @param {number} now
-   * @returns {Effect[]}
    */
   status({ stub, link: named, resource: remote, value }, now) {
     const link = named ?? stub;
-    if (this.#isClosed) return [];
+    if (this.#isClosed) return;
     const entry = this.#entries.get(remote);
-    if (entry?.link === link) return this.#moved(entry, value, now);
-    if (entry?.beside?.link === link) return this.#besideMoved(entry, entry.beside, value, now);
-    if (value === "failed" || value === "disconnected") return this.#strayEnded(stub, link);
+    if (entry?.link === link) return this.#move(entry, value, now);
+    if (entry?.beside?.link === link) return this.#moveBeside(entry, entry.beside, value, now);
+    if (value === "failed" || value === "disconnected") return this.#endStray(stub, link);
     const isRequester = stub === link;
     if (value === "created" && !isRequester && !this.#isBarred(remote, now)) {
-      return this.#invited(new LinkEntry(remote, "handler", stub, link, this.#life(remote)), now);
+      return this.#invite(new LinkEntry(this.#port, remote, "handler", stub, link, this.#life(remote)), now);
     }
     const isStray = isRequester ? value === "created" : !entry;
-    return isStray ? [{ do: "disconnect", stub, remote, link }] : [];
+    if (isStray) this.#port.disconnect(stub, remote, link);
   }
 
   /**
+   * Take the link that a peer has asked for.
+   *
    * @param {LinkEntry} fresh
    * @param {number} now
-   * @returns {Effect[]}
+   * @returns {void}
    */
-  #invited(fresh, now) {
-    const there = this.#entries.get(fresh.remote);
-    if (!there) return this.#begun(fresh, now);
-    if (there.beside) return [...this.#olderEnded(there, there.beside, now), ...this.#invited(fresh, now)];
-    const step = there.contested(this.#runtime, fresh.link);
-    /** @type {Effect} */
-    const known = { do: "peer-known", link: fresh.link, remote: fresh.remote };
+  #invite(fresh, now) {
+    const { remote, link } = fresh;
+    const there = this.#entries.get(remote);
+    if (!there) return this.#begin(fresh, now);
+    if (there.beside) {
+      // The older of two ends.
+      if (there.beside.role === "handler") this.#endBeside(there, there.beside);
+      else this.#remove(there, now);
+      return this.#invite(fresh, now);
+    }
+    const step = there.contest(this.#runtime, link);
+    if (step.new === "yielding" || step.new === "bound") this.#port.addPeer(link, remote);
+    this.#port.step(step);
     if (step.new === "removed") {
       fresh.entities = there.entities;
-      return [step, ...this.#replaced(there), ...this.#begun(fresh, now)];
-    }
-    if (step.new === "yielding") {
-      this.#entries.set(fresh.remote, fresh);
-      const steps = [step, ...there.yieldsTo(fresh, now), fresh.changed("upd")];
-      return [known, ...steps];
-    }
-    if (step.new === "bound") {
-      there.beside = fresh;
-      return [known, step];
-    }
-    return [step];
+      there.change("del");
+      this.#port.linkDown(remote);
+      this.#port.forgetRoutes();
+      there.letGo();
+      this.#begin(fresh, now);
+    } else if (step.new === "yielding") {
+      this.#entries.set(remote, fresh);
+      there.yieldTo(fresh, now);
+      fresh.change("upd");
+    } else if (step.new === "bound") there.beside = fresh;
   }
 
   /**
    * @param {LinkEntry} fresh
    * @param {number} now
-   * @returns {Effect[]}
    */
-  #begun(fresh, now) {
+  #begin(fresh, now) {
     fresh.life = this.#life(fresh.remote);
     this.#entries.set(fresh.remote, fresh);
-    return [{ do: "peer-known", link: fresh.link, remote: fresh.remote }, ...fresh.begun(now)];
-  }
-
-  /**
-   * @param {LinkEntry} entry
-   * @returns {Effect[]}
-   */
-  #replaced(entry) {
-    return [entry.changed("del"), { do: "link-down", remote: entry.remote }, ROUTES, ...letGo(entry)];
+    this.#port.addPeer(fresh.link, fresh.remote);
+    fresh.begin(now);
   }
 
   // ---- two links at once
@@ -527,120 +519,101 @@ export class LinkTable {
   /**
    * @param {LinkEntry} entry
    * @param {LinkEntry} beside
-   * @param {number} now
-   * @returns {Effect[]}
-   */
-  #olderEnded(entry, beside, now) {
-    return beside.role === "handler" ? this.#besideEnded(entry, beside) : this.#remove(entry, now);
-  }
-
-  /**
-   * @param {LinkEntry} entry
-   * @param {LinkEntry} beside
    * @param {string} value
    * @param {number} now
-   * @returns {Effect[]}
    */
-  #besideMoved(entry, beside, value, now) {
-    if (value === "failed") return this.#besideEnded(entry, beside);
-    if (beside.role === "handler") return this.#invitationMoved(entry, beside, value);
-    const orders = beside.reportedWhileYielding(value);
-    if (value !== "live") return orders;
+  #moveBeside(entry, beside, value, now) {
+    if (value === "failed") return this.#endBeside(entry, beside);
+    if (beside.role === "handler") return this.#moveInvitation(entry, beside, value);
+    beside.reportWhileYielding(value);
+    if (value !== "live") return;
     // It was live before the order to yield: the other one may take its place.
     beside.yieldsDue = 0;
     entry.beside = null;
     beside.beside = entry;
     this.#entries.set(entry.remote, beside);
-    return this.#moved(beside, value, now);
+    this.#move(beside, value, now);
   }
 
   /**
    * @param {LinkEntry} entry
    * @param {LinkEntry} fresh
    * @param {string} value
-   * @returns {Effect[]}
    */
-  #invitationMoved(entry, fresh, value) {
-    const { stub, remote, link } = fresh;
+  #moveInvitation(entry, fresh, value) {
     if (value === "disconnected") {
-      return [{ do: "disconnect", stub, remote, link }, ...this.#besideEnded(entry, fresh)];
+      fresh.disconnect();
+      return this.#endBeside(entry, fresh);
     }
-    if (value === "live" && fresh.hasListeners) return this.#takenOver(entry, fresh);
+    if (value === "live" && fresh.hasListeners) return this.#takeOver(entry, fresh);
     fresh.awaitsListeners = value === "live";
-    return fresh.awaitsListeners ? [{ do: "register-link", link, stub }] : [];
+    if (fresh.awaitsListeners) this.#port.registerLink(fresh.link, fresh.stub);
   }
 
   /**
    * @param {LinkEntry} old
    * @param {LinkEntry} fresh
-   * @returns {Effect[]}
    */
-  #takenOver(old, fresh) {
+  #takeOver(old, fresh) {
     old.beside = null;
     this.#entries.set(old.remote, fresh);
-    const steps = fresh.tookOver(old);
-    return [...steps, fresh.changed("upd"), ROUTES, ...letGo(old)];
+    fresh.takeOver(old);
+    fresh.change("upd");
+    this.#port.forgetRoutes();
+    old.letGo();
   }
 
   /**
    * @param {LinkEntry} entry
    * @param {LinkEntry} beside
-   * @returns {Effect[]}
    */
-  #besideEnded(entry, beside) {
+  #endBeside(entry, beside) {
     entry.beside = null;
-    return this.#strayEnded(beside.stub, beside.link);
-  }
-
-  /**
-   * @param {LinkEntry} winner
-   * @param {LinkEntry} own
-   * @param {number} now
-   * @returns {Effect[]}
-   */
-  #resumed(winner, own, now) {
-    winner.beside = null;
-    this.#entries.set(own.remote, own);
-    const { link } = winner;
-    return [...own.resumed(now), { do: "peer-gone", link }, { do: "unregister-link", link }];
+    this.#endStray(beside.stub, beside.link);
   }
 
   /**
    * @param {string} stub
    * @param {string} link
-   * @returns {Effect[]}
    */
-  #strayEnded(stub, link) {
-    if (stub !== link) return [{ do: "peer-gone", link }, { do: "unregister-link", link }];
-    return [{ do: "peer-gone", link }, { do: "undeploy", url: stub }, { do: "remove-path", url: stub }];
+  #endStray(stub, link) {
+    this.#port.removePeer(link);
+    this.#forget(stub, link);
+  }
+
+  /**
+   * @param {string} stub
+   * @param {string} link
+   */
+  #forget(stub, link) {
+    if (stub !== link) return this.#port.unregisterLink(link);
+    this.#port.undeploy(stub);
+    this.#port.removePath(stub);
   }
 
   /**
    * @param {LinkEntry} entry
    * @param {string} value
    * @param {number} now
-   * @returns {Effect[]}
    */
-  #moved(entry, value, now) {
+  #move(entry, value, now) {
     switch (value) {
       case "live":
-        if (entry.role === "handler" && !entry.hasListeners) {
-          // It is live for us once its listeners stand, unless it is lost before.
-          entry.setsUp("in-progress");
-          entry.awaitsListeners = true;
-          return [{ do: "register-link", link: entry.link, stub: entry.stub }];
-        }
-        return this.#live(entry);
+        if (entry.role !== "handler" || entry.hasListeners) return this.#goLive(entry);
+        // It is live for us once its listeners stand, unless it is lost before.
+        entry.setUp("in-progress");
+        entry.awaitsListeners = true;
+        return this.#port.registerLink(entry.link, entry.stub);
       case "disconnected":
         return this.#disconnected(entry, now);
       case "failed":
         return this.#remove(entry, now);
       case "yielding":
         // It goes on: its report crossed the order.
-        return entry.reportedWhileYielding(value);
+        return entry.reportWhileYielding(value);
       default:
-        entry.setsUp(value);
-        return [entry.changed("upd")];
+        entry.setUp(value);
+        entry.change("upd");
     }
   }
 
@@ -650,72 +623,63 @@ export class LinkTable {
    * @param {string} link
    * @param {string | null} refusal
    * @param {number} now
-   * @returns {Effect[]}
    */
   registered(link, refusal, now) {
     const entry = this.entries.find((one) => one.ends.some((each) => each.link === link));
     const end = entry?.ends.find((each) => each.link === link);
-    if (!entry || !end) return [{ do: "unregister-link", link }];
+    if (!entry || !end) return this.#port.unregisterLink(link);
     if (refusal !== null) {
-      const ended = end === entry ? this.#remove(entry, now) : this.#besideEnded(entry, end);
-      return [{ do: "disconnect", stub: end.stub, remote: end.remote, link: end.link }, ...ended];
+      end.disconnect();
+      return end === entry ? this.#remove(entry, now) : this.#endBeside(entry, end);
     }
     end.hasListeners = true;
-    if (!end.awaitsListeners) return [];
-    return end === entry ? this.#live(entry) : this.#takenOver(entry, end);
+    if (!end.awaitsListeners) return;
+    if (end === entry) this.#goLive(entry);
+    else this.#takeOver(entry, end);
   }
 
-  /**
-   * @param {LinkEntry} entry
-   * @returns {Effect[]}
-   */
-  #live(entry) {
+  /** @param {LinkEntry} entry */
+  #goLive(entry) {
     this.#failed.delete(entry.remote);
-    const steps = entry.wentLive();
+    entry.goLive();
     const own = entry.yielding;
-    /** @type {Effect[]} */
-    const effects = [...steps, entry.changed("upd"), ROUTES];
-    if (!own) return effects;
+    this.#changeRow(entry);
+    if (!own) return;
     // It has lost the simultaneous open for good.
     entry.beside = null;
-    return [...effects, ...letGo(own)];
+    own.letGo();
   }
 
   /**
    * @param {LinkEntry} entry
    * @param {number} now
-   * @returns {Effect[]}
    */
   #disconnected(entry, now) {
-    /** @type {Effect[]} */
-    const effects = [...entry.wasLost(), entry.changed("upd"), ROUTES];
+    entry.lose();
+    entry.change("upd");
+    this.#port.forgetRoutes();
     if (entry.beside && !entry.yielding) {
       const fresh = entry.beside;
       entry.beside = null;
-      return [...effects, ...this.#invited(fresh, now)];
-    }
-    if (entry.role === "handler") {
-      entry.until = now + constants.SESSION_IDLE;
-      return effects;
-    }
-    return [...effects, ...this.#reconnect(entry, now)];
+      this.#invite(fresh, now);
+    } else if (entry.role === "handler") entry.until = now + constants.SESSION_IDLE;
+    else this.#reconnect(entry, now);
   }
 
   /**
    * @param {LinkEntry} entry
    * @param {number} now
-   * @returns {Effect[]}
    */
   #reconnect(entry, now) {
-    if (!entry.plan || entry.tries >= constants.RECONNECT_TRIES) return this.#givenUp(entry, now);
+    if (!entry.plan || entry.tries >= constants.RECONNECT_TRIES) return this.#giveUp(entry, now);
     entry.until = now + constants.DIAL_TIMEOUT + constants.RECONNECT_BASE * 2 ** entry.tries;
     entry.tries += 1;
-    return [{ do: "connect", stub: entry.stub, handler: entry.plan.handler }];
+    this.#port.connect(entry.stub, entry.plan.handler);
   }
 
   // ---- the end
 
-  /** When `tick` is due. */
+  /** When `timeOver` is due. */
   get deadline() {
     return Math.min(...this.entries.map(({ until, failsAt }) => Math.min(until, failsAt)));
   }
@@ -724,59 +688,56 @@ export class LinkTable {
    * Reconnect lost links, or give links up.
    *
    * @param {number} now
-   * @returns {Effect[]}
    */
-  tick(now) {
-    /** @type {Effect[]} */
-    const effects = [];
+  timeOver(now) {
     for (const entry of this.entries) {
       if (entry.failsAt <= now) {
-        if (entry.beside) effects.push(...this.#besideEnded(entry, entry.beside));
-        effects.push(...this.#givenUp(entry, now));
-      } else if (entry.until <= now) effects.push(...this.#reconnect(entry, now));
+        if (entry.beside) this.#endBeside(entry, entry.beside);
+        this.#giveUp(entry, now);
+      } else if (entry.until <= now) this.#reconnect(entry, now);
     }
-    return effects;
   }
 
   /**
    * @param {LinkEntry} entry
    * @param {number} now
-   * @returns {Effect[]}
    */
-  #givenUp(entry, now) {
-    const { stub, remote, link } = entry;
-    return [{ do: "disconnect", stub, remote, link }, ...this.#remove(entry, now)];
+  #giveUp(entry, now) {
+    entry.disconnect();
+    this.#remove(entry, now);
   }
 
-  /**
-   * Remove all entries, and take no new ones.
-   *
-   * @returns {Effect[]}
-   */
+  /** Remove all entries, and take no new ones. */
   close() {
     this.#isClosed = true;
     const { entries } = this;
     this.#entries.clear();
     this.#remoteOf.clear();
-    const handled = entries.filter(({ role }) => role === "handler");
-    return [
-      ...entries.flatMap((entry) => entry.ended()),
-      ROUTES,
-      ...handled.map(({ link }) => /** @type {Effect} */ ({ do: "unregister-link", link })),
-    ];
+    for (const entry of entries) entry.end();
+    this.#port.forgetRoutes();
+    for (const { role, link } of entries) if (role === "handler") this.#port.unregisterLink(link);
   }
 
   /**
    * @param {LinkEntry} entry
    * @param {number} now
-   * @returns {Effect[]}
    */
   #remove(entry, now) {
-    if (entry.yielding) return this.#resumed(entry, entry.yielding, now);
-    const { beside } = entry;
+    const { link, stub, remote, yielding: own, beside } = entry;
     entry.beside = null;
-    const removed = this.#removed(entry, now);
-    return beside ? [...removed, ...this.#begun(beside, now)] : removed;
+    if (own) {
+      this.#entries.set(remote, own);
+      own.resume(now);
+      return this.#endStray(stub, link);
+    }
+    this.#entries.delete(remote);
+    this.#cool(entry, now);
+    for (const entity of entry.entities) this.#remoteOf.delete(entity);
+    entry.end();
+    this.#port.removePeer(link);
+    this.#port.forgetRoutes();
+    this.#forget(stub, link);
+    if (beside) this.#begin(beside, now);
   }
 
   /**
@@ -796,36 +757,6 @@ export class LinkTable {
     const pause = constants.RETRY_COOL_DOWN * 2 ** Math.min(failed, constants.RECONNECT_TRIES + 2);
     this.#cooling.set(remote, now + Math.min(pause, constants.SESSION_IDLE));
   }
-
-  /**
-   * @param {LinkEntry} entry
-   * @param {number} now
-   * @returns {Effect[]}
-   */
-  #removed(entry, now) {
-    this.#entries.delete(entry.remote);
-    this.#cool(entry, now);
-    for (const entity of entry.entities) this.#remoteOf.delete(entity);
-    const { link, stub } = entry;
-    /** @type {Effect[]} */
-    const effects = [...entry.ended(), { do: "peer-gone", link }, ROUTES];
-    if (entry.role === "handler") return [...effects, { do: "unregister-link", link }];
-    return [...effects, { do: "undeploy", url: stub }, { do: "remove-path", url: stub }];
-  }
-}
-
-/** @type {Effect} */
-const ROUTES = { do: "routes-changed" };
-
-/**
- * Have a link end for which another is there; a handler has ended its older one.
- *
- * @param {LinkEntry} entry
- * @returns {Effect[]}
- */
-function letGo({ role, stub, remote, link }) {
-  if (role === "handler") return [{ do: "unregister-link", link }];
-  return [{ do: "disconnect", stub, remote, link }];
 }
 
 /**

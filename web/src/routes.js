@@ -6,9 +6,9 @@
 
 import { domainOf, isBackend, isBelow, registryOf, runtimeOf, schemeOf, statusOf, subscriptionManager } from "./address.js";
 import { MiniBus, Port } from "./bus.js";
-import { Alarm } from "./clock.js";
 import { CODES, DROPS } from "./constants.js";
 import * as constants from "./constants.js";
+import { Host } from "./host.js";
 import { isObject, memoryOf, numberOf, textOf } from "./json.js";
 import { LinkTable, planOf } from "./links.js";
 import { Entity } from "./machine.js";
@@ -48,6 +48,9 @@ const FIRST = 1;
  * @typedef {{record: JsonObject | null, until: number, isLeft?: boolean}} Known
  */
 
+/** @param {Message} answer */
+const refusalIn = (answer) => (isSuccess(answer) ? null : `${codeOf(answer)}`);
+
 /** The direct links of one runtime. */
 export class Links {
   #tools;
@@ -56,8 +59,7 @@ export class Links {
   #agent;
   #stubs;
   #routesChanged;
-  #table;
-  #alarm;
+  #host;
   /** @type {Map<string, {stub: LinkStub, miniBus: MiniBus}>} */
   #deployed = new Map();
   /** What the registry says is the peer's of each link. @type {Map<string, Set<string>>} */
@@ -95,9 +97,12 @@ export class Links {
     this.#agent = agent;
     this.#stubs = stubs;
     this.#routesChanged = routesChanged;
-    this.#table = new LinkTable(tools.runtime);
+    const make = (/** @type {import("./links.js").TablePort} */ port) => new LinkTable(tools.runtime, port);
+    this.#host = new Host(tools.clock, this.#portOfTable(), make, () => {
+      this.#settle();
+      this.#decide();
+    });
     this.lists = new stubs.Lists(tools, bus, this, registry);
-    this.#alarm = new Alarm(tools.clock, () => this.#perform(this.#table.tick(this.#now)));
     this.#status = {
       name: "registry",
       /** @param {Message} message */
@@ -109,6 +114,10 @@ export class Links {
 
   get #now() {
     return this.#tools.clock.now();
+  }
+
+  get #table() {
+    return this.#host.core;
   }
 
   /** The entries of the table; not to be changed. */
@@ -221,13 +230,21 @@ export class Links {
     const plan = record && planOf(record);
     const remote = record?.runtime;
     const isRemote = typeof remote === "string" && remote !== this.#tools.runtime;
-    const begun = plan && isRemote ? this.#table.plan(plan, this.#now) : [];
-    const bound = isRemote ? () => this.#table.bind(entity, remote) : () => [];
-    const hasEntry = isRemote && this.#table.entries.some((entry) => entry.remote === remote);
-    if (!hasEntry) this.#step(job, "none", "no link to where it lives");
-    else this.#step(job, begun.length ? "deploy" : "attach");
-    this.#perform(begun);
-    this.#perform(bound());
+    this.#host.run((table, now) => {
+      const isBegun = plan !== null && isRemote && table.plan(plan, now);
+      const hasEntry = isRemote && table.entries.some((entry) => entry.remote === remote);
+      if (!hasEntry) this.#step(job, "none", "no link to where it lives");
+      else this.#step(job, isBegun ? "deploy" : "attach");
+    });
+    if (isRemote) this.#bind(entity, remote);
+  }
+
+  /**
+   * @param {string} entity
+   * @param {string} remote
+   */
+  #bind(entity, remote) {
+    this.#host.run((table) => table.bind(entity, remote));
   }
 
   /**
@@ -270,7 +287,7 @@ export class Links {
    */
   forget(entity) {
     this.#records.delete(entity);
-    this.#perform(this.#table.unbind(entity));
+    this.#host.run((table) => table.unbind(entity));
   }
 
   /**
@@ -290,7 +307,7 @@ export class Links {
   async learn(entity, remote) {
     const record = this.knows(entity, remote) ? this.#known(entity) : await this.#read(entity);
     const runtime = record?.runtime;
-    if (typeof runtime === "string") this.#perform(this.#table.bind(entity, runtime));
+    if (typeof runtime === "string") this.#bind(entity, runtime);
   }
 
   /**
@@ -302,7 +319,7 @@ export class Links {
   left(entity, remote) {
     const known = this.#records.get(entity);
     if (known?.record?.runtime === remote) known.isLeft = true;
-    if (this.#table.entryOf(entity)?.remote === remote) this.#perform(this.#table.unbind(entity));
+    if (this.#table.entryOf(entity)?.remote === remote) this.#host.run((table) => table.unbind(entity));
   }
 
   /**
@@ -356,7 +373,7 @@ export class Links {
     const times = (this.#forgeries.get(link) ?? []).filter((at) => now - at < constants.ERROR_WINDOW);
     this.#forgeries.set(link, [...times, now]);
     // The message that ends a link is refused first.
-    if (times.length + 1 >= constants.FORGERIES) queueMicrotask(() => this.#perform(this.#table.forged(link, this.#now)));
+    if (times.length + 1 >= constants.FORGERIES) queueMicrotask(() => this.#host.run((table, moment) => table.forged(link, moment)));
   }
 
   /**
@@ -420,7 +437,7 @@ export class Links {
     const { resource, value } = body;
     if (typeof resource !== "string" || typeof value !== "string") return true;
     const link = typeof body.link === "string" ? body.link : null;
-    this.#perform(this.#table.status({ stub: from, link, resource, value }, this.#now));
+    this.#host.run((table, now) => table.status({ stub: from, link, resource, value }, now));
     return true;
   }
 
@@ -440,7 +457,7 @@ export class Links {
     if (request.type === "delete") {
       // A link has ended for good (I-P19).
       this.#port.post(replyTo(request, CODES.OK));
-      return this.#perform(this.#table.over(request.from, textOf(request.body.resource), this.#now));
+      return this.#host.run((table, now) => table.over(request.from, textOf(request.body.resource), now));
     }
     if (request.type !== "read") {
       return this.#port.post(refuse(request, CODES.MALFORMED, "the registry can only be read"));
@@ -463,86 +480,48 @@ export class Links {
     }
   }
 
-  /** @param {import("./links.js").Effect[]} effects */
-  #perform(effects) {
-    const { trace } = this.#tools;
-    const paths = subscriptionManager(this.#tools.domain);
-    for (const effect of effects) {
-      switch (effect.do) {
-        case "step":
-          trace.step("registry", effect);
-          break;
-        case "row":
-          trace.row("registry", effect.op, "p2p", effect.key, effect.val, "registry");
-          break;
-        case "peer-known":
-          this.#peers.set(effect.link, effect.remote);
-          break;
-        case "peer-gone":
-          for (const entity of this.#owned.get(effect.link) ?? []) {
-            trace.row("bus", "del", "components", entity, effect.link, "p2p-stub");
-          }
-          this.#owned.delete(effect.link);
-          this.#forgeries.delete(effect.link);
-          this.#peers.delete(effect.link);
-          break;
-        case "set-path": {
-          const { url } = effect;
-          void this.#port.ask("subscribe", paths, { resources: [url], source: url }).then((answer) => {
-            const refusal = isSuccess(answer) ? null : `${codeOf(answer)}`;
-            this.#perform(this.#table.pathSet(url, refusal, this.#now));
-          });
-          break;
+  /** @returns {import("./links.js").TablePort} */
+  #portOfTable() {
+    const { trace, domain } = this.#tools;
+    const paths = subscriptionManager(domain);
+    /** @type {(stub: string, method: "yield" | "resume", remote: string) => void} */
+    const order = (stub, method, remote) =>
+      void this.#order(stub, { method, params: [remote], link: stub, negotiation: FIRST }, method === "resume");
+    return {
+      step: (step) => trace.step("registry", step),
+      row: ({ op, key, val }) => trace.row("registry", op, "p2p", key, val, "registry"),
+      addPeer: (link, remote) => this.#peers.set(link, remote),
+      removePeer: (link) => {
+        for (const entity of this.#owned.get(link) ?? []) {
+          trace.row("bus", "del", "components", entity, link, "p2p-stub");
         }
-        case "remove-path":
-          void this.#port.ask("unsubscribe", paths, { resources: [effect.url], source: effect.url });
-          break;
-        case "deploy":
-          this.#deploy(effect.url, effect.plan, this.#stubs.requester);
-          break;
-        case "undeploy":
-          this.#undeploy(effect.url);
-          break;
-        case "register-link":
-          void this.#register(effect.link, effect.stub);
-          break;
-        case "unregister-link":
-          this.#unregister(effect.link);
-          break;
-        case "connect":
-          void this.#order(effect.stub, { method: "connect", params: [effect.handler] }, true);
-          break;
-        case "disconnect":
-          void this.#order(effect.stub, { method: "disconnect", params: [effect.remote], link: effect.link });
-          break;
-        case "yield":
-        case "resume": {
-          const { do: method, stub, remote } = effect;
-          const order = { method, params: [remote], link: stub, negotiation: FIRST };
-          void this.#order(stub, order, method === "resume");
-          break;
+        for (const table of [this.#owned, this.#forgeries, this.#peers]) table.delete(link);
+      },
+      setPath: (url) => void this.#port.ask("subscribe", paths, { resources: [url], source: url }).then((answer) =>
+        this.#host.run((table, now) => table.pathSet(url, refusalIn(answer), now))),
+      removePath: (url) => void this.#port.ask("unsubscribe", paths, { resources: [url], source: url }),
+      deploy: (url, plan) => this.#deploy(url, plan, this.#stubs.requester),
+      undeploy: (url) => this.#undeploy(url),
+      connect: (stub, handler) => void this.#order(stub, { method: "connect", params: [handler] }, true),
+      disconnect: (stub, remote, link) => void this.#order(stub, { method: "disconnect", params: [remote], link }),
+      suspend: (stub, remote) => order(stub, "yield", remote),
+      resume: (stub, remote) => order(stub, "resume", remote),
+      registerLink: (link, stub) => void this.#register(link, stub),
+      unregisterLink: (link) => this.#unregister(link),
+      linkUp: (remote, link) => this.lists.linkIs({ remote, link }),
+      linkDown: (remote) => this.lists.linkIs({ remote, link: null }),
+      linkGone: (remote) => {
+        this.lists.linkIs({ remote, link: null, isOver: true });
+        // What their records said may not be so any more.
+        for (const [entity, { record }] of this.#records) {
+          if (record?.runtime === remote) this.#records.delete(entity);
         }
-        case "link-up":
-          this.lists.linkIs(effect);
-          break;
-        case "link-down":
-          this.lists.linkIs({ ...effect, link: null });
-          break;
-        case "link-gone":
-          this.lists.linkIs({ ...effect, link: null, isOver: true });
-          // What their records said may not be so any more.
-          for (const [entity, { record }] of this.#records) {
-            if (record?.runtime === effect.remote) this.#records.delete(entity);
-          }
-          break;
-        case "routes-changed":
-          this.#routesChanged();
-          queueMicrotask(() => this.onChange());
-      }
-    }
-    this.#settle();
-    this.#decide();
-    this.#alarm.set(this.#table.deadline);
+      },
+      forgetRoutes: () => {
+        this.#routesChanged();
+        queueMicrotask(() => this.onChange());
+      },
+    };
   }
 
   /**
@@ -554,7 +533,7 @@ export class Links {
    */
   async #order(stub, body, isNeeded = false) {
     const answer = await this.#port.ask("execute", stub, body);
-    if (isNeeded && !isSuccess(answer)) this.#perform(this.#table.gone(stub, this.#now));
+    if (isNeeded && !isSuccess(answer)) this.#host.run((table, now) => table.gone(stub, now));
   }
 
   /**
@@ -576,9 +555,9 @@ export class Links {
       this.#bus.listen(link, listener, this.#port.url);
     }
     const answer = await this.#port.ask("subscribe", handler, { resources: [link], source: handler });
-    const refusal = isSuccess(answer) ? null : `${codeOf(answer)}`;
+    const refusal = refusalIn(answer);
     if (there && refusal === null) there.miniBus.listen(link, there.stub);
-    this.#perform(this.#table.registered(link, refusal, this.#now));
+    this.#host.run((table, now) => table.registered(link, refusal, now));
   }
 
   /** @param {string} link */
@@ -614,7 +593,7 @@ export class Links {
     } catch (error) {
       trace.step("loader", deployment.step("load-failed", String(error)));
       this.#clear(url, miniBus);
-      this.#perform(this.#table.gone(url, this.#now));
+      this.#host.run((table, now) => table.gone(url, now));
     }
   }
 
@@ -657,8 +636,7 @@ export class Links {
       entries.map(({ stub, remote, link }) =>
         this.#order(stub, { method: "disconnect", params: [remote], link })),
     );
-    this.#perform(this.#table.close());
+    this.#host.run((table) => table.close());
     for (const url of [...this.#deployed.keys()]) this.#undeploy(url);
-    this.#alarm.set(Infinity);
   }
 }

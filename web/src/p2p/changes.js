@@ -8,7 +8,6 @@ import { Entity } from "../machine.js";
 import { refuse, replyTo } from "../message.js";
 
 /** @typedef {import("../message.js").Message} Message */
-/** @typedef {import("../machine.js").Step} Step */
 
 /** A link to a runtime is live, or no more; `isOver`: it does not come back.
  * @typedef {{remote: string, link: string | null, isOver?: boolean}} LinkChange */
@@ -16,10 +15,16 @@ import { refuse, replyTo } from "../message.js";
 /** Addresses came to where a registry reports them, or left. @typedef {{isAdded: boolean, urls: string[]}} Change */
 
 /**
- * @typedef {Step | {do: "answer", message: Message} |
- *   {do: "follow" | "unfollow", link: string} |
- *   {do: "listen" | "unlisten", remote: string} | {do: "ask", remote: string, number: number} |
- *   {do: "came" | "went", remote: string, urls: string[]}} Effect
+ * What both cores ask for.
+ * @typedef {object} ListsPort
+ * @property {(step: import("../machine.js").Step) => void} step
+ * @property {(message: Message) => void} answer
+ * @property {(link: string) => void} follow sends changes by a link
+ * @property {(link: string) => void} unfollow
+ * @property {(remote: string) => void} listen hears changes at a runtime
+ * @property {(remote: string) => void} unlisten
+ * @property {(remote: string, number: number) => void} ask `answered` follows
+ * @property {(remote: string, came: string[], gone: string[]) => void} listEntities
  */
 
 /** @param {string} runtime */
@@ -31,6 +36,7 @@ export const changesAt = (runtime) => `${registryAt(runtime)}/changes`;
 /** The registries that follow this one: one of each runtime, by a link that is live at both ends. */
 export class Followers {
   #runtime;
+  #port;
   #listed;
   /** @type {Map<string, string>} */
   #links = new Map();
@@ -39,10 +45,12 @@ export class Followers {
 
   /**
    * @param {string} runtime address of the own runtime
+   * @param {ListsPort} port
    * @param {() => string[]} listed what lives here
    */
-  constructor(runtime, listed) {
+  constructor(runtime, port, listed) {
     this.#runtime = runtime;
+    this.#port = port;
     this.#listed = listed;
   }
 
@@ -51,19 +59,17 @@ export class Followers {
     return [...this.#all.values()].some(({ waiting }) => !waiting);
   }
 
-  /** When `tick` is due. */
+  /** When `timeOver` is due. */
   get deadline() {
     return Math.min(...[...this.#all.values()].map(({ until }) => until));
   }
 
-  /**
-   * @param {LinkChange} change
-   * @returns {Effect[]}
-   */
+  /** @param {LinkChange} change */
   linkIs({ remote, link }) {
     if (link === null) this.#links.delete(remote);
     else this.#links.set(remote, link);
-    return this.#all.get(remote)?.link === link ? this.#decided(remote) : this.#end(remote, "unsubscribe", "the link is gone");
+    if (this.#all.get(remote)?.link === link) this.#decide(remote);
+    else this.#end(remote, "unsubscribe", "the link is gone");
   }
 
   /**
@@ -73,43 +79,36 @@ export class Followers {
    * @param {string} remote
    * @param {string} link by which it has come
    * @param {number} now
-   * @returns {Effect[]}
    */
   asked(request, remote, link, now) {
-    if (this.#all.get(remote)?.waiting === null) return [this.#list(request)];
-    const ended = this.#end(remote, "unsubscribe", "it asked again");
+    if (this.#all.get(remote)?.waiting === null) return this.#list(request);
+    this.#end(remote, "unsubscribe", "it asked again");
     const life = new Entity("object_subscription", `${registryAt(this.#runtime)}|${registryAt(remote)}`);
-    const begun = life.step("request");
+    this.#port.step(life.step("request"));
     this.#all.set(remote, { life, link, waiting: request, until: now + life.patience });
-    return [...ended, begun, ...(this.#links.get(remote) === link ? this.#decided(remote) : [])];
+    if (this.#links.get(remote) === link) this.#decide(remote);
   }
 
   /**
    * @param {Message} request
    * @param {string} remote
-   * @returns {Effect[]}
    */
   left(request, remote) {
-    return [...this.#end(remote, "unsubscribe"), { do: "answer", message: replyTo(request, CODES.OK) }];
+    this.#end(remote, "unsubscribe");
+    this.#port.answer(replyTo(request, CODES.OK));
   }
 
-  /**
-   * @param {number} now
-   * @returns {Effect[]}
-   */
-  tick(now) {
-    const late = [...this.#all].filter(([, { until }]) => until <= now);
-    return late.flatMap(([remote]) =>
-      this.#end(remote, "refuse", "the link did not become live in time", CODES.UNAVAILABLE));
+  /** @param {number} now */
+  timeOver(now) {
+    for (const [remote, { until }] of [...this.#all]) {
+      if (until <= now) this.#end(remote, "refuse", "the link did not become live in time", CODES.UNAVAILABLE);
+    }
   }
 
-  /**
-   * @param {string} remote
-   * @returns {Effect[]}
-   */
-  #decided(remote) {
+  /** @param {string} remote */
+  #decide(remote) {
     const one = this.#all.get(remote);
-    if (!one?.waiting) return [];
+    if (!one?.waiting) return;
     const { waiting, life, link } = one;
     const listed = this.#listed();
     if (listed.length > MAX_LIST || listed.join("").length > MAX_LIST_BYTES) {
@@ -117,15 +116,14 @@ export class Followers {
     }
     one.waiting = null;
     one.until = Infinity;
-    return [life.step("accept"), { do: "follow", link }, this.#list(waiting)];
+    this.#port.step(life.step("accept"));
+    this.#port.follow(link);
+    this.#list(waiting);
   }
 
-  /**
-   * @param {Message} request
-   * @returns {Effect}
-   */
+  /** @param {Message} request */
   #list(request) {
-    return { do: "answer", message: replyTo(request, CODES.OK, { value: this.#listed() }) };
+    this.#port.answer(replyTo(request, CODES.OK, { value: this.#listed() }));
   }
 
   /**
@@ -133,21 +131,22 @@ export class Followers {
    * @param {string} trigger
    * @param {string} [why]
    * @param {number} [code]
-   * @returns {Effect[]}
    */
   #end(remote, trigger, why = "", code = CODES.GONE) {
     const one = this.#all.get(remote);
-    if (!one) return [];
+    if (!one) return;
     this.#all.delete(remote);
     const { waiting, life, link } = one;
-    if (!waiting) return [{ do: "unfollow", link }, life.step(trigger, why)];
-    return [life.step(trigger, why), { do: "answer", message: refuse(waiting, code, why) }];
+    if (!waiting) this.#port.unfollow(link);
+    this.#port.step(life.step(trigger, why));
+    if (waiting) this.#port.answer(refuse(waiting, code, why));
   }
 }
 
 /** The registries that this one follows, and what they report. */
 export class Followed {
   #runtime;
+  #port;
   /** Those whose link is live; `early`: changes before the list.
    * @type {Map<string, {life: Entity, link: string, number: number, early: Change[]}>} */
   #all = new Map();
@@ -155,23 +154,26 @@ export class Followed {
   #known = new Map();
   #asks = 0;
 
-  /** @param {string} runtime address of the own runtime */
-  constructor(runtime) {
+  /**
+   * @param {string} runtime address of the own runtime
+   * @param {ListsPort} port
+   */
+  constructor(runtime, port) {
     this.#runtime = runtime;
+    this.#port = port;
   }
 
-  /**
-   * @param {LinkChange} change
-   * @returns {Effect[]}
-   */
+  /** @param {LinkChange} change */
   linkIs({ remote, link, isOver }) {
     if (isOver) this.#known.delete(remote);
-    const ended = this.#end(remote, "the link is lost");
-    if (link === null) return ended;
+    this.#end(remote, "the link is lost");
+    if (link === null) return;
     const life = new Entity("observer_copy", `${registryAt(remote)}|${registryAt(this.#runtime)}`);
     const number = (this.#asks += 1);
     this.#all.set(remote, { life, link, number, early: [] });
-    return [...ended, life.step("observe"), { do: "listen", remote }, { do: "ask", remote, number }];
+    this.#port.step(life.step("observe"));
+    this.#port.listen(remote);
+    this.#port.ask(remote, number);
   }
 
   /**
@@ -181,51 +183,64 @@ export class Followed {
    * @param {number} number of the question
    * @param {string[] | null} urls
    * @param {string} [why]
-   * @returns {Effect[]}
    */
   answered(remote, number, urls, why) {
     const one = this.#all.get(remote);
-    if (one?.number !== number) return [];
+    if (one?.number !== number) return;
     const former = this.#known.get(remote) ?? new Set();
     this.#known.delete(remote);
-    if (!urls) return [...this.#end(remote, why), ...differences(remote, former, new Set())];
     const known = new Set(urls);
-    for (const change of one.early.splice(0)) applied(change, known);
-    this.#known.set(remote, known);
-    return [one.life.step("snapshot"), ...differences(remote, former, known)];
+    if (!urls) this.#end(remote, why);
+    else {
+      for (const change of one.early.splice(0)) applied(change, known);
+      this.#known.set(remote, known);
+      this.#port.step(one.life.step("snapshot"));
+    }
+    this.#compare(remote, former, known);
   }
 
   /**
    * @param {string} remote
    * @param {string} link
    * @param {Change} change
-   * @returns {Effect[]}
    */
   reported(remote, link, change) {
     const one = this.#all.get(remote);
-    if (one?.link !== link) return [];
-    const step = one.life.step("changed");
-    if (one.life.state === "live") {
-      const known = /** @type {Set<string>} */ (this.#known.get(remote));
+    if (one?.link !== link) return;
+    this.#port.step(one.life.step("changed"));
+    const known = this.#known.get(remote);
+    if (one.life.state === "live" && known) {
       const former = new Set(known);
       applied(change, known);
-      return [step, ...differences(remote, former, known)];
+      return this.#compare(remote, former, known);
     }
     one.early.push(change);
     const size = one.early.reduce((sum, { urls }) => sum + urls.join("").length, 0);
-    if (one.early.length <= EARLY_CHANGES && size <= LINK_ENTITY_BYTES) return [step];
-    return [step, ...this.#end(remote, "it sends too many changes before its list")];
+    if (one.early.length <= EARLY_CHANGES && size <= LINK_ENTITY_BYTES) return;
+    this.#end(remote, "it sends too many changes before its list");
   }
 
   /**
    * @param {string} remote
    * @param {string} [why]
-   * @returns {Effect[]}
    */
   #end(remote, why) {
     const one = this.#all.get(remote);
     this.#all.delete(remote);
-    return one ? [one.life.step("given-up", why), { do: "unlisten", remote }] : [];
+    if (!one) return;
+    this.#port.step(one.life.step("given-up", why));
+    this.#port.unlisten(remote);
+  }
+
+  /**
+   * @param {string} remote
+   * @param {Set<string>} former
+   * @param {Set<string>} known
+   */
+  #compare(remote, former, known) {
+    const came = [...known].filter((one) => !former.has(one));
+    const gone = [...former].filter((one) => !known.has(one));
+    if (came.length || gone.length) this.#port.listEntities(remote, came, gone);
   }
 }
 
@@ -244,17 +259,4 @@ function applied({ isAdded, urls }, known) {
     if (known.size >= MAX_LINK_ENTITIES || left < 0) return;
     known.add(url);
   }
-}
-
-/**
- * @param {string} remote
- * @param {Set<string>} former
- * @param {Set<string>} known
- * @returns {Effect[]}
- */
-function differences(remote, former, known) {
-  return [
-    { do: "went", remote, urls: [...former].filter((one) => !known.has(one)) },
-    { do: "came", remote, urls: [...known].filter((one) => !former.has(one)) },
-  ];
 }

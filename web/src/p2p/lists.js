@@ -7,13 +7,13 @@
 import { domainOf, schemeOf } from "../address.js";
 import { Alarm } from "../clock.js";
 import { CLAIM_BURST, CLAIM_RATE, CODES, DROPS, PACE_SLICE } from "../constants.js";
+import { Host } from "../host.js";
 import { BadMessageError } from "../json.js";
 import { TokenBucket } from "../limits.js";
 import { addresses, isEvent, isSuccess, reasonIn, refuse, viaOf } from "../message.js";
 import { changesAt, Followed, Followers, registryAt } from "./changes.js";
 
 /** @typedef {import("../message.js").Message} Message */
-/** @typedef {import("./changes.js").Effect} Effect */
 /** @typedef {import("./changes.js").LinkChange} LinkChange */
 
 /** The lists of a registry: it asks, answers and reports by its own port. */
@@ -41,19 +41,29 @@ export class Lists {
     this.#bus = bus;
     this.#links = links;
     this.#port = port;
-    this.#followers = new Followers(tools.runtime, listed);
-    this.#followed = new Followed(tools.runtime);
-    this.#alarm = new Alarm(tools.clock, () => {
-      this.#read();
-      this.#perform(this.#followers.tick(tools.clock.now()));
-    });
+    const { runtime, clock } = tools;
+    /** @type {import("./changes.js").ListsPort} */
+    const does = {
+      step: (step) => tools.trace.step("registry", step),
+      answer: (message) => port.post(message),
+      follow: (link) => bus.follow(changesAt(runtime), link, port.url),
+      unfollow: (link) => bus.unfollow(changesAt(runtime), link, port.url),
+      listen: (remote) => bus.follow(changesAt(remote), port.url, port.url),
+      unlisten: (remote) => bus.unfollow(changesAt(remote), port.url, port.url),
+      ask: (remote, number) => void this.#ask(remote, number),
+      listEntities: (...changed) => this.#list(...changed),
+    };
+    this.#followers = new Host(clock, does, (asked) => new Followers(runtime, asked, listed));
+    this.#followed = new Host(clock, does, (asked) => new Followed(runtime, asked));
+    this.#alarm = new Alarm(clock, () => this.#read());
   }
 
   /** @param {LinkChange} change */
   linkIs(change) {
     const { remote, isOver } = change;
     for (const [claim, [, its]] of this.#claims) if (isOver && its === remote) this.#claims.delete(claim);
-    this.#perform([...this.#followers.linkIs(change), ...this.#followed.linkIs(change)]);
+    this.#followers.run((core) => core.linkIs(change));
+    this.#followed.run((core) => core.linkIs(change));
   }
 
   /**
@@ -63,7 +73,7 @@ export class Lists {
    * @param {"add" | "remove"} operation
    */
   changed(url, operation) {
-    if (!this.#followers.isHeard) return;
+    if (!this.#followers.core.isHeard) return;
     this.#port.publish("update", changesAt(this.#tools.runtime), { value: [url], operation, attributeType: "array" });
   }
 
@@ -77,14 +87,14 @@ export class Lists {
     const { from, to, type, body } = message;
     const link = viaOf(message).at(-1);
     const remote = this.#links.entries.find((one) => one.link === link && from === registryAt(one.remote))?.remote;
-    const { runtime, clock, counters } = this.#tools;
+    const { runtime, counters } = this.#tools;
     if (isEvent(message)) {
       if (!link || !remote || to !== changesAt(remote)) return counters.drop(DROPS.FORGED_STATUS, "registry", message);
       const { operation } = body;
       try {
         if (operation !== "add" && operation !== "remove") throw new BadMessageError("no such operation");
         const urls = addresses(body.value, "value");
-        return this.#perform(this.#followed.reported(remote, link, { isAdded: operation === "add", urls }));
+        return this.#followed.run((core) => core.reported(remote, link, { isAdded: operation === "add", urls }));
       } catch {
         return counters.drop(DROPS.MALFORMED, "registry", message);
       }
@@ -93,49 +103,22 @@ export class Lists {
     if (!link || !remote) {
       this.#port.post(refuse(message, CODES.FORBIDDEN, "what lives here is told to the registry of a linked runtime only"));
     } else if (!isAsked) this.#port.post(refuse(message, CODES.NOT_FOUND, "nothing else can be followed here"));
-    else if (type === "subscribe") this.#perform(this.#followers.asked(message, remote, link, clock.now()));
-    else this.#perform(this.#followers.left(message, remote));
+    else if (type === "subscribe") this.#followers.run((core, now) => core.asked(message, remote, link, now));
+    else this.#followers.run((core) => core.left(message, remote));
   }
 
-  /** @param {Effect[]} effects */
-  #perform(effects) {
-    const { trace, runtime } = this.#tools;
-    const { url } = this.#port;
-    for (const effect of effects) {
-      switch (effect.do) {
-        case "step":
-          trace.step("registry", effect);
-          break;
-        case "answer":
-          this.#port.post(effect.message);
-          break;
-        case "follow":
-        case "unfollow":
-          this.#bus[effect.do](changesAt(runtime), effect.link, url);
-          break;
-        case "listen":
-          this.#bus.follow(changesAt(effect.remote), url, url);
-          break;
-        case "unlisten":
-          this.#bus.unfollow(changesAt(effect.remote), url, url);
-          break;
-        case "ask":
-          void this.#ask(effect.remote, effect.number);
-          break;
-        case "went":
-          for (const one of effect.urls) {
-            this.#claims.delete(`${effect.remote} ${one}`);
-            this.#links.left(one, effect.remote);
-          }
-          break;
-        case "came":
-          for (const one of effect.urls) this.#claimed(one, effect.remote);
-          this.#read();
-      }
+  /**
+   * @param {string} remote
+   * @param {string[]} came
+   * @param {string[]} gone
+   */
+  #list(remote, came, gone) {
+    for (const one of gone) {
+      this.#claims.delete(`${remote} ${one}`);
+      this.#links.left(one, remote);
     }
-    const now = this.#tools.clock.now();
-    const readAt = this.#claims.size ? now + Math.max(this.#pace.pause(now), PACE_SLICE) : Infinity;
-    this.#alarm.set(Math.min(this.#followers.deadline, readAt));
+    for (const one of came) this.#claimed(one, remote);
+    this.#read();
   }
 
   /**
@@ -150,11 +133,13 @@ export class Lists {
 
   /** Read the next records, as fast as the limits allow. */
   #read() {
+    const now = this.#tools.clock.now();
     for (const [claim, [entity, remote]] of this.#claims) {
-      if (!this.#pace.trySpend(this.#tools.clock.now())) return;
+      if (!this.#pace.trySpend(now)) break;
       this.#claims.delete(claim);
       void this.#links.learn(entity, remote);
     }
+    this.#alarm.set(this.#claims.size ? now + Math.max(this.#pace.pause(now), PACE_SLICE) : Infinity);
   }
 
   /**
@@ -171,6 +156,6 @@ export class Lists {
     } catch (error) {
       why = /** @type {Error} */ (error).message;
     }
-    this.#perform(this.#followed.answered(remote, number, urls, why));
+    this.#followed.run((core) => core.answered(remote, number, urls, why));
   }
 }
