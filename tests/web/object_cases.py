@@ -462,7 +462,6 @@ def observer_routes(random: Random) -> Case:
         moves += found
         tape.note("used", [], core.used)
         tape.note("mayUseLinks", [], core.may_use_links)
-        tape.note("wantsLink", [], core.wants_link)
         tape.note("isWantedBy", [who], core.is_wanted_by(who))
     return tape.case
 

@@ -1,6 +1,6 @@
 /** Does the node keep to its machines and to the claims of the protocol? What its monitor found. */
 
-import { DataTable, card, clock, count, el, empty, say } from "./dom.js";
+import { DataTable, card, clock, count, countTable, el, empty, say } from "./dom.js";
 import { eventLine } from "./fleet.js";
 
 export function openConformance(root, { model, connection }) {
@@ -12,16 +12,7 @@ export function openConformance(root, { model, connection }) {
     ["Steps that no table declares, by machine", "violations.", "No undeclared step was tried"],
     ["Broken claims", "broken_claims.", "No claim is broken"],
     ["Restarts of parts of the node", "restarts.", "No part was started again"],
-  ].map(([caption, prefix, none]) => ({ prefix, table: new DataTable({
-    caption,
-    id: (row) => row[0],
-    sort: { key: "count", down: true },
-    none: empty(none, ""),
-    columns: [
-      { key: "name", label: "Name", value: (row) => row[0] },
-      { key: "count", label: "Count", value: (row) => row[1], numeric: true },
-    ],
-  }), caption }));
+  ].map(([caption, prefix, none]) => ({ prefix, table: countTable(caption, none), caption }));
   const findings = new DataTable({
     caption: "Broken claims, the newest first",
     id: (row) => `${row.at} ${row.claim} ${row.about}`,

@@ -240,6 +240,25 @@ function order(a, b) {
   return String(a).localeCompare(String(b), "en", { numeric: true });
 }
 
+/** A table of names with their counts, each row a pair; the largest count first. */
+export const countTable = (caption, none, label = "Name", name = (row) => row[0]) => new DataTable({
+  caption,
+  id: (row) => row[0],
+  sort: { key: "count", down: true },
+  none: empty(none, ""),
+  columns: [
+    { key: "name", label, value: name },
+    { key: "count", label: "Count", value: (row) => row[1], numeric: true },
+  ],
+});
+
+/** A figure with its name above it, and what else is there. */
+export function tile(label, ...more) {
+  const value = el("p", { class: "tile-value", text: "0" });
+  const element = el("div", { class: "tile" }, el("p", { class: "tile-label", text: label }), value, ...more);
+  return { element, set: (text) => say(value, text) };
+}
+
 const SLOTS = 20;
 
 /** A small plot of rates. */

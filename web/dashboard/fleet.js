@@ -1,13 +1,13 @@
 /** All runtimes of the node, and what happened last. */
 
-import { DataTable, Plot, badge, card, clock, count, el, empty, field, plural, rate, runtimeLink, say, shortName } from "./dom.js";
+import { DataTable, Plot, badge, card, clock, count, el, empty, field, plural, rate, runtimeLink, say, shortName, tile } from "./dom.js";
 
 const NEWS = 12;
 
 export function openFleet(root, { model, announce }) {
   const tiles = {
-    open: tile("Runtimes online", null, true), detached: tile("Detached", null, true), received: tile("Messages per second", "received"),
-    refused: tile("Refused per second", "refused"), dropped: tile("Dropped per second", "dropped"),
+    open: notedTile("Runtimes online"), detached: notedTile("Detached"), received: plottedTile("Messages per second"),
+    refused: plottedTile("Refused per second"), dropped: plottedTile("Dropped per second"),
   };
   const search = el("input", { type: "search", id: "fleet-search", placeholder: "Part of an address", autocomplete: "off", oninput: filter });
   const state = el("select", { id: "fleet-state", onchange: filter },
@@ -84,12 +84,14 @@ function elsewhere(model) {
   return others.length ? `${plural(sessions, "runtime has its session", "runtimes have their sessions")} at ${plural(others.length, "other node", "other nodes")}.` : "";
 }
 
-function tile(label, plotted, isNoted) {
-  const value = el("p", { class: "tile-value", text: "0" });
-  const plot = plotted && new Plot(`${label}, last two minutes`);
-  const note = isNoted && el("p", { class: "tile-note muted" });
-  const element = el("div", { class: "tile" }, el("p", { class: "tile-label", text: label }), value, plot && plot.element, note);
-  return { element, plot, set: (text) => say(value, text), note: (text) => say(note, text) };
+function notedTile(label) {
+  const note = el("p", { class: "tile-note muted" });
+  return { ...tile(label, note), note: (text) => say(note, text) };
+}
+
+function plottedTile(label) {
+  const plot = new Plot(`${label}, last two minutes`);
+  return { ...tile(label, plot.element), plot };
 }
 
 /** A runtime by its name, its whole address below. */

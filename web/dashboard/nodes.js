@@ -1,6 +1,6 @@
 /** The nodes of the domain, as the node that is asked knows them. */
 
-import { DataTable, badge, card, count, el, empty, nodeLink, plural, rate, say, since } from "./dom.js";
+import { DataTable, badge, card, count, el, empty, nodeLink, plural, rate, say, since, tile } from "./dom.js";
 import { GROUP_PATIENCE, GROUP_RENEWAL } from "../src/constants.js";
 import { DROPS, GROUNDS } from "./refusals.js";
 
@@ -15,10 +15,7 @@ const PREFIXES = {
 };
 
 export function openNodes(root, { model }) {
-  const tiles = ["Nodes", "Runtimes online", "Messages per second", "Refused per second", "Dropped per second"].map((label) => {
-    const value = el("p", { class: "tile-value", text: "0" });
-    return { value, element: el("div", { class: "tile" }, el("p", { class: "tile-label", text: label }), value) };
-  });
+  const tiles = ["Nodes", "Runtimes online", "Messages per second", "Refused per second", "Dropped per second"].map((label) => tile(label));
   const trouble = el("p", { class: "notice", role: "alert", hidden: true });
   const engine = el("p", {});
   const figure = (node, prefix) => model.sum(prefix, node.counts);
@@ -86,7 +83,7 @@ export function openNodes(root, { model }) {
       const total = (name) => live.reduce((sum, node) => sum + (node.rates?.[name] ?? 0), 0);
       const texts = [count(live.filter((node) => node.state === "member").length), count(live.reduce((sum, node) => sum + figure(node, "sessions.open"), 0)),
         rate(total("received")), rate(total("refused")), rate(total("dropped"))];
-      tiles.forEach(({ value }, place) => say(value, texts[place]));
+      tiles.forEach(({ set }, place) => set(texts[place]));
       table.set(nodes);
       losses.set(live.flatMap((node) => Object.entries(PREFIXES).flatMap(([prefix, split]) =>
         model.parts(prefix, node.counts).map(([name, number]) => {

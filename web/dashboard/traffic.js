@@ -1,6 +1,6 @@
 /** Rates, refusals and drops by reason, and consumers that are too slow. */
 
-import { DataTable, Plot, card, count, el, empty, plural, rate, say } from "./dom.js";
+import { DataTable, Plot, card, count, countTable, el, empty, plural, rate, say } from "./dom.js";
 import { runtimeCell } from "./fleet.js";
 import { GROUNDS } from "./refusals.js";
 
@@ -43,16 +43,8 @@ export function openTraffic(root, { model }) {
   });
   const waiting = el("p", { class: "muted" });
   const abroad = el("p");
-  const lists = LISTS.map(([title, prefix, none]) => ({ prefix, table: new DataTable({
-    caption: title,
-    id: (row) => row[0],
-    sort: { key: "count", down: true },
-    none: empty(none, ""),
-    columns: [
-      { key: "reason", label: "Reason", value: (row) => (prefix === "refused." ? ground(row[0]) : row[0]) },
-      { key: "count", label: "Count", value: (row) => row[1], numeric: true },
-    ],
-  }) }));
+  const lists = LISTS.map(([title, prefix, none]) =>
+    ({ prefix, table: countTable(title, none, "Reason", prefix === "refused." ? (row) => ground(row[0]) : undefined) }));
   root.append(
     el("h1", { text: "Traffic" }),
     el("div", { class: "tiles plots" }, ...plots.map((one) => one.element)),

@@ -10,6 +10,7 @@ import * as constants from "./constants.js";
 import { Alarm } from "./clock.js";
 import { textOf } from "./json.js";
 import { Shares } from "./limits.js";
+import { Entity } from "./machine.js";
 import * as messages from "./message.js";
 import { AnswersKept, DeduplicationWindow, Transactions } from "./transactions.js";
 
@@ -178,6 +179,42 @@ export class MiniBus {
     if (listener.isStub) record();
     if (!listener.take(message)) this.#lost(message, CODES.UNAVAILABLE, "the receiver takes no more");
     else if (!listener.isStub) record();
+  }
+}
+
+/**
+ * Deploy a stub: its sandbox, its right to send, and who hears of its status.
+ *
+ * @template {Listener} S
+ * @param {MessageBus} bus
+ * @param {import("./trace.js").Trace} trace
+ * @param {{url: string, origin: Origin, agent: string, status: Listener}} terms
+ * @param {(port: Port) => S} make
+ */
+export function deployStub(bus, trace, { url, origin, agent, status }, make) {
+  const deployment = new Entity("stub_deployment", url);
+  trace.step("loader", deployment.step("load"));
+  bus.listen(statusOf(url), status, agent);
+  bus.grant(url, url, origin);
+  const miniBus = new MiniBus(url, trace, (...lost) => bus.lost(...lost));
+  bus.listen(url, miniBus, agent);
+  const clear = () => {
+    bus.unlisten(url, miniBus, agent);
+    bus.revoke(url, url);
+    bus.unlisten(statusOf(url), status, agent);
+  };
+  try {
+    const stub = make(new Port(bus, url));
+    /** Let it have messages. */
+    const open = () => {
+      miniBus.listen("*", stub);
+      trace.step("loader", deployment.step("loaded"));
+    };
+    return { stub, miniBus, open, clear };
+  } catch (error) {
+    trace.step("loader", deployment.step("load-failed", String(error)));
+    clear();
+    throw error;
   }
 }
 
@@ -699,10 +736,7 @@ export class MessageBus {
   #refuse({ message, by, reply }, code, why, retryAfter = null) {
     const response = messages.refuse(message, code, why, retryAfter);
     this.#synthesised(response, message);
-    if (reply) {
-      this.#trace.message("bus", "callback", response);
-      reply(response);
-    } else if (!this.#give(response, by)) this.#drop(response, DROPS.NO_TARGET);
+    this.#toWaiter(response, { isOurs: true, reply, session: null }, by);
   }
 
   /**
@@ -741,13 +775,14 @@ export class MessageBus {
   /**
    * @param {Message} response
    * @param {Waiter} waiter
+   * @param {string} [own] address of the component here that waits
    */
-  #toWaiter(response, { isOurs, reply, session }) {
+  #toWaiter(response, { isOurs, reply, session }, own = response.to) {
     if (reply) {
       this.#trace.message("bus", "callback", response);
       reply(response);
     } else if (isOurs) {
-      if (!this.#give(response, response.to)) this.#drop(response, DROPS.NO_TARGET);
+      if (!this.#give(response, own)) this.#drop(response, DROPS.NO_TARGET);
     } else this.#goBack(response, session ?? "");
   }
 
@@ -834,12 +869,41 @@ export class MessageBus {
    */
   #end(message, code, why, retryAfter = null) {
     const ended = messages.isRequest(message) ? this.#open.giveUp(message, `${code} ${why}`) : null;
-    if (!ended) return this.#drop(message, retryAfter === null ? DROPS.NO_TARGET : DROPS.OVERFLOW);
-    this.#trace.step("bus", ended.step);
-    this.#closed(message);
-    const response = messages.refuse(message, code, why, retryAfter);
-    this.#synthesised(response, message);
-    this.#toWaiter(response, ended.waiter);
+    if (ended) this.#answerEnded(ended, code, why, retryAfter);
+    else this.#drop(message, retryAfter === null ? DROPS.NO_TARGET : DROPS.OVERFLOW);
+  }
+
+  /**
+   * Answer a request that nobody waits for any more.
+   *
+   * @param {{request: Message, waiter: Waiter, step: import("./machine.js").Step}} ended
+   * @param {number} code
+   * @param {string} why
+   * @param {number | null} [retryAfter]
+   */
+  #answerEnded({ request, waiter, step }, code, why, retryAfter = null) {
+    this.#trace.step("bus", step);
+    this.#closed(request);
+    const response = messages.refuse(request, code, why, retryAfter);
+    this.#synthesised(response, request);
+    this.#toWaiter(response, waiter);
+  }
+
+  /**
+   * End requests whose time is over; those of others are answered where they come from.
+   *
+   * @param {{request: Message, waiter: Waiter, step: import("./machine.js").Step}[]} over
+   * @param {number} code
+   * @param {string} why
+   */
+  #endAll(over, code, why) {
+    for (const ended of over) {
+      if (ended.waiter.isOurs) this.#answerEnded(ended, code, why);
+      else {
+        this.#trace.step("bus", ended.step);
+        this.#closed(ended.request);
+      }
+    }
   }
 
   /**
@@ -896,27 +960,14 @@ export class MessageBus {
   }
 
   #tick() {
-    for (const { request, waiter, step } of this.#open.overdue(this.#tools.clock.now())) {
-      this.#trace.step("bus", step);
-      this.#closed(request);
-      if (!waiter.isOurs) continue;
-      const response = messages.refuse(request, CODES.TIMEOUT, "Request Timeout");
-      this.#synthesised(response, request);
-      this.#toWaiter(response, waiter);
-    }
+    this.#endAll(this.#open.overdue(this.#tools.clock.now()), CODES.TIMEOUT, "Request Timeout");
     this.#alarm.set(this.#open.deadline);
   }
 
   /** End all waits; later messages are refused. */
   close() {
     this.#isOver = true;
-    for (const { request, waiter, step } of this.#open.giveUpAll("the runtime is closed")) {
-      this.#trace.step("bus", step);
-      if (!waiter.isOurs) continue;
-      const response = messages.refuse(request, CODES.GONE, "the runtime is closed");
-      this.#synthesised(response, request);
-      this.#toWaiter(response, waiter);
-    }
+    this.#endAll(this.#open.giveUpAll("the runtime is closed"), CODES.GONE, "the runtime is closed");
     this.#alarm.set(Infinity);
   }
 }

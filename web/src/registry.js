@@ -4,7 +4,7 @@
  */
 
 import * as urls from "./address.js";
-import { MiniBus, Port } from "./bus.js";
+import { deployStub } from "./bus.js";
 import { Alarm, sleep } from "./clock.js";
 import { CODES, DROPS } from "./constants.js";
 import * as constants from "./constants.js";
@@ -93,7 +93,7 @@ export class Registry {
   #agent;
   #allocation;
   #options;
-  /** @type {{url: string, stub: NodeStub, miniBus: MiniBus, state: string} | null} */
+  /** @type {{url: string, stub: NodeStub, clear: () => void, state: string} | null} */
   #stub = null;
   #minted = 0;
   /** @type {{until: number, why: string} | null} */
@@ -126,7 +126,7 @@ export class Registry {
   /**
    * @param {import("./bus.js").Tools} tools
    * @param {import("./bus.js").MessageBus} bus
-   * @param {(part: string, take: (message: Message) => void) => Port} part opens a part of the runtime
+   * @param {(part: string, take: (message: Message) => void) => import("./bus.js").Port} part opens a part of the runtime
    * @param {NodeOptions} options
    */
   constructor(tools, bus, part, options) {
@@ -288,21 +288,12 @@ export class Registry {
     this.#minted += 1;
     const url = `${runtime}/protostub/${this.#minted}`;
     trace.row("registry", "add", "stubs", domain, `${url} deploying`, "registry");
-    const deployment = new Entity("stub_deployment", url);
-    trace.step("loader", deployment.step("load"));
-    this.#bus.listen(urls.statusOf(url), this.#status, this.#agent.url);
-    this.#bus.grant(url, url, "node-stub");
-    const miniBus = new MiniBus(url, trace, (...lost) => this.#bus.lost(...lost));
-    this.#bus.listen(url, miniBus, this.#agent.url);
-    const stub = new NodeStub(this.#tools, new Port(this.#bus, url), {
-      ...this.#options,
-      url,
-      session: this.session,
-    });
-    this.#stub = { url, stub, miniBus, state: "deploying" };
+    const terms = { url, origin: /** @type {const} */ ("node-stub"), agent: this.#agent.url, status: this.#status };
+    const { stub, open, clear } = deployStub(this.#bus, trace, terms, (port) =>
+      new NodeStub(this.#tools, port, { ...this.#options, url, session: this.session }));
+    this.#stub = { url, stub, clear, state: "deploying" };
     stub.start();
-    miniBus.listen("*", stub);
-    trace.step("loader", deployment.step("loaded"));
+    open();
     trace.row("registry", "upd", "stubs", domain, `${url} created`, "registry");
   }
 
@@ -344,7 +335,7 @@ export class Registry {
     if (!there) return;
     this.#cooling = { until: this.#tools.clock.now() + constants.RETRY_COOL_DOWN, why };
     this.#removed(there.url, "deployed");
-    void this.#disconnect(there.url).then(() => this.#clear(there.url, there.miniBus));
+    void this.#disconnect(there.url).then(there.clear);
   }
 
   /**
@@ -362,16 +353,6 @@ export class Registry {
     return this.#agent.ask("execute", url, { method: "disconnect", params: [] });
   }
 
-  /**
-   * @param {string} url
-   * @param {MiniBus} miniBus
-   */
-  #clear(url, miniBus) {
-    this.#bus.unlisten(url, miniBus, this.#agent.url);
-    this.#bus.revoke(url, url);
-    this.#bus.unlisten(urls.statusOf(url), this.#status, this.#agent.url);
-  }
-
   /** Open the session with the node, and wait for it. */
   async connect() {
     const to = `domain://msg-node.${this.#tools.domain}/session`;
@@ -384,7 +365,7 @@ export class Registry {
     if (!there) return;
     await this.#disconnect(there.url);
     this.#removed(there.url, there.state);
-    this.#clear(there.url, there.miniBus);
+    there.clear();
   }
 
   // ---- addresses

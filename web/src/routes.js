@@ -5,7 +5,7 @@
  */
 
 import { domainOf, isBackend, isBelow, registryOf, runtimeOf, schemeOf, statusOf, subscriptionManager } from "./address.js";
-import { MiniBus, Port } from "./bus.js";
+import { deployStub } from "./bus.js";
 import { CODES, DROPS } from "./constants.js";
 import * as constants from "./constants.js";
 import { Host } from "./host.js";
@@ -22,7 +22,7 @@ import { trim } from "./transactions.js";
 /**
  * What a stub of direct links has: its address, its port, and what brings messages of a peer.
  * `arrived` takes them in order; their `via` has the stub's stamp already.
- * @typedef {{url: string, port: Port, plan: Plan | null,
+ * @typedef {{url: string, port: import("./bus.js").Port, plan: Plan | null,
  *   arrived: (message: Message, link: string) => void}} StubContext
  */
 
@@ -60,7 +60,7 @@ export class Links {
   #stubs;
   #routesChanged;
   #host;
-  /** @type {Map<string, {stub: LinkStub, miniBus: MiniBus}>} */
+  /** @type {Map<string, {stub: LinkStub, miniBus: import("./bus.js").MiniBus, clear: () => void}>} */
   #deployed = new Map();
   /** What the registry says is the peer's of each link. @type {Map<string, Set<string>>} */
   #owned = new Map();
@@ -86,7 +86,7 @@ export class Links {
   /**
    * @param {import("./bus.js").Tools} tools
    * @param {import("./bus.js").MessageBus} bus
-   * @param {{port: Port, agent: Port, listed: () => string[], routesChanged: () => void}} registry
+   * @param {{port: import("./bus.js").Port, agent: import("./bus.js").Port, listed: () => string[], routesChanged: () => void}} registry
    * @param {LinkStubs} stubs
    */
   constructor(tools, bus, registry, stubs) {
@@ -576,23 +576,13 @@ export class Links {
    * @param {(context: StubContext) => LinkStub} make
    */
   #deploy(url, plan, make) {
-    const { trace } = this.#tools;
-    const deployment = new Entity("stub_deployment", url);
-    trace.step("loader", deployment.step("load"));
-    this.#bus.listen(statusOf(url), this.#status, this.#agent.url);
-    this.#bus.grant(url, url, "p2p-stub");
-    const miniBus = new MiniBus(url, trace, (...lost) => this.#bus.lost(...lost));
-    this.#bus.listen(url, miniBus, this.#agent.url);
-    const port = new Port(this.#bus, url);
+    const terms = { url, origin: /** @type {const} */ ("p2p-stub"), agent: this.#agent.url, status: this.#status };
+    const arrived = this.#arrived.bind(this);
     try {
-      const arrived = this.#arrived.bind(this);
-      const stub = make({ url, port, plan, arrived });
-      this.#deployed.set(url, { stub, miniBus });
-      miniBus.listen("*", stub);
-      trace.step("loader", deployment.step("loaded"));
-    } catch (error) {
-      trace.step("loader", deployment.step("load-failed", String(error)));
-      this.#clear(url, miniBus);
+      const { open, ...deployed } = deployStub(this.#bus, this.#tools.trace, terms, (port) => make({ url, port, plan, arrived }));
+      this.#deployed.set(url, deployed);
+      open();
+    } catch {
       this.#host.run((table, now) => table.gone(url, now));
     }
   }
@@ -605,18 +595,8 @@ export class Links {
     // The stub that has just reported its end still has to give up its objects.
     queueMicrotask(() => {
       there.stub.close();
-      this.#clear(url, there.miniBus);
+      there.clear();
     });
-  }
-
-  /**
-   * @param {string} url
-   * @param {MiniBus} miniBus
-   */
-  #clear(url, miniBus) {
-    this.#bus.unlisten(url, miniBus, this.#agent.url);
-    this.#bus.revoke(url, url);
-    this.#bus.unlisten(statusOf(url), this.#status, this.#agent.url);
   }
 
   /** The node has forgotten this runtime: set its paths again. */

@@ -78,11 +78,6 @@ export class Channel {
     if (take && this.#held.length) queueMicrotask(() => this.#give());
   }
 
-  /** Whether frames wait for the peer, or for the network. */
-  get isBusy() {
-    return this.#waiting.length > 0;
-  }
-
   /** @param {string} frame */
   send(frame) {
     if (byteLength(frame) <= CHANNEL_MESSAGE) this.#waiting.push(frame);

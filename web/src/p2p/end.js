@@ -3,7 +3,6 @@
  * explains it. Its only kind of link is a data channel.
  */
 
-import { beginning, isPlea, negotiationOf, plea } from "./negotiation.js";
 import { CODES, MAX_ICE_CANDIDATES, SESSION_IDLE } from "../constants.js";
 import { Entity } from "../machine.js";
 
@@ -54,6 +53,26 @@ const GIVE_UP = {
 };
 
 const ENDED = "the link has ended";
+
+// ---- the status of a Connection object: its negotiation, and pleas
+
+const LATER = /^negotiation-([1-9][0-9]{0,8})(?:-|$)/;
+
+/** @param {string} status */
+export const negotiationOf = (status) => Number(LATER.exec(status)?.[1] ?? 1);
+
+/** @param {string} status */
+const isPlea = (status) => status.replace(LATER, "").startsWith("unreachable");
+
+/** @param {number} negotiation */
+const beginning = (negotiation) => (negotiation === 1 ? "" : `negotiation-${negotiation}`);
+
+/**
+ * @param {number} negotiation
+ * @param {number} count
+ */
+const plea = (negotiation, count) =>
+  `${negotiation === 1 ? "" : `${beginning(negotiation)}-`}unreachable-${count}`;
 
 /** One end of one link. */
 export class LinkEnd {

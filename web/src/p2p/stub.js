@@ -17,11 +17,10 @@ import { ObserverCore } from "../sync/copy.js";
 import { isLink } from "../sync/reported.js";
 import { changeIn } from "../value.js";
 import { Channel, OPTIONS } from "./channel.js";
-import { LinkEnd } from "./end.js";
+import { LinkEnd, negotiationOf } from "./end.js";
 import { signed, signedIce, verified } from "./guard.js";
 import { LiveLink } from "./link.js";
 import { Lists } from "./lists.js";
-import { negotiationOf } from "./negotiation.js";
 import { PairOrder } from "./order.js";
 
 /** @typedef {import("../message.js").Message} Message */

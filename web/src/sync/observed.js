@@ -453,11 +453,8 @@ export class ObservedObjects {
     const observer = textIn(request.body, "observer");
     this.#context.answer(request, CODES.OK);
     const id = there?.observers.get(observer);
-    if (!there || id === undefined || there.isAsking(observer, id)) return;
-    this.#takeOff(there, observer);
     // A message of the reporter may be lost; this one has come.
-    void this.#context.port.ask("unsubscribe", observer, { resource: there.url });
-    this.#closeIfLeft(there, null);
+    if (there && id !== undefined) this.#refusedAgain(there, observer, id);
   }
 
   /**

@@ -29,11 +29,6 @@ export class ObserverRoute {
     return ![...this.#preferences.values()].includes(false);
   }
 
-  /** True if a link may be set up for this object alone. */
-  get wantsLink() {
-    return this.mayUseLinks && [...this.#preferences.values()].includes(true);
-  }
-
   /** An observer in whose name the way may be changed for all; undefined: there is none. */
   get anybody() {
     return [...this.#preferences.keys()][0];
