@@ -553,50 +553,49 @@ export class MessageBus {
    */
   #objection(message, by, origin, isOut) {
     const { from, to } = message;
+    const isAnswer = messages.isResponse(message);
+    const isPart = isBelow(from, this.#tools.runtime);
+    /** @type {(why: string) => {reason: string, why: string, code: number | null}} */
+    const denied = (why) => ({ reason: DROPS.DENIED, why, code: CODES.FORBIDDEN });
     if (!this.#owns(message, by, origin)) {
       this.onForged(by, from);
-      const why = `${from} is not an address of ${by}`;
-      return { reason: DROPS.UNKNOWN_SOURCE, why, code: CODES.UNAUTHENTICATED };
+      return { reason: DROPS.UNKNOWN_SOURCE, why: `${from} is not an address of ${by}`, code: CODES.UNAUTHENTICATED };
     }
     if (!this.#mayReport(message, by, origin)) {
       return { reason: DROPS.FORGED_STATUS, why: "only its owner reports a status", code: null };
     }
-    const object = messages.isResponse(message) ? null : publisherOf(to);
+    const object = isAnswer ? null : publisherOf(to);
     if (origin === "p2p-stub" && object === from && isOfChildren(to) && this.eventsBy(object) !== by) {
-      const why = `nothing of ${from} is to come by this link`;
-      return { reason: DROPS.DENIED, why, code: CODES.FORBIDDEN };
+      return denied(`nothing of ${from} is to come by this link`);
     }
     if (isMisnamed(message)) {
-      const why = "not the child reporter: only its creator creates, changes and deletes a child";
-      return { reason: DROPS.DENIED, why, code: CODES.FORBIDDEN };
+      return denied("not the child reporter: only its creator creates, changes and deletes a child");
     }
     if (origin === "local" && !isBelow(by, this.#tools.runtime) && isOfSession(message)) {
-      const why = "only the parts of a runtime ask its node: what that does, it does for all hyperties";
-      return { reason: DROPS.DENIED, why, code: CODES.FORBIDDEN };
+      return denied("only the parts of a runtime ask its node: what that does, it does for all hyperties");
     }
     if (this.#isForParts(message, origin)) {
-      const why = "only the parts of a runtime command its stubs, and no stub asks them";
-      return { reason: DROPS.DENIED, why, code: CODES.FORBIDDEN };
+      return denied("only the parts of a runtime command its stubs, and no stub asks them");
     }
     const via = messages.viaOf(message);
     if (via.length > constants.HOP_LIMIT || new Set(via).size !== via.length) {
       return { reason: DROPS.LOOP, why: "it is in a routing loop", code: null };
     }
-    const isStatus = isBelow(from, this.#tools.runtime) && to === statusOf(from);
+    const isStatus = isPart && to === statusOf(from);
     // A stub is no part of the runtime (SC-23).
-    const isOfParts = origin === "local" && isBelow(from, this.#tools.runtime) && isBelow(to, this.#tools.runtime);
-    if (!messages.isResponse(message) && !isStatus && !isOfParts) {
+    const isOfParts = origin === "local" && isPart && isBelow(to, this.#tools.runtime);
+    if (!isAnswer && !isStatus && !isOfParts) {
       const direction = isOut ? "out" : "in";
       const why = this.#judged(message, direction);
       const decision = why === null ? "permit" : "deny";
       const ruling = { direction, decision, policy: this.#policyName, version: 1, why: why ?? undefined };
       this.#trace.record("bus", { k: "authz", mid: messages.instanceId(message), ...ruling });
-      if (why !== null) return { reason: DROPS.DENIED, why, code: CODES.FORBIDDEN };
+      if (why !== null) return denied(why);
     }
-    if (messages.isResponse(message) && origin === "local") return null;
-    const there = messages.isResponse(message) ? null : this.#open.find(message);
+    if (isAnswer && origin === "local") return null;
+    const there = isAnswer ? null : this.#open.find(message);
     if (this.#seen.isNew(message, this.#tools.clock.now()) && !there) return null;
-    const before = there?.request ?? (messages.isResponse(message) ? null : this.#answers.find(message)?.request);
+    const before = there?.request ?? (isAnswer ? null : this.#answers.find(message)?.request);
     const isSame = !before || messages.sameRequest(before, message);
     const why = isSame ? "this request has been made before" : "another request had this id";
     return { reason: DROPS.DUPLICATE, why, code: isSame ? null : CODES.MALFORMED };
