@@ -28,7 +28,7 @@ from actors.node.policy_hook import Asker
 from actors.node.session.control import Control, Gate
 from actors.node.session.exchange import Exchange
 from actors.node.session.session import Session
-from fsm.bus.node_routing import Admitted, Nobody, Refusal, ToComponent, ToRuntimes
+from fsm.bus.node_routing import Admitted, Nobody, Refusal, ToRuntimes
 from fsm.effects import Refused
 from fsm.machines.session import State
 from fsm.registry.records import users_of
@@ -339,7 +339,7 @@ class NodeBus(Actor[messages.BusMessage]):
                 if self._others is not None:
                     here = self._others.carrier.carried(entry, by, runtimes, nodes)
                 self._exchange.hand_out_to(here, entry)
-            case ToComponent(address):
+            case str() as address:
                 self._consult(message, address, by)
             case Nobody(is_known=False) if self._exchange.look_up(message, by):
                 pass

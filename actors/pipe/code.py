@@ -22,9 +22,7 @@ from importlib.metadata import (
 )
 from io import BytesIO
 from pathlib import Path
-from typing import Final
-
-import attrs
+from typing import Final, TypeAlias
 
 from actors.pipe.plan import SandboxCode
 from specs.limits.foreign_code import PACKAGE_BYTES, PACKAGE_FILES, PACKAGE_UNPACKED_BYTES
@@ -134,6 +132,10 @@ def _packed(sources: dict[str, bytes]) -> bytes:
 # ---- modules
 
 
+_Module: TypeAlias = tuple[Path | None, tuple[Path, ...]]
+"""The file of a module, if it has one, and the folders of its own modules."""
+
+
 class _Search:
     """The search for all that a module imports.
 
@@ -168,12 +170,13 @@ class _Search:
         found = self._found[name] = self._module(name)
         if found is None:
             return ()
-        if any(_place(one) is not None for one in (found.file, *found.folders) if one is not None):
+        file, folders = found
+        if any(_place(one) is not None for one in (file, *folders) if one is not None):
             self.installed.add(top)
             return ()
         return self._read(name, found)
 
-    def _module(self, name: str) -> "_Module | None":
+    def _module(self, name: str) -> _Module | None:
         """Return where a module is, without importing its packages."""
         parent, _, last = name.rpartition(".")
         if not parent:
@@ -181,40 +184,33 @@ class _Search:
         above = self._found.get(parent)
         if above is None:
             return None
-        places = [folder / last for folder in above.folders]
+        places = [folder / last for folder in above[1]]
         for place in places:
             if (place / _INIT).is_file():
-                return _Module(place / _INIT, (place,))
+                return place / _INIT, (place,)
             if place.with_suffix(_SUFFIX).is_file():
-                return _Module(place.with_suffix(_SUFFIX))
+                return place.with_suffix(_SUFFIX), ()
         folders = tuple(place for place in places if place.is_dir())
-        return _Module(None, folders) if folders else None
+        return (None, folders) if folders else None
 
-    def _read(self, name: str, found: "_Module") -> Iterable[str]:
+    def _read(self, name: str, found: _Module) -> Iterable[str]:
+        file, folders = found
         base = name.replace(".", "/")
-        path = f"{base}/{_INIT}" if found.folders else f"{base}{_SUFFIX}"
-        if found.file is None:
+        path = f"{base}/{_INIT}" if folders else f"{base}{_SUFFIX}"
+        if file is None:
             # A folder without a module of its own.
             self.sources[path] = b""
             return ()
-        if found.file.suffix != _SUFFIX:
+        if file.suffix != _SUFFIX:
             return ()
         try:
-            source = found.file.read_bytes()
+            source = file.read_bytes()
             self.sources[path] = source
-            package = name if found.folders else name.rpartition(".")[0]
+            package = name if folders else name.rpartition(".")[0]
             return list(_imports(ast.parse(source), package))
         except (OSError, SyntaxError, ValueError):
             # It is said when the sandbox imports it.
             return ()
-
-
-@attrs.frozen
-class _Module:
-    """The file of a module, if it has one, and the folders of its own modules."""
-
-    file: Path | None
-    folders: tuple[Path, ...] = ()
 
 
 def _top_level(name: str) -> _Module | None:
@@ -224,7 +220,7 @@ def _top_level(name: str) -> _Module | None:
         return None
     folders = tuple(Path(one).absolute() for one in spec.submodule_search_locations or ())
     is_source = spec.has_location and spec.origin is not None
-    return _Module(Path(spec.origin or "").absolute() if is_source else None, folders)
+    return Path(spec.origin or "").absolute() if is_source else None, folders
 
 
 def _parents(name: str) -> Iterator[str]:

@@ -144,17 +144,10 @@ _LIMITED: Final[Mapping[str, tuple[tuple[int, int], tuple[_Argument, ...]]]] = M
 """Calls that are allowed with some arguments."""
 
 
-@attrs.frozen
-class _Machine:
-    """One kind of processor: its number, and the column of its calls in the tables."""
-
-    architecture: int
-    column: int
-
-
-_MACHINES: Final[Mapping[str, _Machine]] = MappingProxyType(
-    {"x86_64": _Machine(0xC000_003E, 0), "aarch64": _Machine(0xC000_00B7, 1)}
+_MACHINES: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
+    {"x86_64": (0xC000_003E, 0), "aarch64": (0xC000_00B7, 1)}
 )
+"""Kinds of processors: their numbers, and the columns of their calls in the tables."""
 
 
 def filter_system_calls(libc: ctypes.CDLL) -> bool:
@@ -166,18 +159,18 @@ def filter_system_calls(libc: ctypes.CDLL) -> bool:
     machine = _MACHINES.get(platform.machine())
     if machine is None:
         return False
-    code = _program(machine)
+    code = _program(*machine)
     held = ctypes.create_string_buffer(code)
     program = struct.pack("@HP", len(code) // 8, ctypes.addressof(held))
     return bool(libc.prctl(_SET_FILTER, _BY_PROGRAM, program, 0, 0) == 0)
 
 
-def _program(machine: _Machine) -> bytes:
-    plain = [one[machine.column] for one in _ALLOWED.values()]
+def _program(architecture: int, column: int) -> bytes:
+    plain = [one[column] for one in _ALLOWED.values()]
     numbers = [number for number in plain if number >= 0]
     steps: list[_Step] = [
         (_LOAD, 0, 0, _ARCHITECTURE),
-        (_IF_EQUAL, 1, 0, machine.architecture),
+        (_IF_EQUAL, 1, 0, architecture),
         (_RETURN, 0, 0, _REFUSE),
         (_LOAD, 0, 0, _NUMBER),
     ]
@@ -185,10 +178,10 @@ def _program(machine: _Machine) -> bytes:
     steps += [(_IF_EQUAL, left - place, 0, one) for place, one in enumerate(numbers)]
     steps += [(_JUMP, 0, 0, 1), (_RETURN, 0, 0, _ALLOW)]
     for named, arguments in _LIMITED.values():
-        if named[machine.column] < 0:
+        if named[column] < 0:
             continue
         block = [step for one in arguments for step in one.steps()]
-        steps += [(_IF_EQUAL, 0, len(block) + 1, named[machine.column])]
+        steps += [(_IF_EQUAL, 0, len(block) + 1, named[column])]
         steps += [*block, (_RETURN, 0, 0, _ALLOW)]
     steps += [(_RETURN, 0, 0, _REFUSE)]
     return b"".join(struct.pack("=HBBI", *step) for step in steps)

@@ -9,7 +9,6 @@ Message BUS it would send messages back to where they came from (I-B5).
 
 from collections import Counter
 from collections.abc import Iterator
-from enum import Enum
 from typing import Final, Generic, Protocol, TypeVar, final
 
 import attrs
@@ -39,18 +38,15 @@ class Named(Protocol):
 L = TypeVar("L", bound=Named)
 
 
-class Router(Enum):
-    """The kind of router: it decides whether `*` may be in its table."""
-
-    MINI_BUS = "minibus"
-    MESSAGE_BUS = "bus"
-
-
 class RoutingCore(Generic[L]):
-    """The listeners of each address."""
+    """The listeners of each address.
 
-    def __init__(self, router: Router) -> None:
-        self._router = router
+    Args:
+        has_any: Whether `*` may be in the table: in that of a MiniBUS.
+    """
+
+    def __init__(self, *, has_any: bool) -> None:
+        self._has_any = has_any
         self._rows: dict[str, tuple[L, ...]] = {}
 
     def __len__(self) -> int:
@@ -70,7 +66,7 @@ class RoutingCore(Generic[L]):
         Raises:
             SpecError: `*` on a Message BUS: a bug of the caller.
         """
-        if address == ANY and self._router is Router.MESSAGE_BUS:
+        if address == ANY and not self._has_any:
             raise SpecError("a Message BUS has no listener for everything")
         there = self._rows.get(address, ())
         if listener in there:

@@ -74,13 +74,6 @@ Admission: TypeAlias = Admitted | Refusal
 
 
 @attrs.frozen(slots=True)
-class ToComponent:
-    """The message goes to a part of the node."""
-
-    address: str
-
-
-@attrs.frozen(slots=True)
 class ToRuntimes:
     """The message goes to the sessions of these runtimes, one copy each.
 
@@ -106,7 +99,8 @@ class Nobody:
     is_known: bool = False
 
 
-Route: TypeAlias = ToComponent | ToRuntimes | Nobody
+Route: TypeAlias = str | ToRuntimes | Nobody
+"""Where a message goes; a text is the address of a part of the node."""
 
 LOOP: Final = Refusal(Check.LOOP, "it is in a routing loop")
 _ADMITTED: Final = Admitted()
@@ -259,13 +253,16 @@ class NodeRouting:
         """
         to = message.to
         if to in self._components:
-            return ToComponent(to)
+            return to
         subscribers = self._subscriptions.subscribers(to)
         nodes = self._elsewhere.get(to)
         beyond = self._beyond(to, by)
         if subscribers or nodes:
             route = self._fan_out(to, subscribers, by, beyond)
-            return route if nodes is None else _with_nodes(route, nodes)
+            if nodes is None:
+                return route
+            runtimes = route.runtimes if isinstance(route, ToRuntimes) else ()
+            return ToRuntimes(runtimes, is_published=True, nodes=tuple(nodes))
         owner = beyond if is_published(message) else self.owner_of(to)
         if owner is None:
             return Nobody(self._why_nobody(to))
@@ -382,8 +379,3 @@ class RememberedRouting:
 def is_published(message: Message) -> bool:
     """Return whether a message is for subscribers alone."""
     return message.is_event and not is_inbox(message.to)
-
-
-def _with_nodes(route: Route, nodes: Collection[str]) -> ToRuntimes:
-    runtimes = route.runtimes if isinstance(route, ToRuntimes) else ()
-    return ToRuntimes(runtimes, is_published=True, nodes=tuple(nodes))

@@ -64,12 +64,8 @@ class Announce:
     route: str
 
 
-@attrs.frozen(slots=True)
-class _Sent:
-    """A message that went by the node: when, and the id if it is an answer."""
-
-    at: float
-    answer: int | None
+_Sent: TypeAlias = tuple[float, int | None]
+"""When a message went by the node, and its id if it is an answer."""
 
 
 @attrs.define(slots=True)
@@ -165,10 +161,10 @@ class _Path:
 
     def note(self, message: Message, key: Key, now: float) -> None:
         """Note that a message goes by the node."""
-        while self.sent and next(iter(self.sent.values())).at + REPLY_TIMEOUT <= now:
+        while self.sent and next(iter(self.sent.values()))[0] + REPLY_TIMEOUT <= now:
             self.sent.popitem(last=False)  # nobody waits for it any more
         # A second copy follows what the first one precedes.
-        self.sent.setdefault(key, _Sent(now, message.id if message.is_response else None))
+        self.sent.setdefault(key, (now, message.id if message.is_response else None))
         if len(self.sent) > ORDER_SENT:
             # Requests do not displace answers: an announcement names these only.
             alike = [one for one in self.sent if isinstance(one, str) == message.is_response]
@@ -300,11 +296,11 @@ class PairPathCore:
         path = self._paths.get((from_, to))
         if path is None or not path.sent:
             return Behind(from_, to)
-        answer = next((key for key in reversed(path.sent) if isinstance(key, str)), None)
+        last = next((key for key in reversed(path.sent) if isinstance(key, str)), None)
         top = max((key for key in path.sent if isinstance(key, int)), default=0)
-        age = max(0.0, now - next(reversed(path.sent.values())).at)
-        answers = frozenset(one.answer for one in path.sent.values() if one.answer is not None)
-        return Behind(from_, to, answer or top, top, age, answers)
+        age = max(0.0, now - next(reversed(path.sent.values()))[0])
+        answers = frozenset(answer for _, answer in path.sent.values() if answer is not None)
+        return Behind(from_, to, last or top, top, age, answers)
 
     def deadline(self) -> float:
         """Return the time of the next call of `tick`."""

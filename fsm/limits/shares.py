@@ -575,19 +575,6 @@ def host_key(host: str) -> str:
     return f"{int(address) >> (128 - _IPV6_SITE_BITS):x}/{_IPV6_SITE_BITS}"
 
 
-@attrs.frozen
-class Knock:
-    """A link that is accepted.
-
-    Attributes:
-        number: The number of the link here.
-        makes_room: The number of the link to close for it; None: no link is closed.
-    """
-
-    number: int
-    makes_room: int | None
-
-
 class UnauthenticatedLinks:
     """The links that have no session yet.
 
@@ -610,8 +597,10 @@ class UnauthenticatedLinks:
     def __len__(self) -> int:
         return len(self._everybody)
 
-    def knock(self, host: str, now: float) -> Knock | None:
+    def knock(self, host: str, now: float) -> tuple[int, int | None] | None:
         """Accept a link; None: its host connects too often.
+
+        Else its number here, and that of the link to close for it, if any.
 
         Args:
             host: IP address of the other end.
@@ -626,7 +615,7 @@ class UnauthenticatedLinks:
         self._next += 1
         self._everybody[self._next] = key, now
         self._by_host.setdefault(key, OrderedDict())[self._next] = None
-        return Knock(self._next, makes_room)
+        return self._next, makes_room
 
     def forget(self, number: int) -> None:
         """Count a link no longer: it has a session now, or is closed."""

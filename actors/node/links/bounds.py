@@ -59,10 +59,10 @@ class NodeGate(Gate):
         if knock is None:
             self.turned_away(TurnedAway.TOO_FAST)
             return None
-        if knock.makes_room is not None:
-            self._guests.pop(knock.makes_room).expel()
-        guest = self._guests[knock.number] = _NodeGuest(self, knock.number, host)
-        return guest
+        number, makes_room = knock
+        if makes_room is not None:
+            self._guests.pop(makes_room).expel()
+        return self._guests.setdefault(number, _NodeGuest(self, number, host))
 
     @override
     def room(self) -> int:

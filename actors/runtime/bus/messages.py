@@ -14,7 +14,7 @@ import trio
 
 from actors.kit.supervision.actor import ActorRef, Delivery, Purpose, Reply
 from actors.runtime.hop_trace import HopTrace
-from fsm.bus.listeners import Router, RoutingCore
+from fsm.bus.listeners import RoutingCore
 from fsm.bus.transactions import ASKED_ONCE, Terms
 from fsm.effects import Intent, LinkHint, intent_of
 from fsm.p2p.transfer import Behind
@@ -149,7 +149,7 @@ class Deliveries:
     """
 
     def __init__(self, hops: HopTrace) -> None:
-        self.routing: RoutingCore[Listener] = RoutingCore(Router.MESSAGE_BUS)
+        self.routing: RoutingCore[Listener] = RoutingCore(has_any=False)
         self._hops = hops
 
     def deliver(

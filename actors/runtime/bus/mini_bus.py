@@ -7,7 +7,7 @@ from typing import Final
 
 from actors.kit.supervision.actor import ActorRef, Delivery, Purpose
 from actors.runtime.hop_trace import HopTrace
-from fsm.bus.listeners import ANY, Router, RoutingCore
+from fsm.bus.listeners import ANY, RoutingCore
 from fsm.p2p.transfer import Behind
 from specs.addresses.address import is_inbox
 from specs.limits.protocol import EVENTS_WAITING, STUB_QUEUE
@@ -189,7 +189,7 @@ class MiniBus:
                 that is in another process.
         """
         self.name: Final = name
-        self._routing: RoutingCore[ActorRef[Delivery]] = RoutingCore(Router.MINI_BUS)
+        self._routing: RoutingCore[ActorRef[Delivery]] = RoutingCore(has_any=True)
         self._hops = hops
         self._bus = bus
         self._early: deque[Delivery] = deque()
