@@ -170,7 +170,8 @@ async def _open(label: str, find: FindCode, group: "Cgroup | None") -> AsyncIter
         background.start_soon(_log_errors, trio.lowlevel.FdStream(errors), label, process.pid)
         try:
             _bound(process.pid, group)
-            await _send_code(link, code)
+            for part in parts_of(0, write_code(code, os.getpid()), Word.CODE):
+                await link.send(write_message(part))
             yield link
         finally:
             with trio.CancelScope(shield=True):
@@ -189,11 +190,6 @@ def _bound(pid: int, group: "Cgroup | None") -> None:
         group.add(pid)
     except OSError as exc:
         raise SandboxError(f"its cgroup does not take its process: {exc.strerror}") from exc
-
-
-async def _send_code(link: Link, code: SandboxCode) -> None:
-    for part in parts_of(0, write_code(code, os.getpid()), Word.CODE):
-        await link.send(write_message(part))
 
 
 def _opened(

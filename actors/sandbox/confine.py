@@ -318,7 +318,7 @@ def confine(parent: int, readable: Iterable[str] = ()) -> Confined:
     done = {
         "priority": _be_nice(),
         "user": _become_nobody(),
-        "namespaces": _unshare(libc),
+        "namespaces": bool(libc.unshare(_NEW_USER | _NEW_NETWORK | _NEW_IPC) == 0),
         "limits": _limit(),
         "privileges": _set(libc, _NO_NEW_PRIVILEGES, 1),
         "dumps": _set(libc, _DUMPABLE, 0),
@@ -367,10 +367,6 @@ def _become_nobody() -> bool:
 def _is_open_to_all(path: Path) -> bool:
     parts = [path, *path.resolve().parents]
     return all(one.stat().st_mode & stat.S_IXOTH for one in parts if one.exists())
-
-
-def _unshare(libc: ctypes.CDLL) -> bool:
-    return bool(libc.unshare(_NEW_USER | _NEW_NETWORK | _NEW_IPC) == 0)
 
 
 def _limit() -> bool:

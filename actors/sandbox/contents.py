@@ -18,13 +18,13 @@ from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from io import BytesIO
 from types import ModuleType
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 from typing_extensions import override
 
 from actors.kit.supervision.actor import Actor, Delivery
 from actors.pipe.plan import Contents
-from actors.runtime.stubs.stub import StubContext, StubFactory
+from actors.runtime.stubs.stub import StubContext
 from specs.limits.foreign_code import PACKAGE_FILES, PACKAGE_UNPACKED_BYTES
 from specs.limits.transfer import SANDBOX_TRANSFER_BYTES
 
@@ -150,7 +150,7 @@ def open_contents(
             made = hyperties.checked(entry, _named(package, entry))
             yield hyperties.host(made, record_error, largest_body, contents.options)
         elif package is not None:
-            yield _checked(_stub_factory(entry, _named(package, entry)))
+            yield _stub_maker(entry, _named(package, entry))
         else:
             from actors.runtime.stubs import node_stub  # noqa: PLC0415 - see above
 
@@ -170,16 +170,13 @@ def _named(package: ArchiveFinder | None, entry: str) -> object:
     return found
 
 
-def _stub_factory(entry_point: str, found: object) -> StubFactory:
+def _stub_maker(entry: str, found: object) -> Maker:
+    """Return what makes a stub; what it takes and returns shows when it is called."""
     if not callable(found):
-        raise TypeError(f"{entry_point} cannot be called")
-    # What it takes and returns shows when it is called.
-    return cast("StubFactory", found)
+        raise TypeError(f"{entry} cannot be called")
 
-
-def _checked(activate: StubFactory) -> Maker:
     def make(context: StubContext) -> Actor[Delivery]:
-        made: object = activate(context)
+        made: object = found(context)
         if not isinstance(made, Actor):
             raise TypeError(f"activate returned no actor, but a {type(made).__name__}")
         return made

@@ -153,7 +153,9 @@ class NodeRouting:
         body = message.body
         bind: tuple[str, ...] = ()
         source = body.get("source")
-        claimed = [] if self._answers_for_path(message, by) else [message.from_]
+        # Not that of a subscriber's answer to a request that was fanned out (C-81).
+        is_for_path = message.is_response and by in self._subscriptions.subscribers(message.from_)
+        claimed = [] if is_for_path else [message.from_]
         if isinstance(source, str):
             claimed.append(source)
         for address in claimed:
@@ -232,10 +234,6 @@ class NodeRouting:
             Code.FORBIDDEN if is_for_other else None,
             is_offence=is_node(by) and domain_of(address) != domain_of(by),
         )
-
-    def _answers_for_path(self, message: Message, by: str) -> bool:
-        """Return whether this is a subscriber's answer to a request that was fanned out (C-81)."""
-        return message.is_response and by in self._subscriptions.subscribers(message.from_)
 
     def is_own(self, address: str, by: str) -> bool:
         """Return whether a session may send messages, and send them from an address."""

@@ -187,7 +187,9 @@ class PairOrderCore(Generic[T]):
         if not self._waiting:
             return [what]
         if path == NODE_PATH:
-            return [*self._overtaken_by(message), what]
+            # What waits for lost messages goes first: this message of the node is younger.
+            overtaken = self._release_due(message, lambda one: self._is_after(one.behind, message))
+            return [*overtaken, what]
         name = (message.from_, message.to, path, message.is_response)
         waiting = self._waiting.get(name)
         if waiting is None:
@@ -200,10 +202,6 @@ class PairOrderCore(Generic[T]):
         waiting[-1].held.append(what)
         waiting[-1].size += size
         return []
-
-    def _overtaken_by(self, message: Message) -> list[T]:
-        """Return the items that wait for lost messages: this message of the node is younger."""
-        return self._release_due(message, lambda waiting: self._is_after(waiting.behind, message))
 
     def _is_after(self, behind: Behind, message: Message) -> bool:
         """Return whether the node got a message after the last one that an announcement names."""

@@ -325,8 +325,9 @@ class ForeignCore:
             code = Code.TOO_LARGE if message.code == Code.TOO_LARGE else Code.UNAVAILABLE
             later = message.body.get("retryAfter")
             pause = float(later) if isinstance(later, int | float) else None
-            why = f"no route to {sandbox.domain}: {_reason_of(message)}"
-            self._port.refuse(request, code, why, pause)
+            why = message.body.get("description")
+            why = why[:_SENTENCE] if isinstance(why, str) else "its stub gave no reason"
+            self._port.refuse(request, code, f"no route to {sandbox.domain}: {why}", pause)
         elif message.is_response:
             # An honest stub, too, answers requests that are no longer awaited.
             self._port.drop(message, DropReason.UNMATCHED)
@@ -432,8 +433,3 @@ class ForeignCore:
             else:
                 sandbox.is_released = True
                 self._end(sandbox, "it was idle")
-
-
-def _reason_of(answer: Message) -> str:
-    why = answer.body.get("description")
-    return why[:_SENTENCE] if isinstance(why, str) else "its stub gave no reason"
