@@ -4,6 +4,7 @@ Each end has data channels only, as in a browser. `objects.mjs` replays the case
 """
 
 import math
+from collections import deque
 from collections.abc import Iterator
 from random import Random
 from typing import Any
@@ -16,6 +17,7 @@ from fsm.p2p.link_end import LinkTerms, Loss, Opening, Role
 from fsm.p2p.transfer import Ack, Behind, Bye, Numbered, P2PTransferCore, Ping, Pong
 from specs.bodies.object import Candidate, ConnectionData, ConnectionDescription, IceCandidate
 from specs.identity import SenderIdentity
+from specs.limits.p2p import ORDER_SENT
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType, instance_id
 from tests.support.link_calls import Call, is_asked, tell, told_end
@@ -241,7 +243,7 @@ def line_of(one: object) -> Any:
 
 
 def sending_orders(random: Random) -> Case:
-    """What a link announces of messages that went by the node, some of the answers twice."""
+    """What a link announces of messages that went by the node, some of them twice."""
     tape, core, now = Tape("Order"), PairPathCore(), 0.0
     recent: list[tuple[Message, float]] = []
     for number in range(1, 80):
@@ -253,7 +255,7 @@ def sending_orders(random: Random) -> Case:
             tape.note("sent", [_whole(again), now], None)
             continue
         one = _of_pair(random, number)
-        recent += [(one, now)] if one.is_response else []
+        recent += [(one, now)]
         core.send(one, "node", now)
         tape.note("sent", [_whole(one), now], None)
         behind = core.behind(one.from_, one.to, now)
@@ -262,42 +264,51 @@ def sending_orders(random: Random) -> Case:
 
 
 def receiving_orders(random: Random) -> Case:
-    """What a link has brought too early, while the node brings, or loses, what was before it."""
-    tape, core, now = Tape("Order"), PairOrderCore[Message](), 0.0
+    """What links have brought too early, while the node brings, or loses, what was before it."""
+    tape, core, now = Tape("Order"), PairOrderCore[tuple[Message, str]](), 0.0
     under_way: dict[tuple[str, str], list[Message]] = {pair: [] for pair in PAIRS}
-    announced = set[tuple[str, str]]()
 
-    def note(name: str, given: list[Any], released: list[Message]) -> None:
-        tape.note(name, [*given, now], sorted(instance_id(one) for one in released))
+    def note(name: str, given: list[Any], due: list[tuple[Message, str]] | None) -> None:
+        """Take what is due as the Message BUS does."""
+        assert due is not None
+        queue, taken = deque(due), list[str]()
+        while queue:
+            message, path = queue.popleft()
+            taken.append(instance_id(message))
+            queue.extend(core.given(message, path, now))
+        tape.note(name, [*given, now], sorted(taken) if name == "tick" else taken)
 
-    for number in range(1, 120):
-        now += random.choice([0.0, 0.25, 2.0])
+    for number in range(1, 160):
+        now += random.choice([0.0, 0.0, 0.25, 1.0])
         note("tick", [], core.tick(now))
         one = _of_pair(random, number)
-        pair = one.from_, one.to
-        match random.randrange(6):
-            case 0 | 1:
+        pair, link = (one.from_, one.to), random.choice(["link", "link", "link", "other"])
+        match random.randrange(8):
+            case 0:
                 under_way[pair].append(one)
-            case 2 if under_way[pair]:
-                came = under_way[pair].pop(0)
-                early = core.arrives(came, NODE_PATH, came) or []
-                early = [*early, *core.given(came, NODE_PATH, now)]
-                note("came", [_whole(came)], [each for each in early if each is not came])
-            case 3 if under_way[pair] and (pair not in announced or core.is_reached(*pair, "link")):
-                announced.add(pair)
-                requests = [each.id for each in under_way[pair] if not each.is_response]
-                answers = [instance_id(each) for each in under_way[pair] if each.is_response]
-                top = max(requests, default=0)
-                age = random.choice([0.0, 3.0, REPLY_TIMEOUT - 0.5])
-                behind = Behind(*pair, (answers or [top])[-1], top, age)
-                note("announced", [_line(behind), "link"], core.announced(behind, "link", now))
-                if random.random() < 0.2:
-                    under_way[pair].clear()
+            case 1 | 2:
+                under_way[pair] += [one] if random.random() < 0.9 else []
+                behind = _predecessors(random, pair, under_way[pair])
+                note("announced", [_line(behind), link], core.announced(behind, link, now))
+            case 3 | 4 if under_way[pair]:
+                if random.random() < 0.4:
+                    del under_way[pair][:-1]  # they are lost
+                for came in under_way[pair][:1]:
+                    note("came", [_whole(came)], core.arrives(came, NODE_PATH, (came, NODE_PATH)))
+                del under_way[pair][: random.random() < 0.9]
             case _:
-                taken = core.arrives(one, "link", one)
-                assert taken is not None
-                note("take", [_whole(one), "link"], taken)
+                note("take", [_whole(one), link], core.arrives(one, link, (one, link)))
     return tape.case
+
+
+def _predecessors(random: Random, pair: tuple[str, str], under_way: list[Message]) -> Behind:
+    """Announce what is under way by the node."""
+    answers = [one for one in under_way if one.is_response]
+    top = max((one.id for one in under_way if not one.is_response), default=0)
+    last = instance_id(answers[-1]) if answers else top or None
+    age = random.choice([0.0, 0.0, 3.0, REPLY_TIMEOUT - 0.5, REPLY_TIMEOUT])
+    many = range(1000, 1000 + random.choice([0, 0, 0, ORDER_SENT]))
+    return Behind(*pair, last, top, age, frozenset([*many, *(one.id for one in answers)]))
 
 
 PAIRS = [("hyperty://a.ex/a", "hyperty://b.ex/b"), ("hyperty://b.ex/b", "hyperty://a.ex/a")]
@@ -307,7 +318,8 @@ def _of_pair(random: Random, number: int) -> Message:
     """Return a request or answer of a pair."""
     from_, to = random.choice(PAIRS)
     if random.random() < 0.5:
-        return Message(number, MessageType.RESPONSE, from_, to, {"code": 200})
+        via = random.choice([[], ["hyperty-runtime://a.ex/r/protostub/1", "domain://b.ex/p"]])
+        return Message(number, MessageType.RESPONSE, from_, to, {"code": 200, "via": via})
     return Message(number, MessageType.READ, from_, to, {})
 
 

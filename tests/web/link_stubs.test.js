@@ -324,6 +324,20 @@ test("of a link so many messages wait for earlier ones, and the next is refused 
   await close();
 });
 
+test("what waits for a message that the node has lost goes before a younger one that the node brings", async () => {
+  const { world, near, far, heard, bring, goLive, close } = await pair();
+  await goLive();
+  const { channel } = world.channels[0];
+  const created = { type: "create", from: near.url, to: far.url };
+  channel.send(JSON.stringify({ p2p: "behind", from: near.url, to: far.url, last: 2 ** 52, top: 2 ** 52, age: 0 }));
+  channel.send(JSON.stringify({ ...created, id: 2 ** 52 + 1, body: { value: "by the link" } }));
+  await settle();
+  assert.deepEqual(heard, ["first"]);
+  await bring(RB, { ...created, id: 2 ** 52 + 2, body: { value: "by the node" } });
+  assert.deepEqual(heard, ["first", "by the link", "by the node"]);
+  await close();
+});
+
 test("a link can be ended by the name of its runtime, and nothing is left of it", async () => {
   const { world, one, other, goLive, statusOf, close } = await pair();
   const before = new Set(world.owners.keys());

@@ -15,7 +15,7 @@ import { ObserverRoute, RuntimeRoutes } from "../../web/src/sync/routes.js";
 import { DeduplicationWindow, Transactions } from "../../web/src/transactions.js";
 import * as value from "../../web/src/value.js";
 
-/** The order of pairs, with the time of each call; calls return what is given now. */
+/** The order of pairs, with the time of each call; calls return what is taken now, in order. */
 class Order {
   #now = 0;
   #timers = new Map();
@@ -28,15 +28,25 @@ class Order {
     },
   });
 
-  tick(now) {
-    this.#now = now;
-    for (const [act, when] of this.#timers) if (when <= now && this.#timers.delete(act)) act();
-    return this.#given.splice(0).sort();
-  }
-
   #call(name, args, now) {
     this.#now = now;
     return this.#core[name](...args);
+  }
+
+  /** As the Message BUS takes what is given. */
+  #taken() {
+    const taken = [];
+    for (let next = this.#given.shift(); next; next = this.#given.shift()) {
+      taken.push(instanceId(next));
+      this.#core.came(next);
+    }
+    return taken;
+  }
+
+  tick(now) {
+    this.#now = now;
+    for (const [act, when] of this.#timers) if (when <= now && this.#timers.delete(act)) act();
+    return this.#taken().sort();
   }
 
   sent(message, now) {
@@ -48,18 +58,19 @@ class Order {
   }
 
   came(message, now) {
-    this.#call("came", [message], now);
-    return this.#given.splice(0).sort();
+    this.#call("arrives", [message], now);
+    this.#given.push(message);
+    return this.#taken();
   }
 
   announced(line, link, now) {
     this.#call("announced", [line, link], now);
-    return this.#given.splice(0).sort();
+    return this.#taken();
   }
 
   take(message, link, now) {
-    this.#call("take", [message, link, () => this.#given.push(instanceId(message))], now);
-    return this.#given.splice(0).sort();
+    this.#call("take", [message, link, () => this.#given.push(message)], now);
+    return this.#taken();
   }
 }
 

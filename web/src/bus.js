@@ -29,7 +29,7 @@ import { AnswersKept, DeduplicationWindow, Transactions } from "./transactions.j
  * @typedef {(message: Message, direction: "in" | "out") => string | null} Policy
  */
 
-/** @typedef {{sent: (message: Message) => void, came: (message: Message) => void}} Order */
+/** @typedef {{sent: (message: Message) => void, arrives: (message: Message) => void, came: (message: Message) => void}} Order */
 
 /**
  * Where a message goes that has no listener here: to a stub, or nowhere.
@@ -509,11 +509,13 @@ export class MessageBus {
     if (origin === "local" && !isBelow(by, runtime)) submitted.message = identified(submitted.message, own());
     const { message } = submitted;
     const isOut = origin === "local" || (isBelow(message.from, runtime) && !isStamped(message, by, origin));
+    const isFromOutside = origin !== "local" && !isOut;
+    if (isFromOutside && origin === "node-stub" && this.#isOvertaking(submitted)) return;
     const refusal = this.#objection(message, by, origin, isOut);
+    if (isFromOutside && (!refusal || refusal.reason === DROPS.DENIED)) this.order?.came(message);
     if (refusal) return this.#deny(submitted, refusal);
     this.#trace.message("bus", "submit", message, { by });
     this.#trace.message("bus", "admit", message, { by });
-    if (origin === "node-stub" && !isOut) this.order?.came(message);
     if (messages.isResponse(message)) {
       const isOfCopy = origin !== "local" && this.#isDecidedHere(message.from);
       return isOfCopy ? this.#drop(message, DROPS.UNMATCHED) : this.#answer(message);
@@ -542,6 +544,19 @@ export class MessageBus {
       ? awaited.some((one) => one !== runtime && !direct.includes(one))
       : isOut && isOfChildren(message.to);
     if (isHere && isForOthers) this.#goOut(message);
+  }
+
+  /**
+   * Put a message of the node behind older ones of links, which wait for what the node has lost.
+   *
+   * @param {Submitted} submitted
+   */
+  #isOvertaking(submitted) {
+    const { length } = this.#queue;
+    this.order?.arrives(submitted.message);
+    const older = this.#queue.splice(length);
+    if (older.length) this.#queue.unshift(...older, submitted);
+    return older.length > 0;
   }
 
   /**

@@ -2,14 +2,22 @@
  * Order of the messages of a pair over the node and links (`fsm/bus/sending_order.py`,
  * `receiving_order.py`): a link announces which request and which answer went by the node last.
  * Requests and events that it brings wait until that request has come, answers until that answer
- * has: between two domains the two may take different connections.
+ * has: between two domains the two may take different connections. What waits goes before a younger
+ * message that the node brings: the awaited one is lost.
  */
 
+import { schemeOf } from "../address.js";
 import { HELD_BYTES, ORDER_BYTES, ORDER_HELD, ORDER_PAIRS, ORDER_SENT, ORDER_WAITS, REPLY_TIMEOUT } from "../constants.js";
 import { memoryOf, numberOf } from "../json.js";
-import { instanceId, isResponse } from "../message.js";
+import { instanceId, isResponse, viaOf } from "../message.js";
 
 /** @typedef {import("../message.js").Message} Message */
+
+/**
+ * The messages that came after one announcement and before the next.
+ * @typedef {{last: string | number, top: number, answers: Set<unknown>, bytes: number,
+ *   held: (() => void)[], cancel: () => void}} Waiting
+ */
 
 /**
  * @param {string} pair
@@ -65,8 +73,8 @@ export class PairOrder {
   #sent = new Pairs();
   /** @type {Pairs<{best: number, answers: string[]}>} */
   #came = new Pairs();
-  /** By pair, kind and link: what one peer announces delays no messages of another. @type {Map<string,
-   * Map<string, {last: string | number, release: () => void, held: (() => void)[], own: {bytes: number}}>>} */
+  /** By pair, kind and link: what one peer announces delays no messages of another.
+   * @type {Map<string, Map<string, Waiting[]>>} */
   #waiting = new Map();
   /** How many pairs and messages of each link wait, and their bytes of memory.
    * @type {Map<string, {pairs: number, held: number, bytes: number}>} */
@@ -83,7 +91,9 @@ export class PairOrder {
     const known = this.#sent.get(pair) ?? { top: 0, asked: -Infinity, answer: "", answered: -Infinity, answers: [] };
     const now = this.#clock.now();
     if (!isResponse(message)) {
-      this.#sent.keep(pair, { ...known, top: Math.max(known.top, message.id), asked: now });
+      // The first copy of a repeat may have come long ago.
+      if (message.id <= known.top) return;
+      this.#sent.keep(pair, { ...known, top: message.id, asked: now });
       return;
     }
     const { id } = message;
@@ -115,16 +125,31 @@ export class PairOrder {
     return { ...line, last, top, age, answers };
   }
 
-  /** @param {Message} message that has come by the node */
+  /**
+   * Give what waits for lost messages, and goes before a message that the node brings.
+   *
+   * @param {Message} message
+   */
+  arrives(message) {
+    const [pair, via] = [`${message.from} ${message.to}`, viaOf(message)];
+    // Else a node, or the own stub, has refused a request: it was not sent with the peer's answers.
+    const isByRuntime = via.length > 1 && schemeOf(via[0]) === "hyperty-runtime";
+    if (!isResponse(message)) this.#releaseDue(pair, ({ top }) => message.id > top);
+    else if (isByRuntime && !this.#has(pair, instanceId(message))) {
+      // Of so many answers the announcement does not name the older ones.
+      this.#releaseDue(kindOf(pair, message), ({ answers }) => !answers.has(message.id) && answers.size < ORDER_SENT);
+    }
+  }
+
+  /** @param {Message} message that has come by any path, and in its turn */
   came(message) {
     const pair = `${message.from} ${message.to}`;
     const there = this.#came.get(pair) ?? { best: 0, answers: [] };
-    const answers = isResponse(message) ? [...there.answers, instanceId(message)].slice(-ORDER_SENT) : there.answers;
+    const isNew = isResponse(message) && !there.answers.includes(instanceId(message));
+    const answers = isNew ? [...there.answers, instanceId(message)].slice(-ORDER_SENT) : there.answers;
     const best = isResponse(message) ? there.best : Math.max(there.best, message.id);
     this.#came.keep(pair, { best, answers });
-    for (const waiting of [...(this.#waiting.get(kindOf(pair, message))?.values() ?? [])]) {
-      if (this.#has(pair, waiting.last)) waiting.release();
-    }
+    this.#releaseDue(kindOf(pair, message), ({ last }) => this.#has(pair, last));
   }
 
   /**
@@ -133,52 +158,88 @@ export class PairOrder {
    */
   #has(pair, key) {
     const there = this.#came.get(pair);
-    if (!there) return false;
-    return typeof key === "number" ? there.best >= key : there.answers.includes(key);
+    return typeof key === "number" ? (there?.best ?? 0) >= key : Boolean(there?.answers.includes(key));
   }
 
   /**
    * A peer has announced what the messages of a pair follow.
    *
-   * @param {Record<string, unknown>} line
+   * @param {Record<string, any>} line
    * @param {string} link that has brought it
    */
-  announced({ from, to, last, top, age }, link) {
-    const pair = `${from} ${to}`;
-    if (typeof top === "number" && top > 0) this.#wait(pair, pair, top, age, link);
-    if (typeof last === "string") this.#wait(pair, `${pair} answers`, last, age, link);
+  announced(line, link) {
+    const [pair, last] = [`${line.from} ${line.to}`, line.last];
+    this.#wait(pair, pair, numberOf(line.top), line, link);
+    this.#wait(pair, `${pair} answers`, typeof last === "string" ? last : 0, line, link);
   }
 
   /**
    * @param {string} pair
    * @param {string} kind name of what waits
    * @param {string | number} last
-   * @param {unknown} age
+   * @param {Record<string, any>} line
    * @param {string} link
    */
-  #wait(pair, kind, last, age, link) {
-    const there = this.#waiting.get(kind) ?? new Map();
+  #wait(pair, kind, last, line, link) {
     const load = this.#load.get(link) ?? { pairs: 0, held: 0, bytes: 0 };
-    if (this.#has(pair, last) || there.has(link) || load.pairs >= ORDER_WAITS) return;
-    /** @type {(() => void)[]} */
-    const held = [];
-    const own = { bytes: memoryOf(pair) };
-    const release = () => {
-      cancel();
-      there.delete(link);
-      if (!there.size) this.#waiting.delete(kind);
-      load.pairs -= 1;
-      load.held -= held.length;
-      load.bytes -= own.bytes;
-      if (!load.pairs) this.#load.delete(link);
-      for (const give of held) give();
-    };
-    const passed = Math.min(Math.max(numberOf(age), 0), REPLY_TIMEOUT);
-    const cancel = this.#clock.at(this.#clock.now() + REPLY_TIMEOUT - passed, release);
-    load.pairs += 1;
-    load.bytes += own.bytes;
+    const links = this.#waiting.get(kind) ?? new Map();
+    /** @type {Waiting[]} */
+    const there = links.get(link) ?? [];
+    const passed = Math.max(numberOf(line.age), 0);
+    const bytes = memoryOf(line);
+    const isFull = load.bytes + bytes > HELD_BYTES || (!there.length && load.pairs >= ORDER_WAITS);
+    if (this.#has(pair, last) || passed >= REPLY_TIMEOUT || isFull) return this.#release(kind, link, there.length);
+    if (!there.length) load.pairs += 1;
+    else if (!there[there.length - 1].held.length) {
+      const empty = /** @type {Waiting} */ (there.pop());
+      empty.cancel();
+      load.bytes -= empty.bytes;
+    }
+    /** @type {Waiting} */
+    const latest = { last, top: numberOf(line.top), answers: new Set(line.answers), bytes, held: [], cancel: () => {} };
+    const release = () => this.#release(kind, link, there.indexOf(latest) + 1);
+    latest.cancel = this.#clock.at(this.#clock.now() + REPLY_TIMEOUT - passed, release);
+    there.push(latest);
+    load.bytes += bytes;
     this.#load.set(link, load);
-    this.#waiting.set(kind, there.set(link, { last, release, held, own }));
+    this.#waiting.set(kind, links.set(link, there));
+  }
+
+  /**
+   * Release what is due, and what came by the same link before it.
+   *
+   * @param {string} kind
+   * @param {(one: Waiting) => boolean} isDue
+   */
+  #releaseDue(kind, isDue) {
+    for (const [link, there] of [...(this.#waiting.get(kind) ?? [])]) {
+      this.#release(kind, link, there.map(isDue).lastIndexOf(true) + 1);
+    }
+  }
+
+  /**
+   * @param {string} kind
+   * @param {string} link
+   * @param {number} count
+   */
+  #release(kind, link, count) {
+    const links = this.#waiting.get(kind);
+    const there = links?.get(link);
+    const load = this.#load.get(link);
+    if (!links || !there || !load) return;
+    const released = there.splice(0, count);
+    for (const { cancel, held, bytes } of released) {
+      cancel();
+      load.held -= held.length;
+      load.bytes -= bytes;
+    }
+    if (!there.length) {
+      links.delete(link);
+      if (!links.size) this.#waiting.delete(kind);
+      load.pairs -= 1;
+      if (!load.pairs) this.#load.delete(link);
+    }
+    for (const { held } of released) for (const give of held) give();
   }
 
   /**
@@ -189,7 +250,7 @@ export class PairOrder {
    * @param {() => void} give
    */
   take(message, link, give) {
-    const waiting = this.#waiting.get(kindOf(`${message.from} ${message.to}`, message))?.get(link);
+    const waiting = this.#waiting.get(kindOf(`${message.from} ${message.to}`, message))?.get(link)?.at(-1);
     const load = this.#load.get(link);
     if (!waiting || !load) {
       give();
@@ -199,7 +260,7 @@ export class PairOrder {
     if (load.held >= ORDER_HELD || load.bytes + bytes > HELD_BYTES) return false;
     load.held += 1;
     load.bytes += bytes;
-    waiting.own.bytes += bytes;
+    waiting.bytes += bytes;
     waiting.held.push(give);
     return true;
   }
