@@ -11,8 +11,6 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
-import attrs
-
 from specs.jsonvalue import Json, JsonObject
 
 _VERSION: Final = re.compile(r"\d{1,4}(\.\d{1,4}){0,2}")
@@ -48,33 +46,20 @@ class Form(Enum):
                 return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
-@attrs.frozen
-class Capability:
-    """One capability.
-
-    Attributes:
-        form: Form of its values.
-        says: What a runtime has that has it.
-    """
-
-    form: Form
-    says: str
-
-
 # fmt: off
-CAPABILITIES: Final[Mapping[str, Capability]] = MappingProxyType(
+CAPABILITIES: Final[Mapping[str, tuple[Form, str]]] = MappingProxyType(
     {
-        "python":        Capability(Form.VERSION, "version of Python"),
-        "memory":        Capability(Form.AMOUNT, "address space of a component, in MiB"),
-        "sandbox":       Capability(Form.FLAG, "code runs in a sandbox process of its own"),
-        "network":       Capability(Form.FLAG, "code dials its endpoints"),
-        "files":         Capability(Form.FLAG, "code reads and writes files"),
-        "distributions": Capability(Form.WORDS, "distributions of Python that code can import"),
-        "dataObjects":   Capability(Form.FLAG, "code reports and observes data objects"),
-        "storedObjects": Capability(Form.FLAG, "data objects outlive the process of the runtime"),
-        "directLinks":   Capability(Form.WORDS, "transports of direct links to other runtimes"),
-        "transports":    Capability(Form.WORDS, "transports that stubs dial"),
-        "stubs":         Capability(Form.WORDS, "stubs that ship with the runtime"),
+        "python":        (Form.VERSION, "version of Python"),
+        "memory":        (Form.AMOUNT, "address space of a component, in MiB"),
+        "sandbox":       (Form.FLAG, "code runs in a sandbox process of its own"),
+        "network":       (Form.FLAG, "code dials its endpoints"),
+        "files":         (Form.FLAG, "code reads and writes files"),
+        "distributions": (Form.WORDS, "distributions of Python that code can import"),
+        "dataObjects":   (Form.FLAG, "code reports and observes data objects"),
+        "storedObjects": (Form.FLAG, "data objects outlive the process of the runtime"),
+        "directLinks":   (Form.WORDS, "transports of direct links to other runtimes"),
+        "transports":    (Form.WORDS, "transports that stubs dial"),
+        "stubs":         (Form.WORDS, "stubs that ship with the runtime"),
     }
 )
 """Every capability by its name."""
@@ -101,9 +86,10 @@ def _unmet(name: str, wanted: Json, capabilities: JsonObject | None) -> str | No
     known = CAPABILITIES.get(name)
     if known is None:
         return f"its constraint {name[:40]!r} is unknown"
-    if not known.form.fits(wanted):
-        return f"its constraint {name!r} is not {known.form.value}"
-    if capabilities is None or _is_met(known.form, wanted, capabilities.get(name)):
+    form, _ = known
+    if not form.fits(wanted):
+        return f"its constraint {name!r} is not {form.value}"
+    if capabilities is None or _is_met(form, wanted, capabilities.get(name)):
         return None
     needs = name if wanted is True else f"{name} {_shown(wanted)}"
     return f"it needs {needs}, and this runtime has {_shown(capabilities.get(name))}"
@@ -125,7 +111,7 @@ def narrowed(capabilities: JsonObject, declared: JsonObject) -> JsonObject:
         declared: What its descriptor says.
     """
     return {
-        name: _both(CAPABILITIES[name].form, had, declared[name]) if name in declared else had
+        name: _both(CAPABILITIES[name][0], had, declared[name]) if name in declared else had
         for name, had in capabilities.items()
     }
 

@@ -41,6 +41,7 @@ BODIES: Final[tuple[type[attrs.AttrsInstance], ...]] = tuple(
     for module in (link, session, registry, manager, manager, policy, answer)
     for one in vars(module).values()
     if isinstance(one, type) and attrs.has(one) and one.__module__ == module.__name__
+    if one is not answer.Success
 )
 """All classes of bodies and of their parts (M-01..M-58)."""
 

@@ -16,7 +16,7 @@ from typing_extensions import override
 from specs.bodies.session import IceServer
 from specs.limits.protocol import ACCEPT_BATCH, HANDSHAKE_TIMEOUT, MAX_FRAME_BYTES
 from specs.reply_code import TurnedAway
-from transports.errors import CloseReason, DialError, FrameTooLargeError
+from transports.errors import CloseReason, DialError, FrameTooLargeError, ListenError
 from transports.tls import OwnCertificate
 
 # The gate of a listener: admission of connections before their handshake.
@@ -33,12 +33,12 @@ class Guest:
         until: Trio time by which the peer must be known.
     """
 
-    __slots__ = ("_is_expelled", "_leave", "host", "until")
+    __slots__ = ("_leave", "host", "is_expelled", "until")
 
     def __init__(self, host: str = "") -> None:
         self.host: Final = host
         self.until: Final = trio.current_time() + HANDSHAKE_TIMEOUT
-        self._is_expelled = False
+        self.is_expelled = False
         self._leave: Callable[[], None] | None = None
 
     def staying(self) -> trio.CancelScope:
@@ -54,18 +54,13 @@ class Guest:
         It replaces the earlier callback: one part of the process serves the connection at a time.
         """
         self._leave = leave
-        if self._is_expelled:
+        if self.is_expelled:
             leave()
-
-    @property
-    def is_expelled(self) -> bool:
-        """True if the connection is to be closed in favour of others."""
-        return self._is_expelled
 
     @final
     def expel(self) -> None:
         """Close the connection in favour of others."""
-        self._is_expelled = True
+        self.is_expelled = True
         if self._leave is not None:
             self._leave()
 
@@ -150,21 +145,16 @@ class Turn:
     `trio.BusyResourceError`, which is a bug of this process, never of the peer.
     """
 
-    __slots__ = ("_doing", "_taken")
+    __slots__ = ("_doing", "is_taken")
 
     def __init__(self, doing: str) -> None:
         self._doing: Final = doing
-        self._taken = False
-
-    @property
-    def is_taken(self) -> bool:
-        """True if a task is inside."""
-        return self._taken
+        self.is_taken = False
 
     def __enter__(self) -> None:
-        if self._taken:
+        if self.is_taken:
             raise trio.BusyResourceError(f"another task is already {self._doing}")
-        self._taken = True
+        self.is_taken = True
 
     def __exit__(
         self,
@@ -172,7 +162,7 @@ class Turn:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._taken = False
+        self.is_taken = False
 
 
 PROTOFLY_V1: Final = "protofly.v1"
@@ -518,6 +508,7 @@ class Network(ABC):
     """
 
     is_system: ClassVar[bool] = False
+    no_listening: ClassVar[str] = "there is no network here"
 
     @abstractmethod
     async def dial(
@@ -556,7 +547,6 @@ class Network(ABC):
         del terms
         raise DialError(Kind.WEBRTC, "this network has no data channels")
 
-    @abstractmethod
     def listen(
         self, kind: Kind, where: str, paths: ServedPaths = DEFAULT_PATHS, gate: Gate = EVERYBODY
     ) -> AbstractAsyncContextManager[Listener]:
@@ -574,3 +564,5 @@ class Network(ABC):
         Raises:
             ListenError: On entering: the address is in use or not allowed.
         """
+        del kind, paths, gate
+        raise ListenError(where, self.no_listening)

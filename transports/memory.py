@@ -303,14 +303,6 @@ class _MemoryListener(links.Listener):
         self._arrivals.close()
 
 
-@attrs.frozen
-class _Faults:
-    """Faults of links to one address."""
-
-    outward: Pattern
-    back: Pattern
-
-
 class MemoryNetwork(links.Network):
     """Keeps the contract of real sockets without one, and breaks on demand.
 
@@ -322,7 +314,7 @@ class MemoryNetwork(links.Network):
         self.wires: Final[list[Wire]] = []
         self._listeners: Final[dict[tuple[links.Kind, str], _MemoryListener]] = {}
         self._refused: Final[set[str]] = set()
-        self._weather: Final[dict[str, _Faults]] = {}
+        self._weather: Final[dict[str, tuple[Pattern, Pattern]]] = {}
         self._ports: Final = itertools.count(_FIRST_PORT)
         self._numbers: Final = itertools.count(1)
         self._channels: Final = MemoryChannels(self._open_wire)
@@ -339,7 +331,7 @@ class MemoryNetwork(links.Network):
 
     def disturb(self, address: str, outward: Pattern, back: Pattern) -> None:
         """Let links dialled to a listener's address from now on lose, double or delay frames."""
-        self._weather[address] = _Faults(outward, back)
+        self._weather[address] = outward, back
 
     def cut(self, link: links.Link) -> None:
         """Break a link abruptly, given either end: see `Wire.cut`."""
@@ -367,7 +359,7 @@ class MemoryNetwork(links.Network):
         _shake_hands(wire, tls, listener.tls)
         weather = self._weather.get(listener.address)
         if weather is not None:
-            wire.dialler.pattern, wire.acceptor.pattern = weather.outward, weather.back
+            wire.dialler.pattern, wire.acceptor.pattern = weather
         with trio.move_on_after(DIAL_TIMEOUT) as patience:
             try:
                 await listener.arrive.send(wire.acceptor)

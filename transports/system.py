@@ -18,7 +18,7 @@ from transports.tls import AcceptedStream, TlsStream, begin_tls, client_context,
 from transports.urls import WebSocketUrl, read_websocket_url
 from transports.webrtc.process import WebRtcProcess
 from transports.websocket.client import DialledStream, WebSocketDial, shake_hands
-from transports.websocket.server import ListenerTerms, open_websocket_listener
+from transports.websocket.server import open_websocket_listener
 
 
 class _StreamListener(links.Listener):
@@ -173,7 +173,8 @@ class SystemNetwork(links.Network):
             open_websocket_listener(
                 socket,
                 f"ws://{address}" if gate.tls is None else f"wss://{address}",
-                ListenerTerms(paths, gate),
+                paths,
+                gate,
                 lambda: self.name(links.Kind.WEBSOCKET, "in"),
             ) as listener,
         ):

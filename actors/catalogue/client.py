@@ -17,9 +17,7 @@ from actors.catalogue.memory import (
     CatalogueMemory,
     Kept,
     Known,
-    NoStore,
     PackageStore,
-    VolatileMemory,
     fetched_package,
 )
 from actors.catalogue.source import BadPlaceError, Places, Source
@@ -63,19 +61,9 @@ _UNPROVED: Final = Refused(
 )
 
 
-@attrs.frozen
-class DomainKeys:
-    """The keys of a domain.
-
-    Attributes:
-        published: The key set as it was published, to be remembered; None: it was not.
-    """
-
-    keys: Keys
-    published: str | None = None
-
-
-async def keys_of(said: Keys | KeyTrust, source: Source, known: str | None) -> DomainKeys:
+async def keys_of(
+    said: Keys | KeyTrust, source: Source, known: str | None
+) -> tuple[Keys, str | None]:
     """Return the keys of a domain.
 
     Args:
@@ -89,9 +77,9 @@ async def keys_of(said: Keys | KeyTrust, source: Source, known: str | None) -> D
         RefusalError: There are no keys that can be trusted.
     """
     if not isinstance(said, KeyTrust):
-        return DomainKeys(said)
+        return said, None
     if said is KeyTrust.FIRST_USE and known is not None:
-        return DomainKeys(_read(known), known)
+        return _read(known), known
     if said is KeyTrust.PUBLISHED and not source.proves_domain:
         raise errors.RefusalError(_UNPROVED)
     try:
@@ -100,7 +88,7 @@ async def keys_of(said: Keys | KeyTrust, source: Source, known: str | None) -> D
         if known is None:
             raise errors.RefusalError(errors.from_error(exc)) from exc
         text = known
-    return DomainKeys(_read(text), text)
+    return _read(text), text
 
 
 def _read(text: str) -> Keys:
@@ -169,7 +157,8 @@ class _Visit:
     entry: Entry
     source: Source
     said: DomainTrust
-    keys: DomainKeys
+    keys: Keys
+    published: str | None
     revocations: tuple[Revocations, str] | None
 
 
@@ -275,9 +264,9 @@ class CatalogueClient:
             async with self._places.open(entry.domain) as source:
                 if source is None:
                     raise errors.RefusalError(errors.NO_PLACE)
-                keys = await keys_of(said.keys, source, kept.keys.get(entry.domain))
-                revocations = await self._revocations(entry.domain, source, keys.keys)
-                visit = _Visit(entry, source, said, keys, revocations)
+                keys, published = await keys_of(said.keys, source, kept.keys.get(entry.domain))
+                revocations = await self._revocations(entry.domain, source, keys)
+                visit = _Visit(entry, source, said, keys, published, revocations)
                 if said.keys is not KeyTrust.FIRST_USE or entry.domain in kept.keys:
                     await self._remember(visit, {})
                 return await look(visit)
@@ -335,7 +324,7 @@ class CatalogueClient:
     async def _verified(self, kind: type[D], visit: _Visit) -> tuple[D, str]:
         """Return a descriptor that may be acted upon, and the hash of what was signed."""
         sealed = await self._fetch(visit)
-        descriptor = seal.described(kind, sealed, visit.keys.keys)
+        descriptor = seal.described(kind, sealed, visit.keys)
         # Keys that are new count from here on: they signed what was asked for.
         await self._remember(visit, {})
         entry, digest = visit.entry, sealed.digest
@@ -390,8 +379,8 @@ class CatalogueClient:
             revoked, keys = dict(old.revoked), dict(old.keys)
             if visit.revocations is not None:
                 revoked[domain] = visit.revocations[1]
-            if visit.keys.published is not None:
-                keys[domain] = visit.keys.published
+            if visit.published is not None:
+                keys[domain] = visit.published
             kept = Kept(known, revoked, keys)
             if kept != old:
                 await self._store.memory.save(kept)
@@ -399,7 +388,7 @@ class CatalogueClient:
 
 
 def _forgetful() -> CatalogueStore:
-    return CatalogueStore(VolatileMemory(), NoStore())
+    return CatalogueStore(CatalogueMemory(), PackageStore())
 
 
 @final

@@ -4,7 +4,7 @@ Nothing is remembered and nothing is deployed; what a runtime remembers of earli
 descriptors is not known here.
 """
 
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import attrs
 
@@ -44,36 +44,17 @@ class Check:
     passed: bool | None = True
 
 
-@attrs.frozen
-class Believed:
-    """The trust on which an inspection is based.
-
-    Attributes:
-        trust: Trust of a runtime; None: it was not given.
-        keys: Keys of the domain, if only the signature is to be verified.
-    """
-
-    trust: Trust | None = None
-    keys: Keys | None = None
-
-
-@attrs.frozen
-class Inspection:
-    """The result of an inspection.
-
-    Attributes:
-        checks: The checks, in their order.
-        descriptor: The descriptor; None: there is none.
-        refused: Why a runtime would refuse it; None: no reason was found.
-    """
-
-    checks: tuple[Check, ...]
-    descriptor: Described | None
-    refused: descriptors.Refused | None
+Inspection: TypeAlias = tuple[tuple[Check, ...], Described | None, descriptors.Refused | None]
+"""The checks in their order; the descriptor, if there is one; and why a runtime would refuse it."""
 
 
 async def inspect(
-    source: Source, path: str, believed: Believed, here: descriptors.Here, now: float
+    source: Source,
+    path: str,
+    trust: Trust | None,
+    keys: Keys | None,
+    here: descriptors.Here,
+    now: float,
 ) -> Inspection:
     """Inspect the descriptor at a path of a catalogue.
 
@@ -82,7 +63,8 @@ async def inspect(
     Args:
         source: Place of the catalogue.
         path: Path of the descriptor in the catalogue.
-        believed: Trusted keys.
+        trust: Trust of a runtime; None: it was not given.
+        keys: Keys of the domain, if only the signature is to be verified.
         here: State of the inspecting runtime.
         now: Current time, in seconds.
 
@@ -91,20 +73,21 @@ async def inspect(
         SourceAwayError: The catalogue cannot be read.
     """
     text = await source.read(path, DESCRIPTOR_BYTES)
-    inspector = _Inspector(source, believed, here, now)
+    inspector = _Inspector(source, trust, keys, here, now)
     refused: descriptors.Refused | None = None
     try:
         await inspector.run(text, path)
     except errors.RefusalError as exc:
         refused = exc.refused
         inspector.checks.append(Check(str(refused.reason), refused.why, passed=False))
-    return Inspection(tuple(inspector.checks), inspector.descriptor, refused)
+    return tuple(inspector.checks), inspector.descriptor, refused
 
 
 @attrs.define
 class _Inspector:
     source: Source
-    believed: Believed
+    trust: Trust | None
+    keys: Keys | None
     here: descriptors.Here
     now: float
     checks: list[Check] = attrs.field(factory=list)
@@ -159,7 +142,7 @@ class _Inspector:
         )
 
     def _trusted(self, entry: Entry) -> DomainTrust | None:
-        trust = self.believed.trust
+        trust = self.trust
         if trust is None:
             return None
         trusted = trust.of(entry.domain)
@@ -168,9 +151,9 @@ class _Inspector:
         return trusted
 
     async def _keys(self, trusted: DomainTrust | None) -> Keys | None:
-        if self.believed.keys is not None or trusted is None:
-            return self.believed.keys
-        return (await keys_of(trusted.keys, self.source, None)).keys
+        if self.keys is not None or trusted is None:
+            return self.keys
+        return (await keys_of(trusted.keys, self.source, None))[0]
 
     def _verify(self, seal: seals.Sealed, keys: Keys) -> None:
         with errors.refusals():
@@ -190,8 +173,8 @@ class _Inspector:
         return revocations
 
     async def _package(self, promised: SourcePackage) -> None:
-        if self.believed.trust is not None:
-            keys = self.believed.trust.publishers.get(promised.publisher, {})
+        if self.trust is not None:
+            keys = self.trust.publishers.get(promised.publisher, {})
             seals.check_publisher(promised, keys)
             self._say("publisher", f"signed by {promised.publisher!r}")
         with errors.refusals():

@@ -7,7 +7,6 @@ verified again each time they are used. Packages are kept by their hash.
 
 import fcntl
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
@@ -65,17 +64,18 @@ def write_whole(path: Path, content: bytes) -> None:
         os.close(folder)
 
 
-class PackageStore(ABC):
-    """Keeps packages that were verified; one that cannot be kept is no error."""
+class PackageStore:
+    """Keeps packages that were verified, if it keeps any: that one cannot be kept is no error."""
 
-    @abstractmethod
     async def get(self, digest: str) -> bytes | None:
         """Return the package with a hash, which is computed again; None: there is none.
 
         If cancelled, nothing has changed.
         """
+        del digest
+        await trio.lowlevel.checkpoint()
+        return None
 
-    @abstractmethod
     async def put(self, digest: str, content: bytes) -> None:
         """Keep a package by its SHA-256, in hexadecimal digits.
 
@@ -85,18 +85,7 @@ class PackageStore(ABC):
             digest: SHA-256, in hexadecimal digits.
             content: Bytes of the package.
         """
-
-
-class NoStore(PackageStore):
-    """Keeps nothing."""
-
-    @override
-    async def get(self, digest: str) -> bytes | None:
-        await trio.lowlevel.checkpoint()
-        return None
-
-    @override
-    async def put(self, digest: str, content: bytes) -> None:
+        del digest, content
         await trio.lowlevel.checkpoint()
 
 
@@ -180,10 +169,12 @@ class Kept:
     keys: Mapping[str, str] = attrs.field(factory=dict)
 
 
-class CatalogueMemory(ABC):
-    """Remembers what was accepted of catalogues."""
+class CatalogueMemory:
+    """Remembers what was accepted of catalogues, until the process ends."""
 
-    @abstractmethod
+    def __init__(self) -> None:
+        self._kept = Kept()
+
     async def load(self) -> Kept:
         """Return all that is remembered.
 
@@ -192,31 +183,17 @@ class CatalogueMemory(ABC):
         Raises:
             CatalogueFileError: It cannot be read; nothing can be trusted without it.
         """
+        await trio.lowlevel.checkpoint()
+        return self._kept
 
-    @abstractmethod
     async def save(self, kept: Kept) -> None:
-        """Remember all this; on return it outlives the process.
+        """Remember all this; in a file it then outlives the process.
 
         If cancelled before the write begins, nothing is saved; a write that has begun is completed.
 
         Raises:
             CatalogueFileError: It cannot be written.
         """
-
-
-class VolatileMemory(CatalogueMemory):
-    """Remembers until the process ends, for runtimes without a file."""
-
-    def __init__(self) -> None:
-        self._kept = Kept()
-
-    @override
-    async def load(self) -> Kept:
-        await trio.lowlevel.checkpoint()
-        return self._kept
-
-    @override
-    async def save(self, kept: Kept) -> None:
         self._kept = kept
         await trio.lowlevel.checkpoint()
 
@@ -228,6 +205,7 @@ class FileMemory(CatalogueMemory):
     """
 
     def __init__(self, path: Path) -> None:
+        super().__init__()
         self.path: Final = path
 
     @override

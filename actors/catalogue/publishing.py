@@ -11,7 +11,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-import attrs
 import orjson
 
 from actors.catalogue import errors
@@ -37,14 +36,6 @@ class WrongKeyError(ProtoflyError):
     def __init__(self, algorithm: str) -> None:
         super().__init__(f"catalogues are signed by {EDDSA}, and this key is for {algorithm}")
         self.algorithm = algorithm
-
-
-@attrs.frozen
-class Publisher:
-    """The publisher of a package."""
-
-    name: str
-    key: SigningKey
 
 
 def sealed(content: JsonObject, kind: seals.SealType, key: SigningKey) -> str:
@@ -95,7 +86,9 @@ def signed_draft(entry: Entry, draft: JsonObject, key: SigningKey) -> str:
     return text
 
 
-def packaged(entry: Entry, archive: bytes, entry_point: str, publisher: Publisher) -> JsonObject:
+def packaged(
+    entry: Entry, archive: bytes, entry_point: str, publisher: str, key: SigningKey
+) -> JsonObject:
     """Return the part of a descriptor that describes its package.
 
     Args:
@@ -111,14 +104,14 @@ def packaged(entry: Entry, archive: bytes, entry_point: str, publisher: Publishe
     check_archive(archive, entry_point)
     digest = sha256(archive).hexdigest()
     promise = seals.published(digest, len(archive), entry_point)
-    signature = sealed(promise, seals.SealType.PACKAGE, publisher.key)
+    signature = sealed(promise, seals.SealType.PACKAGE, key)
     url = f"hyperty-catalogue://catalogue.{entry.domain}/{package_path(digest)}"
     return {
         "sourcePackageURL": url,
         "sourcePackage": {
             "encoding": "zip",
             **promise,
-            "publisher": publisher.name,
+            "publisher": publisher,
             "signature": signature,
         },
     }
@@ -151,20 +144,6 @@ def revocation_list(
 _TEXT: Final = "the text"
 
 
-@attrs.frozen
-class Offer:
-    """A descriptor to be published.
-
-    Attributes:
-        package: Its package; None: it has none, or it is published already.
-        keys: The public keys of the domain, published as well; None: they are already.
-    """
-
-    text: bytes
-    package: bytes | None = attrs.field(default=None, repr=False)
-    keys: bytes | None = None
-
-
 class CatalogueFolder:
     """The catalogue of one domain in a directory; its methods block.
 
@@ -192,30 +171,34 @@ class CatalogueFolder:
         except BadKeysError as exc:
             raise errors.CatalogueFileError(path, exc.reason) from exc
 
-    def publish(self, offer: Offer, now: float) -> tuple[Entry, Described]:
+    def publish(
+        self, text: bytes, now: float, package: bytes | None = None, keys: bytes | None = None
+    ) -> tuple[Entry, Described]:
         """Publish a descriptor, and its keys and package before it; refused, nothing is written.
 
         Args:
-            offer: Descriptor, keys and package.
+            text: The descriptor.
             now: Current time, in seconds.
+            package: Its package; None: it has none, or it is published already.
+            keys: The public keys of the domain, published as well; None: they are already.
 
         Raises:
             BadKeysError: What is offered as keys is none.
             RefusedDescriptorError: No runtime would take it, or less than it takes now.
             CatalogueFileError: A file cannot be read or written.
         """
-        keys = self.keys() if offer.keys is None else read_keys(offer.keys)
-        entry, descriptor, digest = self._checked(offer.text, keys)
-        seen, revocations = self._seen(entry), self._revocations(keys)
+        known = self.keys() if keys is None else read_keys(keys)
+        entry, descriptor, digest = self._checked(text, known)
+        seen, revocations = self._seen(entry), self._revocations(known)
         refused = judge_entry(entry, descriptor, digest, now, seen, revocations)
         if refused is not None:
             raise errors.RefusedDescriptorError(entry.described, refused)
-        files = self._package(entry, descriptor, offer.package)
-        if offer.keys is not None:
-            files[DOMAIN_KEYS] = offer.keys
+        files = self._package(entry, descriptor, package)
+        if keys is not None:
+            files[DOMAIN_KEYS] = keys
         for path, content in files.items():
             self._write(path, content)
-        self._write(entry.path, offer.text.strip() + b"\n")
+        self._write(entry.path, text.strip() + b"\n")
         self._list(entry)
         return entry, descriptor
 

@@ -167,7 +167,7 @@ class HttpSource(Source):
     """
 
     def __init__(
-        self, server: http_client.ServerUrl, egress: http_client.Egress = http_client.ANYWHERE
+        self, server: http_client.ServerUrl, egress: http_client.Egress = http_client.dial_anywhere
     ) -> None:
         self.name = server.text
         self.proves_domain = server.scheme == "https"
@@ -280,7 +280,7 @@ def read_places(texts: Iterable[PathInput]) -> Places:
     return Places(named, general)
 
 
-def source_at(where: str, egress: http_client.Egress = http_client.ANYWHERE) -> Source:
+def source_at(where: str, egress: http_client.Egress = http_client.dial_anywhere) -> Source:
     """Open the catalogue at a directory or URL.
 
     Args:
@@ -309,7 +309,7 @@ def _maker(where: str) -> Maker:
 
 
 def _open(where: str, domain: str) -> Source:
-    egress = http_client.PUBLIC if DOMAIN in where else http_client.ANYWHERE
+    egress = http_client.dial_public if DOMAIN in where else http_client.dial_anywhere
     return source_at(where.replace(DOMAIN, domain), egress)
 
 

@@ -20,7 +20,7 @@ import orjson
 import trio
 
 from actors.catalogue import archive, errors, inspection, memory, publishing, seal, source
-from actors.catalogue.trust_file import read_trust
+from actors.catalogue.trust_file import Trust, read_trust
 from actors.cli import options
 from actors.cli.failure import Meanings, Table, say
 from actors.cli.group import CommandError, ExitCode, OrderedGroup, advise_on, echo
@@ -319,8 +319,7 @@ def _pack(place: Entry, code: _Code) -> tuple[JsonObject, bytes]:
     advice = "name another directory with --package"
     with advise_on(OSError, what=f"cannot pack {folder}", advice=advice):
         package = archive.pack(folder)
-    publisher = publishing.Publisher(name, read_signer(key))
-    promise = publishing.packaged(place, package, entry_point, publisher)
+    promise = publishing.packaged(place, package, entry_point, name, read_signer(key))
     check_entry_point(package, entry_point, is_class=place.type is CatalogueType.HYPERTY)
     return {"language": LANGUAGE, **promise}, package
 
@@ -348,8 +347,8 @@ def publish(
     has_code = package is not None or (path != file and path.exists())
     content = read_bytes(path, foreign_code.PACKAGE_BYTES, "--package") if has_code else None
     public = None if keys is None else read_bytes(keys, JWKS_BYTES, "--keys")
-    offer = publishing.Offer(text, content, public)
-    entry, descriptor = publishing.CatalogueFolder(into).publish(offer, time.time_ns() / 1e9)
+    folder, now = publishing.CatalogueFolder(into), time.time_ns() / 1e9
+    entry, descriptor = folder.publish(text, now, content, public)
     promised = descriptor.source_package
     if promised is not None and promised.size + len(text) > GROUP_FILE_BYTES:
         why = f"with its package it has more than {GROUP_FILE_BYTES} bytes"
@@ -477,21 +476,19 @@ def verify(
         trust: Trust file, as for runtimes.
         keys: Public keys of the domain.
     """
-    believed = inspection.Believed(
-        None if trust is None else read_trust(trust),
-        None if keys is None else read_keys(read_bytes(keys, JWKS_BYTES, "--keys")),
-    )
+    trusted = None if trust is None else read_trust(trust)
+    known = None if keys is None else read_keys(read_bytes(keys, JWKS_BYTES, "--keys"))
     catalogue, path = _find_source(where)
-    inspected = trio.run(_inspect, catalogue, path, believed)
-    for check in inspected.checks:
+    checks, descriptor, refused = trio.run(_inspect, catalogue, path, trusted, known)
+    for check in checks:
         if as_json:
             say("stub-check", check=check.name, passed=check.passed, text=check.text)
         else:
             echo(f"{_WORDS[check.passed]:<9}{check.name:<20}{check.text}")
-    if as_json and inspected.descriptor is not None:
-        say("stub-descriptor", descriptor=write_body(inspected.descriptor))
-    if inspected.refused is not None:
-        why = f"{inspected.refused.why}; {inspected.refused.advice}"
+    if as_json and descriptor is not None:
+        say("stub-descriptor", descriptor=write_body(descriptor))
+    if refused is not None:
+        why = f"{refused.why}; {refused.advice}"
         raise CommandError(f"a runtime would refuse it: {why}", ExitCode.REFUSED)
     return ExitCode.OK
 
@@ -511,11 +508,11 @@ def _find_source(where: str) -> tuple[source.Source, str]:
 
 
 async def _inspect(
-    catalogue: source.Source, path: str, believed: inspection.Believed
+    catalogue: source.Source, path: str, trust: Trust | None, keys: Keys | None
 ) -> inspection.Inspection:
     async with aclosing(catalogue):
         here, now = what_runs_here(), time.time_ns() / 1e9
-        return await inspection.inspect(catalogue, path, believed, here, now)
+        return await inspection.inspect(catalogue, path, trust, keys, here, now)
 
 
 _LIST_DAYS: Final = 7.0

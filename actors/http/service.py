@@ -32,7 +32,6 @@ from actors.http.site import (
     Folder,
     Gate,
     HttpService,
-    KeysPage,
     Page,
     Site,
     Source,
@@ -40,6 +39,7 @@ from actors.http.site import (
     WebFiles,
     WellKnown,
     json_page,
+    keys_page,
 )
 from actors.kit.counters import Counters, Measured
 from actors.kit.log import get_logger
@@ -381,13 +381,13 @@ def site_of(
         more: Further pages for everybody, by path.
         catalogue: Where the catalogue is read, if one is served; None: in its directory.
     """
-    keys_page = {} if keys is None else {STATEMENT_KEYS: KeysPage(keys)}
+    own_keys = {} if keys is None else {STATEMENT_KEYS: keys_page(keys)}
     folders: dict[str, Folder] = {WEB: WebFiles().answer}
     if config.catalogue is not None:
         source = catalogue or DirectorySource(config.catalogue.directory)
         folders[ROOT] = WellKnown(config.catalogue.domain, source).answer
     return Site(
-        public={"/healthz": health, "/readyz": ready, **keys_page, **more},
+        public={"/healthz": health, "/readyz": ready, **own_keys, **more},
         guarded={"/metrics": MetricsPage(counters, shown)},
         gate=Gate(config.token),
         services=services,

@@ -225,20 +225,15 @@ at the node.
 """
 
 
-class KeysPage:
-    """Makes the page of a set of public keys.
+def keys_page(keys: JsonObject) -> "Source":
+    """Make the page that shows public keys."""
+    page = Page(HTTPStatus.OK, orjson.dumps(keys) + b"\n", _KEY_SET)
 
-    Args:
-        keys: The set.
-    """
-
-    def __init__(self, keys: JsonObject) -> None:
-        self._page = Page(HTTPStatus.OK, orjson.dumps(keys) + b"\n", _KEY_SET)
-
-    async def __call__(self) -> Page:
-        """Return the page."""
+    async def show() -> Page:
         await trio.lowlevel.checkpoint()
-        return self._page
+        return page
+
+    return show
 
 
 Source: TypeAlias = Callable[[], Awaitable[Page]]

@@ -17,10 +17,8 @@ from typing_extensions import override
 
 from actors.kit.http_client import Egress, PrivatePlaceError
 from transports import link
-from transports.errors import DialError, ListenError
+from transports.errors import DialError
 from transports.urls import join_host_port, read_host_port, read_websocket_url
-
-_NONE: Final = "there is no network here"
 
 
 class _NoNetwork(link.Network):
@@ -35,17 +33,7 @@ class _NoNetwork(link.Network):
         tls: ssl.SSLContext | None = None,
     ) -> link.Link:
         await trio.lowlevel.checkpoint()
-        raise DialError(address, _NONE)
-
-    @override
-    def listen(
-        self,
-        kind: link.Kind,
-        where: str,
-        paths: link.ServedPaths = link.DEFAULT_PATHS,
-        gate: link.Gate = link.EVERYBODY,
-    ) -> AbstractAsyncContextManager[link.Listener]:
-        raise ListenError(where, _NONE)
+        raise DialError(address, self.no_listening)
 
 
 NO_NETWORK: Final[link.Network] = _NoNetwork()
@@ -100,10 +88,10 @@ class GuardedNetwork(link.Network):
         """Return the address with a number for its host; a WebSocket server sees it, too."""
         if kind is link.Kind.WEBSOCKET:
             url = read_websocket_url(address)
-            host = await self._egress.place(url.host, url.port)
+            host = await self._egress(url.host, url.port)
             if url.scheme == "wss":
                 # Its certificate is of the name; a server at a newly resolved address has none.
                 return address
             return f"ws://{join_host_port(host, url.port)}{url.target}"
         name, port = read_host_port(address)
-        return join_host_port(await self._egress.place(name, port), port)
+        return join_host_port(await self._egress(name, port), port)

@@ -7,7 +7,6 @@ connection is dialled but to the server itself, for any content of an answer (S1
 
 import socket
 import ssl
-from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import MappingProxyType
@@ -79,51 +78,27 @@ class PrivatePlaceError(PlaceError):
     summary = "{} is not dialled"
 
 
-class Egress(ABC):
-    """Chooses what is dialled for a host."""
-
-    @abstractmethod
-    async def place(self, host: str, port: int) -> str:
-        """Return the name or number to dial.
-
-        Args:
-            host: Name or number of the host.
-            port: The port.
-
-        Raises:
-            PrivatePlaceError: There is none that may be dialled.
-        """
+Egress: TypeAlias = Callable[[str, int], Awaitable[str]]
+"""Returns what is dialled for a host and port; raises PrivatePlaceError if nothing may be."""
 
 
-class _Anywhere(Egress):
-    """Dials any address: an operator configured it."""
-
-    @override
-    async def place(self, host: str, port: int) -> str:
-        await trio.lowlevel.checkpoint()
-        return host
+async def dial_anywhere(host: str, port: int) -> str:
+    """Let any address be dialled: an operator wrote it."""
+    del port
+    await trio.lowlevel.checkpoint()
+    return host
 
 
-class _Public(Egress):
-    """Dials public addresses only; a host that has any other is refused whole."""
-
-    @override
-    async def place(self, host: str, port: int) -> str:
-        try:
-            found = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as exc:
-            raise PrivatePlaceError(host, "its name cannot be looked up") from exc
-        addresses = [str(where[0]).partition("%")[0] for *_, where in found]
-        if not addresses or not all(map(is_public_address, addresses)):
-            raise PrivatePlaceError(host, "it is in a private network")
-        return addresses[0]
-
-
-ANYWHERE: Final[Egress] = _Anywhere()
-"""For what an operator wrote."""
-
-PUBLIC: Final[Egress] = _Public()
-"""For addresses that peers chose."""
+async def dial_public(host: str, port: int) -> str:
+    """Return a public address of a host that a peer chose; a host with any other is refused."""
+    try:
+        found = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as exc:
+        raise PrivatePlaceError(host, "its name cannot be looked up") from exc
+    addresses = [str(where[0]).partition("%")[0] for *_, where in found]
+    if not addresses or not all(map(is_public_address, addresses)):
+        raise PrivatePlaceError(host, "it is in a private network")
+    return addresses[0]
 
 
 _PORTS: Final = {"http": 80, "https": 443}
@@ -288,7 +263,7 @@ def sockets(egress: Egress) -> Dial:
     network = httpcore.TrioBackend()
 
     async def dial(host: str, port: int) -> httpcore.AsyncNetworkStream:
-        return await network.connect_tcp(await egress.place(host, port), port, DIAL_TIMEOUT)
+        return await network.connect_tcp(await egress(host, port), port, DIAL_TIMEOUT)
 
     return dial
 
@@ -318,7 +293,7 @@ class HttpClient:
             max_connections=BACKEND_CONNECTIONS,
             max_keepalive_connections=BACKEND_CONNECTIONS,
             keepalive_expiry=keep_alive,
-            network_backend=_OneServer(server, dial or sockets(ANYWHERE)),
+            network_backend=_OneServer(server, dial or sockets(dial_anywhere)),
         )
 
     def bear(self, token: str) -> None:

@@ -114,9 +114,6 @@ share a digest."""
 _VIA_CHARACTERS: Final = 4096
 """Characters of the list of crossed stubs in a record (ours; `HOP_LIMIT` need a tenth)."""
 
-_STEP: Final = Op.STEP
-_STATE: Final = Kind.STATE
-
 
 class Where(TypedDict, total=False):
     """Place and handler of a message; see `Fact`."""
@@ -147,106 +144,26 @@ class Ruling(TypedDict, total=False):
     why: str | None
 
 
-class StepFields(TypedDict, total=False):
-    """Fields of the record of a step; see `Fact`."""
+class FurtherFields(TypedDict, total=False):
+    """Fields of the record of a message that many messages have not; see `Fact`."""
 
-    k: Kind
-    op: Op
-    machine: str
-    key: str
-    old: str
-    new: str
-    cause: str
-    why: str
-
-
-class RulingFields(Ruling, total=False):
-    """Fields of the record of a ruling; see `Fact`."""
-
-    k: Kind
-    mid: str
-
-
-class MessageFields(TypedDict, total=False):
-    """Fields of the record of a message at every hop; see `Fact`."""
-
-    mid: str
-    ref: str
-    type: str
-    id: int
-    from_: str
-    to: str
-    code: int
-    digest: str
     body: str
     via: str
     user: str
     kind: str
 
 
-def step_fields(step: Step) -> StepFields:
-    """Return the fields of a step of an entity."""
-    fields: StepFields = {
-        "k": _STATE,
-        "op": _STEP,
-        "machine": step.machine,
-        "key": step.key,
-        "old": ABSENT if step.old is None else step.old,
-        "new": step.new,
-        "cause": step.cause,
-    }
-    if step.why:
-        fields["why"] = step.why
-    return fields
-
-
-def ruling_fields(message: Message, ruling: Ruling) -> RulingFields:
-    """Return the fields of a ruling; the message came in unless the ruling says otherwise.
-
-    Args:
-        message: The message.
-        ruling: The ruling.
-    """
-    return {"k": Kind.AUTHZ, "mid": instance_id(message), "direction": "in", **ruling}
-
-
-def message_fields(
-    message: Message, *, has_body: bool = False, has_name: bool = False
-) -> MessageFields:
-    """Return the fields that identify a message, with what a trace may keep of its body or without.
-
-    Args:
-        message: The message.
-        has_body: Whether the body is wanted; see `actors.kit.trace`.
-        has_name: Whether the user is to be named, and not only to be told from others.
-    """
-    fields: MessageFields = {
-        "mid": instance_id(message),
-        "type": message.type,
-        "id": message.id,
-        "from_": message.from_,
-        "to": message.to,
-        "digest": digest(message),
-    }
-    if message.is_response:
-        fields["ref"] = request_id(message)
-    if message.code:
-        fields["code"] = message.code
-    fields.update(further_fields(message, has_body=has_body, has_name=has_name))
-    return fields
-
-
 def further_fields(
     message: Message, *, has_body: bool = False, has_name: bool = False
-) -> MessageFields:
-    """Return those of the fields of a message that many messages have not; see `message_fields`.
+) -> FurtherFields:
+    """Return those of the fields of a message that many messages have not.
 
     Args:
         message: The message.
         has_body: Whether the body is wanted.
         has_name: Whether the user is to be named.
     """
-    fields: MessageFields = {}
+    fields: FurtherFields = {}
     via = _via(message)
     if via:
         fields["via"] = via
@@ -269,12 +186,22 @@ def user_digest(user: str) -> str:
 
 def step_fact(step: Step) -> Fact:
     """Return the fact that an entity moved."""
-    return Fact(**step_fields(step))
+    return Fact(
+        k=Kind.STATE,
+        op=Op.STEP,
+        machine=step.machine,
+        key=step.key,
+        old=ABSENT if step.old is None else step.old,
+        new=step.new,
+        cause=step.cause,
+        why=step.why or None,
+    )
 
 
 def ruling_fact(message: Message, **ruling: Unpack[Ruling]) -> Fact:
-    """Return the fact of a ruling about a message that came in."""
-    return Fact(**ruling_fields(message, ruling))
+    """Return the fact of a ruling about a message; it came in unless the ruling says otherwise."""
+    ruling.setdefault("direction", "in")
+    return Fact(k=Kind.AUTHZ, mid=instance_id(message), **ruling)
 
 
 def message_fact(
@@ -285,7 +212,7 @@ def message_fact(
     has_name: bool = False,
     **more: Unpack[More],
 ) -> Fact:
-    """Return the fact that something happened to a message; see `message_fields`.
+    """Return the fact that something happened to a message.
 
     Args:
         op: What happened to the message.
@@ -293,8 +220,21 @@ def message_fact(
         has_body: Whether the body is recorded.
         has_name: Whether the user is named.
     """
-    fields = message_fields(message, has_body=has_body, has_name=has_name)
-    return Fact(k=Kind.MSG, op=op, **fields, **more)
+    further = further_fields(message, has_body=has_body, has_name=has_name)
+    return Fact(
+        k=Kind.MSG,
+        op=op,
+        mid=instance_id(message),
+        ref=request_id(message) if message.is_response else None,
+        type=message.type,
+        id=message.id,
+        from_=message.from_,
+        to=message.to,
+        code=message.code or None,
+        digest=digest(message),
+        **further,
+        **more,
+    )
 
 
 def refused_fact(error: UndeclaredTransitionError) -> Fact:

@@ -34,7 +34,6 @@ from actors.kit.trace import (
     digest_from,
     ends_hash,
     further_fields,
-    step_fields,
 )  # fmt: skip
 from fsm.engine import Step
 from fsm.limits.shares import Memory
@@ -42,7 +41,7 @@ from fsm.machine_list import MACHINES
 from specs.limits import protocol as limits
 from specs.message import DURABLE, Message, MessageType, instance_id
 from specs.reply_code import FIRST_FINAL
-from specs.trace import BODIES, SCHEMA, Fact, Kind, Op, trace_folder
+from specs.trace import ABSENT, BODIES, SCHEMA, Fact, Kind, Op, trace_folder
 
 if TYPE_CHECKING:
     from hashlib import blake2b
@@ -327,13 +326,21 @@ class FileTracer(Tracer):
         kind = (actor, step.machine, step.old, step.new, step.cause)
         head = self._heads.get(kind)
         if head is None:
-            fields = {"actor": actor, **step_fields(step), "key": None, "why": None}
+            fields = {
+                "actor": actor,
+                "k": Kind.STATE,
+                "op": Op.STEP,
+                "machine": step.machine,
+                "old": ABSENT if step.old is None else step.old,
+                "new": step.new,
+                "cause": step.cause,
+            }
             head = _inside(fields) + ","
             self._heads.keep(kind, head, (head,))
         return head
 
     def _texts(self, message: Message) -> tuple[str, str]:
-        """Return the name of a message, and all its fields, as `message_fields` has them."""
+        """Return the name of a message, and all its fields, as `message_fact` has them."""
         kind = (message.type, message.from_, message.to)
         known = self._ends.get(kind)
         if known is None:

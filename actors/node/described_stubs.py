@@ -12,7 +12,7 @@ import attrs
 from actors.catalogue.client import CatalogueAccess, CatalogueClient, Found
 from actors.catalogue.errors import CatalogueFileError, RefusedDescriptorError
 from actors.kit.guarded_network import GuardedNetwork
-from actors.kit.http_client import PUBLIC, PlainUrlError, check_plain
+from actors.kit.http_client import PlainUrlError, check_plain, dial_public
 from actors.pipe.plan import NODE_STUB, Contents, ContentsKind, TokenSource, nothing
 from fsm.catalogue.descriptor import Here, Level, Reach
 from fsm.machine_list import MACHINES, fingerprints
@@ -83,7 +83,7 @@ def _made(found: Found, network: Network) -> ForeignStub:
     """
     descriptor, package = found.descriptor, found.descriptor.source_package
     options = dict(descriptor.configuration or {})
-    guarded = GuardedNetwork(network, PUBLIC) if found.reach is Reach.PUBLIC else network
+    guarded = GuardedNetwork(network, dial_public) if found.reach is Reach.PUBLIC else network
     if found.package is not None and package is not None:
         contents = Contents(ContentsKind.PACKAGE, package.entry_point, options)
         stub = ForeignStub(descriptor.endpoints, guarded, contents, found.package)

@@ -23,7 +23,7 @@ from actors.catalogue.errors import CatalogueFileError, RefusedDescriptorError
 from actors.keys.key_set import BadKeysError, read_keys
 from actors.kit.counters import Counters, Outcome, Tally
 from actors.kit.guarded_network import GuardedNetwork
-from actors.kit.http_client import PUBLIC, PlainUrlError, check_plain
+from actors.kit.http_client import PlainUrlError, check_plain, dial_public
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, Delivery
 from actors.kit.trace import Tracer
@@ -415,7 +415,7 @@ def _fenced(make: StubFactory, reach: Reach) -> StubFactory:
         config = attrs.evolve(context.config, credentials=NO_CREDENTIALS)
         network = context.network
         if reach is Reach.PUBLIC:
-            network = GuardedNetwork(network, PUBLIC)
+            network = GuardedNetwork(network, dial_public)
         return make(attrs.evolve(context, config=config, network=network))
 
     return activate

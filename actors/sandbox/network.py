@@ -2,7 +2,6 @@
 
 import ssl
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
 from itertools import count
 from typing import Final
 
@@ -102,6 +101,8 @@ class PipeLink(links.Link):
 class PipeNetwork(links.Network):
     """Dials through the pipe; the host decides whether it may."""
 
+    no_listening = "a sandbox cannot listen"
+
     def __init__(self, outlet: Outlet) -> None:
         self._outlet = outlet
         self._numbers = count(1)
@@ -134,16 +135,6 @@ class PipeNetwork(links.Network):
         if isinstance(link, str):
             raise errors.DialError(address, link)
         return link
-
-    @override
-    def listen(
-        self,
-        kind: links.Kind,
-        where: str,
-        paths: links.ServedPaths = links.DEFAULT_PATHS,
-        gate: links.Gate = links.EVERYBODY,
-    ) -> AbstractAsyncContextManager[links.Listener]:
-        raise errors.ListenError(where, "a sandbox cannot listen")
 
     def heard(self, item: PipeMessage) -> None:
         """Take what the host says of a link; of one that is gone nothing counts."""

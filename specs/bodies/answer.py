@@ -28,6 +28,14 @@ RetryAfter: TypeAlias = Annotated[float, Number(0.0, MAX_ID)]
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
+class Success:
+    """What every answer that says yes may hold, behind its own fields."""
+
+    code: Yes = attrs.field(default=OK, kw_only=True)
+    description: str | None = attrs.field(default=None, kw_only=True)
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
 class Provisional:
     """Not yet: the final answer follows (MSG-05).
 
@@ -72,66 +80,52 @@ class Done:
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class Sourced:
+class Sourced(Success):
     """Yes, from one of several that were asked (M-33, M-47, M-48, C-81)."""
 
     source: Address
-    code: Yes = OK
-    description: str | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class Listed:
+class Listed(Success):
     """The live addresses of a runtime, now (M-08); it may have none."""
 
     value: tuple[Address, ...]
-    code: Yes = OK
-    description: str | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class SessionOpened:
+class SessionOpened(Success):
     """The session is open (M-14, M-15)."""
 
     value: SessionGranted
-    code: Yes = OK
-    description: str | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class SessionResumed:
+class SessionResumed(Success):
     """The session is open again; its token may be a new one (M-15)."""
 
     value: SessionGranted | None = None
-    code: Yes = OK
-    description: str | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class StatementRenewed:
+class StatementRenewed(Success):
     """The domain states again which key is the runtime's (M-17)."""
 
     value: StatementGiven
-    code: Yes = OK
-    description: str | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class AddressesGiven:
+class AddressesGiven(Success):
     """The addresses that were asked for (M-18)."""
 
     value: Allocated
-    code: Yes = OK
-    description: str | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class RecordFound:
+class RecordFound(Success):
     """The record of an address (M-25)."""
 
     value: FoundRecord
-    code: Yes = OK
-    description: str | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
@@ -163,7 +157,7 @@ class RecordsAway:
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class AttributeRead:
+class AttributeRead(Success):
     """One attribute of a record or data object, which may be null (M-25, M-41).
 
     Attributes:
@@ -172,8 +166,6 @@ class AttributeRead:
 
     value: Json
     version: Version | None = None
-    code: Yes = OK
-    description: str | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
@@ -186,13 +178,11 @@ class AttributeAway:
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class ObjectCreated:
+class ObjectCreated(Success):
     """The address of a new object, and its child resources (M-32)."""
 
     resource: Address
     children_resources: Names | None = attrs.field(default=None, metadata=wire("childrenResources"))
-    code: Yes = OK
-    description: str | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
@@ -205,16 +195,14 @@ class ChildrenReported:
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class ObjectShown:
+class ObjectShown(Success):
     """The newest object, version included (M-36, M-41)."""
 
     value: Snapshot
-    code: Yes = OK
-    description: str | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class SubscriptionGranted:
+class SubscriptionGranted(Success):
     """The newest object; the observer hears of it from now on (M-38).
 
     Attributes:
@@ -223,12 +211,10 @@ class SubscriptionGranted:
 
     value: Snapshot
     lease: Lease | None = None
-    code: Yes = OK
-    description: str | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class SubscriptionRenewed:
+class SubscriptionRenewed(Success):
     """The observer goes on hearing of the object (M-38).
 
     Attributes:
@@ -240,50 +226,38 @@ class SubscriptionRenewed:
     value: Snapshot | None = None
     lease: Lease | None = None
     renewed: bool | None = None
-    code: Yes = OK
-    description: str | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class ObjectsResumed:
+class ObjectsResumed(Success):
     """The objects that a reporter takes up again (M-51)."""
 
     value: Annotated[tuple[Snapshot, ...], Size(1)]
-    code: Yes = OK
-    description: str | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class ValueGiven:
+class ValueGiven(Success):
     """The requested value, in the words of the answering component (M-31, M-55, M-58)."""
 
     value: Json
-    code: Yes = OK
-    description: str | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class TokenGiven:
+class TokenGiven(Success):
     """A signed record, as a JSON Web Token (M-56)."""
 
     value: Filled
-    code: Yes = OK
-    description: str | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class TurnGiven:
+class TurnGiven(Success):
     """A relay to use (M-58)."""
 
     value: TurnServer
-    code: Yes = OK
-    description: str | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class IceServersGiven:
+class IceServersGiven(Success):
     """The servers of STUN and TURN that there are (M-58)."""
 
     value: IceServers
-    code: Yes = OK
-    description: str | None = None

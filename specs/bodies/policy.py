@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import attrs
 
-from specs.bodies.answer import OK, Yes
+from specs.bodies.answer import Success
 from specs.bodies.word import PolicyMethod
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import MAX_ID
@@ -114,27 +114,21 @@ class PolicyChange:
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class PoliciesListed:
+class PoliciesListed(Success):
     """All sets, as an answer."""
 
     value: PolicyBook
-    code: Yes = OK
-    description: str | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class PoliciesShown:
+class PoliciesShown(Success):
     """One set, as its author wrote it."""
 
     value: JsonObject
-    code: Yes = OK
-    description: str | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
-class PoliciesChanged:
+class PoliciesChanged(Success):
     """A change is made."""
 
     value: PolicyChange
-    code: Yes = OK
-    description: str | None = None

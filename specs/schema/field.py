@@ -83,7 +83,8 @@ def checked(kind: type[object], fields: _Fields) -> _Fields:
         SpecError: An annotation does not say what its field holds.
     """
     known = [
-        field.evolve(metadata={**field.metadata, SHAPE: shape_of(field.type)}) for field in fields
+        field.evolve(metadata={**field.metadata, SHAPE: shape_of(field.type)})
+        for field in sorted(fields, key=attrgetter("kw_only"))
     ]
     checks = [(field.name, *_check_of(shape_at(field)), wire_name(field)) for field in known]
     rules = [

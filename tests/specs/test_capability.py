@@ -94,7 +94,7 @@ def test_a_capability_of_another_form_is_denied():
 
 
 def test_each_capability_says_what_it_is():
-    assert all(one.says for one in CAPABILITIES.values())
+    assert all(says for _, says in CAPABILITIES.values())
 
 
 def test_the_page_of_catalogues_lists_all_of_them():
@@ -103,6 +103,6 @@ def test_the_page_of_catalogues_lists_all_of_them():
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*) \|$", section, re.MULTILINE)
     words = {Form.AMOUNT: "number"}
     assert rows == [
-        (name, words.get(one.form, one.form.name.lower()), one.says)
-        for name, one in CAPABILITIES.items()
+        (name, words.get(form, form.name.lower()), says)
+        for name, (form, says) in CAPABILITIES.items()
     ]

@@ -11,8 +11,8 @@ import trio
 from actors.catalogue.archive import pack
 from actors.catalogue.client import CatalogueClient, CatalogueStore
 from actors.catalogue.errors import SourceAwayError
-from actors.catalogue.memory import NoStore, VolatileMemory
-from actors.catalogue.publishing import Publisher, packaged, revocation_list, sealed, signed_draft
+from actors.catalogue.memory import CatalogueMemory, PackageStore
+from actors.catalogue.publishing import packaged, revocation_list, sealed, signed_draft
 from actors.catalogue.seal import SealType
 from actors.catalogue.source import MemorySource, Places, Source, package_path
 from actors.catalogue.trust_file import DomainTrust, Trust
@@ -120,7 +120,7 @@ class Publishing:
 
     def code(self, archive: bytes, **more):
         """Describe a package, and serve it."""
-        said = packaged(self.entry, archive, ENTRY_POINT, Publisher("acme", self.acme))
+        said = packaged(self.entry, archive, ENTRY_POINT, "acme", self.acme)
         self.files[package_path(sha256(archive).hexdigest())] = archive
         ours = {"machine": MACHINE, "endpoints": [NODE_B], "language": "python"}
         return self.draft(**ours, **said, **more)
@@ -165,7 +165,7 @@ def noise(size: int) -> dict[str, str]:
 
 
 def client_of(publishing: Publishing, trust: Trust | None = None, memory=None, here=HERE):
-    shelf = CatalogueStore(VolatileMemory() if memory is None else memory, NoStore())
+    shelf = CatalogueStore(CatalogueMemory() if memory is None else memory, PackageStore())
     trusted = publishing.trust() if trust is None else trust
     return CatalogueClient(publishing.places, trusted, here, shelf, Wall(publishing).offset)
 

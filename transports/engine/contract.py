@@ -13,8 +13,8 @@ ProtoflyError
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final, Generic, TypeAlias, TypeVar
 
 import attrs
@@ -23,6 +23,7 @@ from typing_extensions import override
 
 from specs.errors import ProtoflyError
 from specs.limits import engine
+from transports.sockets import open_background
 
 
 @attrs.frozen(slots=True)
@@ -501,3 +502,15 @@ class Inbox(Due[bytes]):
         self._payloads.clear()
         self._bytes = 0
         return batch
+
+
+@asynccontextmanager
+async def open_feed(
+    run: Callable[[trio.MemorySendChannel[Sequence[Item]]], Awaitable[object]],
+) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[Item]]]:
+    """Open a channel that takes a batch when its reader is ready; a task of its own fills it."""
+    give, taken = trio.open_memory_channel[Sequence[Item]](0)
+    with taken:
+        async with open_background() as nursery:
+            nursery.start_soon(run, give)
+            yield taken

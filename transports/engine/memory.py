@@ -8,7 +8,8 @@ import itertools
 import math
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from functools import partial
 from heapq import heappop, heappush
 from typing import Final, TypeVar
 
@@ -108,26 +109,25 @@ class MemoryEngine(contract.Engine):
         self._moved = trio.Event()
         self._is_closed = False
         self._was_up = self.health.is_up
-        self._watches: Final = dict[int, _Watch]()
-        self._inboxes: Final = dict[int, contract.Inbox]()
-        self._followers: Final = dict[int, _LogNews]()
-        self._numbers: Final = itertools.count()
+        self._watches: Final = dict[_Watch, None]()
+        self._inboxes: Final = dict[contract.Inbox, None]()
+        self._followers: Final = dict[_LogNews, None]()
 
     # --- the side of the store ------------------------------------------------------------------
 
     def changed(self, row: contract.Row) -> None:
         """Take a new version of a row."""
-        for watch in self._watches.values():
+        for watch in self._watches:
             watch.changed(row)
 
     def appended(self, entry: contract.Entry) -> None:
         """Take a new entry of a log."""
-        for follower in self._followers.values():
+        for follower in self._followers:
             follower.appended(entry)
 
     def came(self, node: str, payload: bytes) -> None:
         """Take a payload, if it goes to an inbox of this handle; lost if that is cut off."""
-        for inbox in self._inboxes.values():
+        for inbox in self._inboxes:
             if inbox.node == node and self.health.is_up:
                 inbox.came(payload)
 
@@ -138,7 +138,7 @@ class MemoryEngine(contract.Engine):
             return
         self._was_up = is_up
         if is_up:
-            for watch in self._watches.values():
+            for watch in self._watches:
                 watch.begin_again()
             self._ring()
         else:
@@ -152,9 +152,9 @@ class MemoryEngine(contract.Engine):
         self._ring()
 
     def _ring(self) -> None:
-        bells = [one.bell for one in self._watches.values()]
-        bells += [one.bell for one in self._inboxes.values()]
-        bells += [one.bell for one in self._followers.values()]
+        bells = [one.bell for one in self._watches]
+        bells += [one.bell for one in self._inboxes]
+        bells += [one.bell for one in self._followers]
         for bell in bells:
             bell.ring()
 
@@ -225,18 +225,13 @@ class MemoryEngine(contract.Engine):
             raise contract.EngineDownError(self.health.problem, is_unknown=is_unknown)
 
     @override
-    @asynccontextmanager
-    async def watch(
+    def watch(
         self, prefix: str = ""
-    ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[contract.Seen]]]:
+    ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[Sequence[contract.Seen]]]:
         contract.check_prefix(prefix)
-        watch, number = _Watch(prefix, self._store.rows(prefix)), next(self._numbers)
-        self._watches[number] = watch
-        try:
-            async with self._passing_on(watch) as channel:
-                yield channel
-        finally:
-            del self._watches[number]
+        watch = _Watch(prefix, self._store.rows(prefix))
+        self._watches[watch] = None
+        return self._passing_on(watch, partial(self._watches.pop, watch))
 
     @override
     async def fetch(self, log: str, after: int, most: int) -> Sequence[contract.Entry]:
@@ -244,41 +239,31 @@ class MemoryEngine(contract.Engine):
         return self._store.fetch(log, after, most)
 
     @override
-    @asynccontextmanager
-    async def follow_logs(
+    def follow_logs(
         self,
-    ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[contract.Reached]]]:
-        news, number = _LogNews(self._store.entries()), next(self._numbers)
-        self._followers[number] = news
-        try:
-            async with self._passing_on(news) as channel:
-                yield channel
-        finally:
-            del self._followers[number]
+    ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[Sequence[contract.Reached]]]:
+        news = _LogNews(self._store.entries())
+        self._followers[news] = None
+        return self._passing_on(news, partial(self._followers.pop, news))
 
     @override
-    @asynccontextmanager
-    async def inbox(
+    def inbox(
         self, node: str, lose: contract.Lose | None = None
-    ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[bytes]]]:
-        inbox, number = contract.Inbox(node, lose), next(self._numbers)
-        self._inboxes[number] = inbox
-        try:
-            async with self._passing_on(inbox) as channel:
-                yield channel
-        finally:
-            del self._inboxes[number]
+    ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[Sequence[bytes]]]:
+        inbox = contract.Inbox(node, lose)
+        self._inboxes[inbox] = None
+        return self._passing_on(inbox, partial(self._inboxes.pop, inbox))
 
     @asynccontextmanager
     async def _passing_on(
-        self, due: contract.Due[contract.Item]
+        self, due: contract.Due[contract.Item], forget: Callable[[], None]
     ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[contract.Item]]]:
-        await trio.lowlevel.checkpoint()
-        give, taken = trio.open_memory_channel[Sequence[contract.Item]](0)
-        with taken:
-            async with open_background() as nursery:
-                nursery.start_soon(self._pass_on, due, give)
-                yield taken
+        try:
+            await trio.lowlevel.checkpoint()
+            async with contract.open_feed(partial(self._pass_on, due)) as channel:
+                yield channel
+        finally:
+            forget()
 
     async def _pass_on(
         self,
@@ -354,21 +339,20 @@ class MemoryStore:
         self._ends: Final[list[_End]] = []
         self._logs: Final = dict[str, _Log]()
         self._revisions: Final = itertools.count(1)
-        self._handles: Final = dict[int, MemoryEngine]()
-        self._numbers: Final = itertools.count()
+        self._handles: Final = dict[MemoryEngine, None]()
         self._bell: Final = contract.Bell()
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[MemoryEngine]:
         """Open a handle, which is closed when the context is left."""
-        engine, number = MemoryEngine(self), next(self._numbers)
-        self._handles[number] = engine
+        engine = MemoryEngine(self)
+        self._handles[engine] = None
         try:
             await trio.lowlevel.checkpoint()
             yield engine
         finally:
             engine.close()
-            del self._handles[number]
+            del self._handles[engine]
 
     # --- faults ---------------------------------------------------------------------------------
 
@@ -408,7 +392,7 @@ class MemoryStore:
         return self.faults if engine is None else engine.faults
 
     def _moved(self) -> None:
-        for handle in self._handles.values():
+        for handle in self._handles:
             handle.moved()
 
     # --- rows -----------------------------------------------------------------------------------
@@ -443,14 +427,14 @@ class MemoryStore:
             self._rows.pop(key, None)
         else:
             self._rows[key] = row
-        for handle in self._handles.values():
+        for handle in self._handles:
             handle.changed(row)
         return row.revision
 
     def publish(self, node: str, payloads: Sequence[bytes]) -> None:
         """Give payloads to the inboxes of a node that can be reached."""
         for payload in payloads:
-            for handle in self._handles.values():
+            for handle in self._handles:
                 handle.came(node, payload)
 
     def append(self, appends: Sequence[contract.Append]) -> Sequence[contract.Appended]:
@@ -466,7 +450,7 @@ class MemoryStore:
         entry = contract.Entry(append.log, next(self._revisions), append.payload)
         log.entries.append((entry, append.units, now + LOG_LIFE))
         log.units += append.units
-        for handle in self._handles.values():
+        for handle in self._handles:
             handle.appended(entry)
         return entry.position
 

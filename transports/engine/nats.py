@@ -7,7 +7,8 @@ are messages with an end. Payloads between nodes are plain messages.
 
 import itertools
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from functools import partial
 from typing import Final
 
 import orjson
@@ -16,7 +17,7 @@ from typing_extensions import override
 
 from specs.limits.engine import NATS_CLAIMS
 from transports.engine import contract, nats_rows
-from transports.engine.nats_follow import NatsFollower, NatsLogNews, NatsStream, NatsWatch
+from transports.engine.nats_follow import NatsLogNews, NatsStream, NatsWatch
 from transports.nats.client import Missing, Request
 from transports.nats.connection import Terms
 from transports.nats.wire import Delivery, NatsError
@@ -37,13 +38,12 @@ class NatsEngine(contract.Engine):
         self.stream: Final = NatsStream(terms, group, self.counts)
         self._client: Final = self.stream.client
         self._bucket: Final = self.stream.bucket
-        self._inboxes: Final = dict[int, contract.Inbox]()
-        self._numbers: Final = itertools.count()
+        self._inboxes: Final = dict[contract.Inbox, None]()
 
     def close(self) -> None:
         """Take no part any more: calls fail, channels end. Idempotent."""
         self.stream.close()
-        for inbox in self._inboxes.values():
+        for inbox in self._inboxes:
             inbox.bell.ring()
 
     # --- rows -----------------------------------------------------------------------------------
@@ -182,13 +182,11 @@ class NatsEngine(contract.Engine):
             raise contract.EngineDownError(self.health.problem)
 
     @override
-    @asynccontextmanager
-    async def watch(
+    def watch(
         self, prefix: str = ""
-    ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[contract.Seen]]]:
+    ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[Sequence[contract.Seen]]]:
         contract.check_prefix(prefix)
-        async with _following(NatsWatch(self.stream, prefix)) as rows:
-            yield rows
+        return contract.open_feed(NatsWatch(self.stream, prefix).run)
 
     # --- logs -----------------------------------------------------------------------------------
 
@@ -231,12 +229,10 @@ class NatsEngine(contract.Engine):
         return entries
 
     @override
-    @asynccontextmanager
-    async def follow_logs(
+    def follow_logs(
         self,
-    ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[contract.Reached]]]:
-        async with _following(NatsLogNews(self.stream)) as news:
-            yield news
+    ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[Sequence[contract.Reached]]]:
+        return contract.open_feed(NatsLogNews(self.stream).run)
 
     @override
     async def acknowledge(self, reached: Mapping[str, int]) -> None:
@@ -281,23 +277,20 @@ class NatsEngine(contract.Engine):
     async def inbox(
         self, node: str, lose: contract.Lose | None = None
     ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[bytes]]]:
-        inbox, number = contract.Inbox(node, lose), next(self._numbers)
+        inbox = contract.Inbox(node, lose)
 
         def take(delivery: Delivery | None) -> None:
             if delivery is not None:
                 inbox.came(delivery.payload)
 
-        give, taken = trio.open_memory_channel[Sequence[bytes]](0)
         subscription = self._client.subscribe(nats_rows.node_subject(self._bucket, node), take)
-        self._inboxes[number] = inbox
+        self._inboxes[inbox] = None
         try:
             await self._client.flush()
-            with taken:
-                async with open_background() as nursery:
-                    nursery.start_soon(self._pass_on, inbox, give)
-                    yield taken
+            async with contract.open_feed(partial(self._pass_on, inbox)) as payloads:
+                yield payloads
         finally:
-            del self._inboxes[number]
+            del self._inboxes[inbox]
             self._client.unsubscribe(subscription)
 
     async def _pass_on(
@@ -319,17 +312,6 @@ class NatsEngine(contract.Engine):
     @override
     async def health_changed(self) -> contract.Health:
         return await self.stream.health_changed()
-
-
-@asynccontextmanager
-async def _following(
-    follower: NatsFollower[contract.Item],
-) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[contract.Item]]]:
-    give, taken = trio.open_memory_channel[Sequence[contract.Item]](0)
-    with taken:
-        async with open_background() as nursery:
-            nursery.start_soon(follower.run, give)
-            yield taken
 
 
 @asynccontextmanager

@@ -9,7 +9,6 @@ from contextlib import suppress
 from operator import itemgetter
 from typing import Final, Generic, TypeAlias
 
-import attrs
 import orjson
 import trio
 from typing_extensions import override
@@ -399,19 +398,6 @@ def _numbered(reading: Reading, deliveries: Iterable[Delivery]) -> Iterator[Numb
 # What is followed in the streams of NATS: rows, and which logs get entries.
 
 
-@attrs.frozen
-class _Place:
-    """What a watch reads from.
-
-    Attributes:
-        made: When the stream was made.
-        server: Process of the server.
-    """
-
-    made: str
-    server: str | None
-
-
 class NatsWatch(NatsFollower[Seen]):
     """Follows rows over outages.
 
@@ -426,7 +412,7 @@ class NatsWatch(NatsFollower[Seen]):
     def __init__(self, stream: NatsStream, prefix: str) -> None:
         super().__init__(stream, stream.rows, nats_rows.pattern_of(stream.bucket, prefix).decode())
         self._known: Final = dict[str, int]()
-        self._place: _Place | None = None
+        self._place: tuple[str, str | None] | None = None
         self._reached = 0
         self._given = 0
         self._heard_at = 0.0
@@ -435,7 +421,7 @@ class NatsWatch(NatsFollower[Seen]):
     def _begun_at(self, made: str, last: int) -> int | None:
         place, self._place = self._place, None
         goes_on = (
-            place == _Place(made, self._stream.client.server_id)
+            place == (made, self._stream.client.server_id)
             and last >= self._reached
             and trio.current_time() - self._heard_at < engine.NATS_MARK_LIFE / 2
         )
@@ -451,7 +437,7 @@ class NatsWatch(NatsFollower[Seen]):
             yield from self._gone(reading)
             yield Current()
             self._reached = max(self._reached, reading.last)
-            self._place = _Place(reading.made, self._stream.client.server_id)
+            self._place = reading.made, self._stream.client.server_id
 
     def _news(self, reading: Reading, row: Row) -> Iterator[Row]:
         """Yield a row unless the reader knows it."""

@@ -230,11 +230,11 @@ class NatsClient:
                         self._take_answer(one)
                     elif number in self._subscriptions:
                         self._subscriptions[number][1](one)
-                case wires.Pinged():
+                case wires.Line(b"PING"):
                     self._write([wires.PONG])
-                case wires.Ponged():
+                case wires.Line(b"PONG"):
                     self._take_pong()
-                case wires.Refusal(text):
+                case wires.Line(b"-ERR", text):
                     self.problem = f"the server says: {text.lower()}"
                     self.refused += 1
                     self._moved()

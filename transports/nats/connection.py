@@ -159,7 +159,7 @@ async def _greeting(stream: trio.SocketStream) -> Mapping[str, object]:
             raise wires.NatsError("it is no NATS server")
     with suppress(wires.NatsError, orjson.JSONDecodeError):
         first = next(wires.Wire().receive(data), None)
-        found = orjson.loads(first.text) if isinstance(first, wires.Greeting) else None
+        found = orjson.loads(first.text) if isinstance(first, wires.Line) else None
         if isinstance(found, dict):
             return found
     raise wires.NatsError("it is no NATS server")
@@ -201,11 +201,11 @@ async def _admitted(link: RawLink, wire: wires.Wire, server: ServerUrl) -> None:
 
 async def _is_admission(link: RawLink, one: wires.Received, server: ServerUrl) -> bool:
     match one:
-        case wires.Ponged():
+        case wires.Line(b"PONG"):
             return True
-        case wires.Pinged():
+        case wires.Line(b"PING"):
             await link.send(wires.PONG)
-        case wires.Refusal(text):
+        case wires.Line(b"-ERR", text):
             raise wires.NatsError(f"{server.address} refuses: {text.lower()}")
         case _:
             pass

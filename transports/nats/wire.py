@@ -36,6 +36,8 @@ PONG: Final = b"PONG\r\n"
 _END: Final = b"\r\n"
 _VERSION: Final = b"NATS/1.0"
 _STATUS: Final = b"NATS/1.0 "
+_SIGNS: Final = frozenset({b"PING", b"PONG"})
+_TEXTS: Final = frozenset({b"INFO", b"-ERR"})
 _WORDS: Final = {b"MSG": 4, b"HMSG": 5}
 """Words of a line that begins a message; one more if there is a subject to answer to."""
 
@@ -60,33 +62,19 @@ class Delivery:
 
 
 @attrs.frozen
-class Greeting:
-    """What a server says of itself, as JSON."""
+class Line:
+    """A line that delivers nothing.
 
-    text: bytes
+    Attributes:
+        word: Its first word: INFO, -ERR, PING or PONG.
+        text: The rest.
+    """
 
-
-@attrs.frozen
-class Refusal:
-    """What a server does not like; often it closes the connection afterwards."""
-
-    text: str
-
-
-@attrs.frozen
-class Pinged:
-    """The server asks for a sign of life."""
+    word: bytes
+    text: str = ""
 
 
-@attrs.frozen
-class Ponged:
-    """The server answers a ping: it has handled all that was sent before."""
-
-
-Received: TypeAlias = Delivery | Greeting | Refusal | Pinged | Ponged
-
-_PINGED: Final = Pinged()
-_PONGED: Final = Ponged()
+Received: TypeAlias = Delivery | Line
 
 
 class Wire:
@@ -143,21 +131,14 @@ def _sizes(line: bytes) -> tuple[int, int, Delivery]:
     return size, head, delivery
 
 
-def _read(line: bytes) -> Received | None:
-    if line == b"PING":
-        return _PINGED
-    if line == b"PONG":
-        return _PONGED
+def _read(line: bytes) -> Line | None:
+    """Read a line that delivers nothing; None: it says nothing."""
     word, _, rest = line.partition(b" ")
-    match word:
-        case b"INFO":
-            return Greeting(rest)
-        case b"-ERR":
-            return Refusal(rest.decode(errors="replace").strip(" '"))
-        case b"+OK":
-            return None
-        case _:
-            raise NatsError("the server sends a line of no known form")
+    if line in _SIGNS or word in _TEXTS:
+        return Line(word, rest.decode(errors="replace").strip(" '"))
+    if word != b"+OK":
+        raise NatsError("the server sends a line of no known form")
+    return None
 
 
 def publication(subject: bytes, payload: bytes, reply: bytes = b"", head: bytes = b"") -> bytes:

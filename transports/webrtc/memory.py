@@ -59,15 +59,7 @@ class WorkerTerms:
     turn_transport: str = "udp"
 
 
-@attrs.frozen(slots=True)
-class _Server:
-    scheme: str
-    place: tuple[str, int]
-    transport: str
-    server: IceServer
-
-
-def _read(servers: Iterable[IceServer]) -> Iterable[_Server]:
+def _read(servers: Iterable[IceServer]) -> Iterable[tuple[str, tuple[str, int], str, IceServer]]:
     """Return the servers that can be used; a broker may name others, too."""
     for server in servers:
         for url in server.urls:
@@ -77,23 +69,23 @@ def _read(servers: Iterable[IceServer]) -> Iterable[_Server]:
             scheme, port = found[1], int(found[4] or _PORTS[found[1]])
             transport = found[5] or ("tcp" if scheme == "turns" else "udp")
             if 0 < port <= _MOST and (scheme, transport) != ("turns", "udp"):
-                yield _Server(scheme, (found[2] or found[3], port), transport, server)
+                yield scheme, (found[2] or found[3], port), transport, server
 
 
 def write_terms(terms: ChannelTerms) -> bytes:
     """Write the terms of one end of a data channel for the process of WebRTC."""
     worker = WorkerTerms(terms.certificate.pem.decode(), terms.host, terms.offer, terms.relay_only)
-    for one in reversed(tuple(_read(terms.servers))):
-        if one.scheme == "stun":
-            worker = attrs.evolve(worker, stun_server=one.place)
+    for scheme, place, transport, server in reversed(tuple(_read(terms.servers))):
+        if scheme == "stun":
+            worker = attrs.evolve(worker, stun_server=place)
         else:
             worker = attrs.evolve(
                 worker,
-                turn_server=one.place,
-                turn_username=one.server.username,
-                turn_password=one.server.credential,
-                turn_tls=one.scheme == "turns",
-                turn_transport=one.transport,
+                turn_server=place,
+                turn_username=server.username,
+                turn_password=server.credential,
+                turn_tls=scheme == "turns",
+                turn_transport=transport,
             )
     return orjson.dumps(attrs.asdict(worker))
 

@@ -233,18 +233,11 @@ class _WebSocketListener(links.Listener):
 
 
 @attrs.frozen
-class ListenerTerms:
-    """The served paths, and the gate that admits connections."""
-
-    paths: links.ServedPaths
-    gate: links.Gate = links.EVERYBODY
-
-
-@attrs.frozen
 class _HandshakeServer:
     """Admits connections and runs their handshakes."""
 
-    terms: ListenerTerms
+    paths: links.ServedPaths
+    gate: links.Gate
     name: Callable[[], str]
     ready: "trio.MemorySendChannel[links.Link]"
     places: trio.Semaphore
@@ -273,11 +266,11 @@ class _HandshakeServer:
                 self._meet(stream, nursery)
 
     def _room(self, served: int) -> int:
-        return min(limits.ACCEPT_BATCH, max(0, _SERVED - served), self.terms.gate.room())
+        return min(limits.ACCEPT_BATCH, max(0, _SERVED - served), self.gate.room())
 
     def _meet(self, stream: trio.SocketStream, nursery: trio.Nursery) -> None:
-        tls = self.terms.gate.tls
-        guest = self.terms.gate.knock(_host(stream))
+        tls = self.gate.tls
+        guest = self.gate.knock(_host(stream))
         if guest is None and tls is None and len(nursery.child_tasks) < limits.PENDING_HANDSHAKES:
             nursery.start_soon(_turn_away, stream)
         elif guest is None:
@@ -290,7 +283,7 @@ class _HandshakeServer:
 
     def _origins(self, stream: trio.SocketStream) -> frozenset[str] | None:
         """Return the web origins whose pages may connect: pages of the listener itself, too."""
-        gate = self.terms.gate
+        gate = self.gate
         if gate.origins is None:
             return None
         host, port, *_ = stream.socket.getsockname()
@@ -313,7 +306,7 @@ class _HandshakeServer:
                     is_handed_over = True
             if staying.cancelled_caught:
                 late = TurnedAway.MADE_ROOM if guest.is_expelled else TurnedAway.TOO_LATE
-                self.terms.gate.turned_away(late)
+                self.gate.turned_away(late)
         finally:
             if not is_handed_over:
                 guest.settle()
@@ -325,7 +318,7 @@ class _HandshakeServer:
         protocol = WebSocketProtocol(origins)
         request = await _read_request(stream, protocol)
         if request is None:
-            self.terms.gate.turned_away(TurnedAway.BAD_REQUEST)
+            self.gate.turned_away(TurnedAway.BAD_REQUEST)
             unwritten = protocol.data_to_send() or []
             garbage = protocol.reject(HTTPStatus.BAD_REQUEST, "This is no HTTP request.\n")
             await _hang_up(stream, b"".join(unwritten) or garbage.serialize())
@@ -336,7 +329,7 @@ class _HandshakeServer:
         if upgrade is None or response.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
             is_foreign = response.status_code == HTTPStatus.FORBIDDEN
             why = TurnedAway.ORIGIN if is_foreign else TurnedAway.BAD_REQUEST
-            self.terms.gate.turned_away(why)
+            self.gate.turned_away(why)
             await _hang_up(stream, answer)
             return None
         await stream.send_all(answer)
@@ -354,11 +347,11 @@ class _HandshakeServer:
             upgrade = read_target(request.path, None)
         except ValueError:
             return None, protocol.reject(HTTPStatus.BAD_REQUEST, "The query is too long.\n")
-        if upgrade.path not in self.terms.paths:
+        if upgrade.path not in self.paths:
             return None, protocol.reject(HTTPStatus.NOT_FOUND, "Nothing is served here.\n")
         if protocol.origins is not None and _hides_origin(request):
             return None, protocol.reject(HTTPStatus.FORBIDDEN, "Cookies come with an Origin.\n")
-        wanted = self.terms.paths[upgrade.path]
+        wanted = self.paths[upgrade.path]
         protocol.available_subprotocols = None if wanted is None else [Subprotocol(wanted)]
         return attrs.evolve(upgrade, subprotocol=wanted), protocol.accept(request)
 
@@ -408,7 +401,11 @@ async def _hang_up(stream: AcceptedStream, last_words: bytes) -> None:
 
 @asynccontextmanager
 async def open_websocket_listener(
-    listener: trio.SocketListener, address: str, terms: ListenerTerms, name: Callable[[], str]
+    listener: trio.SocketListener,
+    address: str,
+    paths: links.ServedPaths,
+    gate: links.Gate,
+    name: Callable[[], str],
 ) -> AsyncIterator[links.Listener]:
     """Accept WebSockets on a listening socket while the context is open.
 
@@ -421,12 +418,12 @@ async def open_websocket_listener(
         terms: Paths, subprotocols and gate.
         name: Makes a name for each link.
     """
-    if not isinstance(terms.gate, links.Everybody):
+    if not isinstance(gate, links.Everybody):
         # Accepted sockets inherit it: of a peer that has to wait, no more is kept than this.
         listener.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, limits.SOCKET_BYTES)
     send, receive = trio.open_memory_channel[links.Link](limits.LINK_BACKLOG)
     places = trio.Semaphore(limits.LINK_BACKLOG)
-    porter = _HandshakeServer(terms, name, send, places)
+    porter = _HandshakeServer(paths, gate, name, send, places)
     try:
         async with open_background() as nursery:
             await nursery.start(porter.serve, listener, nursery)

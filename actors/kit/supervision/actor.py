@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from enum import Enum, auto
-from typing import Final, Generic, Never, Protocol, TypeVar, TypeVarTuple, final
+from typing import Final, Generic, Never, Protocol, TypeAlias, TypeVar, TypeVarTuple, final
 
 import attrs
 import trio
@@ -548,31 +548,15 @@ class Delivery:
 _log = get_logger("actors.kit")
 
 
-class DeadLetters(ABC):
-    """Takes the messages that an actor left in its mailbox when it ended for good."""
-
-    @abstractmethod
-    def lost(self, actor: str, message: object) -> None:
-        """Take an unhandled message; must not wait or raise.
-
-        Args:
-            actor: Name of the ended actor.
-            message: The message.
-        """
+DeadLetters: TypeAlias = Callable[[str, object], None]
+"""Takes the name of an actor that is gone, and a message that waited in its mailbox."""
 
 
-class _Logged(DeadLetters):
-    @override
-    def lost(self, actor: str, message: object) -> None:
-        kind = getattr(message, "__qualname__", type(message).__qualname__)
-        _log.warning("dead letter", actor=actor, message=kind)
-
-
-LOGGED: Final[DeadLetters] = _Logged()
-"""Writes dead letters to the log only."""
-
-
-# Tasks of objects that are called, and do not have a mailbox of their own.
+def log_dead_letter(actor: str, message: object) -> None:
+    """Write that a message was lost, without its content."""
+    # A call is known by the method that made it.
+    kind = getattr(message, "__qualname__", type(message).__qualname__)
+    _log.warning("dead letter", actor=actor, message=kind)
 
 
 class BackgroundTasks(Actor[Never]):

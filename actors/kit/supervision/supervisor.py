@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from contextvars import Context
 from enum import Enum, auto
 from types import TracebackType
-from typing import Final, Generic, Protocol, Self, TypeVar, cast, final
+from typing import Final, Generic, Never, Self, TypeAlias, TypeVar, cast, final
 from weakref import WeakSet
 
 import attrs
@@ -24,13 +24,13 @@ from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError, NameTakenError, PartEndedError, RestartLimitError
 from actors.kit.log import get_logger, quiet_libraries
 from actors.kit.supervision.actor import (
-    LOGGED,
     Actor,
     ActorRef,
     Asked,
     DeadLetters,
     Mailbox,
     Nothing,
+    log_dead_letter,
 )
 from actors.kit.trace import NULL_TRACER, Tracer, refused_fact
 from fsm.table import UndeclaredTransitionError
@@ -489,7 +489,7 @@ class Child(Generic[M]):
         """End the child for good, and hand over the unhandled messages."""
         self.is_leaving = True
         for message in self._mailbox.bury(self.life.error):
-            dead_letters.lost(self.name, message)
+            dead_letters(self.name, message)
 
 
 class Strategy(Enum):
@@ -517,44 +517,14 @@ class Intensity:
     seconds: float = 60.0
 
 
-@attrs.frozen
-class Regime:
-    """The children that are restarted after a crash, and the limit of restarts."""
-
-    strategy: Strategy
-    intensity: Intensity
-
-
 _DEFAULT: Final = Intensity()
 
 _STOP_BUDGET: Final = limits.DRAIN_TIMEOUT - 2 * limits.GOODBYE_TIMEOUT
 """Seconds all children together may take to stop before the rest is forced."""
 
 
-class _Life(Protocol):
-    """A life, for any type of messages."""
-
-    has_started: bool
-    ended: trio.Event
-    stop_by: float
-
-
-class _AnyChild(Protocol):
-    """A child, for any type of messages."""
-
-    name: str
-    restart: Restart
-    restarting: trio.Lock
-    was_started: bool
-    is_leaving: bool
-
-    @property
-    def life(self) -> _Life: ...
-    def reborn(self) -> _Life: ...
-    def live(self, started: Callable[[], None]) -> Awaitable[Exception | None]: ...
-    async def end_life(self) -> None: ...
-    async def drain(self, until: float) -> None: ...
-    def bury(self, dead_letters: DeadLetters) -> None: ...
+_AnyChild: TypeAlias = Child[Never]
+"""A child, whatever its messages are: a supervisor sends none."""
 
 
 class Supervisor:
@@ -563,7 +533,8 @@ class Supervisor:
     def __init__(
         self,
         name: str,
-        regime: Regime,
+        strategy: Strategy,
+        intensity: Intensity,
         dead_letters: DeadLetters,
         monitor: Monitor,
         nursery: trio.Nursery,
@@ -571,8 +542,8 @@ class Supervisor:
         self.name = name
         self.dead_letters = dead_letters
         self.monitor = monitor
-        self._strategy = regime.strategy
-        self._intensity = regime.intensity
+        self._strategy = strategy
+        self._intensity = intensity
         self._nursery = nursery
         self._children: dict[str, _AnyChild] = {}
         self._restarts: deque[float] = deque()
@@ -605,12 +576,13 @@ class Supervisor:
         if spec.name in self._children:
             raise NameTakenError(spec.name)
         child = Child(spec, self._restarting if self._restarts_others else trio.Lock())
-        self._children[spec.name] = child
+        known = cast("_AnyChild", child)
+        self._children[spec.name] = known
         try:
-            await self._begin(child)
+            await self._begin(known)
         finally:
             if not child.was_started:
-                self._forget(child)
+                self._forget(known)
         return child.ref
 
     async def stop_child(self, name: str) -> None:
@@ -672,7 +644,7 @@ class Supervisor:
     async def _run(
         self,
         child: _AnyChild,
-        life: _Life,
+        life: Incarnation[Never],
         task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED,
     ) -> None:
         living = child.live(task_status.started)
@@ -768,7 +740,7 @@ async def open_supervisor(
     name: str,
     strategy: Strategy = Strategy.ONE_FOR_ONE,
     intensity: Intensity = _DEFAULT,
-    dead_letters: DeadLetters = LOGGED,
+    dead_letters: DeadLetters = log_dead_letter,
     monitor: Monitor | None = None,
 ) -> AsyncIterator[Supervisor]:
     """Run a supervisor while the context is open.
@@ -796,8 +768,7 @@ async def open_supervisor(
     quiet_libraries()
     async with trio.open_nursery() as nursery:
         watched = Monitor() if monitor is None else monitor
-        regime = Regime(strategy, intensity)
-        supervisor = Supervisor(name, regime, dead_letters, watched, nursery)
+        supervisor = Supervisor(name, strategy, intensity, dead_letters, watched, nursery)
         try:
             yield supervisor
             await supervisor.stop_children()

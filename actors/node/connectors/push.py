@@ -307,7 +307,7 @@ class Push(Service):
         except (BadMessageError, PushError) as exc:
             return _Pushed(why=str(exc))
         server = http_client.ServerUrl.read(origin)
-        egress = http_client.ANYWHERE if self._config.services else http_client.PUBLIC
+        egress = http_client.dial_anywhere if self._config.services else http_client.dial_public
         client = http_client.HttpClient(
             server, _ANSWER_BYTES, http_client.sockets(egress), tls=self._tls
         )

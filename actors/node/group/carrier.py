@@ -221,7 +221,7 @@ class Carrier:
         """
         self._trace.losses()
         for node, outbox in self._outboxes.items():
-            if outbox and link.try_tell(Carry(node, outbox.items)):
+            if outbox and link.try_tell((node, outbox.items)):
                 outbox.take()
 
     def lose(self, node: str) -> None:

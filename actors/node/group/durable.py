@@ -78,10 +78,9 @@ class Durable:
             runtime: Runtime of the receiver.
             by: Runtime whose session brought it.
         """
-        entry = messages.LogEntry(
-            self._whose(runtime), self._exchange.names.wall(), encode(message)
-        )
-        offered = Offered(message, by, runtime, messages.write_entry(entry))
+        wall = self._exchange.names.wall()
+        entry = messages.write_entry(self._whose(runtime), wall, encode(message))
+        offered = Offered(message, by, runtime, entry)
         objection = self._objection() or self._accept.offer(offered)
         if objection is None:
             self._trace.hop(Op.XMIT, message, link=_LINK)

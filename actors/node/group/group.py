@@ -21,14 +21,15 @@ from typing_extensions import override
 from actors.kit.counters import Tally
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import ActorRef, Reply
+from actors.node.catalogue.domain import DomainCatalogue
 from actors.node.dashboard.overview import Overview
 from actors.node.group import link, messages
-from actors.node.group.carrier import Carrier
 from actors.node.group.lookups import Lookups
-from actors.node.group.rows import Agreed, DomainRows
+from actors.node.group.rows import DomainRows
 from actors.node.group.trace import GroupTrace
 from actors.node.links.connection import Connection
 from actors.node.messages import RuntimeLeft
+from actors.node.policy.domain import DomainPolicies
 from actors.node.policy_hook import Asker
 from actors.node.session.exchange import Exchange
 from actors.node.session.session import Session
@@ -62,11 +63,13 @@ class Group(CoreHost, MembershipPort):
         engine: The engine; here only its health is looked at.
         trace: Of what comes from other nodes and goes to them.
         address: Base URL at which other nodes reach this one over HTTP; empty: none.
-        agreed: What the domain has one version of.
+        policies: The policies of the domain.
+        catalogue: The catalogue of the domain.
 
     Attributes:
         homes: Where the sessions of other nodes are.
         overview: What people are shown of the group.
+        carrier: Takes messages to other nodes.
         durable: The logs of the domain.
         tidies: Returns whether this node, and no other, removes a row that belongs to no node.
     """
@@ -79,7 +82,8 @@ class Group(CoreHost, MembershipPort):
         engine: Engine,
         trace: GroupTrace,
         address: str,
-        agreed: Agreed,
+        policies: DomainPolicies,
+        catalogue: DomainCatalogue,
     ) -> None:
         self._exchange: Final = exchange
         self._tables: Final = exchange.tables
@@ -87,24 +91,26 @@ class Group(CoreHost, MembershipPort):
         self._trace: Final = trace
         self.due = deque()
         self._membership: Final = MembershipCore(trace.node, self, address)
-        self._agreed: Final = agreed
+        self._policies: Final = policies
+        self._catalogue: Final = catalogue
         self._rows: Final = DomainRows(
-            exchange, self._membership, trace, agreed, self._tell, self._heed_node
+            exchange, self._membership, trace, policies, catalogue, self._tell, self._heed_node
         )
-        self._carrier: Final = self._rows.carrier
+        self.carrier: Final = self._rows.carrier
         self.homes: Final = self._rows.homes
         self._lookups: Final = Lookups(exchange, self._read)
         self._sender: ActorRef[messages.Carry] | None = None
         self._leases = deque[tuple[PutLease, contract.Written]]()
         self.overview: Final = Overview(
-            self._membership, self.homes, self._rows.core, waiting=lambda: self._carrier.waiting,
+            self._membership, self.homes, self._rows.core, waiting=lambda: self.carrier.waiting,
             engine=engine, counters=trace.component.counters,
         )  # fmt: skip
         self.tidies: Final = self._membership.tidies
         self._starting = list[Reply[None]]()
         self._is_leaving = self._is_gone = False
         exchange.tables.watcher = self
-        agreed.begin(self._rows.write_agreed, self.objection)
+        policies.begin(self._rows.write_agreed, self.objection)
+        catalogue.begin(self._rows.write_agreed)
 
     # ---- what the actors that talk with the engine report, in the task of the bus
 
@@ -146,11 +152,11 @@ class Group(CoreHost, MembershipPort):
 
     def take_messages(self, payloads: Sequence[bytes]) -> None:
         """Take in what other nodes have sent."""
-        self._carrier.take_messages(payloads)
+        self.carrier.take_messages(payloads)
 
     def return_unsent(self, unsent: Sequence[messages.Outgoing]) -> None:
         """Answer messages that could not be given to the engine."""
-        self._carrier.return_unsent(unsent)
+        self.carrier.return_unsent(unsent)
 
     def take_rows(self, prefix: str, news: Sequence[contract.Seen] | None) -> None:
         """Take what the watch of a prefix has brought; None: it begins."""
@@ -176,11 +182,11 @@ class Group(CoreHost, MembershipPort):
 
     def share_policies(self, book: Book, reply: Reply[Book | Refused]) -> None:
         """Propose policies for the whole domain; the reply receives those in effect afterwards."""
-        self._agreed.policies.propose(book, reply.send, is_of_files=True)
+        self._policies.propose(book, reply.send, is_of_files=True)
 
     def share_catalogue(self, files: Mapping[str, CatalogueRow]) -> None:
         """Publish all usable files of this node's catalogue for the whole domain, by path."""
-        self._agreed.catalogue.core.set_directory(files)
+        self._catalogue.core.set_directory(files)
 
     def _join(self) -> None:
         self._tell(partial(self._membership.join, secrets.randbits(62) + 1))
@@ -189,10 +195,12 @@ class Group(CoreHost, MembershipPort):
         """Look at what nobody holds once all rows are known, and begin to serve."""
         if self._rows.look_current():
             self._tidy_paths()
-        if self.is_member and self._agreed.known():
-            for reply in self._starting:
-                reply.send(None)
-            self._starting.clear()
+        if self.is_member:
+            self._catalogue.core.join()
+            if self._policies.known():
+                for reply in self._starting:
+                    reply.send(None)
+                self._starting.clear()
 
     # ---- the membership
 
@@ -274,7 +282,7 @@ class Group(CoreHost, MembershipPort):
         self.overview.remember(holder)
         self._trace.gone(holder, is_expected=self._is_leaving)
         self._moved(holder)
-        self._carrier.lose(holder.node)
+        self.carrier.lose(holder.node)
         self._tidy_paths()
 
     @override
@@ -341,7 +349,7 @@ class Group(CoreHost, MembershipPort):
         if len(runtime.encode()) > GROUP_ADDRESS:
             return link.LONG
         return (
-            link.ELSEWHERE if self.homes.is_for_its_node_only(runtime) else self._agreed.objection
+            link.ELSEWHERE if self.homes.is_for_its_node_only(runtime) else self._policies.objection
         )
 
     # ---- rows of this node
@@ -394,7 +402,7 @@ class Group(CoreHost, MembershipPort):
         here, before = self._membership.holder, self._rows.core.row(kinds.session_key(runtime))
         row = kinds.SessionRow(runtime, here, 0, form, session.stub, core.kept, session.identity)
         if (old := self.homes.node_of(runtime)) is not None:
-            self._carrier.left_behind.begin(runtime, old, self._rows.held.hold(port), self._now)
+            self.carrier.left_behind.begin(runtime, old, self._rows.held.hold(port), self._now)
         kept, ticket = self._rows.moves.keep(row, before), self._rows.held.hold(port)
         self.homes.session_over(runtime)
         self._tables.remembered.forget()
@@ -438,11 +446,6 @@ class Group(CoreHost, MembershipPort):
 
     # ---- messages
 
-    @property
-    def carrier(self) -> Carrier:
-        """What takes messages there."""
-        return self._carrier
-
     def carry(self, runtime: str, entry: OutboundMessage) -> bool:
         """Give a message to the node of a runtime without a session here.
 
@@ -457,7 +460,7 @@ class Group(CoreHost, MembershipPort):
         """
         if not self.is_elsewhere(runtime):
             return False
-        self._carrier.carry(runtime, entry)
+        self.carrier.carry(runtime, entry)
         return True
 
     def is_elsewhere(self, runtime: str) -> bool:
@@ -473,7 +476,7 @@ class Group(CoreHost, MembershipPort):
             observer: Address of the observer.
             is_expired: Whether its lease is over; False: its owner shuts it out.
         """
-        self._carrier.lapsed(entity, runtime, observer, is_expired=is_expired)
+        self.carrier.lapsed(entity, runtime, observer, is_expired=is_expired)
 
     # ---- turns of the bus
 
@@ -486,7 +489,7 @@ class Group(CoreHost, MembershipPort):
     def _has_sent_all(self) -> bool:
         is_kept = (durable := self._exchange.durable) is None or durable.is_settled
         is_kept = is_kept and self._rows.core.is_settled
-        return is_kept and self._carrier.is_settled and not self._lookups.pending
+        return is_kept and self.carrier.is_settled and not self._lookups.pending
 
     def read_out(self) -> None:
         """Take the answers to renewals of the lease; give up sessions that other nodes have.
@@ -508,7 +511,7 @@ class Group(CoreHost, MembershipPort):
             return
         if self._rows.is_current:
             self._rows.send(self._rows.store)
-        self._carrier.settle(self._sender)
+        self.carrier.settle(self._sender)
         if self._exchange.departure.is_over and self._has_sent_all:
             self._go()
 
@@ -519,7 +522,7 @@ class Group(CoreHost, MembershipPort):
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
-        moves = min(self.homes.deadline(), self._carrier.left_behind.deadline())
+        moves = min(self.homes.deadline(), self.carrier.left_behind.deadline())
         due = min(self._membership.deadline(), moves, self._rows.reading.deadline())
         return min(due, self._rows.core.deadline(self._now)) if self._rows.is_current else due
 
@@ -528,7 +531,7 @@ class Group(CoreHost, MembershipPort):
         self.read_out()  # the lease may have been renewed in time
         now = self._now
         self._tell(self._membership.tick)
-        self._carrier.left_behind.tick(now)
+        self.carrier.left_behind.tick(now)
         for runtime in self.homes.overdue(now):
             self._expire(runtime)
 

@@ -290,13 +290,12 @@ class GroupLink(Actor[messages.Carry]):
 
     @override
     async def handle(self, message: messages.Carry) -> None:
-        lines = (
-            (one.head, b"" if one.entry is None else one.entry.line) for one in message.messages
-        )
+        to, outgoing = message
+        lines = ((one.head, b"" if one.entry is None else one.entry.line) for one in outgoing)
         try:
-            await self._engine.publish(message.node, tuple(messages.payloads(lines)))
+            await self._engine.publish(to, tuple(messages.payloads(lines)))
         except EngineDownError:
-            await self._bus.tell(lambda node: node.group.return_unsent(message.messages))
+            await self._bus.tell(lambda node: node.group.return_unsent(outgoing))
 
     async def _receive(self) -> None:
         async with self._engine.inbox(self._node, self._lose) as came:
@@ -543,7 +542,10 @@ def _kept(entry: contract.Entry, offset: float) -> Kept:
         offset: What is added to seconds since the epoch for those of the host's clock.
     """
     read = messages.read_entry(entry.payload)
-    message = None if read is None else decode_line(read.line, READ)
-    if read is None or not isinstance(message, Message):
+    if read is None:
         return Kept(entry.position, None)
-    return Kept(entry.position, message, read.whose, read.at + DURABLE_LIFE + offset)
+    whose, at, line = read
+    message = decode_line(line, READ)
+    if not isinstance(message, Message):
+        return Kept(entry.position, None)
+    return Kept(entry.position, message, whose, at + DURABLE_LIFE + offset)

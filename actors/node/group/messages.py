@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from itertools import zip_longest
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 import orjson
@@ -36,12 +36,8 @@ class Outgoing:
 # ---- to the actors that talk with the engine
 
 
-@attrs.frozen(slots=True)
-class Carry:
-    """Publish messages to a node, in order."""
-
-    node: str
-    messages: Sequence[Outgoing]
+Carry: TypeAlias = tuple[str, Sequence[Outgoing]]
+"""A node, and the messages to publish to it, in order."""
 
 
 @attrs.frozen(slots=True, eq=False)
@@ -187,27 +183,18 @@ def pairs(payload: bytes) -> Iterator[tuple[bytes, bytes]]:
     return zip_longest(lines[::2], lines[1::2], fillvalue=b"")
 
 
-@attrs.frozen(slots=True)
-class LogEntry:
-    """An entry of a log.
+def write_entry(whose: str, at: float, line: bytes) -> bytes:
+    """Return the form of an entry of a log in the engine.
 
-    Attributes:
+    Args:
         whose: What the session of the receiver belongs to.
         at: When it was accepted, as seconds since the epoch.
         line: The message.
     """
-
-    whose: str
-    at: float
-    line: bytes
+    return b"\n".join((orjson.dumps([_Form.KEPT, whose, at]), line))
 
 
-def write_entry(entry: LogEntry) -> bytes:
-    """Return the form of an entry in the engine."""
-    return b"\n".join((orjson.dumps([_Form.KEPT, entry.whose, entry.at]), entry.line))
-
-
-def read_entry(payload: bytes) -> LogEntry | None:
+def read_entry(payload: bytes) -> tuple[str, float, bytes] | None:
     """Return what was written by `write_entry`; None: it was not, or by another version."""
     head, _, line = payload.partition(b"\n")
     try:
@@ -216,6 +203,6 @@ def read_entry(payload: bytes) -> LogEntry | None:
         return None
     match value:
         case [_Form.KEPT, str(whose), int() | float() as at]:
-            return LogEntry(whose, float(at), line)
+            return whose, float(at), line
         case _:
             return None

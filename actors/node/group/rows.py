@@ -10,7 +10,6 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeAlias, assert_never
 
-import attrs
 import trio
 from typing_extensions import override
 
@@ -23,7 +22,7 @@ from actors.node.group.trace import GroupTrace
 from actors.node.policy.domain import DomainPolicies
 from actors.node.session.exchange import Exchange
 from actors.node.tables import Tables
-from fsm.effects import CoreHost, Refused, RowChanged, deferred
+from fsm.effects import CoreHost, RowChanged, deferred
 from fsm.group import kinds, moves, rows
 from fsm.group.catalogue import CatalogueRow
 from fsm.group.homes import Homes
@@ -198,75 +197,6 @@ _Tell: TypeAlias = Callable[[Callable[[float], None]], None]
 _HeedNode: TypeAlias = Callable[[str, kinds.NodeRow | None, int], None]
 
 
-@attrs.frozen
-class Agreed:
-    """What the domain has one version of: its policies, and the files of its catalogue.
-
-    Passes their rows on to them; part of the bus's task.
-    """
-
-    policies: DomainPolicies
-    catalogue: DomainCatalogue
-
-    def begin(
-        self,
-        write: Callable[[PolicyRow | CatalogueRow], None],
-        objection: Callable[[], Refused | None],
-    ) -> None:
-        """Work with a bus, which knows nothing of the engine yet.
-
-        Args:
-            write: Writes a row.
-            objection: Returns why nothing can be written now; None: it can.
-        """
-        self.policies.begin(write, objection)
-        self.catalogue.begin(write)
-
-    @property
-    def objection(self) -> Refused | None:
-        """Why the node opens no sessions; None: it does."""
-        return self.policies.objection
-
-    def there(self, row: PolicyRow | CatalogueRow) -> None:
-        """Note a row of the engine."""
-        match row:
-            case PolicyRow():
-                self.policies.there(row)
-            case CatalogueRow():
-                self.catalogue.core.set_row(row)
-
-    def gone(self, row: PolicyRow | CatalogueRow) -> None:
-        """Note that the engine does not have a row any more, or nothing that can be read."""
-        match row:
-            case PolicyRow():
-                self.policies.there(None)
-            case CatalogueRow(path):
-                self.catalogue.core.set_missing(path)
-
-    def written(self, key: str) -> None:
-        """Note that the engine has what this node wrote.
-
-        Args:
-            key: Key of the row, which may be any.
-        """
-        self.policies.written(key)
-        self.catalogue.core.set_written(key)
-
-    def known(self) -> bool:
-        """Note that the node is a member, and knows what the engine has. Idempotent.
-
-        Returns:
-            Whether the node knows by which policies it judges.
-        """
-        self.catalogue.core.join()
-        return self.policies.known()
-
-    def fenced(self) -> None:
-        """Note that the node is no member any more."""
-        self.policies.fenced()
-        self.catalogue.core.leave()
-
-
 class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
     """Host of the cores of rows and of sessions: applies rows of all nodes, writes those of this.
 
@@ -276,7 +206,8 @@ class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
         exchange: The sessions of this node.
         member: Decides whether this node is a member.
         trace: Of what comes from other nodes and goes to them.
-        agreed: What the domain has one version of.
+        policies: The policies of the domain.
+        catalogue: The catalogue of the domain.
         tell: Calls the membership.
         heed_node: Takes what the row of a node says.
 
@@ -298,7 +229,8 @@ class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
         exchange: Exchange,
         member: MembershipCore,
         trace: GroupTrace,
-        agreed: Agreed,
+        policies: DomainPolicies,
+        catalogue: DomainCatalogue,
         tell: _Tell,
         heed_node: _HeedNode,
     ) -> None:
@@ -306,7 +238,8 @@ class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
         self._tables: Final = exchange.tables
         self._membership: Final = member
         self._trace: Final = trace
-        self._agreed: Final = agreed
+        self._policies: Final = policies
+        self._catalogue: Final = catalogue
         self._tell: Final = tell
         self._heed_node: Final = heed_node
         self.due = deque()
@@ -409,7 +342,8 @@ class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
         self.is_current = False
         self._begun.clear()
         self.moves.fence()
-        self._agreed.fenced()
+        self._policies.fenced()
+        self._catalogue.core.leave()
 
     def forget(self) -> None:
         """Forget all rows, and what waits for them: the links are left."""
@@ -444,8 +378,10 @@ class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
                 self.paths.there(row)
             case kinds.NameRow(name):
                 self._exchange.names.mirror(name)
-            case PolicyRow() | CatalogueRow():
-                self._agreed.there(row)
+            case PolicyRow():
+                self._policies.there(row)
+            case CatalogueRow():
+                self._catalogue.core.set_row(row)
             case _:
                 assert_never(row)
 
@@ -467,8 +403,10 @@ class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
                 self.paths.gone(row)
             case kinds.NameRow(name):
                 self._exchange.names.mirror(NameForgotten(name.runtime))
-            case PolicyRow() | CatalogueRow():
-                self._agreed.gone(row)
+            case PolicyRow():
+                self._policies.there(None)
+            case CatalogueRow(path):
+                self._catalogue.core.set_missing(path)
             case _:
                 assert_never(row)
 
@@ -480,7 +418,8 @@ class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
         self._trace.home(row, revision, self._membership.holder)
         self.carrier.left_behind.written(key, self._now)
         self.held.release_all(tickets)
-        self._agreed.written(key)
+        self._policies.written(key)
+        self._catalogue.core.set_written(key)
 
     @override
     @deferred

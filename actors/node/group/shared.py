@@ -20,7 +20,6 @@ from actors.node.group.durable import Durable
 from actors.node.group.group import Group
 from actors.node.group.link import GroupLink, GroupStore, LogKeeper
 from actors.node.group.records import EngineRecords, EngineTokens
-from actors.node.group.rows import Agreed
 from actors.node.group.trace import GroupTrace
 from actors.node.host import NodeHost
 from actors.node.policy.domain import DomainPolicies
@@ -88,8 +87,7 @@ class Shared:
         trace = host.trace("group")
         self.policies.wall = self._wall = host.login_clock
         own = GroupTrace(trace, self.node, _name_of(self.mint), self.engine.counts)
-        agreed = Agreed(self.policies, self.catalogue)
-        group = Group(exchange, self.engine, own, address, agreed)
+        group = Group(exchange, self.engine, own, address, self.policies, self.catalogue)
         self._group = exchange.others = group
         exchange.durable = group.durable = Durable(exchange, trace, group.objection, group.homes)
         return group

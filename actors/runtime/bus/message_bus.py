@@ -22,7 +22,6 @@ from actors.kit.errors import ActorStoppedError
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import (
     Actor,
-    DeadLetters,
     Delivery,
     OpenReplies,
     Purpose,
@@ -87,15 +86,14 @@ message takes as long as to route it, or longer where many wait. All waits but t
 """
 
 
-class DeadMail(DeadLetters):
+class DeadMail:
     """Counts messages of actors that are gone; requests among them are answered 503 (OBS-06)."""
 
     def __init__(self, bus: "MessageBus", counters: Counters) -> None:
         self._bus: Final = bus
         self._counters: Final = counters
 
-    @override
-    def lost(self, actor: str, message: object) -> None:
+    def __call__(self, actor: str, message: object) -> None:
         if isinstance(message, Turn):
             return  # the task that it was for ends with the actor
         self._counters.dead_letter(actor)

@@ -111,7 +111,7 @@ class Sandbox(Actor[Never]):
                 await self._leaving.wait()
         finally:
             for delivery in self._mini_bus.close():
-                lost.lost(self._mini_bus.name, delivery)
+                lost(self._mini_bus.name, delivery)
             self._left.set()
 
     @override

@@ -10,7 +10,7 @@ import pytest
 
 from actors.catalogue.client import CatalogueAccess, CatalogueStore
 from actors.catalogue.errors import RefusedDescriptorError
-from actors.catalogue.memory import NoStore, VolatileMemory
+from actors.catalogue.memory import CatalogueMemory, PackageStore
 from actors.catalogue.source import Places, package_path
 from actors.catalogue.trust_file import Trust
 from actors.keys.runtime_key import make_runtime_key
@@ -33,7 +33,9 @@ class Runtime:
 
     publishing: Publishing
     trust: Trust
-    shelf: CatalogueStore = attrs.field(factory=lambda: CatalogueStore(VolatileMemory(), NoStore()))
+    shelf: CatalogueStore = attrs.field(
+        factory=lambda: CatalogueStore(CatalogueMemory(), PackageStore())
+    )
     tracer: MemoryTracer = attrs.field(factory=MemoryTracer)
     counters: Counters = attrs.field(factory=Counters)
     places: Places | None = None

@@ -10,7 +10,7 @@ import json
 import pytest
 
 from actors.catalogue.client import CatalogueStore
-from actors.catalogue.memory import FileMemory, NoStore
+from actors.catalogue.memory import FileMemory, PackageStore
 from actors.catalogue.seal import SealType
 from actors.keys.signing import make_key
 from specs.addresses.address import CatalogueType, Entry
@@ -173,7 +173,9 @@ async def test_another_one_with_the_same_counter(domain, autojump_clock):
 
 async def test_rolled_back_after_a_restart(domain, tmp_path):
     domain.offers(counter=5)
-    await runtime(domain, shelf=CatalogueStore(FileMemory(tmp_path / "m.json"), NoStore())).found()
+    await runtime(
+        domain, shelf=CatalogueStore(FileMemory(tmp_path / "m.json"), PackageStore())
+    ).found()
     domain.offers(counter=4)
-    again = runtime(domain, shelf=CatalogueStore(FileMemory(tmp_path / "m.json"), NoStore()))
+    again = runtime(domain, shelf=CatalogueStore(FileMemory(tmp_path / "m.json"), PackageStore()))
     await again.refused("rolled-back", "its counter 4 is less than 5")

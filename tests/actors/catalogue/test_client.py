@@ -8,7 +8,7 @@ import trio.testing
 
 from actors.catalogue.client import CatalogueClient, CatalogueStore
 from actors.catalogue.errors import CatalogueFileError, RefusedDescriptorError
-from actors.catalogue.memory import CatalogueMemory, FolderStore, Kept, NoStore, VolatileMemory
+from actors.catalogue.memory import CatalogueMemory, FolderStore, Kept, PackageStore
 from actors.catalogue.source import MemorySource, Places, Source, package_path
 from actors.catalogue.trust_file import Trust
 from fsm.catalogue.descriptor import Reason
@@ -44,7 +44,7 @@ def domain():
 def counted(domain, store=None, memory=None):
     files = Counting(domain.files)
     places = Places({domain.domain: lambda _: MemorySource("memory", files)})
-    shelf = CatalogueStore(memory or VolatileMemory(), store or NoStore())
+    shelf = CatalogueStore(memory or CatalogueMemory(), store or PackageStore())
     trust = domain.trust(publishers=("acme",))
     client = CatalogueClient(places, trust, HERE, shelf, Wall(domain).offset)
     return client, files.asked.count
@@ -137,7 +137,7 @@ async def test_a_slow_catalogue_delays_no_other(domain, autojump_clock):
     slow = Publishing(domain="c.ex")
     places = Places({"b.ex": domain.source, "c.ex": lambda _: Slow()})
     trust = Trust({**domain.trust().domains, **slow.trust().domains})
-    shelf = CatalogueStore(VolatileMemory(), NoStore())
+    shelf = CatalogueStore(CatalogueMemory(), PackageStore())
     client = CatalogueClient(places, trust, HERE, shelf, Wall(domain).offset)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(client.find, slow.entry)
@@ -170,7 +170,7 @@ async def test_of_two_domains_at_once_both_are_remembered(domain, autojump_clock
     places = Places({"b.ex": domain.source, "c.ex": other.source})
     trust = Trust({**domain.trust().domains, **other.trust().domains})
     client = CatalogueClient(
-        places, trust, HERE, CatalogueStore(memory, NoStore()), Wall(domain).offset
+        places, trust, HERE, CatalogueStore(memory, PackageStore()), Wall(domain).offset
     )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(client.find, STUB_B)
@@ -180,11 +180,11 @@ async def test_of_two_domains_at_once_both_are_remembered(domain, autojump_clock
 
 async def test_one_domain_does_not_fill_the_memory_of_all(domain, autojump_clock):
     """T15: its further descriptors are refused; what is known of it is renewed, and others come."""
-    other, memory = Publishing(domain="c.ex"), VolatileMemory()
+    other, memory = Publishing(domain="c.ex"), CatalogueMemory()
     other.offers()
     places = Places({"b.ex": domain.source, "c.ex": other.source})
     trust = Trust({**domain.trust().domains, **other.trust().domains})
-    shelf = CatalogueStore(memory, NoStore())
+    shelf = CatalogueStore(memory, PackageStore())
     client = CatalogueClient(places, trust, HERE, shelf, Wall(domain).offset)
     schema = {"$comment": "x" * (DESCRIPTOR_BYTES // 2)}
     reasons, many = [], 2 * CATALOGUE_DOMAIN_BYTES // DESCRIPTOR_BYTES

@@ -9,12 +9,12 @@ import trio
 
 from actors.catalogue.errors import CatalogueFileError
 from actors.catalogue.memory import (
+    CatalogueMemory,
     FileMemory,
     FolderStore,
     Kept,
     Known,
-    NoStore,
-    VolatileMemory,
+    PackageStore,
     write_whole,
 )
 from fsm.catalogue.descriptor import Seen
@@ -33,7 +33,7 @@ def kept(counter=1, entry=ONE):
 @pytest.fixture(params=["volatile", "file"])
 def memory(request, tmp_path):
     return (
-        VolatileMemory() if request.param == "volatile" else FileMemory(tmp_path / "a" / "m.json")
+        CatalogueMemory() if request.param == "volatile" else FileMemory(tmp_path / "a" / "m.json")
     )
 
 
@@ -180,7 +180,7 @@ async def test_a_store_that_cannot_be_written_is_no_loss(tmp_path):
 
 
 async def test_without_a_store_nothing_is_kept():
-    store = NoStore()
+    store = PackageStore()
     await store.put("0" * 64, b"code")
     assert await store.get("0" * 64) is None
 

@@ -14,7 +14,7 @@ from actors.catalogue.source import (
     package_path,
 )
 from actors.http.config import HttpConfig, ShownCatalogue
-from actors.kit.http_client import PUBLIC, ServerUrl
+from actors.kit.http_client import ServerUrl, dial_public
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from specs.addresses.address import DOMAIN_KEYS
@@ -174,7 +174,7 @@ async def test_a_private_server_is_not_dialled_for_another_domain():
     async with open_http_server(handler) as server:
         for host in ("127.0.0.1", "localhost"):
             where = ServerUrl.read(f"http://{host}:{server.port}")
-            source = HttpSource(where, PUBLIC)
+            source = HttpSource(where, dial_public)
             with pytest.raises(SourceAwayError, match="it is in a private network"):
                 await source.read(STUB_B.path, 10)
             await source.aclose()
@@ -182,7 +182,7 @@ async def test_a_private_server_is_not_dialled_for_another_domain():
 
 
 async def test_an_unknown_name_is_away():
-    source = HttpSource(ServerUrl.read("http://nobody.invalid"), PUBLIC)
+    source = HttpSource(ServerUrl.read("http://nobody.invalid"), dial_public)
     with pytest.raises(SourceAwayError, match=r"nobody\.invalid:80 cannot be read"):
         await source.read(STUB_B.path, 10)
     await source.aclose()

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from actors.kit.guarded_network import GuardedNetwork
-from actors.kit.http_client import ANYWHERE, PUBLIC, PrivatePlaceError
+from actors.kit.http_client import PrivatePlaceError, dial_anywhere, dial_public
 from transports.errors import DialError
 from transports.link import Kind
 from transports.memory import MemoryNetwork
@@ -49,16 +49,16 @@ async def names():
 
 
 async def test_an_operators_address_is_dialled_unchanged(names):
-    assert await ANYWHERE.place("private.ex", 80) == "private.ex"
+    assert await dial_anywhere("private.ex", 80) == "private.ex"
     assert names.asked == 0
 
 
 async def test_a_public_name_is_dialled_by_the_address_that_was_judged(names):
     """DNS rebinding: the name is looked up once, and not dialled."""
-    assert await PUBLIC.place("rebinding.ex", 80) == "8.8.8.8"
+    assert await dial_public("rebinding.ex", 80) == "8.8.8.8"
     assert names.asked == 1
     with pytest.raises(PrivatePlaceError):
-        await PUBLIC.place("rebinding.ex", 80)
+        await dial_public("rebinding.ex", 80)
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ async def test_a_public_name_is_dialled_by_the_address_that_was_judged(names):
 )
 async def test_a_private_place_is_refused(names, host):
     with pytest.raises(PrivatePlaceError, match="it is in a private network"):
-        await PUBLIC.place(host, 80)
+        await dial_public(host, 80)
 
 
 async def test_an_unknown_name_is_refused(names):
     with pytest.raises(PrivatePlaceError, match="cannot be looked up"):
-        await PUBLIC.place("nobody.ex", 80)
+        await dial_public("nobody.ex", 80)
 
 
 class Seen(MemoryNetwork):
@@ -99,7 +99,7 @@ class Seen(MemoryNetwork):
 async def test_a_guarded_network_dials_numbers(names, kind, address, dialled):
     network = Seen()
     with pytest.raises(DialError, match="nobody is there"):
-        await GuardedNetwork(network, PUBLIC).dial(kind, address)
+        await GuardedNetwork(network, dial_public).dial(kind, address)
     assert network.dialled == [(kind, dialled)]
 
 
@@ -118,5 +118,5 @@ async def test_a_guarded_network_dials_numbers(names, kind, address, dialled):
 async def test_a_guarded_network_dials_nothing_private(names, kind, address):
     network = Seen()
     with pytest.raises(DialError):
-        await GuardedNetwork(network, PUBLIC).dial(kind, address)
+        await GuardedNetwork(network, dial_public).dial(kind, address)
     assert network.dialled == []

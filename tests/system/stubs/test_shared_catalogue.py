@@ -8,8 +8,8 @@ import trio
 
 from actors.catalogue.client import CatalogueClient, CatalogueStore
 from actors.catalogue.errors import RefusedDescriptorError
-from actors.catalogue.memory import NoStore, VolatileMemory
-from actors.catalogue.publishing import CatalogueFolder, Offer
+from actors.catalogue.memory import CatalogueMemory, PackageStore
+from actors.catalogue.publishing import CatalogueFolder
 from actors.catalogue.source import HttpSource, Places
 from actors.kit.http_client import ServerUrl
 from specs.addresses.address import DOMAIN_KEYS
@@ -31,7 +31,7 @@ async def fetched(domain, node):
     places = Places({B: lambda _: HttpSource(ServerUrl.read(node.ready["http_url"]))})
     with trio.fail_after(PATIENCE):
         while True:
-            store = CatalogueStore(VolatileMemory(), NoStore())
+            store = CatalogueStore(CatalogueMemory(), PackageStore())
             trust = domain.trust(publishers=["acme"])
             client = CatalogueClient(places, trust, HERE, store, Wall(domain).offset)
             try:
@@ -59,8 +59,8 @@ async def test_a_stub_that_is_published_at_a_node_is_fetched_at_all_and_outlives
                 )
 
             nodes = [await started(name) for name in ("a", "b", "c")]
-            offer = Offer(domain.files[STUB_B.path], archive, domain.files[DOMAIN_KEYS])
-            CatalogueFolder(tmp_path / "a").publish(offer, domain.now)
+            text, keys = domain.files[STUB_B.path], domain.files[DOMAIN_KEYS]
+            CatalogueFolder(tmp_path / "a").publish(text, domain.now, archive, keys)
             for node in nodes:
                 assert await fetched(domain, node) == (7, archive)
             assert await nodes[0].stop(signal.SIGKILL) == -signal.SIGKILL

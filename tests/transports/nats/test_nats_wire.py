@@ -7,11 +7,8 @@ from hypothesis import strategies as st
 from specs.limits.engine import NATS_LINE, NATS_MESSAGE
 from transports.nats.wire import (
     Delivery,
-    Greeting,
+    Line,
     NatsError,
-    Pinged,
-    Ponged,
-    Refusal,
     Wire,
     headers,
     publication,
@@ -23,10 +20,10 @@ from transports.nats.wire import (
 HEAD = b"NATS/1.0 503\r\n\r\n"
 
 CASES = [
-    (b'INFO {"server_id":"A"}\r\n', [Greeting(b'{"server_id":"A"}')]),
-    (b"PING\r\nPONG\r\n", [Pinged(), Ponged()]),
+    (b'INFO {"server_id":"A"}\r\n', [Line(b"INFO", '{"server_id":"A"}')]),
+    (b"PING\r\nPONG\r\n", [Line(b"PING"), Line(b"PONG")]),
     (b"+OK\r\n", []),
-    (b"-ERR 'Authorization Violation'\r\n", [Refusal("Authorization Violation")]),
+    (b"-ERR 'Authorization Violation'\r\n", [Line(b"-ERR", "Authorization Violation")]),
     (b"MSG a.b 7 2\r\nhi\r\n", [Delivery(7, b"a.b", b"", b"", b"hi")]),
     (b"MSG a.b 7 r.1 0\r\n\r\n", [Delivery(7, b"a.b", b"r.1", b"", b"")]),
     (b"MSG a 7 4\r\n\r\n\r\n\r\n", [Delivery(7, b"a", b"", b"", b"\r\n\r\n")]),

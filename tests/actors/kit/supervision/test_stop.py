@@ -8,7 +8,6 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors.kit.errors import ActorStoppedError
-from actors.kit.supervision.actor import DeadLetters
 from actors.kit.supervision.supervisor import ChildSpec, Restart, Strategy, open_supervisor
 from specs.limits.protocol import DRAIN_TIMEOUT, GOODBYE_TIMEOUT
 from specs.message import Message, MessageType
@@ -17,13 +16,13 @@ from tests.support.runtime.scribe import Count, Crash, Do, Note, Scribe, Wait, d
 UPDATE = Message(1, MessageType.UPDATE, "hyperty://a.ex/1", "hyperty://a.ex/2")
 
 
-class Box(DeadLetters):
+class Box:
     """Keeps dead letters."""
 
     def __init__(self):
         self.letters = []
 
-    def lost(self, actor, message):
+    def __call__(self, actor, message):
         self.letters.append((actor, message))
 
 

@@ -71,9 +71,9 @@ def test_an_answer_whose_task_has_ended_is_no_dead_letter():
     """It counts neither where it takes no turn: the task ends with its actor."""
     counters, reply = Counters(), Reply()
     dead = DeadMail(None, counters)
-    dead.lost("sm", Turn(reply, answer(ask(1))))
+    dead("sm", Turn(reply, answer(ask(1))))
     assert counters.dead_letters == {}
-    dead.lost("sm", object())
+    dead("sm", object())
     assert counters.dead_letters == {"sm": 1}
 
 

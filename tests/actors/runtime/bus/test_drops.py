@@ -127,7 +127,7 @@ async def test_an_unanswerable_message_for_an_ended_actor_is_a_drop():
     async with open_bus() as world:
         mail = DeadMail(world.bus, counters)
     delivery = Delivery(event(1), A)
-    mail.lost("bob", delivery)
+    mail("bob", delivery)
     assert [(drop.id, drop.where) for drop in counters.ledger().last] == [(1, "bob")]
 
 

@@ -9,7 +9,7 @@ import trio
 from typing_extensions import override
 
 from actors.catalogue.client import CatalogueAccess
-from actors.catalogue.publishing import Publisher, packaged
+from actors.catalogue.publishing import packaged
 from actors.catalogue.source import package_path
 from actors.hyperties import Caller
 from actors.keys.signing import make_key
@@ -69,8 +69,8 @@ class Supply:
     archive: bytes
 
     def offers(self, publisher="acme", key=None, **more):
-        by = Publisher(publisher, key or self.publishing.acme)
-        said = packaged(GREETER, self.archive, "greeter:Greeter", by)
+        by = key or self.publishing.acme
+        said = packaged(GREETER, self.archive, "greeter:Greeter", publisher, by)
         self.serve(self.archive)
         return self.publishing.describes(CatalogueType.HYPERTY, "greeter", **{**said, **more})
 
