@@ -54,13 +54,6 @@ def _cut_anew(pieces: Sequence[bytes]) -> Iterator[bytes]:
         start, size = start + size, READ_BYTES
 
 
-@attrs.define(eq=False)
-class _State:
-    """State that both ends of a wire share."""
-
-    is_cut: bool = False
-
-
 class MemoryLink(links.Link):
     """One end of a `Wire`.
 
@@ -81,10 +74,10 @@ class MemoryLink(links.Link):
         "_receiving",
         "_sending",
         "_sent",
-        "_state",
         "_unsent",
         "certificate",
         "close_reason",
+        "is_cut",
         "pattern",
         "sieve",
     )
@@ -94,12 +87,11 @@ class MemoryLink(links.Link):
         names: tuple[links.Kind, str, links.Upgrade],
         outward: "trio.MemorySendChannel[_Frame]",
         inward: "trio.MemoryReceiveChannel[_Frame]",
-        state: _State,
     ) -> None:
         super().__init__(*names)
         self._outward: Final = outward
         self._inward: Final = inward
-        self._state: Final = state
+        self.is_cut = False
         self._peer: MemoryLink | None = None
         self._due: _Frame | None = None
         self._sent = 0
@@ -174,7 +166,7 @@ class MemoryLink(links.Link):
 
     def passes(self, probe: bytes) -> bool:
         """Return whether something sent now would arrive."""
-        left = None if self._state.is_cut else self.sieve(probe)
+        left = None if self.is_cut else self.sieve(probe)
         return left is not None and bool(self.pattern(self._sent + 1, left))
 
     @override
@@ -190,7 +182,7 @@ class MemoryLink(links.Link):
             if due > trio.current_time():
                 with trio.CancelScope() as self._asleep:
                     await trio.sleep_until(due)
-            if self._state.is_cut or self._is_closed:
+            if self.is_cut or self._is_closed:
                 raise self._gone()
             self._due = None
             self.heard_at = trio.current_time()
@@ -199,7 +191,7 @@ class MemoryLink(links.Link):
     def _gone(self) -> LinkBrokenError | LinkClosedError:
         if self._is_closed:
             return LinkClosedError(self.name)
-        if self._state.is_cut:
+        if self.is_cut:
             return LinkBrokenError(self.name, "the wire was cut")
         close_reason = None if self._peer is None else self._peer.close_reason
         if close_reason is not None and self.kind is links.Kind.STREAM:
@@ -208,7 +200,7 @@ class MemoryLink(links.Link):
 
     @override
     async def say_goodbye(self, close_reason: CloseReason) -> bool:
-        if self._is_closed or self._state.is_cut:
+        if self._is_closed or self.is_cut:
             raise self._gone()
         self.close_reason = self.close_reason or close_reason
         self._outward.close()
@@ -225,11 +217,17 @@ class MemoryLink(links.Link):
         try:
             await trio.lowlevel.checkpoint_if_cancelled()
         except trio.Cancelled:
-            self._state.is_cut = True
+            self.cut()
             raise
         finally:
             self.drop()
         await trio.lowlevel.cancel_shielded_checkpoint()
+
+    def cut(self) -> None:
+        """Have both ends break; what is in flight is lost."""
+        self.is_cut = True
+        if self._peer is not None:
+            self._peer.is_cut = True
 
     def drop(self) -> None:
         """Close both channels; what is in flight towards the peer stays there.
@@ -244,16 +242,14 @@ class MemoryLink(links.Link):
 class Wire:
     """Both ends of a link in memory, seen from outside."""
 
-    __slots__ = ("_state", "acceptor", "address", "dialler", "kind")
+    __slots__ = ("acceptor", "address", "dialler", "kind")
 
     def __init__(self, kind: links.Kind, address: str, number: int, upgrade: links.Upgrade) -> None:
         out, out_end = trio.open_memory_channel[_Frame](FRAMES_IN_FLIGHT)
         back, back_end = trio.open_memory_channel[_Frame](FRAMES_IN_FLIGHT)
-        state = _State()
-        dialler = MemoryLink((kind, f"{kind}-{number}-out", upgrade), out, back_end, state)
-        acceptor = MemoryLink((kind, f"{kind}-{number}-in", upgrade), back, out_end, state)
+        dialler = MemoryLink((kind, f"{kind}-{number}-out", upgrade), out, back_end)
+        acceptor = MemoryLink((kind, f"{kind}-{number}-in", upgrade), back, out_end)
         dialler._peer, acceptor._peer = acceptor, dialler  # noqa: SLF001 - built as a pair
-        self._state: Final = state
         self.kind: Final = kind
         self.address: Final = address
         self.dialler: Final = dialler
@@ -263,11 +259,11 @@ class Wire:
     def is_open(self) -> bool:
         """True if neither end has left and it was not cut."""
         ends_left = self.dialler.close_reason or self.acceptor.close_reason
-        return not self._state.is_cut and ends_left is None
+        return not self.dialler.is_cut and ends_left is None
 
     def cut(self) -> None:
         """Break it abruptly: both ends see `LinkBrokenError`, frames in flight are lost."""
-        self._state.is_cut = True
+        self.dialler.cut()
         self.dialler.drop()
         self.acceptor.drop()
 

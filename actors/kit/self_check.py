@@ -39,17 +39,18 @@ class SelfCheck(Tracer):
 
     Args:
         tracer: Takes the trace records.
-        judge: Judges them.
+        node: Name of the process.
+        home: Address of the runtime; None: it is a message node.
         counters: Counts the claims that are broken, and how often a fold forgot.
     """
 
-    def __init__(self, tracer: Tracer, judge: OnlineJudge, counters: Counters) -> None:
+    def __init__(self, tracer: Tracer, node: str, home: str | None, counters: Counters) -> None:
         self.hops = tracer.hops
         self.bodies = tracer.bodies
         self.names = tracer.names
         self.watches = True
         self._tracer = tracer
-        self._judge = judge
+        self._judge = OnlineJudge(node, home)
         self._counters = counters
         self._number = 0
         self._answer = TraceLine("", "", 0, Kind.MSG, op=Op.CALLBACK)
@@ -58,18 +59,6 @@ class SelfCheck(Tracer):
     @override
     def dropped(self) -> int:  # type: ignore[override] # it counts, and is never set
         return self._tracer.dropped
-
-    @classmethod
-    def of(cls, tracer: Tracer, node: str, home: str | None, counters: Counters) -> "SelfCheck":
-        """Return the tracer of a process that judges itself.
-
-        Args:
-            tracer: Takes the trace records.
-            node: Name of the process.
-            home: Address of the runtime; None: it is a message node.
-            counters: Counts the claims that are broken.
-        """
-        return cls(tracer, OnlineJudge(node, home), counters)
 
     @override
     def record(self, actor: str, fact: Fact) -> None:

@@ -213,7 +213,7 @@ def _open_message_node(
         # Most processes judge nothing, and the claims take a while to import.
         from actors.kit.self_check import SelfCheck  # noqa: PLC0415
 
-        tracer = SelfCheck.of(tracer, config.process_name, None, counters)
+        tracer = SelfCheck(tracer, config.process_name, None, counters)
     board = None if config.http is None else _board(config.domain, tracer, files, counters)
     tracer = tracer if board is None else board.tap
     addresses = NodeAddresses(config.domain, _served(config))

@@ -107,20 +107,6 @@ class RulingHops:
 _log = get_logger("actors.policy")
 
 
-@attrs.frozen
-class Order:
-    """A message and the decision about it, for obligations.
-
-    Attributes:
-        user: User of the sender; None: no login.
-    """
-
-    message: Message
-    decision: str
-    policy: str
-    user: str | None
-
-
 class Tasks:
     """Executes obligations and advice of decisions, for one node or runtime.
 
@@ -132,25 +118,26 @@ class Tasks:
         self._counts: Counter[str] = Counter()
         self.counts = MappingProxyType(self._counts)
 
-    def do(self, tasks: Sequence[Task], order: Order, when: Moment) -> str:
+    def do(self, tasks: Sequence[Task], request: Request, ruling: Ruling, when: Moment) -> str:
         """Execute the tasks of a moment; return the first failed obligation, or an empty text.
 
         A failed task does not prevent the others.
 
         Args:
             tasks: Obligations and advice of the decision.
-            order: Message and decision.
+            request: The message.
+            ruling: The decision about it.
             when: Before or after the message is forwarded.
         """
         failed = ""
         for task in tasks:
-            if task.when is when and not self._done(task, order):
+            if task.when is when and not self._done(task, request, ruling):
                 _log.warning(
                     "policy task failed",
                     task=task.do,
-                    policy=order.policy,
+                    policy=ruling.policy,
                     advice=task.is_advice,
-                    message=instance_id(order.message),
+                    message=instance_id(request.message),
                 )
                 if not task.is_advice:
                     failed = failed or task.do
@@ -161,10 +148,10 @@ class Tasks:
         unknown = (task.do for task in tasks if not task.is_advice and task.do not in TASKS)
         return next(unknown, "")
 
-    def _done(self, task: Task, order: Order) -> bool:
+    def _done(self, task: Task, request: Request, ruling: Ruling) -> bool:
         match task.do:
             case "log":
-                self._write(task, order)
+                _log_decision(task, request, ruling)
             case "count":
                 return self._count(task.name)
             case "stamp" | "durable":
@@ -173,26 +160,27 @@ class Tasks:
                 return False
         return True
 
-    def _write(self, task: Task, order: Order) -> None:
-        """Log a decision, without the body of the message."""
-        message = order.message
-        _log.warning(
-            "policy",
-            decision=order.decision,
-            policy=order.policy,
-            text=task.text or None,
-            type=message.type.value,
-            from_=message.from_,
-            to=message.to,
-            id=message.id,
-            user=order.user,
-        )
-
     def _count(self, name: str) -> bool:
         if name not in self._counts and len(self._counts) >= MAX_POLICY_COUNTERS:
             return False
         self._counts[name] += 1
         return True
+
+
+def _log_decision(task: Task, request: Request, ruling: Ruling) -> None:
+    """Log a decision, without the body of the message."""
+    message = request.message
+    _log.warning(
+        "policy",
+        decision=ruling.decision,
+        policy=ruling.policy,
+        text=task.text or None,
+        type=message.type.value,
+        from_=message.from_,
+        to=message.to,
+        id=message.id,
+        user=request.user,
+    )
 
 
 _AUTH: Final = "auth"
@@ -257,13 +245,13 @@ class PolicyEngine:
     def _fulfilled(self, request: Request, ruling: Ruling, tasks: tuple[Task, ...]) -> Ruling:
         """Execute the obligations of a decision; a permission becomes a denial if one fails."""
         message = request.message
-        order = Order(message, ruling.decision, ruling.policy, request.user)
-        failed = self._tasks.impossible(tasks) or self._tasks.do(tasks, order, Moment.BEFORE)
+        do = partial(self._tasks.do, tasks, request, ruling)
+        failed = self._tasks.impossible(tasks) or do(Moment.BEFORE)
         if failed and ruling.decision is Decision.PERMIT:
             _log.warning("policy obligation not fulfilled", task=failed, policy=ruling.policy)
             return attrs.evolve(ruling, decision=Decision.DENY, why=_UNFULFILLED)
         is_late = any(task.when is Moment.AFTER for task in tasks)
-        later = partial(self._tasks.do, tasks, order, Moment.AFTER) if is_late else None
+        later = partial(do, Moment.AFTER) if is_late else None
         marks = {_MARKS[task.do]: True for task in tasks if task.do in _MARKS}
         if marks and self._pdp.is_stamping and _AUTH in message.body:
             marks = {_AUTH: False, **marks}

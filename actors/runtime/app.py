@@ -108,7 +108,7 @@ async def open_runtime(
         # Most processes judge nothing, and the claims take a while to import.
         from actors.kit.self_check import SelfCheck  # noqa: PLC0415
 
-        tracer = SelfCheck.of(tracer, config.name, config.runtime, counters)
+        tracer = SelfCheck(tracer, config.name, config.runtime, counters)
     monitor = Monitor(tracer, counters)
     with open_store(config.store) as store, process_sandboxes(config.sandboxes) as processes:
         identity, feed = own_identity(config), StepFeed(tracer)

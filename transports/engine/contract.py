@@ -136,18 +136,8 @@ class Entry:
     payload: bytes = attrs.field(repr=False)
 
 
-@attrs.frozen(slots=True)
-class Reached:
-    """A log has had an entry.
-
-    Attributes:
-        log: Name of the log.
-        position: Place of the entry, which may be gone by now, or of one that found no room behind
-            it.
-    """
-
-    log: str
-    position: int
+Reached: TypeAlias = tuple[str, int]
+"""A log, and a position that it has reached."""
 
 
 @attrs.frozen(slots=True)

@@ -74,7 +74,7 @@ class _LogNews(contract.Due[contract.Reached]):
     @override
     def taken(self) -> Sequence[contract.Reached]:
         logs = list(itertools.islice(self._reached, WATCH_BATCH))
-        return [contract.Reached(log, self._reached.pop(log)) for log in logs]
+        return [(log, self._reached.pop(log)) for log in logs]
 
 
 @attrs.define(slots=True)
@@ -314,15 +314,6 @@ class _Log:
             self.units -= units
 
 
-@attrs.frozen(order=True)
-class _End:
-    """The end of a version of a row."""
-
-    at: float
-    revision: int
-    key: str
-
-
 class MemoryStore:
     """Rows in memory, shared by the handles that it opens.
 
@@ -336,7 +327,7 @@ class MemoryStore:
         self.faults: Final = _Faults()
         self._nursery: Final = nursery
         self._rows: Final = dict[str, contract.Row]()
-        self._ends: Final[list[_End]] = []
+        self._ends: Final = list[tuple[float, int, str]]()
         self._logs: Final = dict[str, _Log]()
         self._revisions: Final = itertools.count(1)
         self._handles: Final = dict[MemoryEngine, None]()
@@ -417,7 +408,7 @@ class MemoryStore:
             return contract.ConflictError(put.key, row)
         new = self._set(put.key, put.value)
         if put.lasts is not None and put.value is not None:
-            heappush(self._ends, _End(trio.current_time() + put.lasts, new, put.key))
+            heappush(self._ends, (trio.current_time() + put.lasts, new, put.key))
             self._bell.ring()
         return new
 
@@ -492,14 +483,14 @@ class MemoryStore:
     async def run(self) -> None:
         """Delete rows whose time is over, for ever."""
         while True:
-            until = self._ends[0].at if self._ends else math.inf
+            until = self._ends[0][0] if self._ends else math.inf
             with trio.move_on_at(until):
                 await self._bell.wait()
-            while self._ends and self._ends[0].at <= trio.current_time():
-                end = heappop(self._ends)
-                row = self._rows.get(end.key)
-                if row is not None and row.revision == end.revision:
-                    self._set(end.key, None)
+            while self._ends and self._ends[0][0] <= trio.current_time():
+                _, revision, key = heappop(self._ends)
+                row = self._rows.get(key)
+                if row is not None and row.revision == revision:
+                    self._set(key, None)
 
 
 @asynccontextmanager

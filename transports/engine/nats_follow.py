@@ -485,4 +485,4 @@ class NatsLogNews(NatsFollower[Reached]):
     def _items(self, reading: Reading, messages: Sequence[Numbered]) -> Iterator[Reached]:
         last = {message.subject: number for number, message in messages}
         for subject, number in sorted(last.items(), key=itemgetter(1)):
-            yield Reached(nats_rows.log_of(self._stream.bucket, subject), number)
+            yield nats_rows.log_of(self._stream.bucket, subject), number

@@ -124,23 +124,8 @@ class BadChannelError(Exception):
         self.reason = reason
 
 
-@attrs.frozen(slots=True)
-class Frame:
-    """A frame has arrived.
-
-    Attributes:
-        size: Bytes that are taken when it is read.
-    """
-
-    data: bytes
-    size: int
-
-
-@attrs.frozen(slots=True)
-class Farewell:
-    """Nothing more comes, on purpose."""
-
-    reason: CloseReason
+Frame: TypeAlias = tuple[bytes, int]
+"""A frame, and what it has taken of the window."""
 
 
 def size_of(part: Part) -> int:
@@ -195,7 +180,7 @@ class ChannelCore:
 
     # --- in -------------------------------------------------------------------------------
 
-    def received(self, part: Part) -> Frame | Farewell | None:
+    def received(self, part: Part) -> Frame | CloseReason | None:
         """Take a message; return what it completes, if anything.
 
         What comes after a farewell, or after a broken rule, is nothing.
@@ -210,7 +195,7 @@ class ChannelCore:
         except BadChannelError:
             self._end()
             raise
-        if isinstance(what, Farewell):
+        if isinstance(what, CloseReason):
             self._end()
         elif what is not None:
             self._waiting += 1
@@ -220,7 +205,7 @@ class ChannelCore:
         self._is_over = True
         self._chunks.clear()
 
-    def _read(self, part: Part) -> Frame | Farewell | None:
+    def _read(self, part: Part) -> Frame | CloseReason | None:
         if self._waiting >= webrtc.CHANNEL_FRAMES:
             raise BadChannelError("too many frames of the data channel are not taken")
         if isinstance(part, str):
@@ -234,7 +219,7 @@ class ChannelCore:
                 self._credit(int.from_bytes(part[1:], "big"))
                 return None
             case 0x03 if len(part) == 1 + _CODE:
-                return Farewell(CloseReason.read(int.from_bytes(part[1:], "big")))
+                return CloseReason.read(int.from_bytes(part[1:], "big"))
             case _:
                 raise BadChannelError("a message of the data channel is none of ours")
 
@@ -242,7 +227,7 @@ class ChannelCore:
         if len(frame) > webrtc.CHANNEL_MESSAGE or self._in_frame:
             raise BadChannelError("a text on the data channel is too long, or within a frame")
         self._count(len(frame))
-        return Frame(frame, len(frame))
+        return frame, len(frame)
 
     def _chunk(self, part: bytes) -> Frame | None:
         self._count(len(part))
@@ -252,7 +237,7 @@ class ChannelCore:
             raise BadChannelError("a frame is too large", CloseReason.TOO_LARGE)
         if part[0] == _MORE:
             return None
-        frame = Frame(bytes(self._chunks), self._in_frame)
+        frame = bytes(self._chunks), self._in_frame
         self._chunks.clear()
         self._in_frame = 0
         return frame

@@ -241,7 +241,7 @@ class _Peer:
         self._frames = frames
         self._core = memory.ChannelCore()
         self._stack = _Stack(terms, signalling)
-        self._inbox: deque[memory.Frame | memory.Farewell | memory.BadChannelError] = deque()
+        self._inbox: deque[memory.Frame | CloseReason | memory.BadChannelError] = deque()
         self._is_last = False
         self._is_offended = asyncio.Event()
         self._wake = asyncio.Event()
@@ -299,12 +299,12 @@ class _Peer:
         if self._is_last:
             return  # an application that reads slowly is to collect nothing more
         try:
-            what: memory.Frame | memory.Farewell | memory.BadChannelError | None = (
-                self._core.received(part)
+            what: memory.Frame | CloseReason | memory.BadChannelError | None = self._core.received(
+                part
             )
         except memory.BadChannelError as exc:
             what = exc
-        self._is_last = isinstance(what, memory.Farewell | memory.BadChannelError)
+        self._is_last = isinstance(what, CloseReason | memory.BadChannelError)
         if isinstance(what, memory.BadChannelError) and what.reason is not CloseReason.TOO_LARGE:
             self._stack.channel.send(memory.ChannelCore.farewell(what.reason))
             self._is_offended.set()
@@ -327,19 +327,17 @@ class _Peer:
         finally:
             gone.cancel()
 
-    async def _passed_on(
-        self, what: memory.Frame | memory.Farewell | memory.BadChannelError
-    ) -> bool:
+    async def _passed_on(self, what: memory.Frame | CloseReason | memory.BadChannelError) -> bool:
         """Pass on what has arrived; return whether more may come."""
         match what:
-            case memory.Frame(data, size):
+            case (data, size):
                 await self._frames.write(data)
                 credit = self._core.taken(size)
                 if credit is not None and self._stack.channel.readyState == "open":
                     self._stack.channel.send(credit)
                 return True
-            case memory.Farewell(reason):
-                self._frames.end(reason)
+            case CloseReason():
+                self._frames.end(what)
             case memory.BadChannelError():
                 self._frames.refuse_size()
         await asyncio.Event().wait()  # the application is told, and closes

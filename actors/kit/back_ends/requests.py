@@ -1,7 +1,7 @@
 """Requests to a domain registry, read from messages, and its answers as bodies (M-21..M-28)."""
 
 from collections.abc import Callable
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import attrs
 
@@ -196,16 +196,8 @@ _MANY: Final = Answered(Code.TOO_LARGE, f"a runtime has at most {MAX_RECORDS} re
 _AWAY: Final = Answered(Code.TIMEOUT, AWAY)
 
 
-@attrs.frozen
-class RecordReply:
-    """The answer to a request, and the change that others see.
-
-    Attributes:
-        status: The new status of the record, if others see a change of it; None: they do not.
-    """
-
-    said: Answered
-    status: str | None = None
+RecordReply: TypeAlias = tuple[Answered, str | None]
+"""The answer to a write; and the new status of the record, for its followers, if it changed."""
 
 
 def _no_change(_url: str) -> None:
@@ -246,14 +238,14 @@ class RestRecords:
         """
         call = relay.create_call(asked)
         if isinstance(call, Answered):
-            return RecordReply(call)
+            return call, None
         refusal = create_refusal(asked, None)
         if refusal is None:
             held = await self._held(asked.url)
             refusal = create_refusal(asked, None if held is None else str(held.get("runtime")))
         if refusal is None and len(self._live.get(asked.by, {})) >= MAX_RECORDS:
             refusal = _MANY
-        return await self._change(asked, call) if refusal is None else RecordReply(refusal)
+        return await self._change(asked, call) if refusal is None else (refusal, None)
 
     async def touch(self, asked: Touch) -> RecordReply:
         """Change a record, unregister it or keep it alive (M-22..M-24).
@@ -266,13 +258,13 @@ class RestRecords:
         """
         held = await self._held(asked.url)
         if held is None:
-            return RecordReply(UNKNOWN)
+            return UNKNOWN, None
         refusal = touch_refusal(asked, held) or size_refusal({**held, **asked.fields})
         wanted = wanted_state(_state_of(held), asked.fields)
         if refusal is None and wanted is None:
             refusal = NO_SUCH_STATUS
         if refusal is not None:
-            return RecordReply(refusal)
+            return refusal, None
         if asked.fields and wanted is not None:
             asked = attrs.evolve(asked, fields={**asked.fields, "status": wanted.value})
         return await self._change(asked, relay.touch_call(asked))
@@ -351,11 +343,11 @@ class RestRecords:
         answer = await self._ask(call)
         code = code_of(answer)
         if code is not Code.OK:
-            return RecordReply(Answered(code, words(answer)))
+            return Answered(code, words(answer)), None
         status = _status_in(call)
         if status == State.DISCONNECTED:
             live.pop(url, None)
-        return RecordReply(Answered(code), self._changed(url, status))
+        return Answered(code), self._changed(url, status)
 
     def _changed(self, url: str, status: str) -> str | None:
         return status if self._watch.changed(url, status) else None

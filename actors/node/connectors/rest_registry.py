@@ -77,8 +77,9 @@ class RestRegistry(Service):
         return Replied(said.code, requests.answer_body(said))
 
     def _replied(self, url: str, reply: requests.RecordReply) -> Replied:
-        notices = () if reply.status is None else (self._notice(url, reply.status),)
-        return Replied(reply.said.code, requests.answer_body(reply.said), notices)
+        answered, status = reply
+        notices = () if status is None else (self._notice(url, status),)
+        return Replied(answered.code, requests.answer_body(answered), notices)
 
     # ---- changes of status
 

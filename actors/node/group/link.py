@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Never, TypeVarTuple, final
 
-import attrs
 import trio
 from typing_extensions import override
 
@@ -91,19 +90,6 @@ class HeldLinks:
         self._waits.clear()
 
 
-@attrs.frozen
-class _Awaited:
-    """A node that is to hand over what waits there for a runtime.
-
-    Attributes:
-        link: Number of the link that is held until then.
-    """
-
-    node: str
-    link: int | None
-    until: float
-
-
 class LeftBehind:
     """The links of runtimes that have just come from other nodes.
 
@@ -113,7 +99,7 @@ class LeftBehind:
 
     def __init__(self, held: HeldLinks) -> None:
         self._held: Final = held
-        self._awaited: dict[str, _Awaited] = {}
+        self._awaited: dict[str, tuple[str, int | None, float]] = {}
 
     def begin(self, runtime: str, node: str, link: int | None, now: float) -> None:
         """Note that a link is held until a node has handed over what waits there.
@@ -126,7 +112,7 @@ class LeftBehind:
         """
         self.over(runtime)
         # The other node does not know yet; this one is fenced if it cannot say so.
-        self._awaited[runtime] = _Awaited(node, link, now + GROUP_TERM)
+        self._awaited[runtime] = node, link, now + GROUP_TERM
 
     def written(self, key: str, now: float) -> None:
         """Note that a row is written: if it is a session's, the other node can know of it.
@@ -138,8 +124,8 @@ class LeftBehind:
         kind, _, runtime = key.partition("/")
         awaited = self._awaited.get(runtime) if kind == Kind.SESSION else None
         if awaited is not None:
-            until = min(awaited.until, now + HAND_OVER_TIMEOUT)
-            self._awaited[runtime] = attrs.evolve(awaited, until=until)
+            by, link, until = awaited
+            self._awaited[runtime] = by, link, min(until, now + HAND_OVER_TIMEOUT)
 
     def is_from(self, runtime: str, node: str) -> bool:
         """Return whether what a node sends for a runtime was left there.
@@ -149,23 +135,23 @@ class LeftBehind:
             node: The node that sends it.
         """
         awaited = self._awaited.get(runtime)
-        return awaited is not None and awaited.node == node
+        return awaited is not None and awaited[0] == node
 
     def over(self, runtime: str) -> None:
         """Note that everything is handed over, or nothing comes any more. Idempotent."""
         awaited = self._awaited.pop(runtime, None)
         if awaited is not None:
-            self._held.release(awaited.link)
+            self._held.release(awaited[1])
 
     def lose(self, node: str) -> None:
         """Note that a node is gone."""
-        for runtime, awaited in tuple(self._awaited.items()):
-            if awaited.node == node:
+        for runtime, (by, _, _) in tuple(self._awaited.items()):
+            if by == node:
                 self.over(runtime)
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
-        return min((one.until for one in self._awaited.values()), default=math.inf)
+        return min((until for _, _, until in self._awaited.values()), default=math.inf)
 
     def tick(self, now: float) -> None:
         """Wait no longer for nodes that take too long.
@@ -173,8 +159,8 @@ class LeftBehind:
         Args:
             now: Seconds on the host's clock.
         """
-        for runtime, awaited in tuple(self._awaited.items()):
-            if awaited.until <= now:
+        for runtime, (_, _, until) in tuple(self._awaited.items()):
+            if until <= now:
                 self.over(runtime)
 
 
@@ -526,7 +512,7 @@ class LogKeeper(EngineTasks):
                 await self._bus.tell(lambda node: node.group.durable.begin_list())
                 async with self._engine.follow_logs() as reached:
                     async for batch in reached:
-                        await self._add_entries([(one.log, one.position) for one in batch])
+                        await self._add_entries(batch)
             # It has ended with the engine's handle, if not by the clock.
             has_ended = not turn.cancelled_caught
 

@@ -332,9 +332,9 @@ class RestRegistryStub(ClientServerStub):
     async def _said(self, asked: Asked) -> Answered:
         match read_request(asked):
             case Create() as create:
-                return (await self._records.create(create)).said
+                return (await self._records.create(create))[0]
             case Touch() as touch:
-                return (await self._records.touch(touch)).said
+                return (await self._records.touch(touch))[0]
             case Read() | Find() as read:
                 return await self._records.read(read)
 

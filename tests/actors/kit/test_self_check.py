@@ -41,7 +41,7 @@ def answer(number, code=Code.OK):
 
 def checked(tracer=NULL_TRACER):
     counters = Counters()
-    return SelfCheck.of(tracer, "ra", HOME, counters), counters
+    return SelfCheck(tracer, "ra", HOME, counters), counters
 
 
 def test_a_second_final_answer_is_logged_counted_and_noted(log):

@@ -199,7 +199,7 @@ async def test_no_entry_that_was_appended_is_lost_by_a_killed_server(place):
             nursery.start_soon(appender.run)
             for turn in range(1, 4):
                 while len(appender.done) < turn * 50:
-                    reached = (await news.receive())[-1].position
+                    reached = (await news.receive())[-1][1]
                 place.server.kill()
                 await until_health(engine, is_up=False)
                 place.server.start()
@@ -207,7 +207,7 @@ async def test_no_entry_that_was_appended_is_lost_by_a_killed_server(place):
         await until_health(other, is_up=True)
         (last,) = await engine.append_all([Append("a/last", b"")])
         while reached != last:
-            reached = (await news.receive())[-1].position
+            reached = (await news.receive())[-1][1]
         found = await other.fetch("a/b", 0, LOG_UNITS)
 
     read = [(one.position, one.payload) for one in found]

@@ -14,7 +14,7 @@ from specs.limits.webrtc import (
     CHANNEL_WINDOW,
 )
 from transports.errors import CloseReason
-from transports.webrtc.memory import BadChannelError, ChannelCore, Farewell, Frame, size_of
+from transports.webrtc.memory import BadChannelError, ChannelCore, Frame, size_of
 
 SIZES = (0, 1, CHANNEL_MESSAGE, CHANNEL_MESSAGE + 1, 2 * CHANNEL_MESSAGE, MAX_FRAME_BYTES)
 
@@ -23,7 +23,7 @@ def arrived(core: ChannelCore, frame: bytes) -> Frame:
     """Let a frame arrive, and return what its last message completes."""
     *earlier, last = [core.received(part) for part in ChannelCore.parts(frame)]
     assert earlier == [None] * len(earlier)
-    assert isinstance(last, Frame)
+    assert isinstance(last, tuple)
     return last
 
 
@@ -32,7 +32,7 @@ def test_a_frame_of_any_size_arrives_whole(size):
     frame = b"x" * size
     parts = list(ChannelCore.parts(frame))
 
-    assert arrived(ChannelCore(), frame) == Frame(frame, sum(map(size_of, parts)))
+    assert arrived(ChannelCore(), frame) == (frame, sum(map(size_of, parts)))
     assert all(size_of(part) <= CHANNEL_MESSAGE for part in parts)
 
 
@@ -47,7 +47,7 @@ def test_a_sender_stops_at_the_window_and_goes_on_with_a_credit():
     frame = b"x" * CHANNEL_MESSAGE
     while sender.may_send(CHANNEL_MESSAGE):
         sender.sent(CHANNEL_MESSAGE)
-        sizes.append(arrived(receiver, frame).size)
+        sizes.append(arrived(receiver, frame)[1])
     assert sum(sizes) == CHANNEL_WINDOW
     while credit is None:
         credit = receiver.taken(sizes.pop())
@@ -66,8 +66,8 @@ def test_the_largest_frame_always_fits_once_all_before_is_taken():
                 assert sender.may_send(size_of(part))
                 sender.sent(size_of(part))
                 what = receiver.received(part)
-            assert isinstance(what, Frame)
-            credit = receiver.taken(what.size)
+            assert isinstance(what, tuple)
+            credit = receiver.taken(what[1])
             if credit is not None:
                 sender.received(credit)
 
@@ -102,7 +102,7 @@ def test_tiny_frames_are_no_way_around_the_window(part):
     for _ in frames:
         arrived(honest, b"")
         honest.taken(0)
-    assert arrived(honest, b"") == Frame(b"", 0)
+    assert arrived(honest, b"") == (b"", 0)
 
 
 @pytest.mark.parametrize("last", [b"\x03\x00\x00", b"\x04"], ids=["farewell", "broken rule"])
@@ -160,8 +160,8 @@ def test_a_text_within_a_frame_is_refused():
 def test_a_farewell_tells_its_reason():
     farewell = ChannelCore.farewell(CloseReason.SLOW_CONSUMER)
 
-    assert ChannelCore().received(farewell) == Farewell(CloseReason.SLOW_CONSUMER)
-    assert ChannelCore().received(b"\x03\x00\x00") == Farewell(CloseReason.DONE)
+    assert ChannelCore().received(farewell) is CloseReason.SLOW_CONSUMER
+    assert ChannelCore().received(b"\x03\x00\x00") is CloseReason.DONE
 
 
 @given(st.lists(st.one_of(st.text(max_size=40), st.binary(max_size=40)), max_size=20))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from actors.node.policy_hook import Asker
-from actors.policy.engine import Order, Tasks
+from actors.policy.engine import Decision, Ruling, Tasks
+from fsm.policy.attributes import Place, Request
 from fsm.policy.model import Task
 from fsm.policy.terms import Moment
 from specs.limits.node import MAX_POLICY_COUNTERS
@@ -191,10 +191,10 @@ async def test_an_undecidable_message_is_denied_and_its_cause_logged(tmp_path, a
 def test_counters_have_an_end():
     tasks = Tasks()
     message = Message(1, MessageType.CREATE, RA, RB)
-    order = Order(message, "permit", "s/p/r", Asker().runtime)
+    request, ruling = Request(message, None, None, 0.0, Place("a.ex")), Ruling(Decision.PERMIT, "r")
 
     def count(number: int) -> str:
-        return tasks.do((Task("count", name=f"n{number}"),), order, Moment.BEFORE)
+        return tasks.do((Task("count", name=f"n{number}"),), request, ruling, Moment.BEFORE)
 
     assert {count(number) for number in range(MAX_POLICY_COUNTERS)} == {""}
     assert count(0) == ""
