@@ -3,23 +3,26 @@
 Each end has data channels only, as in a browser. `objects.mjs` replays the cases.
 """
 
+import json
 import math
 from collections import deque
 from collections.abc import Iterator
 from random import Random
 from typing import Any
 
+from actors.runtime.p2p.handshake import read_control
 from fsm.bus.receiving_order import NODE_PATH, PairOrderCore
-from fsm.bus.sending_order import PairPathCore
+from fsm.bus.sending_order import Announce, PairPathCore
 from fsm.engine import Step
 from fsm.p2p.dialling import UNSIGNED, Believed, DialPolicy, Distrusted, Standing
 from fsm.p2p.link_end import LinkTerms, Loss, Opening, Role
 from fsm.p2p.transfer import Ack, Behind, Bye, Numbered, P2PTransferCore, Ping, Pong
 from specs.bodies.object import Candidate, ConnectionData, ConnectionDescription, IceCandidate
+from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
-from specs.limits.p2p import ORDER_SENT
+from specs.limits.p2p import ORDER_SENT, STUB_DELAY
 from specs.limits.protocol import REPLY_TIMEOUT
-from specs.message import Message, MessageType, instance_id
+from specs.message import DURABLE, Message, MessageType, instance_id
 from tests.support.link_calls import Call, is_asked, tell, told_end
 from tests.web.object_cases import Case, Tape, calls, camel, plain
 
@@ -243,23 +246,73 @@ def line_of(one: object) -> Any:
 
 
 def sending_orders(random: Random) -> Case:
-    """What a link announces of messages that went by the node, some of them twice."""
+    """What a link announces of messages that went by the node, some of them twice.
+
+    Some are answered or refused; when the link ends, some that it had return, and go by the node.
+    """
     tape, core, now = Tape("Order"), PairPathCore(), 0.0
-    recent: list[tuple[Message, float]] = []
-    for number in range(1, 80):
-        now += random.choice([0.0, 0.25, 4.0, 4.0, REPLY_TIMEOUT])
-        recent = [(one, at) for one, at in recent if at > now - REPLY_TIMEOUT]
-        if recent and random.random() < 0.2:
-            again, _ = random.choice(recent)
-            core.send(again, "node", now)
-            tape.note("sent", [_whole(again), now], None)
-            continue
+    recent: list[Message] = []
+    by_link: dict[tuple[str, str], list[Message]] = {}
+
+    def send(one: Message, *, is_back: bool = False) -> None:
+        is_by_node = (one.from_, one.to) not in by_link
+        (sent,) = core.send(one, "node" if is_by_node else LINK, now) or ()
+        told = None if sent.behind is None else _line(sent.behind)
+        tape.note("sent", [_whole(one), is_by_node, is_back, now], told)
+
+    for number in range(1, 120):
+        now += random.choice([0.0, 0.25, 0.25, 4.0, REPLY_TIMEOUT])
         one = _of_pair(random, number)
-        recent += [(one, now)]
-        core.send(one, "node", now)
-        tape.note("sent", [_whole(one), now], None)
-        behind = core.behind(one.from_, one.to, now)
-        tape.note("behind", [one.from_, one.to, now], _line(behind))
+        match random.randrange(8):
+            case 0 | 1 if recent:
+                request, is_reached = random.choice(recent), random.random() < 0.5
+                told = [
+                    _line(effect.behind)
+                    for effect in core.settled(request, now, is_reached=is_reached)
+                    if isinstance(effect, Announce)
+                ]
+                tape.note("settled", [_whole(request), is_reached, now], told)
+            case 2 if recent:
+                send(random.choice(recent))
+            case 3 if by_link:
+                now += STUB_DELAY
+                back = [each for messages in by_link.values() for each in messages[-2:]]
+                core.returned(tuple(back), now, LINK)
+                core.link_ended(LINK, now)
+                by_link.clear()
+                tape.note("lost", [], None)
+                for each in back:
+                    send(each, is_back=True)
+            case 4:
+                by_link[one.from_, one.to] = [*by_link.get((one.from_, one.to), []), one]
+                send(one)
+            case _:
+                recent = [*recent, one][-6:]
+                send(one)
+                if (one.from_, one.to) not in by_link:
+                    behind = core.behind(one.from_, one.to, now)
+                    tape.note("behind", [one.from_, one.to, now], _line(behind))
+    return tape.case
+
+
+def announcements(random: Random) -> Case:
+    """Announcements as peers may write them."""
+    tape = Tape("Order")
+    for _ in range(20):
+        line = {
+            "last": random.choice([1, "name", None, [1]]),
+            "top": random.choice([0, 7, 7, 7, "7"]),
+            "age": random.choice([0, 1.5, 1.5, 1.5, -1, "1"]),
+            "answers": random.choice([[], [7], [[7, 7]], [7, 7], [*range(65)], [*range(64)], 7]),
+        }
+        kept = {name: value for name, value in line.items() if random.random() < 0.95}
+        ends = {"p2p": "behind", "from": PAIRS[0][0], "to": random.choice([*PAIRS[0], "no URL"])}
+        try:
+            read = read_control(json.dumps(ends | kept).encode())
+            assert isinstance(read, Behind)
+            tape.note("read", [ends | kept], _line(read))
+        except BadMessageError:
+            tape.note("read", [ends | kept], "refused")
     return tape.case
 
 
@@ -271,11 +324,12 @@ def receiving_orders(random: Random) -> Case:
     def note(name: str, given: list[Any], due: list[tuple[Message, str]] | None) -> None:
         """Take what is due as the Message BUS does."""
         assert due is not None
-        queue, taken = deque(due), list[str]()
+        queue, taken = deque(due), list[tuple[str, bool]]()
         while queue:
             message, path = queue.popleft()
-            taken.append(instance_id(message))
-            queue.extend(core.given(message, path, now))
+            is_late = core.is_late(message, path)
+            taken.append((instance_id(message), is_late))
+            queue.extend([] if is_late else core.given(message, path, now))
         tape.note(name, [*given, now], sorted(taken) if name == "tick" else taken)
 
     for number in range(1, 160):
@@ -311,6 +365,7 @@ def _predecessors(random: Random, pair: tuple[str, str], under_way: list[Message
     return Behind(*pair, last, top, age, frozenset([*many, *(one.id for one in answers)]))
 
 
+LINK = "hyperty-runtime://a.ex/r/p2phandler/1"
 PAIRS = [("hyperty://a.ex/a", "hyperty://b.ex/b"), ("hyperty://b.ex/b", "hyperty://a.ex/a")]
 
 
@@ -320,7 +375,7 @@ def _of_pair(random: Random, number: int) -> Message:
     if random.random() < 0.5:
         via = random.choice([[], ["hyperty-runtime://a.ex/r/protostub/1", "domain://b.ex/p"]])
         return Message(number, MessageType.RESPONSE, from_, to, {"code": 200, "via": via})
-    return Message(number, MessageType.READ, from_, to, {})
+    return Message(number, MessageType.READ, from_, to, random.choice([{}, {}, {DURABLE: 7}]))
 
 
 def _whole(one: Message) -> Any:
@@ -337,6 +392,6 @@ def _line(behind: Behind) -> Any:
 
 def cases(seed: int, count: int) -> Iterator[Case]:
     """Return as many cases of each kind."""
-    for make in (ends, transfers, sending_orders, receiving_orders):
+    for make in (ends, transfers, sending_orders, receiving_orders, announcements):
         for number in range(count):
             yield make(Random(f"{make.__name__} {seed} {number}"))  # noqa: S311 - repeatable

@@ -310,7 +310,7 @@ test("of a link so many messages wait for earlier ones, and the next is refused 
   const { world, near, far, other, goLive, close } = await pair();
   await goLive();
   const { channel } = world.channels[0];
-  const behind = { p2p: "behind", from: near.url, to: far.url, last: 2 ** 52, top: 2 ** 52, age: 0 };
+  const behind = { p2p: "behind", from: near.url, to: far.url, last: 2 ** 52, top: 2 ** 52, age: 0, answers: [] };
   channel.send(JSON.stringify(behind));
   const back = [];
   world.carried = (data, owner) => (owner === RB ? typeof data === "string" && back.push(...data.split("\n")) && null : data);
@@ -329,12 +329,35 @@ test("what waits for a message that the node has lost goes before a younger one 
   await goLive();
   const { channel } = world.channels[0];
   const created = { type: "create", from: near.url, to: far.url };
-  channel.send(JSON.stringify({ p2p: "behind", from: near.url, to: far.url, last: 2 ** 52, top: 2 ** 52, age: 0 }));
+  const back = [];
+  world.carried = (data, owner) => (owner === RB ? back.push(...String(data).split("\n")) && null : data);
+  channel.send(JSON.stringify({ p2p: "behind", from: near.url, to: far.url, last: 2 ** 52, top: 2 ** 52, age: 0, answers: [] }));
   channel.send(JSON.stringify({ ...created, id: 2 ** 52 + 1, body: { value: "by the link" } }));
   await settle();
   assert.deepEqual(heard, ["first"]);
   await bring(RB, { ...created, id: 2 ** 52 + 2, body: { value: "by the node" } });
   assert.deepEqual(heard, ["first", "by the link", "by the node"]);
+  // What comes by the link after a younger one is refused.
+  channel.send(JSON.stringify({ ...created, id: 2 ** 52, body: { value: "too late" } }));
+  await settle();
+  const refused = back.map((line) => JSON.parse(line)).filter(({ id }) => id === 2 ** 52).map(({ id, body }) => [id, body.code, body.description]);
+  assert.deepEqual([heard.length, refused], [3, [[2 ** 52, 503, "a later message of its sender came first, by another path"]]]);
+  await close();
+});
+
+test("what a link brings waits no longer for a request that the node has refused", async () => {
+  const { world, near, far, heard, ask, bring, goLive, close } = await pair();
+  await goLive();
+  let lost = null;
+  disturb(world, (message) => (message.body.p2p === false && message.type === "create" ? ((lost = message), null) : undefined));
+  void near.ask("create", far.url, { value: "lost", p2p: false });
+  const asking = ask("by the link");
+  await world.turn(1);
+  assert.deepEqual([typeof lost?.id, heard], ["number", ["first"]]);
+  await bring(RA, { id: lost.id, type: "response", from: far.url, to: near.url, body: { code: 503 } });
+  await world.turn(1);
+  assert.deepEqual(heard, ["first", "by the link"]);
+  assert.equal((await world.until(asking)).body.code, 200);
   await close();
 });
 

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { BadMessageError, sorted } from "../../web/src/json.js";
 import { instanceId } from "../../web/src/message.js";
 import { LinkEnd } from "../../web/src/p2p/end.js";
-import { PairOrder } from "../../web/src/p2p/order.js";
+import { PairOrder, readBehind } from "../../web/src/p2p/order.js";
 import { TransferCore } from "../../web/src/p2p/transfer.js";
 import { ChildrenCopyCore, ChildSet, childrenIn } from "../../web/src/sync/children.js";
 import { ObserverCore } from "../../web/src/sync/copy.js";
@@ -20,6 +20,8 @@ class Order {
   #now = 0;
   #timers = new Map();
   #given = [];
+  /** What the link in use announces; null: none is in use. */
+  #link = null;
   #core = new PairOrder({
     now: () => this.#now,
     at: (when, act) => {
@@ -37,8 +39,9 @@ class Order {
   #taken() {
     const taken = [];
     for (let next = this.#given.shift(); next; next = this.#given.shift()) {
-      taken.push(instanceId(next));
-      this.#core.came(next);
+      const isLate = this.#core.isLate(...next);
+      taken.push([instanceId(next[0]), isLate]);
+      if (!isLate) this.#core.came(...next);
     }
     return taken;
   }
@@ -49,17 +52,42 @@ class Order {
     return this.#taken().sort();
   }
 
-  sent(message, now) {
-    this.#call("sent", [message], now);
+  /** As a stub announces a pair by a link that is new to it. */
+  sent(message, isByNode, isBack, now) {
+    this.#call("sent", [message, isByNode, isBack], now);
+    if (isByNode) return null;
+    this.#link ??= { pairs: new Set(), lines: [], announce(line) { this.lines.push(line); } };
+    const { pairs } = this.#link;
+    const pair = `${message.from} ${message.to}`;
+    if (pairs.has(pair)) return null;
+    pairs.add(pair);
+    return this.behind(message.from, message.to, now, this.#link);
   }
 
-  behind(from, to, now) {
-    return this.#call("behind", [from, to], now);
+  behind(from, to, now, link = { announce() {} }) {
+    return this.#call("behind", [from, to, link], now);
+  }
+
+  settled(message, isReached, now) {
+    this.#call("settled", [message, isReached], now);
+    return this.#link?.lines.splice(0) ?? [];
+  }
+
+  lost() {
+    this.#link = null;
+  }
+
+  read(line) {
+    try {
+      return readBehind(line);
+    } catch {
+      return "refused";
+    }
   }
 
   came(message, now) {
     this.#call("arrives", [message], now);
-    this.#given.push(message);
+    this.#given.push([message, ""]);
     return this.#taken();
   }
 
@@ -69,7 +97,7 @@ class Order {
   }
 
   take(message, link, now) {
-    this.#call("take", [message, link, () => this.#given.push(message)], now);
+    this.#call("take", [message, link, () => this.#given.push([message, link])], now);
     return this.#taken();
   }
 }

@@ -29,7 +29,11 @@ import { AnswersKept, DeduplicationWindow, Transactions } from "./transactions.j
  * @typedef {(message: Message, direction: "in" | "out") => string | null} Policy
  */
 
-/** @typedef {{sent: (message: Message) => void, arrives: (message: Message) => void, came: (message: Message) => void}} Order */
+/**
+ * @typedef {{sent: (message: Message, isByNode: boolean, isBack: boolean) => void,
+ *   settled: (message: Message, isReached?: boolean) => void, arrives: (message: Message) => void,
+ *   isLate: (message: Message, path: string) => boolean, came: (message: Message, path: string) => void}} Order
+ */
 
 /**
  * Where a message goes that has no listener here: to a stub, or nowhere.
@@ -512,7 +516,9 @@ export class MessageBus {
     const isFromOutside = origin !== "local" && !isOut;
     if (isFromOutside && origin === "node-stub" && this.#isOvertaking(submitted)) return;
     const refusal = this.#objection(message, by, origin, isOut);
-    if (isFromOutside && (!refusal || refusal.reason === DROPS.DENIED)) this.order?.came(message);
+    const path = origin === "p2p-stub" ? by : "";
+    if (isFromOutside && !refusal && this.order?.isLate(message, path)) return this.#rejectLate(submitted);
+    if (isFromOutside && (!refusal || refusal.reason === DROPS.DENIED)) this.order?.came(message, path);
     if (refusal) return this.#deny(submitted, refusal);
     this.#trace.message("bus", "submit", message, { by });
     this.#trace.message("bus", "admit", message, { by });
@@ -544,6 +550,20 @@ export class MessageBus {
       ? awaited.some((one) => one !== runtime && !direct.includes(one))
       : isOut && isOfChildren(message.to);
     if (isHere && isForOthers) this.#goOut(message);
+  }
+
+  /**
+   * Refuse what a younger message has overtaken by another path.
+   *
+   * @param {Submitted} submitted
+   */
+  #rejectLate(submitted) {
+    const { message, by } = submitted;
+    this.#trace.message("bus", "submit", message, { by });
+    this.#trace.message("bus", "admit", message, { by });
+    this.#drop(message, DROPS.OVERTAKEN);
+    const why = "a later message of its sender came first, by another path";
+    if (messages.isRequest(message)) this.#refuse(submitted, CODES.UNAVAILABLE, why);
   }
 
   /**
@@ -772,15 +792,19 @@ export class MessageBus {
     if (!transaction) return this.#drop(response, drop ?? DROPS.UNMATCHED);
     if (step) this.#trace.step("bus", step);
     if (isLast) {
-      this.#closed(transaction.request);
+      this.#closed(transaction.request, messages.isSuccess(response));
       if (!transaction.waiter.isOurs) this.#answers.keep(transaction.request, response);
     }
     this.#toWaiter(response, transaction.waiter);
   }
 
-  /** @param {Message} request */
-  #closed({ from, to }) {
-    const pair = `${from} ${to}`;
+  /**
+   * @param {Message} request
+   * @param {boolean} [isReached] whether its receiver has answered
+   */
+  #closed(request, isReached = false) {
+    this.order?.settled(request, isReached);
+    const pair = `${request.from} ${request.to}`;
     const left = (this.#load.get(pair) ?? 1) - 1;
     if (left) this.#load.set(pair, left);
     else this.#load.delete(pair);
@@ -815,8 +839,9 @@ export class MessageBus {
   /**
    * @param {Message} message
    * @param {boolean} isOut
+   * @param {boolean} [isBack]
    */
-  #forward(message, isOut) {
+  #forward(message, isOut, isBack = false) {
     const { to } = message;
     if (this.#listeners.has(to)) {
       if (!this.#give(message, to)) {
@@ -824,22 +849,26 @@ export class MessageBus {
       }
     } else if (!isOut || isBelow(to, this.#tools.runtime)) {
       this.#end(message, CODES.NOT_FOUND, "target not found");
-    } else this.#goOut(message);
+    } else this.#goOut(message, isBack);
   }
 
-  /** @param {Message} message */
-  #goOut(message) {
+  /**
+   * @param {Message} message
+   * @param {boolean} [isBack] whether a stub has handed it back
+   */
+  #goOut(message, isBack = false) {
     const way = this.resolve(message);
-    if ("stub" in way) this.#goBy(message, way.stub);
+    if ("stub" in way) this.#goBy(message, way.stub, isBack);
     else this.#endCopy(message, way.code, way.why, way.retryAfter ?? null);
   }
 
   /**
    * @param {Message} message
    * @param {string} stub
+   * @param {boolean} [isBack]
    */
-  #goBy(message, stub) {
-    if (this.#originOf(stub) === "node-stub") this.order?.sent(message);
+  #goBy(message, stub, isBack = false) {
+    this.order?.sent(message, this.#originOf(stub) === "node-stub", isBack);
     if (!this.#give(message, stub)) this.#endCopy(message, CODES.UNAVAILABLE, "the stub is gone");
   }
 
@@ -869,7 +898,7 @@ export class MessageBus {
    * @param {number | null} [retryAfter]
    */
   #endCopy(message, code, why, retryAfter = null) {
-    if (this.#isDecidedHere(message.to)) this.#drop(message, DROPS.NO_TARGET);
+    if (this.#isDecidedHere(message.to)) this.#dropUnsent(message, DROPS.NO_TARGET);
     else this.#end(message, code, why, retryAfter);
   }
 
@@ -884,7 +913,7 @@ export class MessageBus {
   #end(message, code, why, retryAfter = null) {
     const ended = messages.isRequest(message) ? this.#open.giveUp(message, `${code} ${why}`) : null;
     if (ended) this.#answerEnded(ended, code, why, retryAfter);
-    else this.#drop(message, retryAfter === null ? DROPS.NO_TARGET : DROPS.OVERFLOW);
+    else this.#dropUnsent(message, retryAfter === null ? DROPS.NO_TARGET : DROPS.OVERFLOW);
   }
 
   /**
@@ -941,8 +970,8 @@ export class MessageBus {
       // What is published has gone its other ways; an observer without a link reads anew.
       const isPublished = messages.isEvent(message) && isBelow(message.to, message.from);
       const isWanted = !isPublished && (!messages.isRequest(message) || this.#open.find(message));
-      if (isWanted) this.#forward(message, true);
-      else this.#drop(message, DROPS.NO_TARGET);
+      if (isWanted) this.#forward(message, true, true);
+      else this.#dropUnsent(message, DROPS.NO_TARGET);
     }
   }
 
@@ -971,6 +1000,15 @@ export class MessageBus {
   #drop(message, reason) {
     this.#tools.counters.drop(reason, "bus", message);
     this.#trace.message("bus", "drop", message, { reason });
+  }
+
+  /**
+   * @param {Message} message that goes nowhere
+   * @param {string} reason
+   */
+  #dropUnsent(message, reason) {
+    this.order?.settled(message);
+    this.#drop(message, reason);
   }
 
   #tick() {

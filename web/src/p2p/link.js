@@ -1,10 +1,10 @@
 /** One live link at work: it reads, writes and listens for silence (`actors/runtime/p2p/link.py`). */
 
-import { canonical } from "../address.js";
 import { Alarm } from "../clock.js";
 import { ACK_DELAY, CODES, CONTROL_BYTES, DROPS, ERROR_WINDOW, FRAME_MESSAGES, HELD_BYTES, MAX_MALFORMED, MAX_MESSAGE_BYTES, ORDER_PAIRS } from "../constants.js";
 import { BadMessageError, byteLength } from "../json.js";
 import { frames, readLine, stamped, viaOf, writeLine } from "../message.js";
+import { readBehind } from "./order.js";
 import { TransferCore } from "./transfer.js";
 
 /** @typedef {import("../message.js").Message} Message */
@@ -16,7 +16,7 @@ import { TransferCore } from "./transfer.js";
  * @property {import("../bus.js").Tools} tools
  * @property {import("../message.js").SenderIdentity} sender
  * @property {(message: Message) => void} arrived
- * @property {(from: string, to: string) => object} behind what the messages of a pair follow
+ * @property {(from: string, to: string, link: LiveLink) => object} behind what the messages of a pair follow
  * @property {(line: Record<string, unknown>) => void} announced
  * @property {(isOrderly: boolean, why: string) => void} ended
  */
@@ -81,12 +81,18 @@ export class LiveLink {
         this.#pairBytes = pair.length;
       }
       this.#pairs.add(pair);
-      this.#core.announce(behind(message.from, message.to));
+      this.#core.announce(behind(message.from, message.to, this));
     }
     if (!this.#core.send(message)) return false;
     this.#lines.push(line);
     this.#flush();
     return true;
+  }
+
+  /** @param {object} line what the next messages of a pair follow, in place of the last such line */
+  announce(line) {
+    this.#core.announce(line);
+    this.#flush();
   }
 
   #flush() {
@@ -133,10 +139,12 @@ export class LiveLink {
     try {
       const read = JSON.parse(line);
       if (read.p2p !== "behind") return this.#core.heard(read, this.#now);
+      const behind = readBehind(read);
       this.#core.spend(this.#now);
-      if (!this.#core.end) this.#use.announced({ ...read, from: canonical(read.from), to: canonical(read.to) });
-    } catch {
-      this.#break(DROPS.MALFORMED, "not a control line of a P2P link");
+      if (!this.#core.end) this.#use.announced(behind);
+    } catch (error) {
+      const why = error instanceof BadMessageError ? error.message : "not a control line of a P2P link";
+      this.#break(DROPS.MALFORMED, why);
     }
   }
 

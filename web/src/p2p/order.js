@@ -6,9 +6,9 @@
  * message that the node brings: the awaited one is lost.
  */
 
-import { schemeOf } from "../address.js";
+import { canonical, schemeOf } from "../address.js";
 import { HELD_BYTES, ORDER_BYTES, ORDER_HELD, ORDER_PAIRS, ORDER_SENT, ORDER_WAITS, REPLY_TIMEOUT } from "../constants.js";
-import { memoryOf, numberOf } from "../json.js";
+import { BadMessageError, memoryOf, numberOf } from "../json.js";
 import { instanceId, isResponse, viaOf } from "../message.js";
 
 /** @typedef {import("../message.js").Message} Message */
@@ -24,6 +24,32 @@ import { instanceId, isResponse, viaOf } from "../message.js";
  * @param {Message} message
  */
 const kindOf = (pair, message) => (isResponse(message) ? `${pair} answers` : pair);
+
+/** @param {Message} message */
+const nameOf = (message) => (isResponse(message) ? instanceId(message) : message.id);
+
+/**
+ * What went by stubs: the highest id and the last answers by any, what was not answered yet by the
+ * node, and what a link has announced of it.
+ * @typedef {{best: number, answers: string[], sent: Map<string | number, {at: number, id: number}>,
+ *   told: {last: string | number, top: number, link: Announcer} | null}} Path
+ */
+
+/** @typedef {{announce: (line: object) => void}} Announcer */
+
+/**
+ * Return an announcement as a peer has written it.
+ *
+ * @param {Record<string, any>} line
+ */
+export function readBehind({ from, to, last, top, age, answers }) {
+  const line = { p2p: "behind", from: canonical(from), to: canonical(to) };
+  if (typeof last !== "string" && !Number.isInteger(last)) return line;
+  const isPlaced = Number.isInteger(top) && typeof age === "number" && age >= 0 && Array.isArray(answers) &&
+    answers.length <= ORDER_SENT && answers.every(Number.isInteger) && new Set(answers).size === answers.length;
+  if (!isPlaced) throw new BadMessageError("an announcement on a P2P link lacks its top, its age or its answers");
+  return { ...line, last, top, age, answers };
+}
 
 /** Bytes of a pair, without its texts. */
 const PAIR_BYTES = 1024;
@@ -46,11 +72,12 @@ class Pairs {
   /**
    * @param {string} pair
    * @param {V} value
+   * @param {number} [more] messages that it names beside its answers
    */
-  keep(pair, value) {
+  keep(pair, value, more = 0) {
     this.#drop(pair);
     // An answer is known by the addresses of its pair.
-    const size = PAIR_BYTES + pair.length * (1 + value.answers.length);
+    const size = PAIR_BYTES + pair.length * (1 + value.answers.length + more);
     this.#all.set(pair, { value, size });
     this.#bytes += size;
     for (const oldest of this.#all.keys()) {
@@ -69,9 +96,9 @@ class Pairs {
 /** What went by the node, and what has come by it. */
 export class PairOrder {
   #clock;
-  /** @type {Pairs<{top: number, asked: number, answer: string, answered: number, answers: {id: number, instance: string, at: number}[]}>} */
+  /** @type {Pairs<Path>} */
   #sent = new Pairs();
-  /** @type {Pairs<{best: number, answers: string[]}>} */
+  /** @type {Pairs<{best: number, path: string, answers: string[]}>} */
   #came = new Pairs();
   /** By pair, kind and link: what one peer announces delays no messages of another.
    * @type {Map<string, Map<string, Waiting[]>>} */
@@ -85,24 +112,58 @@ export class PairOrder {
     this.#clock = clock;
   }
 
-  /** @param {Message} message that goes by the node */
-  sent(message) {
+  /**
+   * @param {Message} message that goes by a stub
+   * @param {boolean} [isByNode]
+   * @param {boolean} [isBack] whether a link has handed it back
+   */
+  sent(message, isByNode = true, isBack = false) {
     const pair = `${message.from} ${message.to}`;
-    const known = this.#sent.get(pair) ?? { top: 0, asked: -Infinity, answer: "", answered: -Infinity, answers: [] };
+    /** @type {Path} */
+    const path = this.#sent.get(pair) ?? { best: 0, answers: [], sent: new Map(), told: null };
+    const name = nameOf(message);
+    const isNew = typeof name === "number" ? name > path.best : !path.answers.includes(name);
+    if (typeof name === "number") path.best = Math.max(path.best, name);
+    else if (isNew) path.answers = [...path.answers, name].slice(-ORDER_SENT);
+    // The first copy of a repeat may have come long ago.
+    if (isByNode && (isNew || isBack)) this.#note(path.sent, name, message.id);
+    this.#sent.keep(pair, path, path.sent.size);
+  }
+
+  /**
+   * @param {Path["sent"]} sent
+   * @param {string | number} name
+   * @param {number} id
+   */
+  #note(sent, name, id) {
     const now = this.#clock.now();
-    if (!isResponse(message)) {
-      // The first copy of a repeat may have come long ago.
-      if (message.id <= known.top) return;
-      this.#sent.keep(pair, { ...known, top: message.id, asked: now });
-      return;
+    for (const [old, { at }] of sent) {
+      if (at + REPLY_TIMEOUT > now) break;
+      sent.delete(old);
     }
-    const { id } = message;
-    const instance = instanceId(message);
-    const recent = known.answers.filter(({ at }) => at > now - REPLY_TIMEOUT);
     // A second copy follows what the first one precedes.
-    if (recent.some((answer) => answer.instance === instance)) return;
-    const answers = [...recent, { id, instance, at: now }].slice(-ORDER_SENT);
-    this.#sent.keep(pair, { ...known, answer: instance, answered: now, answers });
+    if (!sent.has(name)) sent.set(name, { at: now, id });
+    const alike = [...sent.keys()].filter((one) => typeof one === typeof name);
+    if (alike.length > ORDER_SENT) sent.delete(alike[0]);
+  }
+
+  /**
+   * Note that a request has its final answer, or that a message will never be sent: a link that has
+   * announced it announces what is left.
+   *
+   * @param {Message} message
+   * @param {boolean} [isReached] whether its receiver has answered: all requests before it have come
+   */
+  settled(message, isReached = false) {
+    const { from, to } = message;
+    const path = this.#sent.get(`${from} ${to}`);
+    const name = nameOf(message);
+    if (!path?.sent.has(name)) return;
+    const names = [...path.sent.keys()];
+    const earlier = isReached ? names.slice(0, names.indexOf(name)) : [];
+    for (const one of [...earlier.filter((one) => typeof one === "number"), name]) path.sent.delete(one);
+    const { told } = path;
+    if (told && (name === told.last || name === told.top)) told.link.announce(this.behind(from, to, told.link));
   }
 
   /**
@@ -110,19 +171,21 @@ export class PairOrder {
    *
    * @param {string} from
    * @param {string} to
+   * @param {Announcer} link
    */
-  behind(from, to) {
+  behind(from, to, link) {
     const line = { p2p: "behind", from, to };
-    const known = this.#sent.get(`${from} ${to}`);
-    if (!known) return line;
-    const since = this.#clock.now() - REPLY_TIMEOUT;
-    const top = known.asked > since ? known.top : 0;
-    const last = known.answered > since ? known.answer : top;
-    if (!last) return line;
-    const age = Math.round((this.#clock.now() - Math.max(known.asked, known.answered)) * 1000) / 1000;
-    const recent = known.answers.filter(({ at }) => at > since);
-    const answers = [...new Set(recent.map(({ id }) => id))].sort((a, b) => a - b);
-    return { ...line, last, top, age, answers };
+    const path = this.#sent.get(`${from} ${to}`);
+    if (path) path.told = null;
+    const latest = [...(path?.sent.values() ?? [])].at(-1);
+    if (!path || !latest) return line;
+    const names = [...path.sent.keys()];
+    const top = Math.max(0, ...names.filter((one) => typeof one === "number"));
+    const last = names.filter((one) => typeof one === "string").at(-1) ?? top;
+    path.told = { last, top, link };
+    const age = Math.round((this.#clock.now() - latest.at) * 1000) / 1000;
+    const ids = [...path.sent].flatMap(([name, { id }]) => (typeof name === "string" ? [id] : []));
+    return { ...line, last, top, age, answers: [...new Set(ids)].sort((a, b) => a - b) };
   }
 
   /**
@@ -141,14 +204,30 @@ export class PairOrder {
     }
   }
 
-  /** @param {Message} message that has come by any path, and in its turn */
-  came(message) {
+  /**
+   * Return whether a request or event comes after a younger one by another path. The node alone may
+   * bring such a message: a repeat of what it had lost, or what a log has kept.
+   *
+   * @param {Message} message
+   * @param {string} path the link that has brought it; empty: the node
+   */
+  isLate(message, path) {
+    const there = this.#came.get(`${message.from} ${message.to}`);
+    if (!there || isResponse(message) || message.id >= there.best) return false;
+    return Boolean(path || there.path) && !Number.isInteger(message.body.durable);
+  }
+
+  /**
+   * @param {Message} message that has come in its turn
+   * @param {string} [path] as of `isLate`
+   */
+  came(message, path = "") {
     const pair = `${message.from} ${message.to}`;
-    const there = this.#came.get(pair) ?? { best: 0, answers: [] };
+    const there = this.#came.get(pair) ?? { best: 0, path, answers: [] };
     const isNew = isResponse(message) && !there.answers.includes(instanceId(message));
     const answers = isNew ? [...there.answers, instanceId(message)].slice(-ORDER_SENT) : there.answers;
-    const best = isResponse(message) ? there.best : Math.max(there.best, message.id);
-    this.#came.keep(pair, { best, answers });
+    const isBest = !isResponse(message) && message.id >= there.best;
+    this.#came.keep(pair, isBest ? { best: message.id, path, answers } : { ...there, answers });
     this.#releaseDue(kindOf(pair, message), ({ last }) => this.#has(pair, last));
   }
 

@@ -702,7 +702,7 @@ class LinkStub {
         const why = "too many messages of the link wait for earlier ones";
         if (isRequest(message)) end.link?.send(refuse(message, CODES.UNAVAILABLE, why, constants.RETRY_AFTER));
       },
-      behind: (from, to) => order.behind(from, to),
+      behind: (from, to, link) => order.behind(from, to, link),
       announced: (line) => order.announced(line, terms.name),
       ended: (isOrderly, why) => end.run((core, now) => core.linkLost(name, isOrderly, why, now)),
     });
