@@ -196,17 +196,15 @@ class PinnedTls:
 
     Args:
         own: Returns the certificate that this end shows.
+
+    Attributes:
+        peer: The only certificate that is accepted; None: it is not known yet.
     """
 
     def __init__(self, own: Callable[[], OwnCertificate]) -> None:
         self._own = own
-        self._peer: bytes | None = None
+        self.peer: bytes | None = None
         self._contexts: dict[int, PinnedContext] = {}
-
-    @property
-    def peer(self) -> bytes | None:
-        """The only certificate that is accepted; None: it is not known yet."""
-        return self._peer
 
     @property
     def listening(self) -> PinnedContext:
@@ -221,15 +219,15 @@ class PinnedTls:
     def _context(self, protocol: int) -> PinnedContext:
         context = self._contexts.get(protocol)
         if context is None:
-            context = PinnedContext.of(self._own(), protocol, self._peer)
+            context = PinnedContext.of(self._own(), protocol, self.peer)
             self._contexts[protocol] = context
         return context
 
     def pin(self, peer: bytes) -> None:
         """Accept this certificate of the peer, and no other, ever."""
-        self._peer = peer if self._peer is None else self._peer
+        self.peer = peer if self.peer is None else self.peer
         for context in self._contexts.values():
-            context.pin(self._peer)
+            context.pin(self.peer)
 
 
 def _check_readable(file: Path) -> None:

@@ -16,6 +16,7 @@ import attrs
 
 from actors.kit.log import get_logger
 from actors.kit.trace import Hop
+from actors.kit.trace import Ruling as TraceRuling
 from actors.policy.store import PolicyStore
 from fsm.limits.shares import Memory
 from fsm.policy.attributes import Request
@@ -85,23 +86,19 @@ class RulingHops:
             ruling.direction, ruling.decision, ruling.policy, ruling.version,
             ruling.obligations, why,
         )  # fmt: skip
-        return self._known.get(told) or self._learnt(told)
-
-    def _learnt(self, told: _Told) -> Hop:
-        direction, decision, policy, version, obligations, why = told
-        hop = Hop(
-            self._actor,
-            (),
-            {
-                "direction": direction,
-                "decision": decision,
-                "policy": policy or None,
-                "version": version,
-                "obligations": ",".join(obligations) or None,
-                "why": why or None,
-            },
-        )
-        return self._known.keep(told, hop, (direction, decision, policy, why, *obligations))
+        known = self._known.get(told)
+        if known is not None:
+            return known
+        fields: TraceRuling = {
+            "direction": ruling.direction,
+            "decision": ruling.decision,
+            "policy": ruling.policy or None,
+            "version": ruling.version,
+            "obligations": ",".join(ruling.obligations) or None,
+            "why": why or None,
+        }
+        texts = (ruling.direction, ruling.decision, ruling.policy, why, *ruling.obligations)
+        return self._known.keep(told, Hop(self._actor, (), fields), texts)
 
 
 _log = get_logger("actors.policy")

@@ -20,7 +20,6 @@ many others there as a group has is no member: it deletes its row, and tries aga
 """
 
 import math
-from collections.abc import Mapping
 from enum import Enum, auto
 from hashlib import blake2b
 from typing import Final
@@ -143,7 +142,7 @@ class MembershipCore:
         self._watch = _Watch.NOT_BEGUN
         self._place = _Place()
         self.is_turned_away = False
-        self._others: dict[str, NodeRow] = {}
+        self.others: Final = dict[str, NodeRow]()
         self._dead: dict[Holder, None] = {}
 
     @property
@@ -156,11 +155,6 @@ class MembershipCore:
     def holder(self) -> Holder:
         """This process of the node, as it is named in rows."""
         return Holder(self.node, self.boot)
-
-    @property
-    def others(self) -> Mapping[str, NodeRow]:
-        """The other members, by id."""
-        return self._others
 
     @property
     def _has_lease(self) -> bool:
@@ -178,7 +172,7 @@ class MembershipCore:
         """Return whether a process of a node is a member."""
         if holder.node == self.node:
             return self._has_lease and holder.boot == self.boot
-        other = self._others.get(holder.node)
+        other = self.others.get(holder.node)
         return other is not None and other.holder == holder
 
     def takes_in(self, sender: Holder) -> bool:
@@ -203,7 +197,7 @@ class MembershipCore:
         """
         if not self._has_lease:
             return False
-        return self.node == min((self.node, *self._others), key=lambda one: _weight(one, key))
+        return self.node == min((self.node, *self.others), key=lambda one: _weight(one, key))
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
@@ -237,7 +231,7 @@ class MembershipCore:
             self._fence("its lease was not renewed in time")
             return
         is_due = self._sent is None and now >= self._next
-        if is_due and self.is_turned_away and len(self._others) >= GROUP_NODES:
+        if is_due and self.is_turned_away and len(self.others) >= GROUP_NODES:
             self._next = now + GROUP_RENEWAL
         elif is_due:
             self._put(now)
@@ -388,7 +382,7 @@ class MembershipCore:
             self._take_own(row, revision, now)
         elif row is not None:
             self._add(row)
-        elif (known := self._others.pop(node, None)) is not None:
+        elif (known := self.others.pop(node, None)) is not None:
             if self.is_turned_away:
                 self._next = now
             self._remove(known)
@@ -409,13 +403,13 @@ class MembershipCore:
 
     def _add(self, row: NodeRow) -> None:
         node = row.holder.node
-        known = self._others.get(node)
+        known = self.others.get(node)
         # A node that joins has to know of the members also beside the rows of others that join.
         most = GROUP_NODES - 1 if self._has_lease else 2 * GROUP_NODES
-        if known is None and len(self._others) >= most:
+        if known is None and len(self.others) >= most:
             self._port.refuse_row(node_key(node), RowRefusal.TOO_MANY)
             return
-        self._others[node] = row
+        self.others[node] = row
         self._dead.pop(row.holder, None)  # all rows were read again
         if known == row:
             return
@@ -449,7 +443,7 @@ class MembershipCore:
         is_joining = self._entity.state is State.JOINING
         if not is_joining or self._watch is not _Watch.CURRENT or not place.came:
             return
-        if place.has_room or len(self._others) < GROUP_NODES:
+        if place.has_room or len(self.others) < GROUP_NODES:
             place.has_room = True
             self._admit(now)
         elif not self.is_turned_away:

@@ -11,7 +11,6 @@ this node, though it has no such session, is a write that was given up and was m
 is removed.
 """
 
-from collections.abc import Mapping
 from typing import Final, Protocol
 
 import attrs
@@ -53,12 +52,7 @@ class MovesCore:
 
     def __init__(self, port: MovesPort) -> None:
         self._port: Final = port
-        self._own: dict[str, SessionRow] = {}
-
-    @property
-    def own(self) -> Mapping[str, SessionRow]:
-        """The rows of the sessions that this node has, by runtime."""
-        return self._own
+        self.own: Final = dict[str, SessionRow]()
 
     # ---- what this node decides
 
@@ -72,21 +66,21 @@ class MovesCore:
         Returns:
             The row to be written, with its epoch.
         """
-        mine = self._own.get(row.runtime)
+        mine = self.own.get(row.runtime)
         known = [one.epoch for one in (before, mine) if isinstance(one, SessionRow)]
         epoch = max(known, default=0)
         is_same = isinstance(before, SessionRow) and before.holder == row.holder
         kept = attrs.evolve(row, epoch=epoch if is_same else epoch + 1)
-        self._own[row.runtime] = kept
+        self.own[row.runtime] = kept
         return kept
 
     def end(self, runtime: str) -> bool:
         """End a session for good; return whether this node had it, so that its row is to go."""
-        return self._own.pop(runtime, None) is not None
+        return self.own.pop(runtime, None) is not None
 
     def fence(self) -> None:
         """Give up all sessions: others may have them, and their rows stay for these."""
-        self._own.clear()
+        self.own.clear()
 
     # ---- what comes from the engine
 
@@ -97,7 +91,7 @@ class MovesCore:
             row: The row.
             here: This process.
         """
-        mine = self._own.get(row.runtime)
+        mine = self.own.get(row.runtime)
         if row.holder != here:
             why = f"node {row.holder.node} has the session"
             if mine is not None and row.kept is not None and row.kept.has_displaced(mine.kept):
@@ -114,5 +108,5 @@ class MovesCore:
         self._yield(runtime, None, "its row was removed")
 
     def _yield(self, runtime: str, to: Holder | None, why: str) -> None:
-        if self._own.pop(runtime, None) is not None:
+        if self.own.pop(runtime, None) is not None:
             self._port.give_up(GiveUp(runtime, to, why))

@@ -99,7 +99,7 @@ class NatsClient:
         self._numbers: Final = itertools.count(_ANSWERS + 1)
         self._subscriptions: Final = dict[int, tuple[bytes, Take]]()
         self._queue: Final = deque[bytes]()
-        self._queued = 0
+        self.unsent = 0
         self._writer: Final = trio.lowlevel.ParkingLot()
         self._senders: Final = trio.lowlevel.ParkingLot()
         self._pings: Final = deque[tuple[trio.Event, int]]()
@@ -110,11 +110,6 @@ class NatsClient:
     def server_id(self) -> str | None:
         """Id of the process of the server that it is connected to; None: it is not."""
         return None if self._connection is None else self._connection.server_id
-
-    @property
-    def unsent(self) -> int:
-        """Bytes that wait to be written."""
-        return self._queued
 
     # --- the connection -------------------------------------------------------------------------
 
@@ -183,7 +178,7 @@ class NatsClient:
         while self._queue and is_written:
             data = self._taken()
             is_written = link.write_now(cut(data))
-            self._queued -= len(data)
+            self.unsent -= len(data)
         self._senders.unpark_all()
         return is_written
 
@@ -209,7 +204,7 @@ class NatsClient:
         self.unsure += self._published - self._confirmed
         self._published = self._confirmed = 0
         self._queue.clear()
-        self._queued = 0
+        self.unsent = 0
         self._senders.unpark_all()
         for ponged, _ in self._pings:
             ponged.set()
@@ -260,7 +255,7 @@ class NatsClient:
         if self._connection is not None:
             for one in pieces:
                 self._queue.append(one)
-                self._queued += len(one)
+                self.unsent += len(one)
             self._writer.unpark()
 
     def _write_first(self, pieces: Iterable[bytes]) -> None:
@@ -268,7 +263,7 @@ class NatsClient:
         if self._connection is not None:
             first = [*pieces]
             self._queue.extendleft(reversed(first))
-            self._queued += sum(map(len, first))
+            self.unsent += sum(map(len, first))
             self._write_now(self._connection.link)
             self._writer.unpark()
 
@@ -281,13 +276,13 @@ class NatsClient:
 
     async def _has_space(self) -> bool:
         """Wait until little waits to be written, or too long; return whether there is space."""
-        if self._queued > engine.NATS_UNSENT:
+        if self.unsent > engine.NATS_UNSENT:
             with trio.move_on_after(engine.ENGINE_TIMEOUT):
                 while True:
                     await self._senders.park()
-                    if self._queued <= engine.NATS_UNSENT:
+                    if self.unsent <= engine.NATS_UNSENT:
                         break
-        return self._queued <= engine.NATS_UNSENT and self._connection is not None
+        return self.unsent <= engine.NATS_UNSENT and self._connection is not None
 
     async def flush(self) -> None:
         """Wait until the server has handled all that was sent; do not wait if it is not there.

@@ -114,10 +114,6 @@ class Group(CoreHost, MembershipPort):
 
     # ---- what the actors that talk with the engine report, in the task of the bus
 
-    @property
-    def _now(self) -> float:
-        return trio.current_time()
-
     def begin(
         self,
         store: link.GroupStore,
@@ -206,7 +202,7 @@ class Group(CoreHost, MembershipPort):
 
     def _tell(self, call: Callable[[float], None]) -> None:
         """Call the membership, then perform what it asks for, in order."""
-        call(self._now)
+        call(trio.current_time())
         self.perform()
 
     def _heed_node(self, node: str, row: kinds.NodeRow | None, revision: int) -> None:
@@ -315,13 +311,13 @@ class Group(CoreHost, MembershipPort):
         self._tidy_paths()
 
     def _moved(self, holder: kinds.Holder) -> None:
-        self.homes.node_moved(holder.node, self._now)
+        self.homes.node_moved(holder.node, trio.current_time())
         self._tables.remembered.forget()
 
     @property
     def is_member(self) -> bool:
         """Whether this node may serve runtimes now."""
-        return self._rows.is_current and self._membership.may_write(self._now)
+        return self._rows.is_current and self._membership.may_write(trio.current_time())
 
     def _read(self, wanted: messages.LookUp) -> Refused | None:
         """Read a row that may not have come yet; return why that is not possible."""
@@ -378,7 +374,7 @@ class Group(CoreHost, MembershipPort):
             The session; None: there is none that another node can take up.
         """
         exchange, row = self._exchange, self.homes.row(runtime)
-        kept = self.homes.kept(runtime, self._now - exchange.names.wall())
+        kept = self.homes.kept(runtime, trio.current_time() - exchange.names.wall())
         if row is None or kept is None:
             return None
         session = exchange.begin(row.stub, Asker(runtime, row.identity), runtime)
@@ -402,7 +398,9 @@ class Group(CoreHost, MembershipPort):
         here, before = self._membership.holder, self._rows.core.row(kinds.session_key(runtime))
         row = kinds.SessionRow(runtime, here, 0, form, session.stub, core.kept, session.identity)
         if (old := self.homes.node_of(runtime)) is not None:
-            self.carrier.left_behind.begin(runtime, old, self._rows.held.hold(port), self._now)
+            self.carrier.left_behind.begin(
+                runtime, old, self._rows.held.hold(port), trio.current_time()
+            )
         kept, ticket = self._rows.moves.keep(row, before), self._rows.held.hold(port)
         self.homes.session_over(runtime)
         self._tables.remembered.forget()
@@ -498,12 +496,12 @@ class Group(CoreHost, MembershipPort):
         """
         while self._leases:
             self._lease_answered(*self._leases.popleft())
-        for gone in self._rows.reading.over(self._now):
+        for gone in self._rows.reading.over(trio.current_time()):
             self._rows.hand_over(gone)
 
     def settle(self) -> None:
         """Send what the turn of the bus has brought about."""
-        now = self._now
+        now = trio.current_time()
         if self._rows.store is None or self._sender is None:
             return
         if not self._membership.may_write(now):
@@ -524,12 +522,16 @@ class Group(CoreHost, MembershipPort):
         """Return when `tick` is due."""
         moves = min(self.homes.deadline(), self.carrier.left_behind.deadline())
         due = min(self._membership.deadline(), moves, self._rows.reading.deadline())
-        return min(due, self._rows.core.deadline(self._now)) if self._rows.is_current else due
+        return (
+            min(due, self._rows.core.deadline(trio.current_time()))
+            if self._rows.is_current
+            else due
+        )
 
     def tick(self) -> None:
         """Do what is due."""
         self.read_out()  # the lease may have been renewed in time
-        now = self._now
+        now = trio.current_time()
         self._tell(self._membership.tick)
         self.carrier.left_behind.tick(now)
         for runtime in self.homes.overdue(now):

@@ -256,16 +256,12 @@ class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
         self.is_current = self.is_applying = False
         self._begun: set[str] = set()
 
-    @property
-    def _now(self) -> float:
-        return trio.current_time()
-
     # ---- from and to the engine
 
     def begin(self, store: GroupStore) -> None:
         """Work with the actor that writes, which has started, perhaps again."""
         self.store = store
-        self.core.lose_answers(self._now)
+        self.core.lose_answers(trio.current_time())
         self.perform()
 
     def take_rows(self, prefix: str, news: Sequence[contract.Seen] | None) -> None:
@@ -298,7 +294,7 @@ class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
                 case ConflictError(row=row):
                     self.core.take_conflict(put.number, *version_met(row, put))
                 case EngineDownError():
-                    self.core.take_silence(put.number, self._now)
+                    self.core.take_silence(put.number, trio.current_time())
                 case revision:
                     self.core.take_written(put.number, revision)
             self.perform()
@@ -329,10 +325,10 @@ class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
 
     def send(self, store: GroupStore) -> None:
         """Send what is to be written."""
-        puts = self.core.writes(self._now)
+        puts = self.core.writes(trio.current_time())
         if puts and not store.write_rows(puts):
             for put in puts:
-                self.core.take_silence(put.number, self._now)
+                self.core.take_silence(put.number, trio.current_time())
                 self.perform()
 
     # ---- without a lease
@@ -416,7 +412,7 @@ class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
         self, key: str, row: kinds.GroupRow | None, revision: int, tickets: tuple[int, ...]
     ) -> None:
         self._trace.home(row, revision, self._membership.holder)
-        self.carrier.left_behind.written(key, self._now)
+        self.carrier.left_behind.written(key, trio.current_time())
         self.held.release_all(tickets)
         self._policies.written(key)
         self._catalogue.core.set_written(key)
@@ -447,7 +443,7 @@ class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
         """Follow the row of a session, which is right whatever this node has decided."""
         here = self._membership.holder
         if row.holder != here:
-            self.homes.session(row, self._now)
+            self.homes.session(row, trio.current_time())
             with self.applying():
                 self._tables.came_elsewhere(row.runtime, row.form)
         self.moves.take_row(row, here)
@@ -471,7 +467,7 @@ class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
     @deferred
     def give_up(self, session: moves.GiveUp) -> None:
         """End this node's copy of a session, once its link is read."""
-        if not self.reading.waits(session, self._now):
+        if not self.reading.waits(session, trio.current_time()):
             self.hand_over(session)
 
     def hand_over(self, gone: moves.GiveUp) -> None:

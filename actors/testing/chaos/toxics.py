@@ -9,7 +9,7 @@ import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from random import Random
-from typing import Final
+from typing import ClassVar, Final
 
 import attrs
 from typing_extensions import override
@@ -105,17 +105,18 @@ class Road:
 
 
 class Toxic:
-    """One fault; the base class does nothing."""
+    """One fault; the base class does nothing.
+
+    Attributes:
+        holds: Whether nothing passes.
+    """
+
+    holds: ClassVar[bool] = False
 
     def touch(self, passing: Passing, road: Road) -> Passing:
         """Return what becomes of a frame."""
         del road
         return passing
-
-    @property
-    def holds(self) -> bool:
-        """True if nothing passes."""
-        return False
 
     @property
     def patience(self) -> float:
@@ -186,12 +187,8 @@ class Timeout(Toxic):
     What was sent meanwhile is lost, so a link is also reset if the fault ends before.
     """
 
+    holds = True
     seconds: float = _NEVER
-
-    @property
-    @override
-    def holds(self) -> bool:
-        return True
 
     @property
     @override

@@ -48,8 +48,8 @@ def lease_counted_from_the_answer(patch):
 
 def epoch_not_raised(patch):
     def keep(self, row, before):
-        self._own[row.runtime] = attrs.evolve(row, epoch=before.epoch if before else 1)
-        return self._own[row.runtime]
+        self.own[row.runtime] = attrs.evolve(row, epoch=before.epoch if before else 1)
+        return self.own[row.runtime]
 
     patch.setattr(MovesCore, "keep", keep)
 
@@ -94,7 +94,7 @@ def row_in_its_name_kept(patch):
     real = MovesCore.take_row
 
     def take_row(self, row, here):
-        if row.holder != here or row.runtime in self._own:
+        if row.holder != here or row.runtime in self.own:
             real(self, row, here)
 
     patch.setattr(MovesCore, "take_row", take_row)
