@@ -20,6 +20,7 @@ ANSWERS = {
     "bus.js::#deliver": "the receiver reads its mailbox",
     "bus.js::constructor": "the runtime has opened its way out",
     "bus.js::#admit": "open requests to the receiver end",
+    "bus.js::#rejectLate": "with a new id it is in order",
     "bus.js::#forward": "the receiver reads its mailbox",
     "bus.js::#goBy": "another stub is deployed",
     "bus.js::handOn": "the receiver reads its mailbox",
