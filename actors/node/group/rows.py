@@ -6,7 +6,7 @@ that asked for it is answered when it is written.
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeAlias, assert_never
 
@@ -21,7 +21,6 @@ from actors.node.group.link import GroupStore, HeldLinks, ReadOut, report_refusa
 from actors.node.group.trace import GroupTrace
 from actors.node.policy.domain import DomainPolicies
 from actors.node.session.exchange import Exchange
-from actors.node.tables import Tables
 from fsm.effects import CoreHost, RowChanged, deferred
 from fsm.group import kinds, moves, rows
 from fsm.group.catalogue import CatalogueRow
@@ -36,9 +35,6 @@ from transports.engine.contract import ConflictError, EngineDownError
 
 # Which runtimes of a domain own which addresses: a row each.
 
-_Write: TypeAlias = Callable[[str, kinds.GroupRow | None, int | None], None]
-_Hold: TypeAlias = Callable[[str], int | None]
-
 
 class OwnerRows:
     """Writes the rows of this node's sessions, and applies those of others.
@@ -46,19 +42,11 @@ class OwnerRows:
     Part of the bus's task.
 
     Args:
-        tables: The tables of this node.
-        sessions: The runtimes with a session at this node.
-        write: Writes a row.
-        hold: Has the link of a runtime wait for a row; returns its number, None if it has none.
+        domain: The rows of the domain.
     """
 
-    def __init__(
-        self, tables: Tables, sessions: Container[str], write: _Write, hold: _Hold
-    ) -> None:
-        self._tables: Final = tables
-        self._sessions: Final = sessions
-        self._write: Final = write
-        self._hold: Final = hold
+    def __init__(self, domain: "DomainRows") -> None:
+        self._rows: Final = domain
         self._missing: Final = dict[str, kinds.OwnerRow]()
         self._asked_about: Final = dict[str, kinds.OwnerRow]()
 
@@ -68,12 +56,12 @@ class OwnerRows:
         """Write that an address has an owner, or none any more."""
         address, runtime = changed.key, str(changed.val)
         self._found(kinds.owner_key(address))
-        link = self._hold(runtime)
+        link = self._rows.hold(runtime)
         row = None if changed.op is Op.DEL else self._row(address, runtime)
-        self._write(kinds.owner_key(address), row, link)
+        self._rows.write(kinds.owner_key(address), row, link)
 
     def _row(self, address: str, runtime: str) -> kinds.OwnerRow:
-        allocation = self._tables.allocation
+        allocation = self._rows.tables.allocation
         block, is_bound = allocation.block_of(address), allocation.is_bound(address)
         return kinds.OwnerRow(address, runtime, block, is_bound)
 
@@ -82,11 +70,11 @@ class OwnerRows:
     def there(self, row: kinds.OwnerRow) -> None:
         """Apply a row."""
         self._found(row.key)
-        self._tables.mirror(row.runtime, row.address, row.block, is_bound=row.is_bound)
+        self._rows.tables.mirror(row.runtime, row.address, row.block, is_bound=row.is_bound)
 
     def gone(self, row: kinds.OwnerRow) -> None:
         """Apply that there is none any more."""
-        self._tables.allocation.mirror_gone(row.address)
+        self._rows.tables.allocation.mirror_gone(row.address)
 
     # ---- of a session of this node, removed by another
 
@@ -126,19 +114,11 @@ class PathRows:
     """Writes the rows of this node, and notes those of others; part of the bus's task.
 
     Args:
-        membership: The membership of this node.
-        homes: What other nodes have.
-        tables: The tables of this node.
-        write: Writes a row.
+        domain: The rows of the domain.
     """
 
-    def __init__(
-        self, membership: MembershipCore, homes: Homes, tables: Tables, write: _Write
-    ) -> None:
-        self._membership: Final = membership
-        self._homes: Final = homes
-        self._tables: Final = tables
-        self._write: Final = write
+    def __init__(self, domain: "DomainRows") -> None:
+        self._rows: Final = domain
         self._subscribers: Final = Counter[str]()
 
     # ---- of this node
@@ -151,43 +131,43 @@ class PathRows:
             link: Number of its link, which waits until other nodes can know of it; None: none.
         """
         self._subscribers[resource] += 1
-        row = kinds.PathRow(resource, self._membership.holder)
-        self._homes.path_over(row)
+        row = kinds.PathRow(resource, self._rows.membership.holder)
+        self._rows.homes.path_over(row)
         # The engine may not have it yet, though this is not the first subscriber.
-        self._write(row.key, row, link)
+        self._rows.write(row.key, row, link)
 
     def over(self, resource: str) -> None:
         """Note one subscriber less."""
         self._subscribers[resource] -= 1
         if not self._subscribers[resource]:
             del self._subscribers[resource]
-            self._write(kinds.path_key(resource, self._membership.node), None, None)
+            self._rows.write(kinds.path_key(resource, self._rows.membership.node), None, None)
 
     # ---- of any node, as the engine has them
 
     def there(self, row: kinds.PathRow) -> None:
         """Note a row."""
-        if row.holder != self._membership.holder:
-            self._homes.path(row)
-            self._tables.remembered.forget()
+        if row.holder != self._rows.membership.holder:
+            self._rows.homes.path(row)
+            self._rows.tables.remembered.forget()
         else:
             # A write of its own that was given up, and made after all.
             is_so = row.resource in self._subscribers
-            self._write(row.key, row if is_so else None, None)
+            self._rows.write(row.key, row if is_so else None, None)
 
     def gone(self, row: kinds.PathRow) -> None:
         """Note that there is none any more."""
-        self._homes.path_over(row)
-        self._tables.remembered.forget()
-        if row.holder == self._membership.holder and row.resource in self._subscribers:
-            self._write(row.key, row, None)
+        self._rows.homes.path_over(row)
+        self._rows.tables.remembered.forget()
+        if row.holder == self._rows.membership.holder and row.resource in self._subscribers:
+            self._rows.write(row.key, row, None)
 
     def tidy(self) -> None:
         """Remove the rows of nodes that are gone, as far as they are this node's to remove."""
-        for row in list(self._homes.unheld_paths()):
-            if self._membership.tidies(row.key):
-                self._homes.path_over(row)
-                self._write(row.key, None, None)
+        for row in list(self._rows.homes.unheld_paths()):
+            if self._rows.membership.tidies(row.key):
+                self._rows.homes.path_over(row)
+                self._rows.write(row.key, None, None)
 
 
 _log = get_logger("actors.node")
@@ -212,6 +192,8 @@ class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
         heed_node: Takes what the row of a node says.
 
     Attributes:
+        tables: The tables of this node.
+        membership: Decides whether this node is a member.
         core: Decides what is applied, and what is written.
         homes: Where the sessions of other nodes are.
         moves: Decides which node has a session that moves.
@@ -235,8 +217,8 @@ class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
         heed_node: _HeedNode,
     ) -> None:
         self._exchange: Final = exchange
-        self._tables: Final = exchange.tables
-        self._membership: Final = member
+        self.tables: Final = exchange.tables
+        self.membership: Final = member
         self._trace: Final = trace
         self._policies: Final = policies
         self._catalogue: Final = catalogue
@@ -250,8 +232,8 @@ class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
         self.held: Final = HeldLinks(exchange.ports)
         self.reading: Final = ReadOut(exchange)
         self.carrier: Final = Carrier(exchange, self.homes, member, trace, self.held)
-        self.owners: Final = OwnerRows(self._tables, exchange.sessions, self.write, self.hold)
-        self.paths: Final = PathRows(member, self.homes, self._tables, self.write)
+        self.owners: Final = OwnerRows(self)
+        self.paths: Final = PathRows(self)
         self.store: GroupStore | None = None
         self.is_current = self.is_applying = False
         self._begun: set[str] = set()
@@ -270,7 +252,7 @@ class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
             self._begun.add(prefix)
             self.core.begin_watch(prefix)
             if prefix == _NODES:
-                self._tell(self._membership.begin_watch)
+                self._tell(self.membership.begin_watch)
         for seen in news or ():
             match seen:
                 case contract.Row(key, value, revision):
@@ -280,7 +262,7 @@ class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
                     self.core.end_list(prefix)
                     self.perform()
                     if prefix == _NODES:
-                        self._tell(self._membership.end_list)
+                        self._tell(self.membership.end_list)
 
     def take_read(self, row: contract.Row) -> None:
         """Take a row that was read."""
@@ -355,7 +337,7 @@ class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
         with self.applying():
             for runtime in self.homes.runtimes:
                 self.homes.session_over(runtime)
-                self._tables.release(runtime, "this node is none of the group any more")
+                self.tables.release(runtime, "this node is none of the group any more")
 
     # ---- port of the mirror
 
@@ -394,7 +376,7 @@ class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
                 with self.applying():
                     (self.owners.missing if is_kept else self.owners.gone)(row)
                 if is_kept:
-                    self._tell(self._membership.renew)
+                    self._tell(self.membership.renew)
             case kinds.PathRow():
                 self.paths.gone(row)
             case kinds.NameRow(name):
@@ -411,7 +393,7 @@ class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
     def confirm(
         self, key: str, row: kinds.GroupRow | None, revision: int, tickets: tuple[int, ...]
     ) -> None:
-        self._trace.home(row, revision, self._membership.holder)
+        self._trace.home(row, revision, self.membership.holder)
         self.carrier.left_behind.written(key, trio.current_time())
         self.held.release_all(tickets)
         self._policies.written(key)
@@ -441,11 +423,11 @@ class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
 
     def _take_session(self, row: kinds.SessionRow) -> None:
         """Follow the row of a session, which is right whatever this node has decided."""
-        here = self._membership.holder
+        here = self.membership.holder
         if row.holder != here:
             self.homes.session(row, trio.current_time())
             with self.applying():
-                self._tables.came_elsewhere(row.runtime, row.form)
+                self.tables.came_elsewhere(row.runtime, row.form)
         self.moves.take_row(row, here)
         self.perform()
 
@@ -456,7 +438,7 @@ class DomainRows(CoreHost, rows.RowsPort, moves.MovesPort):
         if runtime not in self._exchange.sessions:
             self.homes.session_over(runtime)
             with self.applying():
-                self._tables.release(runtime, "its session at another node is over")
+                self.tables.release(runtime, "its session at another node is over")
 
     @override
     @deferred
