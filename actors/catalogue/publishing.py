@@ -367,7 +367,8 @@ def adopted(entry: Entry, draft: JsonObject) -> JsonObject:
     if isinstance(named, dict) and not {"version", "objectName"} & draft.keys():
         draft = named
     package = draft.get("sourcePackage")
-    if isinstance(draft.get("cguid", ""), str) and not _has_source(package):
+    has_source = isinstance(package, dict) and "sourceCode" in package
+    if isinstance(draft.get("cguid", ""), str) and not has_source:
         return draft
     rest: JsonObject = {key: each for key, each in draft.items() if key not in _FILLED_IN}
     if rest.get("configuration") == []:
@@ -379,10 +380,6 @@ def adopted(entry: Entry, draft: JsonObject) -> JsonObject:
             raise errors.BadDescriptorError(f"{why}; write it anew and sign it with --package")
         rest |= _schema_in(package)
     return rest
-
-
-def _has_source(package: Json) -> bool:
-    return isinstance(package, dict) and "sourceCode" in package
 
 
 def _schema_in(package: JsonObject) -> JsonObject:

@@ -125,7 +125,10 @@ class ReadyPage:
         async with trio.open_nursery() as nursery:
             for part in asked - missing.keys():
                 nursery.start_soon(self._ask, part, self._probes[part], missing)
-        shown: JsonObject = {"ready": not missing, "missing": _listed(missing)}
+        listed: list[Json] = [
+            {"part": str(part), "why": missing[part]} for part in Part if part in missing
+        ]
+        shown: JsonObject = {"ready": not missing, "missing": listed}
         if missing:
             return json_page(HTTPStatus.SERVICE_UNAVAILABLE, shown, LATER)
         return json_page(HTTPStatus.OK, shown)
@@ -136,10 +139,6 @@ class ReadyPage:
             why = await probe()
         if why is not None:
             missing[part] = why
-
-
-def _listed(missing: Mapping[Part, str]) -> list[Json]:
-    return [{"part": str(part), "why": missing[part]} for part in Part if part in missing]
 
 
 _PREFIX: Final = "protofly"

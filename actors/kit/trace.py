@@ -164,9 +164,8 @@ def further_fields(
         has_name: Whether the user is to be named.
     """
     fields: FurtherFields = {}
-    via = _via(message)
-    if via:
-        fields["via"] = via
+    if "via" in message.body and (via := "|".join(message.via)):
+        fields["via"] = via[:_VIA_CHARACTERS]  # from outside it may be of any length
     body = redacted_body(message) if has_body else None
     if body is not None:
         fields["body"] = body
@@ -247,11 +246,6 @@ def refused_fact(error: UndeclaredTransitionError) -> Fact:
         old=ABSENT if error.state is None else error.state,
         cause=error.trigger,
     )
-
-
-def _via(message: Message) -> str:
-    # From outside it may be of any length.
-    return "|".join(message.via)[:_VIA_CHARACTERS] if "via" in message.body else ""
 
 
 def digest(message: Message) -> str:

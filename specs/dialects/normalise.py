@@ -262,12 +262,8 @@ def lists_paths(to: str) -> bool:
     the runtime's own sync manager is asked to observe one object instead.
     """
     if to.startswith(f"{RUNTIME_SCHEME}://"):
-        return not _is_own_sync_manager(to)
+        return to.split("/")[4:] != ["sm"]  # else it is the runtime's own sync manager
     return _is_part(to, "sm")
-
-
-def _is_own_sync_manager(to: str) -> bool:
-    return to.split("/")[4:] == ["sm"]
 
 
 def _status_body(to: str, body: JsonObject) -> JsonObject:

@@ -137,7 +137,9 @@ class IcePlan:
         """
         end = int(now) + self.ttl
         ends = any(one.secret for one in self.servers)
-        opened = tuple(one.opened(_digits(user), end) for one in self.servers)
+        # The address of a user has colons, and is no matter of the server.
+        name = hashlib.sha256(user.encode()).hexdigest()[: 2 * _USER_BYTES]
+        opened = tuple(one.opened(name, end) for one in self.servers)
         return IceServers(opened, self.ttl if ends else None)
 
     def relay(self, user: str, now: float) -> TurnServer | None:
@@ -151,11 +153,6 @@ class IcePlan:
             if one.username is not None and one.credential is not None:
                 return TurnServer(one.urls[0], one.username, one.credential)
         return None
-
-
-def _digits(user: str) -> str:
-    """Return digits for a user: its address has colons, and is no matter of the server."""
-    return hashlib.sha256(user.encode()).hexdigest()[: 2 * _USER_BYTES]
 
 
 def read_ice(path: PathInput) -> IcePlan:
