@@ -1,5 +1,6 @@
 """Addresses and names of children of data objects (ADR-05, SYN-24, C-11)."""
 
+from functools import lru_cache
 from typing import Final
 
 from specs.addresses.address import RUNTIME_SCHEME, scheme_of
@@ -48,6 +49,7 @@ def published_addresses(url: str) -> tuple[str, ...]:
     return f"{url}/{CHANGES}", *children_addresses(url)
 
 
+@lru_cache(maxsize=4096)
 def parent_of(address: str) -> str | None:
     """Return the object whose children's address this is; None: it is no such address."""
     url, found, name = address.partition(CHILDREN)

@@ -36,7 +36,7 @@ _PLAIN: Final = (str, int, NoneType)
 _NAMES: Final = frozenset({str})
 """Types of keys."""
 
-_SURE: Final = frozenset({str, int, bool, NoneType})
+SURE: Final[frozenset[type[object]]] = frozenset({str, int, bool, NoneType})
 """Types of which every value is JSON; most objects and lists hold nothing else."""
 
 _MAX_DEPTH: Final = 64
@@ -56,7 +56,7 @@ def is_json(value: object, depth: int = _MAX_DEPTH) -> bool:
 
 
 def _are_json(values: Collection[object], depth: int) -> bool:
-    if set(map(type, values)) <= _SURE:
+    if set(map(type, values)) <= SURE:
         return True
     return depth > 0 and all(is_json(one, depth - 1) for one in values)
 

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Final, TypeAlias, TypeVar, cast
 
 import attrs
+from cattrs.fns import identity
 from cattrs.gen import (  # type: ignore[attr-defined] # cattrs forgot to export the first
     AttributeOverride,
     make_dict_structure_fn,
@@ -79,7 +80,7 @@ def _override(field: "attrs.Attribute[object]", read: _Read | None) -> Attribute
         omit_if_default=field.default is None,
         rename=wire_name(field),
         struct_hook=read or _as_is,
-        unstruct_hook=_same if is_free else None,
+        unstruct_hook=identity if is_free else None,
     )
 
 
@@ -111,10 +112,6 @@ def _part_reader(converter: OrjsonConverter, kind: _Class | None) -> _Read | Non
 
 
 def _as_is(value: object, _: type[object]) -> object:
-    return value
-
-
-def _same(value: object) -> object:
     return value
 
 

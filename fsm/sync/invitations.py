@@ -44,7 +44,7 @@ class InvitationsCore:
 
     def deadline(self) -> float:
         """Return when `time_over` is due; infinity: no answer is awaited."""
-        return next((until for _, until in self._waits.values()), math.inf)
+        return next(iter(self._waits.values()))[1] if self._waits else math.inf
 
     def invite(self, url: str, observer: str, now: float) -> None:
         """Invite an observer for its reporter (M-33)."""

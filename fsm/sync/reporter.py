@@ -179,8 +179,11 @@ class ReportedObject:
     @property
     def runtimes(self) -> tuple[str, ...]:
         """The runtimes of the observers, each once; it answers for all of its own (C-81)."""
-        active = [each for each in self._subscriptions.values() if each.is_active]
-        return tuple(dict.fromkeys(runtime_of(each.manager) for each in active))
+        found: dict[str, None] = {}
+        for each in self._subscriptions.values():
+            if each.is_active:
+                found[runtime_of(each.manager)] = None
+        return tuple(found)
 
     @property
     def asking(self) -> tuple[str, ...]:

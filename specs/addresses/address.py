@@ -125,15 +125,14 @@ def host_of(address: str) -> str:
     return address.partition("://")[2].partition("/")[0]
 
 
+@lru_cache(maxsize=4096)
 def domain_of(address: str) -> str:
     """Return the domain that serves a canonical address.
 
     `domain://msg-node.a.ex/sm` and `hyperty://a.ex/1` are both of `a.ex`.
     """
-    # Written out: it is asked some times for each message.
-    scheme, _, rest = address.partition("://")
-    host = rest.partition("/")[0]
-    if scheme in BACKEND_SCHEMES or scheme.startswith("domain-"):
+    host = host_of(address)
+    if is_backend(address):
         for prefix in SERVICE_HOSTS:
             if host.startswith(prefix):
                 return host.removeprefix(prefix)
@@ -220,6 +219,7 @@ def message_node(domain: str) -> str:
     return f"domain://msg-node.{domain}"
 
 
+@lru_cache(maxsize=4096)
 def is_node(address: str) -> bool:
     """Return whether a canonical address is a message node itself, not a part of it."""
     return address.startswith(_NODE) and address.count("/") == _NODE.count("/")

@@ -11,11 +11,13 @@ of a part by its path, `params.token`.
 from collections.abc import Callable
 from functools import lru_cache
 from operator import attrgetter
+from types import NoneType
 from typing import Annotated, Final, TypeAlias, TypeVar
 
 import attrs
 
 from specs.errors import BadMessageError
+from specs.jsonvalue import SURE
 from specs.reply_code import Code
 from specs.schema import shape
 from specs.schema.shape import Shape, Size, shape_of
@@ -93,10 +95,10 @@ def checked(kind: type[object], fields: _Fields) -> _Fields:
     ]
 
     def check(body: object) -> None:
-        for name, holds, is_needed, where in checks:
+        for name, holds, sure, where in checks:
             value = getattr(body, name)
-            # Most fields of most bodies are absent or plain text.
-            if (value is None and not is_needed) or (holds is _TEXT and type(value) is str):
+            # Most fields of most bodies are absent, plain text, or a plain value of free JSON.
+            if type(value) in sure:
                 continue
             canonical = holds.check(value, where)
             if canonical is not value:
@@ -112,11 +114,14 @@ def checked(kind: type[object], fields: _Fields) -> _Fields:
     return known
 
 
-def _check_of(holds: Shape) -> tuple[Shape, bool]:
-    """Return what a field holds if it is there, and whether it must be."""
+def _check_of(holds: Shape) -> tuple[Shape, frozenset[type[object]]]:
+    """Return what a field holds if it is there, and the types of values that need no check."""
     if isinstance(holds, shape.Maybe):
-        return _TEXT if holds.of == _TEXT else holds.of, False
-    return _TEXT if holds == _TEXT else holds, True
+        holds, sure = _check_of(holds.of)
+        return holds, sure | {NoneType}
+    if isinstance(holds, shape.Anything):
+        return holds, SURE
+    return holds, frozenset({str}) if holds == _TEXT else frozenset()
 
 
 _RULES: Final = "__rules__"

@@ -292,7 +292,7 @@ class MessageBus(Actor[Never]):
     def _settle(self, now: float) -> None:
         if self.admission.after is not None:
             self.admission.settle()
-        due = self.turns.deadline()
+        due = self.turns.deadline() if self.turns.held else math.inf
         if now >= self._look_at:
             self._look_at = now + _LOOK
             due = min(due, self._due())

@@ -508,9 +508,9 @@ class Writes:
         """
         while self._core.is_full:
             await self._moved.park()
-        old = self.now
+        old = self._core.value
         number = self._accept(self._core.make(change))
-        self._top.follow(old, self.now, _way_of(change))
+        self._top.follow(old, self._core.value, _way_of(change))
         self._waits[number] = None
         try:
             while (result := self._waits[number]) is None:

@@ -3,7 +3,7 @@
 There is one participant for all lives of a hyperty; the program that deployed it uses it, too.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, final
@@ -331,9 +331,9 @@ class Participant:
         own = self.runtime.own
         return None if own is None else own.identity
 
-    async def ask(
+    def ask(
         self, to: str, type_: MessageType, body: JsonObject, attempts: int = 1
-    ) -> Message:
+    ) -> Awaitable[Message]:
         """Send a request as the hyperty and return its final answer, which may be a refusal.
 
         Args:
@@ -349,7 +349,7 @@ class Participant:
             ActorStoppedError: The runtime has closed.
         """
         message = Message(self.ids.next(self.url), type_, self.url, to, body)
-        return await self.port.insist(message, attempts)
+        return self.port.insist(message, attempts)
 
     def window(self, to: str) -> RequestPlace:
         """Return a context in which one more request to a receiver is open.

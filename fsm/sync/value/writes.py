@@ -237,7 +237,8 @@ class WritesCore:
         self.value = self._published = data
         self.version = version
         self._most = json_size(data)
-        self._waiting: deque[ChangeObject] = deque()
+        # Each with the value after it.
+        self._waiting: deque[tuple[ChangeObject, JsonObject]] = deque()
         self.number = self._done = 0
         self._for_writer: Unpublished | None = None
         self._for_flush: Unpublished | None = None
@@ -278,7 +279,7 @@ class WritesCore:
         if flaw := self._flaw(new, change):
             return flaw
         self.value = new
-        self._waiting.append(change)
+        self._waiting.append((change, new))
         self.number += 1
         return self.number
 
@@ -299,11 +300,11 @@ class WritesCore:
 
     def next(self) -> ChangeObject | None:
         """Return what is to be published next; None: nothing waits."""
-        return self._waiting[0] if self._waiting else None
+        return self._waiting[0][0] if self._waiting else None
 
     def published(self, version: int) -> int:
         """Note that the next write was published; return its number."""
-        self._published = changed(self._published, self._waiting.popleft())
+        _, self._published = self._waiting.popleft()
         self.version = version
         self._done += 1
         return self._done
