@@ -159,7 +159,9 @@ class NodeLink:
             except LinkError:
                 scope.cancel()
                 return
-            await self._report(self._stub.messages_written, messages)
+            # At once: all that is to do for it is to count, which no message has to wait for.
+            with suppress(ActorStoppedError):
+                await self._stub.messages_written(self, messages)
 
     def control(self, line: bytes) -> None:
         """Write a line that counts as no message, with the next `flush`."""
@@ -217,6 +219,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
     def __init__(self, context: stub.StubContext, make_wire: wire.WireMaker) -> None:
         self.due = deque()
         self._context = context
+        self._post = context.bus.post
         self._make_wire = make_wire
         self._url = context.url
         self._is_of_node = is_node(context.config.runtime)
@@ -264,6 +267,10 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
     async def drained(self) -> None:
         if self._link is not None and self._link.lines:
             self._link.flush()
+        if self._held:
+            await self._give_room()
+
+    async def _give_room(self) -> None:
         room = self._held - self._core.held
         if room:
             self._held -= room
@@ -299,6 +306,12 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
         if self.due:
             await self.perform()
 
+    async def messages_written(self, link: NodeLink, messages: int) -> None:
+        """Take that a link has taken so many messages; called by its task."""
+        if link is self._link:
+            self._core.note_written(messages)
+            await self._give_room()
+
     # ---- events of the link in use
 
     def link_opened(self, _link: NodeLink) -> None:
@@ -314,10 +327,6 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
         if self._core.state is State.LIVE:  # else it is an attempt in vain
             self._is_left = link.is_left
         self._core.lose_link(why, trio.current_time())
-
-    def messages_written(self, _link: NodeLink, messages: int) -> None:
-        """Take that the link has taken so many messages."""
-        self._core.note_written(messages)
 
     async def frame_read(self, link: NodeLink, frame: bytes) -> None:
         """Take a frame that was received."""
@@ -362,9 +371,6 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
         else:
             self._leave_asked.append(message)
             self._core.disconnect(trio.current_time())
-
-    async def _post(self, message: Message) -> None:
-        await self._context.bus.post(message)
 
     # ---- what came over the link
 
