@@ -476,8 +476,7 @@ class ChildPaths:
 
     def deadline(self) -> float:
         """Return the time of the next call of `tick`."""
-        rows = self._rows.values()
-        return min(row.until for row in rows) if rows else math.inf
+        return min((row.until for row in self._rows.values()), default=math.inf)
 
     def tick(self, now: float) -> list[Message]:
         """Return what has waited long enough: it goes by the link, if it is back, or the node."""

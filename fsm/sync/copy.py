@@ -193,10 +193,10 @@ class ObserverCore:
 
     def _take(self, change: Change, now: float, pause: float = 0.0) -> None:
         """Apply a change, or keep it; a gap is read after a pause."""
-        version = change.version
-        if self.state is State.DELETED:
+        version, state = change.version, self.state
+        if state is State.DELETED:
             return
-        if self.state is not State.LIVE:
+        if state is not State.LIVE:
             # The state, its wait and the read under way stay as they are.
             self._keep(version, change)
             self._port.step(self._entity.step(Trigger.CHANGED))

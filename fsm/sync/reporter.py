@@ -179,11 +179,8 @@ class ReportedObject:
     @property
     def runtimes(self) -> tuple[str, ...]:
         """The runtimes of the observers, each once; it answers for all of its own (C-81)."""
-        found: dict[str, None] = {}
-        for each in self._subscriptions.values():
-            if each.is_active:
-                found[runtime_of(each.manager)] = None
-        return tuple(found)
+        all_ = self._subscriptions.values()
+        return tuple(dict.fromkeys([runtime_of(each.manager) for each in all_ if each.is_active]))
 
     @property
     def asking(self) -> tuple[str, ...]:

@@ -11,7 +11,6 @@ of a part by its path, `params.token`.
 from collections.abc import Callable
 from functools import lru_cache
 from operator import attrgetter
-from types import NoneType
 from typing import Annotated, Final, TypeAlias, TypeVar
 
 import attrs
@@ -40,7 +39,7 @@ Filled: TypeAlias = Annotated[str, shape.Text(least=1)]
 Names: TypeAlias = tuple[Filled, ...]
 """A list of names; it may be empty."""
 
-_TEXT: Final = shape.Text()
+_SURE_OF: Final = {shape.Text(): frozenset[type[object]]({str}), shape.Anything(): SURE}
 
 _Fields: TypeAlias = list["attrs.Attribute[object]"]
 
@@ -117,11 +116,8 @@ def checked(kind: type[object], fields: _Fields) -> _Fields:
 def _check_of(holds: Shape) -> tuple[Shape, frozenset[type[object]]]:
     """Return what a field holds if it is there, and the types of values that need no check."""
     if isinstance(holds, shape.Maybe):
-        holds, sure = _check_of(holds.of)
-        return holds, sure | {NoneType}
-    if isinstance(holds, shape.Anything):
-        return holds, SURE
-    return holds, frozenset({str}) if holds == _TEXT else frozenset()
+        return holds.of, _check_of(holds.of)[1] | {type(None)}
+    return holds, _SURE_OF.get(holds, frozenset())
 
 
 _RULES: Final = "__rules__"

@@ -267,11 +267,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
     async def drained(self) -> None:
         if self._link is not None and self._link.lines:
             self._link.flush()
-        if self._held:
-            await self._give_room()
-
-    async def _give_room(self) -> None:
-        room = self._held - self._core.held
+        room = self._held and self._held - self._core.held
         if room:
             self._held -= room
             await self._context.bus.room(room)
@@ -310,7 +306,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
         """Take that a link has taken so many messages; called by its task."""
         if link is self._link:
             self._core.note_written(messages)
-            await self._give_room()
+            await self.drained()
 
     # ---- events of the link in use
 

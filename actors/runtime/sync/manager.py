@@ -168,8 +168,8 @@ class SyncManager(Actor[SyncMessage]):
 
     @override
     def deadline(self) -> float:
-        observed, written = self._observed.leases.deadline(), self._out.gate.retry_at
-        return min(self._reported.deadline(), observed, written)
+        due = min(self._observed.leases.deadline(), self._out.gate.retry_at)
+        return min(due, self._reported.deadline()) if self._reported.reports else due
 
     @override
     async def timed_out(self) -> None:

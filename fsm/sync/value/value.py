@@ -270,36 +270,27 @@ def _same_objects(one: JsonObject, other: JsonObject) -> bool:
 
 
 def _after(present: _Place, path: list[str], change: Change | ChangeObject) -> _Place:
-    """Return what stands at a place after a change of what is at a path below it."""
+    """Return what stands at a place after a change of what is at a path below it, or of itself."""
+    if not path:
+        if _is_of_array(change):
+            return _changed_array(present, change)
+        return ABSENT if change.value is None else change.value
     name, *rest = path
     if isinstance(present, list):
-        return _in_list(present, name, rest, change)
+        index = index_in(present, name)
+        if index is not None:
+            new = _after(present[index], rest, change)
+            kept: list[Json] = [] if isinstance(new, Absence) else [new]
+            present = [*present[:index], *kept, *present[index + 1 :]]
+        return present
     if not isinstance(present, dict):
         if change.value is None or change.operation == _REMOVE:
             return present
         present = {}
-    below = present.get(name, ABSENT)
-    new = _after(below, rest, change) if rest else _changed_here(below, change)
+    new = _after(present.get(name, ABSENT), rest, change)
     if isinstance(new, Absence):
-        return {key: kept for key, kept in present.items() if key != name}
+        return {key: left for key, left in present.items() if key != name}
     return {**present, name: new}
-
-
-def _in_list(
-    elements: list[Json], name: str, rest: list[str], change: Change | ChangeObject
-) -> list[Json]:
-    index = index_in(elements, name)
-    if index is None:
-        return elements
-    new = _after(elements[index], rest, change) if rest else _changed_here(elements[index], change)
-    kept: list[Json] = [] if isinstance(new, Absence) else [new]
-    return [*elements[:index], *kept, *elements[index + 1 :]]
-
-
-def _changed_here(present: _Place, change: Change | ChangeObject) -> _Place:
-    if _is_of_array(change):
-        return _changed_array(present, change)
-    return ABSENT if change.value is None else change.value
 
 
 def _changed_array(present: _Place, change: Change | ChangeObject) -> _Place:
