@@ -160,8 +160,7 @@ class NodeLink:
                 scope.cancel()
                 return
             # At once: all that is to do for it is to count, which no message has to wait for.
-            with suppress(ActorStoppedError):
-                await self._stub.messages_written(self, messages)
+            await self._stub.messages_written(self, messages)
 
     def control(self, line: bytes) -> None:
         """Write a line that counts as no message, with the next `flush`."""
@@ -306,7 +305,8 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
         """Take that a link has taken so many messages; called by its task."""
         if link is self._link:
             self._core.note_written(messages)
-            await self.drained()
+            with suppress(ActorStoppedError):
+                await self.drained()
 
     # ---- events of the link in use
 
