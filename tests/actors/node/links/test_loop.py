@@ -147,20 +147,50 @@ async def test_a_peer_without_a_session_that_reads_nothing_is_left_in_time(autoj
     assert (connection.end, connection.is_over) == (LinkEnd.NO_SESSION, True)
 
 
+async def test_a_fault_in_what_is_due_of_a_link_ends_it_and_no_other(
+    autojump_clock, nursery, monkeypatch
+):
+    bus, bounds = NotedBus(grants=False), Bounds(DEFAULT_LIMITS, frozenset(), Counters())
+    links = Links(bus, bounds, nursery.start_soon, Monitor())
+    nursery.start_soon(links.run_alarms)
+    time_over = Connection.time_over
+
+    def fails_for_the_first(connection, now):
+        if connection.number == 1:
+            raise RuntimeError("told to fail")
+        time_over(connection, now)
+
+    monkeypatch.setattr(Connection, "time_over", fails_for_the_first)
+    for number in (1, 2):
+        links.admit(number, Wire(Kind.WEBSOCKET, "a", number, Upgrade()).acceptor, LinkAcceptor())
+    both = list(bus.connections.values())
+    await trio.sleep(HANDSHAKE_TIMEOUT + 0.1)
+    assert [one.end for one in both] == [LinkEnd.BROKEN, LinkEnd.NO_SESSION]
+    assert all(one.is_over for one in both)
+
+
 def update(size):
     return encode(Message(1, MessageType.UPDATE, f"{RA}/ua", f"{RB}/ua", {"value": "x" * size}))
 
 
-async def test_what_tls_has_taken_in_before_a_pause_is_read_after_it(tmp_path, nursery):
-    bus, limits = NotedBus(), NodeLimits(messages=Rate(50.0, 1))
-    links = Links(bus, Bounds(limits, frozenset(), Counters()), nursery.start_soon, Monitor())
-    nursery.start_soon(links.run)
+async def test_what_tls_has_taken_in_during_a_pause_is_read_after_it(
+    tmp_path, nursery, monkeypatch
+):
+    """Its end is within TLS then, and the socket has nothing more to tell."""
+    bus, pauses = NotedBus(), [0.2]
+    bounds = Bounds(NO_RATE, frozenset(), Counters())
+    monkeypatch.setattr(bounds, "pause", lambda *_: pauses.pop() if pauses else 0.0)
+    monkeypatch.setattr(bus, "take_items", lambda _, items: bus.heard.extend(items))
+    links = Links(bus, bounds, nursery.start_soon, Monitor())
+    large = b"\n".join([update(60_000)] * 2)
+    assert len(large) > READ_BYTES
     async with open_place("tls-websocket", tmp_path) as place, open_pair(place) as pair:
+        for line in (update(20), large, update(30)):  # a record of TLS has the end of one only
+            await pair.dialler.send(line)
         links.admit(1, pair.acceptor, LinkAcceptor())
-        for _ in range(3):
-            await pair.dialler.send_many([update(size) for size in (20, 60_000, 20_000, 30)])
+        nursery.start_soon(links.run)
         with trio.fail_after(20):
-            while len(bus.heard) < 12:
+            while len(bus.heard) < 4:
                 await trio.lowlevel.checkpoint()
         nursery.cancel_scope.cancel()
 
