@@ -426,6 +426,12 @@ class Children(Mapping[str, Child]):
         self._begin(partial(self._read, number))
 
     def say_again(self, act: MessageType, name: str) -> None:
+        """Send once more what this hyperty has last done with a child; the copy calls it.
+
+        Args:
+            act: What was done.
+            name: Name of the child.
+        """
         self._begin(partial(self._say_again, act, name))
 
     def _begin(self, job: Callable[[], Awaitable[None]]) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from actors.cli.group import ExitCode
 from actors.runtime.store.file import ObjectFile
+from fsm.sync.stored import SessionKept
 from tests.support.command import serving, typed
 
 NODE = ("node", "--domain", "a.example", "--allow-legacy")
@@ -58,4 +59,4 @@ async def test_the_store_is_named_like_every_option(by, tmp_path):
         async with serving(*command, **({} if env is None else {"env": env})):
             pass
     with contextlib.closing(ObjectFile(path)) as file:
-        assert file.load().sessions
+        assert file.load().rows(SessionKept)

@@ -6,11 +6,12 @@ import trio
 from actors.kit.counters import Counters
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
-from actors.node.components import Components, attach, detach
+from actors.node.components import Components
 from actors.node.errors import AddressTakenError
 from actors.node.trace import ComponentTrace
 from specs.trace import Kind
 from tests.support.node.node_peer import ALLOCATION, DR, RA, SESSION, SM, open_world
+from tests.support.node.part_host import host_of
 from tests.support.trace.memory import MemoryTracer
 
 HERE = "domain://here.a.ex"
@@ -27,9 +28,14 @@ def rows(tracer):
 
 
 @pytest.fixture
-async def parts():
+async def supervisor():
     async with open_supervisor("parts") as supervisor:
-        yield [await supervisor.start_child(ChildSpec(name, Part)) for name in ("one", "other")]
+        yield supervisor
+
+
+@pytest.fixture
+async def parts(supervisor):
+    return [await supervisor.start_child(ChildSpec(name, Part)) for name in ("one", "other")]
 
 
 @pytest.fixture
@@ -92,16 +98,18 @@ async def test_the_parts_of_a_node_stand_in_its_table_and_leave_none_behind(auto
     assert sorted(changes) == sorted((op, key) for op in ("add", "del") for key in there)
 
 
-async def test_a_second_part_at_an_address_is_refused_with_a_sentence(autojump_clock, parts):
+async def test_a_second_part_at_an_address_is_refused_with_a_sentence(
+    autojump_clock, supervisor, parts
+):
     one, _ = parts
     async with open_world() as world:
         with pytest.raises(AddressTakenError, match=f"one cannot answer at {DR}: registry"):
-            await attach(world.node._bus, DR, one)
+            await host_of(supervisor, world.node._bus).attach(DR, one)
         ra = await world.peer(RA)
         assert (await ra.ask("read", f"{RA}/registry", DR, resource="hyperty://a.ex/x")).code == 404
 
 
-async def test_a_part_may_come_and_go_while_the_node_runs(autojump_clock, parts):
+async def test_a_part_may_come_and_go_while_the_node_runs(autojump_clock, supervisor, parts):
     one, _ = parts
     async with open_world() as world:
         ra = await world.peer(RA)
@@ -109,6 +117,6 @@ async def test_a_part_may_come_and_go_while_the_node_runs(autojump_clock, parts)
         await world.node._bus.tell(lambda node: node.attach(HERE, one))
         with trio.move_on_after(1):
             await ra.ask("read", f"{RA}/ua", HERE)
-        detach(world.node._bus, HERE, one)
+        host_of(supervisor, world.node._bus).detach(HERE, one)
         assert (await ra.ask("read", f"{RA}/ua", HERE)).code == 404
         await world.node._bus.tell(lambda node: node.detach(HERE, one))

@@ -5,20 +5,16 @@ from functools import partial
 import trio
 
 from actors.kit.back_ends.requests import Asked
-from actors.kit.counters import BackEnd, Counters
-from actors.kit.ids import IdSource
+from actors.kit.counters import BackEnd
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
-from actors.kit.trace import NULL_TRACER
 from actors.node.connectors.back_ends import Connector
 from actors.node.connectors.service import Plan, Service
-from actors.node.host import NodeHost
 from actors.node.messages import Emitted
-from actors.node.tables import NodeAddresses
 from fsm.registry.relay import RelayLimits
 from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message, MessageType
-from transports.memory import MemoryNetwork
+from tests.support.node.part_host import host_of
 
 TO, BY = "domain://registry.a.ex", "hyperty-runtime://a.ex/r"
 
@@ -64,18 +60,7 @@ async def test_answers_that_could_not_be_sent_are_sent_when_it_stops(autojump_cl
     async with open_supervisor("node") as supervisor:
         make = partial(Bus, answers, has_room)
         bus = await supervisor.start_child(ChildSpec("bus", make, mailbox=1))
-        host = NodeHost(
-            addresses=NodeAddresses("a.ex"),
-            network=MemoryNetwork(),
-            tracer=NULL_TRACER,
-            counters=Counters(),
-            monitor=supervisor.monitor,
-            ids=IdSource(),
-            entropy=bytes,
-            clock_offset=0.0,
-            login_clock=trio.current_time,
-        )
-        host.supervisor, host.bus = supervisor, bus
+        host = host_of(supervisor, bus)
         limits = RelayLimits(8, 8, 10.0)
         make = partial(Connector, host, BackEnd.REGISTRY, TO, Silent(), limits)
         connector = await host.start("connector", make)

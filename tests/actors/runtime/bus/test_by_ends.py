@@ -154,14 +154,16 @@ def test_of_two_equal_messages_the_second_is_refused_if_something_has_changed(ch
     assert isinstance(checks.passed(message, by), Refusal)
 
 
-def test_a_full_memory_begins_anew(monkeypatch):
+def test_a_full_memory_forgets_the_oldest(monkeypatch):
     monkeypatch.setattr(pipeline, "REMEMBERED", 2)
     checks = Checks()
     checks.admission.grant(ALICE, ALICE, Origin.LOCAL)
     for number in range(3):
         to = f"hyperty://a.example/{number + 5}"
         assert checks.passed(Message(1, MessageType.CREATE, ALICE, to), ALICE)
-    assert set(checks.pipelines._known) == {(ALICE, MessageType.CREATE, ALICE, to)}
+    assert [to for *_, to in checks.pipelines._known] == [
+        f"hyperty://a.example/{n}" for n in (6, 7)
+    ]
 
 
 def test_long_ends_fill_the_memory_before_its_places_are_taken(monkeypatch):

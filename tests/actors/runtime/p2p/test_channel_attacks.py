@@ -10,7 +10,7 @@ import attrs
 import pytest
 import trio
 
-from actors.keys.certificate import make_channel_certificate
+from actors.keys.certificate import fingerprint_of, make_channel_certificate
 from actors.runtime.link_guard import Bond, LinkGuard
 from fsm.p2p.dialling import Believed, DialPolicy, Distrusted
 from fsm.p2p.link_end import LinkTerms, Role
@@ -153,7 +153,9 @@ def mutated(number: int) -> str:
 CERTIFICATE = make_channel_certificate()
 JUNK = ("nonsense", "m=video 9 RTP/SAVPF 96", "m=", "=", "", "a=fingerprint:" + OTHER, "A=b")
 GUARD = LinkGuard()
-GOOD = write_description(Description("user", "p" * 22, GUARD._fingerprint()), "offer")
+GOOD = write_description(
+    Description("user", "p" * 22, fingerprint_of(GUARD.channel_certificate())), "offer"
+)
 NEEDED = [
     number
     for number, line in enumerate(GOOD.split("\r\n"))
