@@ -49,6 +49,7 @@ class _Passage:
         offered: To the bus, by a sender or a link.
         admitted: By the bus.
         made: By the bus, as an answer of its own.
+        refusals: As `made`, those of requests that were not admitted, too.
         ended: Dropped or denied, with a reason each time.
         arrived: Read by a stub and not yet offered, by stub.
         given: By the bus, by listener.
@@ -68,6 +69,7 @@ class _Passage:
     offered: int = 0
     admitted: int = 0
     made: int = 0
+    refusals: int = 0
     ended: int = 0
     arrived: dict[str, int] = attrs.field(factory=dict)
     given: dict[str, int] = attrs.field(factory=dict)
@@ -292,7 +294,7 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
         if _count(passage.given, listener) == 1:
             return
         several = list(self.process.listeners.of(records.BUS, record.to or "")).count(listener)
-        most = max(passage.admitted * max(several, 1), 1)
+        most = max(passage.admitted * max(several, 1), passage.refusals, 1)
         if listener == _FOREIGN:
             # Once for each domain of a subscriber.
             most = max(most, passage.targets)
@@ -384,8 +386,11 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
         is_given = request is None or request.admitted > 0
         if record.op == Op.RELAY:
             self._passage(record).is_answered = True
-        elif record.actor == records.BUS and is_given:
-            self._passage(record).made += 1
+        elif record.actor == records.BUS:
+            passage = self._passage(record)
+            passage.made += is_given
+            # A request that comes again and again is refused as often, alike.
+            passage.refusals += 1
         if request is not None:
             request.is_answered = True
 

@@ -54,6 +54,19 @@ bus drop read 9 HA>HB reason=denied
 """
 _ADMITTED = "bus take read 9 HA>HB by=HA\n"
 _REFUSAL = "bus synth 403 9 HB>HA\n"
+_COMES_AGAIN = """
+x rcv read 7 HC>HA stub=SA link=K via=SA
+bus submit read 7 HC>HA by=SA
+bus deny read 7 HC>HA by=SA code=409
+bus drop read 7 HC>HA reason=duplicate
+bus synth 409 7 HA>HC
+"""
+_ITS_REFUSAL = """
+bus deliver 409 7 HA>HC listener=minibus:SA
+minibus:SA deliver 409 7 HA>HC listener=SA
+x xmit 409 7 HA>HC stub=SA link=K via=SA
+"""
+_REFUSED = _COMES_AGAIN + _ITS_REFUSAL
 _SERVED_AGAIN = _SERVED.replace(" 1 ", " 2 ")
 _ROUTED = _EVENTS + "bus add listeners MN/sm minibus:SA\n"
 
@@ -154,6 +167,9 @@ CONSERVATION = (
         ("bus callback 183 1 HB>HA\n", "bus callback 183 1 HB>HA\n" * 2), before=RUNTIME,
     ),
     case("I-T11", _SERVED, (_WRITTEN, _WRITTEN + _WRITTEN), before=_ROUTED),
+    # a request that comes three times is refused three times
+    case("I-T11", _REFUSED * 3, (_ITS_REFUSAL, _ITS_REFUSAL * 2),
+         before=_EVENTS + "bus add listeners HC minibus:SA\n"),
     case("I-T11", "@mn" + _NODE + _PUBLISHED + _LEFT, (_OUT, _OUT + _OUT)),
     # lost at its receiver, in a sandbox, in a stub, in a node
     case("I-T12", _NEXT + _CAME, (_TAKEN + _GIVEN, ""), before=_EVENTS),
