@@ -35,6 +35,8 @@ class Alarms(Generic[K]):
         """
         if when == math.inf:
             self._when.pop(key, None)
+            if not self._when:
+                self._heap.clear()  # of times that count no more
         elif when < self._when.get(key, math.inf):
             self._when[key] = when
             heapq.heappush(self._heap, (when, key))
