@@ -165,7 +165,7 @@ _ADVICE: Final[Mapping[int, tuple[ExitCode, str]]] = {
 
 
 async def enter(runtime: Runtime) -> None:
-    """Have the session with the node opened before anything else.
+    """Open the session with the node before anything else.
 
     Raises:
         CommandError: The node does not let the runtime in.

@@ -92,10 +92,10 @@ async def dial_anywhere(host: str, port: int) -> str:
 async def dial_public(host: str, port: int) -> str:
     """Return a public address of a host that a peer chose; a host with any other is refused."""
     try:
-        found = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        resolved = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as exc:
         raise PrivatePlaceError(host, "its name cannot be looked up") from exc
-    addresses = [str(where[0]).partition("%")[0] for *_, where in found]
+    addresses = [str(where[0]).partition("%")[0] for *_, where in resolved]
     if not addresses or not all(map(is_public_address, addresses)):
         raise PrivatePlaceError(host, "it is in a private network")
     return addresses[0]

@@ -204,7 +204,7 @@ class MessageNode(NodeHost):
         await self.start("listener", make)
 
 
-def _open_message_node(
+def _make_message_node(
     config: NodeConfig, network: Network, tracer: Tracer, files: "Files", bounds: Bounds
 ) -> MessageNode:
     """Make a node of its configuration; no part of it has started."""
@@ -364,7 +364,7 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
         )
         listener = await nursery.start(sources.serve)
         with _files(config) as files:
-            whole = _open_message_node(config, network, tracer, files, bounds)
+            whole = _make_message_node(config, network, tracer, files, bounds)
             async with _serving(whole, listener, sources) as node:
                 yield node
 

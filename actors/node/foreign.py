@@ -271,8 +271,8 @@ class ForeignHost(Actor[messages.ForeignCall], ForeignPort):
     async def _open(self, stub: str, domain: str, token: str | None) -> None:
         endpoint = self._plan.domains.get(domain)
         if endpoint is not None:
-            found = ForeignStub((endpoint.url,), self._host.network, login=endpoint.login)
-            await self._run(stub, domain, token, found)
+            foreign_stub = ForeignStub((endpoint.url,), self._host.network, login=endpoint.login)
+            await self._run(stub, domain, token, foreign_stub)
         elif self._stubs is not None:
             scope = self._fetches[stub] = trio.CancelScope()
             self.spawn(self._fetch, stub, domain, token, self._stubs, scope)
@@ -286,18 +286,18 @@ class ForeignHost(Actor[messages.ForeignCall], ForeignPort):
         scope: trio.CancelScope,
     ) -> None:
         """Fetch the stub of a domain, for as long as its deployment may take."""
-        found: ForeignStub | str = "it took too long"
+        outcome: ForeignStub | str = "it took too long"
         with scope:
-            found = await stubs.find(domain, self._host.network)
+            outcome = await stubs.find(domain, self._host.network)
 
         def fetched(core: ForeignCore, now: float) -> None:
             del self._fetches[stub]
-            if isinstance(found, str):
-                _log.warning("no stub of another domain", domain=domain, why=found)
-                core.sandbox_gone(stub, found, now)
+            if isinstance(outcome, str):
+                _log.warning("no stub of another domain", domain=domain, why=outcome)
+                core.sandbox_gone(stub, outcome, now)
             else:
                 login = self._plan.logins.get(domain, nothing)
-                run = partial(self._run, stub, domain, token, attrs.evolve(found, login=login))
+                run = partial(self._run, stub, domain, token, attrs.evolve(outcome, login=login))
                 self._wanted.append(run)
 
         with suppress(ActorStoppedError):

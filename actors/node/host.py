@@ -65,7 +65,7 @@ class NodeHost:
         return await self.supervisor.start_child(ChildSpec(name, make))
 
     async def send(self, message: Message, to_runtime: str | None = None) -> None:
-        """Have the bus send a message of a part; an answer goes back over the session that asked.
+        """Send a message of a part by the bus; an answer goes back over the session that asked.
 
         If cancelled, nothing is sent.
 
@@ -75,7 +75,7 @@ class NodeHost:
         await self.bus.tell(Emitted(message, to_runtime))
 
     async def attach(self, address: str, component: Component) -> None:
-        """Have an actor answer at an address from now on.
+        """Let an actor answer at an address from now on.
 
         If cancelled, it may do so or not.
 
@@ -92,5 +92,5 @@ class NodeHost:
             raise error
 
     def detach(self, address: str, component: Component) -> None:
-        """Have an actor answer there no longer; a bus that is gone needs no notice."""
+        """Let an actor answer at an address no longer; a bus that is gone needs no notice."""
         self.bus.try_tell(lambda node: node.detach(address, component))

@@ -205,7 +205,7 @@ class Tables(AllocationPort):
 
     @override
     def freed(self, addresses: tuple[str, ...]) -> None:
-        """Have nobody subscribe to what is freed any longer (MN-12)."""
+        """End all subscriptions to addresses that have no owner now (MN-12)."""
         for one in addresses:
             self.subscriptions.remove_address(one)
 
