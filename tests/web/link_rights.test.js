@@ -208,3 +208,23 @@ test("what a peer does with its children by a link is reported to all others, as
   assert.deepEqual(reports.filter(([, version]) => version), [["update", 500, "a"], ["update", 502, "b"], ["delete", 504, undefined]]);
   assert.equal(mine.children.size, 0);
 });
+
+test("what a creator writes by a link is for the reporter's end alone, which knows who may write", async () => {
+  const { runtime, echo, bring, say, done } = await opened();
+  const mine = await done(echo.report("comm", { n: 1 }, { allow: [OBSERVER] }));
+  await say({ type: "subscribe", to: `${MINE}/subscription`, from: `${OTHER}/sm`, body: { source: OBSERVER, renews: true } });
+  const other = await done(runtime.deploy("other", {}));
+  const seen = await done(other.observe(MINE));
+  const child = { from: PEER, to: `${MINE}/children/resources`, body: { resource: `${PEER}#1`, value: "a" } };
+  assert.equal(await bring({ ...child, type: "create" }), 403);
+  await bring({ ...child, type: "update" });
+  assert.deepEqual([mine.children.size, seen.children.size], [0, 0]);
+
+  // Who only observes an object is told of its children by the object.
+  const theirs = await done(echo.observe(THEIRS, { p2p: false }));
+  const elsewhere = { ...child, to: `${THEIRS}/children/resources` };
+  assert.equal(await bring({ ...elsewhere, type: "create" }), 503);
+  await bring({ ...elsewhere, type: "update" });
+  assert.equal(theirs.children.size, 0);
+  assert.equal(await bring({ ...child, type: "create", to: `${echo.url}/children/resources` }), 503);
+});

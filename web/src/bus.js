@@ -277,6 +277,16 @@ const isOfChildren = (to) => to.includes("/children/");
 const publisherOf = (to) => /^(.*)\/(changes|children\/[^/]+)$/s.exec(to)?.[1] ?? null;
 
 /**
+ * Return whether a creator writes children of an object.
+ *
+ * @param {Message} message
+ */
+const isOfCreator = ({ type, from, to }) => {
+  const object = isOfChildren(to) && type !== "response" ? publisherOf(to) : null;
+  return object !== null && object !== from;
+};
+
+/**
  * Return the object that an observer is to stop observing, or to observe again, as its owner or its
  * reporter says; null: the message is nothing of the kind.
  *
@@ -526,8 +536,9 @@ export class MessageBus {
       const isOfCopy = origin !== "local" && this.#isDecidedHere(message.from);
       return isOfCopy ? this.#drop(message, DROPS.UNMATCHED) : this.#answer(message);
     }
+    const isByLink = origin === "p2p-stub" && isOfCreator(message);
     // The reporter's end of an object answers for its children, nobody else.
-    const isNotice = !isOut && isOfChildren(message.to) && !this.isLocal(message.to);
+    const isNotice = !isOut && !isByLink && isOfChildren(message.to) && !this.isLocal(message.to);
     if (messages.isRequest(message) && !isNotice) {
       const pair = `${message.from} ${message.to}`;
       const isCrowding = (this.#load.get(pair) ?? 0) >= constants.OPEN_REQUESTS;
@@ -542,6 +553,7 @@ export class MessageBus {
       this.#load.set(pair, (this.#load.get(pair) ?? 0) + 1);
     }
     if (submitted.link !== null) return this.#goBy(message, submitted.link);
+    if (isByLink) return this.#giveChild(message);
     const isHere = this.#listeners.has(message.to);
     this.#forward(message, isOut);
     // The listeners here may not be all.
@@ -843,13 +855,31 @@ export class MessageBus {
    */
   #forward(message, isOut, isBack = false) {
     const { to } = message;
-    if (this.#listeners.has(to)) {
-      if (!this.#give(message, to)) {
-        this.#end(message, CODES.UNAVAILABLE, "the receiver takes no more", constants.RETRY_AFTER);
-      }
-    } else if (!isOut || isBelow(to, this.#tools.runtime)) {
+    if (this.#listeners.has(to)) this.#giveHere(message, to);
+    else if (!isOut || isBelow(to, this.#tools.runtime)) {
       this.#end(message, CODES.NOT_FOUND, "target not found");
     } else this.#goOut(message, isBack);
+  }
+
+  /**
+   * Give the reporter's end what a creator has sent by a link: it knows who may write children and
+   * who observes, and reports to all others.
+   *
+   * @param {Message} message
+   */
+  #giveChild(message) {
+    const { to } = message;
+    if (this.isLocal(to) && this.#listeners.has(to)) this.#giveHere(message, publisherOf(to) ?? "");
+    else this.#end(message, CODES.UNAVAILABLE, "the object is not reported here", constants.RETRY_AFTER);
+  }
+
+  /**
+   * @param {Message} message
+   * @param {string} address whose listeners get it
+   */
+  #giveHere(message, address) {
+    if (this.#give(message, address)) return;
+    this.#end(message, CODES.UNAVAILABLE, "the receiver takes no more", constants.RETRY_AFTER);
   }
 
   /**
