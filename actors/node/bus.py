@@ -572,7 +572,6 @@ class NodeBus(Actor[messages.BusMessage]):
     def add_link(self, port: Connection) -> None:
         """Take a link, which has no session yet."""
         self._exchange.ports[port.number] = port
-        port.outbox.count_in(self._exchange.budget)
         port.turn = self._exchange.turn
         self._trace.link(Op.OPEN, port.name, self._node.node)
         others = self._exchange.others

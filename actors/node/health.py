@@ -36,7 +36,7 @@ def watch(exchange: Exchange) -> None:
     counters.watch(Gauge.LINKS, lambda: len(exchange.ports))
     counters.watch(Gauge.LINKS_PENDING, lambda: len(exchange.ports) - len(exchange.runtimes))
     counters.watch(
-        Gauge.OUTBOX_MESSAGES, lambda: sum(len(port.outbox) for port in exchange.ports.values())
+        Gauge.OUTBOX_MESSAGES, lambda: sum(port.waiting for port in exchange.ports.values())
     )
     counters.watch(Gauge.ADDRESSES, lambda: len(tables.allocation))
     counters.watch(Gauge.SUBSCRIPTIONS, lambda: len(tables.subscriptions))

@@ -176,7 +176,7 @@ class Board:
         if self.exchange is None:
             return []
         ports, sessions = self.exchange.ports.values(), self.exchange.sessions.items()
-        waiting = [(len(port.outbox), port.runtime or "", port.name) for port in ports]
+        waiting = [(port.waiting, port.runtime or "", port.name) for port in ports]
         waiting += [(len(one.core.waiting), name, "") for name, one in sessions if one.port is None]
         most = sorted((one for one in waiting if one[0]), reverse=True)[:SLOW_ROWS]
         return [[runtime, link, count] for count, runtime, link in most]

@@ -175,7 +175,7 @@ class _Views:
         if port is not None:
             form = port.acceptor.form.value
             link = {
-                "name": port.name, "host": port.host, "form": form, "waiting": len(port.outbox)
+                "name": port.name, "host": port.host, "form": form, "waiting": port.waiting
             }  # fmt: skip
         user = None if session.identity is None else user_digest(session.identity.user)
         return _ok(

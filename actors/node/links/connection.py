@@ -1,4 +1,4 @@
-"""A connection of the node, its queue, and what a turn of the bus writes (RELIABILITY L2).
+"""The connections of a node, and what a turn of the bus writes (RELIABILITY L2).
 
 The bus decides, and never waits; `loop.py` says which connections can be read.
 """
@@ -6,24 +6,21 @@ The bus decides, and never waits; `loop.py` says which connections can be read.
 import math
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from contextlib import suppress
 from functools import partial
-from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import trio
 
-from actors.kit.counters import Tally, Traffic
+from actors.kit.counters import Tally
 from actors.kit.log import get_logger
-from actors.node.limits import NodeLimits
 from actors.node.links.acceptor import Acceptor, Item
 from actors.node.policy_hook import Asker
 from fsm.limits.rates import ErrorWindow
 from fsm.session.node_session import Beat, Heartbeat
 from fsm.session.node_session_io import Liveness, OutboundMessage, PeerForm
-from fsm.session.outbox_budget import OutboxBudget
 from specs.addresses.address import is_node
 from specs.identity import Stamp
 from specs.limits.protocol import (
@@ -58,220 +55,6 @@ def _without_values(line: BadLine) -> str:
     return _QUOTED.sub("'…'", line.error.reason)
 
 
-class Outbox:
-    """What waits to be written to a link: the bus puts it here, and never waits.
-
-    What it holds counts in the budget of the node, also what is being written: until
-    the peer has taken it in, it takes room here, and the frames it is written in too.
-
-    Attributes:
-        framed: Bytes of the frames that are being written.
-        is_begun: Whether the link has taken entries that it has not written whole.
-        is_held: Whether nothing is to be written yet.
-        is_idle: Whether the writer must be woken for the next entry.
-        is_leaving: Whether the writer was ordered to leave.
-    """
-
-    __slots__ = (
-        "_budget", "_bytes", "_entries", "_is_closed", "_limits", "_link", "_old", "_taken",
-        "_traffic", "_writing", "framed", "is_begun", "is_held", "is_idle", "is_leaving",
-    )  # fmt: skip
-
-    def __init__(self, limits: NodeLimits, link: Link, traffic: Traffic) -> None:
-        self._limits: Final = limits
-        self._link: Final = link
-        self._traffic: Final = traffic
-        self._taken: Sequence[OutboundMessage] = ()
-        self._entries: deque[OutboundMessage] | None = None  # an empty one takes 760 bytes
-        self._bytes = 0
-        self._old: deque[OutboundMessage] | None = None
-        self._budget: OutboxBudget | None = None
-        self.framed = 0
-        self.is_begun = False
-        self._is_closed = False
-        self._writing: trio.CancelScope | None = None
-        self.is_held = False
-        self.is_idle = True
-        self.is_leaving = False
-
-    def __len__(self) -> int:
-        return len(self._entries or ()) + len(self._old or ())
-
-    def __iter__(self) -> Iterator[OutboundMessage]:
-        """Iterate over the held entries, in order; those being written come first."""
-        return chain(self._taken, self._old or (), self._entries or ())
-
-    def count_in(self, budget: OutboxBudget) -> None:
-        """Count what it holds in a budget from now on; nothing is put before."""
-        self._budget = budget
-
-    def refill(self, entries: Iterable[OutboundMessage]) -> None:
-        """Take in what waited for the session: it goes out first, and was bounded there."""
-        old = self._old = self._old or deque()
-        for entry in entries:
-            old.append(entry)
-            self._hold(entry)
-
-    def put(self, entry: OutboundMessage) -> bool:
-        """Add an entry; return False if there is no room, or the writer has ended."""
-        size = len(entry.line)
-        waiting = self._bytes + size
-        entries = self._entries
-        if entries is None:
-            entries = self._entries = deque()
-        if (
-            self._is_closed
-            or waiting > self._limits.outbox_bytes
-            or len(entries) >= self._limits.outbox_messages
-        ):
-            return False
-        entries.append(entry)
-        self._bytes = waiting
-        if self._budget is not None:
-            self._budget.hold(entry)
-        return True
-
-    def take(self) -> Sequence[OutboundMessage]:
-        """Take out the next entries, at most for one frame; the last ones are written.
-
-        Entries that the link has begun to write are returned again.
-        """
-        if not self.is_begun:
-            self._taken = () if self.is_held else self._next()
-        return self._taken
-
-    def _next(self) -> list[OutboundMessage]:
-        is_tight = self._budget is not None and self._budget.is_tight
-        room = 1 if is_tight else WRITE_BYTES
-        # Most sessions have nothing to write most of the time, and keep no empty queues.
-        if self._old:
-            taken, _ = _first(self._old, room)
-            self._old = self._old or None
-            return taken
-        if not self._entries:
-            return []
-        taken, size = _first(self._entries, room)
-        self._entries = self._entries or None
-        self._bytes -= size
-        return taken
-
-    def framing(self, acceptor: Acceptor) -> tuple[bytes, ...]:
-        """Make the frames of the messages taken; they count until they have been written.
-
-        There are none of those that the link has begun to write.
-        """
-        if self.is_begun:
-            return ()
-        made = tuple(acceptor.write(self._taken))
-        if self._budget is not None and not self._is_closed:
-            self.framed = sum(map(len, made))
-            self._budget.used += self.framed
-            for entry in self._taken:
-                if entry.spelt:
-                    self._budget.reweigh(entry)
-        return made
-
-    def written(self) -> None:
-        """Note that what was taken has left."""
-        taken, self._taken = self._taken, ()
-        self.is_begun = False
-        self._traffic.sent += len(taken)
-        self._let_go(taken)
-
-    def write_now(self, acceptor: Acceptor) -> bool:
-        """Write what waits as far as a clear link takes it; return whether nothing is left.
-
-        Args:
-            acceptor: Makes frames of the entries.
-        """
-        if self.take():
-            self.is_begun = not self._link.write_now(self.framing(acceptor))
-            if self.is_begun:
-                return False
-            self.written()
-        return self.is_held or not (self._entries or self._old)
-
-    def write_shared(
-        self, entries: Sequence[OutboundMessage], wrapped: dict[type[Link], bytes], by: Acceptor
-    ) -> bool:
-        """Write entries at once that other links get, too, without putting them here.
-
-        Args:
-            entries: The entries.
-            wrapped: The bytes that carry them, for each class of links; made once for all.
-            by: Acceptor of the link.
-
-        Returns:
-            Whether the link has taken them; `is_begun`: not all of them is written.
-        """
-        link = self._link
-        is_busy = self.is_held or self.is_leaving or self._entries or self._old
-        if is_busy or not (self.is_idle and by.writes_alike and link.is_clear):
-            return False
-        data = wrapped.get(type(link))
-        if data is None:
-            if not self._has_room_for(entries):
-                return False
-            data = wrapped[type(link)] = link.wrapped(tuple(by.write(entries)))
-        self.is_begun = not link.write_wrapped(data)
-        if not self.is_begun:
-            self._traffic.sent += len(entries)
-            return True
-        self._taken = tuple(entries)
-        self.framed = len(data)
-        if self._budget is not None:
-            self._budget.count(self.framed)
-        for entry in entries:
-            self._hold(entry)
-        return True
-
-    def _has_room_for(self, entries: Sequence[OutboundMessage]) -> bool:
-        """Return whether an empty outbox has room for entries; all of a node are alike."""
-        size = sum(len(entry.line) for entry in entries)
-        limits = self._limits
-        return size <= limits.outbox_bytes and len(entries) <= limits.outbox_messages
-
-    def writing(self) -> trio.CancelScope:
-        """Return the scope to write in, until the queue is closed."""
-        scope = self._writing = trio.CancelScope()
-        if self._is_closed:
-            scope.cancel()
-        return scope
-
-    def interrupt(self) -> None:
-        """Stop the write at hand: its peer has left."""
-        if self._writing is not None:
-            self._writing.cancel()
-
-    def close(self) -> list[OutboundMessage]:
-        """Take in nothing more, stop the write at hand, and give back what was not taken.
-
-        Of what is being written that is what the peer has surely not read.
-        """
-        self._is_closed = True
-        self.interrupt()
-        unread = self._taken[len(self._taken) - self._link.unread() :]
-        rest = [*unread, *(self._old or ()), *(self._entries or ())]
-        held = list(self)
-        self._taken = ()
-        self._old = self._entries = None
-        self._bytes = 0
-        self._let_go(held)
-        return rest
-
-    def _hold(self, entry: OutboundMessage) -> None:
-        if self._budget is not None:
-            self._budget.hold(entry)
-
-    def _let_go(self, entries: Iterable[OutboundMessage]) -> None:
-        """Release entries, and the frames that were being written."""
-        if self._budget is not None:
-            self._budget.used -= self.framed
-            for entry in entries:
-                self._budget.release(entry)
-        self.framed = 0
-
-
 def _first(entries: deque[OutboundMessage], room: int) -> tuple[list[OutboundMessage], int]:
     """Take at most a frame's worth of entries, and at least one if there is one."""
     taken: list[OutboundMessage] = []
@@ -298,11 +81,14 @@ _ENDS: Final[Mapping[CloseReason, LinkEnd]] = MappingProxyType(
 
 
 class Connection:
-    """A link of the node: what its peer sends comes in, and what is for the peer goes out.
+    """A link of the node: what its peer sends comes in, and what is for the peer is queued here.
 
     Nothing here waits. What has to, runs in a task of its own for as long: to write to a peer that
     reads slowly, to say goodbye. One that does not read is left by `write_timeout`. A peer that
     sends too much is read later; one that has no session in time is left.
+
+    What waits to be written counts in the budget of the node, also what is being written: until
+    the peer has taken it in, it takes room here, and the frames it is written in too.
 
     Attributes:
         number: Never used twice in a node.
@@ -313,12 +99,19 @@ class Connection:
         turn: Writes of the turn of the bus; None: the bus does not know it yet.
         asker: Known facts about the sender over that session.
         is_over: Whether the bus has been told that the link is gone.
+        framed: Bytes of the frames that are being written.
+        is_begun: Whether the link has taken entries that it has not written whole.
+        is_held: Whether nothing is to be written yet.
+        is_idle: Whether the writer must be woken for the next entry.
+        is_leaving: Whether the writer was ordered to leave.
     """
 
     __slots__ = (
-        "_at_once", "_errors", "_heart", "_is_choked", "_is_reading", "_is_working", "_links",
-        "_resting", "_session_until", "_silence", "_why", "acceptor", "asker", "close_reason",
-        "end", "host", "is_over", "link", "name", "number", "outbox", "runtime", "traffic", "turn",
+        "_at_once", "_budget", "_bytes", "_entries", "_errors", "_heart", "_is_choked",
+        "_is_closed", "_is_reading", "_is_working", "_limits", "_links", "_old", "_resting",
+        "_session_until", "_silence", "_taken", "_why", "_writing", "acceptor", "asker",
+        "close_reason", "end", "framed", "host", "is_begun", "is_held", "is_idle", "is_leaving",
+        "is_over", "link", "name", "number", "runtime", "traffic", "turn",
     )  # fmt: skip
 
     def __init__(self, number: int, link: Link, acceptor: Acceptor, links: "Links") -> None:
@@ -327,8 +120,9 @@ class Connection:
         self.link: Final = link
         self.acceptor: Final = acceptor
         self._links: Final = links
+        self._limits: Final = links.bounds.limits
+        self._budget: Final = links.bounds.budget
         self.traffic: Final = links.bounds.counters.traffic[acceptor.wire]
-        self.outbox: Final = Outbox(links.bounds.limits, link, self.traffic)
         self.host = "" if link.guest is None else link.guest.host
         self.close_reason = CloseReason.DONE
         self.end: LinkEnd | None = None
@@ -336,7 +130,7 @@ class Connection:
         self.asker = Asker()
         self.turn: TurnWrites | None = None
         self.is_over = False
-        pace = links.bounds.limits.messages
+        pace = self._limits.messages
         is_paced = math.isfinite(pace.per_second)
         self._at_once: Final = min(FRAME_MESSAGES, pace.burst) if is_paced else FRAME_MESSAGES
         self._errors: ErrorWindow | None = None
@@ -350,40 +144,124 @@ class Connection:
         self._resting: trio.CancelScope | None = None
         self._is_reading = True
         self._why = ""
+        self._taken: Sequence[OutboundMessage] = ()
+        # Most links have nothing to write most of the time: an empty queue takes 760 bytes.
+        self._old: deque[OutboundMessage] | None = None
+        self._entries: deque[OutboundMessage] | None = None
+        self._bytes = self.framed = 0
+        self._writing: trio.CancelScope | None = None
+        self.is_begun = self.is_held = self.is_leaving = self._is_closed = False
+        self.is_idle = True
 
-    # ---- what the bus has written
+    # ---- what waits to be written
+
+    @property
+    def held(self) -> list[OutboundMessage]:
+        """The entries that wait, in order; those being written come first."""
+        return [*self._taken, *(self._old or ()), *(self._entries or ())]
+
+    @property
+    def waiting(self) -> int:
+        """Number of entries that wait and are not being written."""
+        return len(self._entries or ()) + len(self._old or ())
 
     def put(self, entry: OutboundMessage) -> bool:
         """Queue an entry for writing; return False if the peer reads too slowly, or is gone."""
-        if not self.outbox.put(entry):
+        waiting = self._bytes + len(entry.line)
+        entries = self._entries
+        if entries is None:
+            entries = self._entries = deque()
+        if (
+            self._is_closed
+            or waiting > self._limits.outbox_bytes
+            or len(entries) >= self._limits.outbox_messages
+        ):
             return False
+        entries.append(entry)
+        self._bytes = waiting
+        self._budget.hold(entry)
         self._add_to_turn()
         return True
 
     def refill(self, entries: Iterable[OutboundMessage]) -> None:
-        """Queue what waited for the session, before anything else."""
-        self.outbox.refill(entries)
+        """Queue what waited for the session, before anything else; it was bounded there."""
+        old = self._old = self._old or deque()
+        for entry in entries:
+            old.append(entry)
+            self._budget.hold(entry)
         self._add_to_turn()
 
     def hold(self) -> None:
         """Write nothing until `release`, or until the link is to be left."""
-        self.outbox.is_held = True
+        self.is_held = True
 
     def release(self) -> None:
         """Write what waits. Idempotent."""
-        if self.outbox.is_held:
-            self.outbox.is_held = False
-            if self.outbox.is_idle:
+        if self.is_held:
+            self.is_held = False
+            if self.is_idle:
                 self.wake()
 
     def _add_to_turn(self) -> None:
-        if not self.outbox.is_idle or self.outbox.is_held:
+        if not self.is_idle or self.is_held:
             return
         if self.turn is None:
             self.wake()
         else:
-            self.outbox.is_idle = False
+            self.is_idle = False
             self.turn.add(self)
+
+    def take(self) -> Sequence[OutboundMessage]:
+        """Take out the next entries, at most for one frame; the last ones are written.
+
+        Entries that the link has begun to write are returned again.
+        """
+        if not self.is_begun:
+            self._taken = () if self.is_held else self._next()
+        return self._taken
+
+    def _next(self) -> list[OutboundMessage]:
+        room = 1 if self._budget.is_tight else WRITE_BYTES
+        if self._old:
+            taken, _ = _first(self._old, room)
+            self._old = self._old or None
+            return taken
+        if not self._entries:
+            return []
+        taken, size = _first(self._entries, room)
+        self._entries = self._entries or None
+        self._bytes -= size
+        return taken
+
+    def _frames(self) -> tuple[bytes, ...]:
+        """Make the frames of the messages taken; they count until they have been written.
+
+        There are none of those that the link has begun to write.
+        """
+        if self.is_begun:
+            return ()
+        made = tuple(self.acceptor.write(self._taken))
+        if not self._is_closed:
+            self.framed = sum(map(len, made))
+            self._budget.used += self.framed
+            for entry in self._taken:
+                if entry.spelt:
+                    self._budget.reweigh(entry)
+        return made
+
+    def written(self) -> None:
+        """Note that what was taken has left."""
+        taken, self._taken = self._taken, ()
+        self.is_begun = False
+        self.traffic.sent += len(taken)
+        self._let_go(taken)
+
+    def _let_go(self, entries: Iterable[OutboundMessage]) -> None:
+        """Release entries, and the frames that were being written."""
+        self._budget.used -= self.framed
+        for entry in entries:
+            self._budget.release(entry)
+        self.framed = 0
 
     def write_now(self) -> bool:
         """Write what waits as far as the link takes it at once; a task writes the rest.
@@ -391,13 +269,21 @@ class Connection:
         Returns:
             Whether it was written to: that takes time, to start a task takes nearly none.
         """
-        outbox = self.outbox
-        is_clear = not outbox.is_leaving and self.link.is_clear
-        if is_clear and outbox.write_now(self.acceptor):
-            outbox.is_idle = True
+        is_clear = not self.is_leaving and self.link.is_clear
+        if is_clear and self._is_all_written():
+            self.is_idle = True
         else:
             self.wake()
         return is_clear
+
+    def _is_all_written(self) -> bool:
+        """Write as far as a clear link takes it; return whether nothing is left."""
+        if self.take():
+            self.is_begun = not self.link.write_now(self._frames())
+            if self.is_begun:
+                return False
+            self.written()
+        return self.is_held or not (self._entries or self._old)
 
     def write_shared(
         self, entries: Sequence[OutboundMessage], wrapped: dict[type[Link], bytes]
@@ -406,21 +292,58 @@ class Connection:
 
         Args:
             entries: The entries.
-            wrapped: The bytes that carry them, for each class of links.
+            wrapped: The bytes that carry them, for each class of links; made once for all.
 
         Returns:
             Whether the link has taken them.
         """
-        if not self.outbox.write_shared(entries, wrapped, self.acceptor):
+        link = self.link
+        is_busy = self.is_held or self.is_leaving or self._entries or self._old
+        if is_busy or not (self.is_idle and self.acceptor.writes_alike and link.is_clear):
             return False
-        if self.outbox.is_begun:
-            self.wake()
+        data = wrapped.get(type(link))
+        if data is None:
+            size = sum(len(entry.line) for entry in entries)
+            # The links of a node have all the same room.
+            if size > self._limits.outbox_bytes or len(entries) > self._limits.outbox_messages:
+                return False
+            data = wrapped[type(link)] = link.wrapped(tuple(self.acceptor.write(entries)))
+        self.is_begun = not link.write_wrapped(data)
+        if not self.is_begun:
+            self.traffic.sent += len(entries)
+            return True
+        self._taken = tuple(entries)
+        self.framed = len(data)
+        self._budget.count(self.framed)
+        for entry in entries:
+            self._budget.hold(entry)
+        self.wake()
         return True
 
     def wake(self) -> None:
         """Start the task that writes what waits, unless it runs."""
-        self.outbox.is_idle = False
+        self.is_idle = False
         self._work()
+
+    def _take_back(self) -> list[OutboundMessage]:
+        """Take in nothing more, stop the write at hand, and give back what was not taken.
+
+        Of what is being written that is what the peer has surely not read.
+        """
+        self._is_closed = True
+        self._interrupt()
+        held = self.held
+        rest = held[max(0, len(self._taken) - self.link.unread()) :]
+        self._taken = ()
+        self._old = self._entries = None
+        self._bytes = 0
+        self._let_go(held)
+        return rest
+
+    def _interrupt(self) -> None:
+        """Stop the write at hand: its peer has left."""
+        if self._writing is not None:
+            self._writing.cancel()
 
     # ---- what the bus knows of the peer
 
@@ -454,7 +377,7 @@ class Connection:
             close_reason: Reason that the peer is sent.
             end: Reason that is counted.
         """
-        self.outbox.is_held = False
+        self.is_held = False
         self._end_by(close_reason, end)
         self._leave()
 
@@ -463,7 +386,7 @@ class Connection:
 
         Messages that the peer has sent before are still read.
         """
-        if not self.outbox.is_leaving:
+        if not self.is_leaving:
             self._silence = trio.Event()
         self.finish(CloseReason.GOING_AWAY)
 
@@ -482,7 +405,7 @@ class Connection:
             end: Reason that is counted.
         """
         self._end_by(close_reason, end)
-        unsent = self.outbox.close()
+        unsent = self._take_back()
         self._leave()
         return unsent
 
@@ -508,8 +431,8 @@ class Connection:
         self._leave()
 
     def _leave(self) -> None:
-        if not self.outbox.is_leaving:
-            self.outbox.is_leaving = True
+        if not self.is_leaving:
+            self.is_leaving = True
             self._work()
 
     def make_room(self) -> None:
@@ -525,7 +448,7 @@ class Connection:
         if due is not None and now >= due and self in self._links.watched:
             self.read()  # the rest of it may have come
             due = self.link.frame_due
-        if self.outbox.is_leaving:
+        if self.is_leaving:
             return
         if now >= self._session_until:
             self._give_up(LinkEnd.NO_SESSION, "no session in time")
@@ -540,7 +463,7 @@ class Connection:
 
     def _give_up(self, end: LinkEnd, why: str) -> None:
         self.lose(end, why, CloseReason.REFUSED)
-        self.outbox.interrupt()
+        self._interrupt()
 
     @property
     def _heard_at(self) -> float:
@@ -550,7 +473,7 @@ class Connection:
 
     def deadline(self) -> float:
         """Return when `time_over` is due; a link that is left has times of its own."""
-        if self.outbox.is_leaving:
+        if self.is_leaving:
             return math.inf
         due = self.link.frame_due if self in self._links.watched else None
         heart = math.inf if self._heart is None else self._heart.deadline(self._heard_at)
@@ -604,7 +527,7 @@ class Connection:
             return
         if link.unwritten:
             self.wake()
-            if link.unwritten > self.outbox.framed:  # answers, which the peer does not read
+            if link.unwritten > self.framed:  # answers, which the peer does not read
                 self._links.ignore(self)
                 self._is_choked = True
         if link.frame_due is not None:
@@ -638,7 +561,7 @@ class Connection:
         malformed = [item for item in items if isinstance(item, BadLine)]
         about = {"runtime": self.runtime, "link": self.name}
         if self._errors is None:
-            self._errors = ErrorWindow(self._links.bounds.limits.max_malformed)
+            self._errors = ErrorWindow(self._limits.max_malformed)
             _log.warning("malformed message", **about, why=_without_values(malformed[0]))
         is_borne = self._errors.add(len(malformed), trio.current_time())
         if not is_borne:
@@ -670,7 +593,7 @@ class Connection:
         """Write until nothing waits; close the link then, if it is to be left."""
         try:
             await self._write()
-            if not self.outbox.is_leaving:
+            if not self.is_leaving:
                 return
             if self._silence is not None and not self._why:
                 await self._wait_for_goodbye(self._silence)
@@ -682,25 +605,28 @@ class Connection:
 
     async def _write(self) -> None:
         """Write until there is nothing to write, or no peer to write to."""
-        outbox, link = self.outbox, self.link
+        link = self.link
         if self._why:
             return
-        with outbox.writing() as writing:
-            while outbox.take() or link.unwritten:
-                writing.deadline = trio.current_time() + self._links.bounds.limits.write_timeout
+        with trio.CancelScope() as writing:
+            self._writing = writing
+            if self._is_closed:
+                writing.cancel()
+            while self.take() or link.unwritten:
+                writing.deadline = trio.current_time() + self._limits.write_timeout
                 try:
-                    await link.send_many(outbox.framing(self.acceptor))
+                    await link.send_many(self._frames())
                 except LinkError as exc:
                     self.lose(LinkEnd.BROKEN, str(exc))
                     return
-                outbox.written()
+                self.written()
                 if self._is_choked and self._is_reading:
                     self._is_choked = False
                     self._links.watch(self)
         if writing.cancelled_caught and trio.current_time() >= writing.deadline:
             _log.warning("slow consumer", runtime=self.runtime, link=self.name)
             self.lose(LinkEnd.SLOW_CONSUMER, "slow consumer", CloseReason.SLOW_CONSUMER)
-        outbox.is_idle = True
+        self.is_idle = True
 
     async def _wait_for_goodbye(self, silence: trio.Event) -> None:
         """Send the close reason, and wait until the peer has read it.
@@ -714,11 +640,11 @@ class Connection:
     def conclude(self) -> None:
         """Tell the bus that the link is gone, and forget it; it still has to be closed. Idempotent.
 
-        What was not written is still in the outbox: the bus keeps it for the session.
+        What was not written is still here: the bus keeps it for the session.
         """
         if self.is_over:
             return
-        self.is_over = self.outbox.is_leaving = True
+        self.is_over = self.is_leaving = True
         self._is_reading = False
         if self._resting is not None:
             self._resting.cancel()
@@ -727,7 +653,7 @@ class Connection:
         self.end = self.end or LinkEnd.CLOSED
         why = self._why or "closed by the node"
         if not self._links.tell(self._links.bus.remove_link, self.number, self.name, why):
-            self.outbox.close()
+            self._take_back()
         self._links.bounds.counters.count(Tally.LINKS_CLOSED, self.end)
 
     def _settle_guest(self) -> None:

@@ -142,7 +142,7 @@ class Overload:
         exchange = self._exchange
         holders: list[tuple[Iterable[OutboundMessage], int, str, Connection | Session]] = [
             *(
-                (port.outbox, port.outbox.framed, port.runtime or port.name, port)
+                (port.held, port.framed, port.runtime or port.name, port)
                 for port in exchange.ports.values()
             ),
             *((one.core.waiting, 0, runtime, one) for runtime, one in exchange.sessions.items()),

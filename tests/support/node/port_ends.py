@@ -134,6 +134,6 @@ def open_end(
     theirs.setblocking(False)  # noqa: FBT003 - the standard library's signature
     stream = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
     link = RawLink((Kind.STREAM, f"r{number}", Upgrade()), stream)
+    tasks.bounds.budget = budget
     connection = Connection(number, link, acceptor or LinkAcceptor(), tasks)
-    connection.outbox.count_in(budget)
     return End(connection, tasks, budget, theirs)

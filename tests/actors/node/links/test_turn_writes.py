@@ -51,13 +51,13 @@ async def test_what_a_link_got_in_a_turn_is_written_at_its_end(open_end):
 async def test_a_link_that_has_written_everything_keeps_no_empty_queues(open_end):
     turn = TurnWrites(Clock())
     end = open_end(turn)
-    end.connection.outbox.refill([entry(1), entry(2)])
+    end.connection.refill([entry(1), entry(2)])
     end.connection.put(entry(3))
-    while end.connection.outbox:
+    while end.connection.waiting:
         turn.add(end.connection)
         turn.write()
     assert end.tasks.sent == 3
-    assert [one for one in gc.get_referents(end.connection.outbox) if isinstance(one, deque)] == []
+    assert [one for one in gc.get_referents(end.connection) if isinstance(one, deque)] == []
 
 
 async def test_the_task_of_a_link_writes_what_its_socket_does_not_take(open_end):
@@ -67,8 +67,8 @@ async def test_the_task_of_a_link_writes_what_its_socket_does_not_take(open_end)
     turn.write()
 
     assert end.started == 1
-    assert end.connection.outbox.is_begun
-    assert (end.tasks.sent, end.connection.outbox.take()[0].message.id) == (0, 1)
+    assert end.connection.is_begun
+    assert (end.tasks.sent, end.connection.take()[0].message.id) == (0, 1)
     assert end.budget.used > 500_000  # as a line, as it was read, and as a frame
     end.connection.put(entry(2))
     turn.write()
@@ -83,7 +83,7 @@ async def test_more_than_a_frame_is_left_to_the_task_of_the_link(open_end):
     turn.write()
 
     assert len(end.lines()) == FRAME_MESSAGES
-    assert (len(end.connection.outbox), end.started) == (1, 1)
+    assert (end.connection.waiting, end.started) == (1, 1)
 
 
 async def test_what_is_cut_in_the_turn_comes_back_and_is_not_written(open_end):
@@ -106,7 +106,7 @@ async def test_a_link_that_is_left_has_its_last_words_written_by_its_task(open_e
     turn.write()
 
     assert end.lines() == []
-    assert len(end.connection.outbox) == 1
+    assert end.connection.waiting == 1
     assert end.started == 1
 
 
@@ -183,7 +183,7 @@ async def test_tasks_of_links_that_cannot_be_written_to_are_all_woken_at_once(op
     turn.write()
     for end in ends:
         end.connection._is_working = False
-        end.connection.outbox.is_idle = True
+        end.connection.is_idle = True
         end.connection.put(entry(2))
     clock.step = 2 * WRITE_SLICE
     turn.write()

@@ -165,16 +165,16 @@ async def test_a_link_with_something_waiting_gets_it_behind_that(crowd):
     end.connection.hold()
     end.connection.put(waits)
     left = crowd.join()
-    left.connection.outbox.is_leaving = True
+    left.connection.is_leaving = True
     crowd.give(one)
     crowd.turn.write()
-    assert [[item.message.id for item in end.connection.outbox] for end in crowd.ends] == [
+    assert [[item.message.id for item in end.connection.held] for end in crowd.ends] == [
         [1, 3],
         [3],
     ]
 
     end.connection.put(held)
-    end.connection.outbox.is_held = False
+    end.connection.is_held = False
     assert end.connection.write_now()
     assert end.read() == b"\n".join((waits.line, one.line, held.line))
 
@@ -184,7 +184,7 @@ async def test_what_a_node_of_another_domain_may_get_is_looked_at_one_by_one(cro
     crowd.sessions["domain://msg-node.b.example"] = crowd.sessions.pop("r0")
     crowd.give(entry(1))
     crowd.turn.write()
-    assert (end.read(), len(end.connection.outbox)) == (b"", 1)
+    assert (end.read(), end.connection.waiting) == (b"", 1)
 
 
 async def test_links_that_wait_longer_leave_some_time_for_it(crowd):
@@ -220,19 +220,19 @@ async def test_the_task_of_a_link_writes_what_its_socket_does_not_take(crowd):
     crowd.turn.write()
 
     assert end.started == 1
-    assert end.connection.outbox.is_begun
-    taken = end.connection.outbox.take()
+    assert end.connection.is_begun
+    taken = end.connection.take()
     assert [one.message.id for one in taken] == [1, 2]
     assert crowd.budget.used > 2 * 60_000  # as they were read, and as a frame
-    assert [one.message.id for one in end.connection.outbox] == list(range(1, 20))
-    end.connection.outbox.written()
-    assert end.connection.outbox.framed == 0
+    assert [one.message.id for one in end.connection.held] == list(range(1, 20))
+    end.connection.written()
+    assert end.connection.framed == 0
 
 
 async def test_a_message_with_more_than_an_outbox_holds_is_not_written(crowd, monkeypatch):
     end = crowd.join()
     limits = attrs.evolve(DEFAULT_LIMITS, outbox_bytes=100)
-    end.connection.outbox._limits = limits
+    end.connection._limits = limits
     refused = []
     monkeypatch.setattr(crowd.fan_outs, "_put_one", lambda *one: refused.append(one))
     large = entry(1, 100)
@@ -248,7 +248,7 @@ async def test_only_some_messages_wait_for_their_sessions(crowd):
         crowd.give(entry(number + 1))
         crowd.fan_outs.settle("r1")  # no other message joins it now
 
-    assert [one.message.id for one in crowd.ends[0].connection.outbox] == [1]
+    assert [one.message.id for one in crowd.ends[0].connection.held] == [1]
     assert len(crowd.fan_outs._fan_outs) == FAN_OUTS
 
 
@@ -260,9 +260,7 @@ async def test_outboxes_are_filled_some_at_a_time(crowd, monkeypatch):
     crowd.give(entry(1))
     for filled in (3, 5):
         crowd.turn.write()
-        assert [len(end.connection.outbox) for end in crowd.ends] == [1] * filled + [0] * (
-            5 - filled
-        )
+        assert [end.connection.waiting for end in crowd.ends] == [1] * filled + [0] * (5 - filled)
 
 
 async def test_without_further_turns_the_tasks_of_the_links_have_all(crowd):
@@ -310,7 +308,7 @@ async def test_a_link_that_breaks_in_the_middle_of_a_slice_has_what_it_took_give
     # The peer may have read the first.
     assert ids(broken.cut(CloseReason.SLOW_CONSUMER)) == [1] * (FAN_OUTS - 1)
     for end in (crowd.ends[0], crowd.ends[2]):
-        end.connection.outbox.written()
+        end.connection.written()
         end.connection.cut(CloseReason.DONE)
     assert crowd.budget.used == 0
 
