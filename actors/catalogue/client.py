@@ -5,9 +5,8 @@ the signed content, and only then the package. Nothing that was fetched is execu
 written anywhere but into the memory of the client.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
-from typing import Final, TypeVar, final
+from collections.abc import Mapping
+from typing import Final, Generic, TypeVar, final
 
 import attrs
 import trio
@@ -49,6 +48,9 @@ from specs.descriptor import (
 from specs.limits import foreign_code
 from specs.limits.node import JWKS_BYTES
 
+_NO_PLACE: Final = Refused(
+    Reason.NOT_THERE, "no catalogue is configured for its domain", "name one with --catalogue"
+)
 _CROWDED: Final = Refused(
     Reason.TOO_LARGE,
     f"its domain has more than {foreign_code.CATALOGUE_DOMAIN_BYTES} bytes of descriptors",
@@ -59,6 +61,20 @@ _UNPROVED: Final = Refused(
     "its keys are published where nothing proves whose they are",
     "name its catalogue with https, or its keys in the trust file",
 )
+
+
+def domain_trust(trust: Trust, domain: str) -> DomainTrust:
+    """Return the trust in a domain.
+
+    Raises:
+        RefusalError: The trust file has no entry for it.
+    """
+    said = trust.of(domain)
+    if said is None:
+        why = f"no entry of the trust file names {domain}"
+        advice = "name its keys in the trust file if you do"
+        raise errors.RefusalError(Refused(Reason.UNKNOWN_DOMAIN, why, advice))
+    return said
 
 
 async def keys_of(
@@ -84,9 +100,9 @@ async def keys_of(
         raise errors.RefusalError(_UNPROVED)
     try:
         text = (await source.read(DOMAIN_KEYS, JWKS_BYTES)).decode(errors="replace")
-    except (errors.NotServedError, errors.SourceAwayError) as exc:
+    except (errors.NotServedError, errors.SourceAwayError):
         if known is None:
-            raise errors.RefusalError(errors.from_error(exc)) from exc
+            raise
         text = known
     return _read(text), text
 
@@ -103,37 +119,28 @@ def _read(text: str) -> Keys:
 
 _log = get_logger("actors.catalogue")
 
-T = TypeVar("T")
 D = TypeVar("D", StubDescriptor, SchemaDescriptor, RuntimeDescriptor, HypertyDescriptor)
 
 
 @attrs.frozen
-class Found:
-    """A stub that may be deployed.
+class Found(Generic[D]):
+    """A descriptor that may be acted upon.
 
     Attributes:
-        level: Whether a shipped stub is configured, or a package runs in a sandbox.
-        package: Its code; None: it needs none.
+        digest: Hash of what was signed.
+        reach: Where a stub may dial.
+        package: The code, which its publisher has signed; None: it has none, or none that runs.
     """
 
-    level: Level
-    descriptor: StubDescriptor
+    descriptor: D
     digest: str
     reach: Reach
-    package: bytes | None = attrs.field(default=None, repr=False)
+    package: bytes | None = attrs.field(repr=False)
 
-
-@attrs.frozen
-class FoundHyperty:
-    """A hyperty that may run in a sandbox.
-
-    Attributes:
-        package: Its code, which its publisher has signed.
-    """
-
-    descriptor: HypertyDescriptor
-    digest: str
-    package: bytes = attrs.field(repr=False)
+    @property
+    def level(self) -> Level:
+        """Whether a shipped stub is configured, or a package runs in a sandbox."""
+        return Level.PROFILE if self.package is None else Level.PACKAGE
 
 
 @final
@@ -185,7 +192,7 @@ class CatalogueClient:
         self._locks: dict[str, trio.Lock] = {}
         self._saving = trio.Lock()
 
-    async def find(self, entry: Entry) -> Found:
+    async def find(self, entry: Entry) -> Found[StubDescriptor]:
         """Fetch and verify the descriptor of a stub, and its package if it has one.
 
         If cancelled, what was verified so far may be kept; nothing that was kept is lost.
@@ -194,7 +201,7 @@ class CatalogueClient:
             RefusedDescriptorError: The stub must not be deployed.
             CatalogueFileError: The memory cannot be read or written, so nothing can be trusted.
         """
-        return await self._look(entry, self._stub)
+        return await self._look(entry, StubDescriptor)
 
     async def find_schema(self, entry: Entry) -> SchemaDescriptor:
         """Fetch and verify the descriptor of a data schema.
@@ -205,9 +212,9 @@ class CatalogueClient:
             RefusedDescriptorError: The schema must not be used.
             CatalogueFileError: The memory cannot be read or written, so nothing can be trusted.
         """
-        return await self._look(entry, partial(self._without_code, SchemaDescriptor))
+        return (await self._look(entry, SchemaDescriptor)).descriptor
 
-    async def find_hyperty(self, entry: Entry) -> FoundHyperty:
+    async def find_hyperty(self, entry: Entry) -> Found[HypertyDescriptor]:
         """Fetch and verify the descriptor of a hyperty, and its package (HYP-01).
 
         If cancelled, what was verified so far may be kept; nothing that was kept is lost.
@@ -216,7 +223,7 @@ class CatalogueClient:
             RefusedDescriptorError: The hyperty must not run.
             CatalogueFileError: The memory cannot be read or written, so nothing can be trusted.
         """
-        return await self._look(entry, self._hyperty)
+        return await self._look(entry, HypertyDescriptor)
 
     async def find_runtime(self, entry: Entry) -> RuntimeDescriptor:
         """Fetch and verify the descriptor of a runtime.
@@ -227,7 +234,7 @@ class CatalogueClient:
             RefusedDescriptorError: The descriptor must not be used.
             CatalogueFileError: The memory cannot be read or written, so nothing can be trusted.
         """
-        return await self._look(entry, partial(self._without_code, RuntimeDescriptor))
+        return (await self._look(entry, RuntimeDescriptor)).descriptor
 
     def narrow(self, own: RuntimeDescriptor) -> None:
         """Judge constraints from now on also by the capabilities that a descriptor declares.
@@ -243,11 +250,11 @@ class CatalogueClient:
             protocols=narrowed(protocols, own.protocol_capabilities),
         )
 
-    async def _look(self, entry: Entry, look: Callable[[_Visit], Awaitable[T]]) -> T:
+    async def _look(self, entry: Entry, kind: type[D]) -> Found[D]:
         lock = self._locks.setdefault(entry.domain, trio.Lock())
         try:
             async with lock:
-                return await self._find(entry, look)
+                return await self._find(entry, kind)
         except errors.RefusalError as exc:
             self._fetched.pop(entry, None)
             raise errors.RefusedDescriptorError(entry.described, exc.refused) from exc
@@ -255,23 +262,24 @@ class CatalogueClient:
             if not lock.locked():
                 self._locks.pop(entry.domain, None)
 
-    async def _find(self, entry: Entry, look: Callable[[_Visit], Awaitable[T]]) -> T:
-        said = self._trust.of(entry.domain)
-        if said is None:
-            raise errors.RefusalError(errors.no_trust(entry.domain))
-        kept = await self._load()
+    async def _find(self, entry: Entry, kind: type[D]) -> Found[D]:
+        said, kept = domain_trust(self._trust, entry.domain), await self._load()
         try:
             async with self._places.open(entry.domain) as source:
                 if source is None:
-                    raise errors.RefusalError(errors.NO_PLACE)
+                    raise errors.RefusalError(_NO_PLACE)
                 keys, published = await keys_of(said.keys, source, kept.keys.get(entry.domain))
                 revocations = await self._revocations(entry.domain, source, keys)
                 visit = _Visit(entry, source, said, keys, published, revocations)
                 if said.keys is not KeyTrust.FIRST_USE or entry.domain in kept.keys:
                     await self._remember(visit, {})
-                return await look(visit)
+                descriptor, digest = await self._verified(kind, visit)
+                package = None
+                if isinstance(descriptor, StubDescriptor | HypertyDescriptor):
+                    package = await self._package(source, descriptor.source_package)
+                return Found(descriptor, digest, said.terms.reach, package)
         except BadPlaceError as exc:
-            raise errors.RefusalError(errors.NO_PLACE) from exc
+            raise errors.RefusalError(_NO_PLACE) from exc
 
     async def _load(self) -> Kept:
         if self._kept is None:
@@ -293,33 +301,17 @@ class CatalogueClient:
             served = await source.read(REVOKED, foreign_code.REVOCATIONS_BYTES)
         except (errors.NotServedError, errors.SourceAwayError):
             return None if known is None or text is None else (known, text)
-        with errors.refusals():
-            found = seal.signed_revocations(served, keys)
+        found = seal.signed_revocations(served, keys)
         errors.refuse_if(judge_revocations(domain, found, known, self._now()))
         return found, served.decode()
 
     # ---- the descriptor
 
-    async def _stub(self, visit: _Visit) -> Found:
-        descriptor, digest = await self._verified(StubDescriptor, visit)
-        package, reach = descriptor.source_package, visit.said.terms.reach
-        if package is None:
-            return Found(Level.PROFILE, descriptor, digest, reach)
-        content = await self._content(visit, package)
-        return Found(Level.PACKAGE, descriptor, digest, reach, content)
-
-    async def _content(self, visit: _Visit, package: SourcePackage) -> bytes:
-        seal.check_publisher(package, self._trust.publishers.get(package.publisher, {}))
-        return await fetched_package(self._store.packages, visit.source, package)
-
-    async def _hyperty(self, visit: _Visit) -> FoundHyperty:
-        descriptor, digest = await self._verified(HypertyDescriptor, visit)
-        package = descriptor.source_package
-        content = b"" if package is None else await self._content(visit, package)
-        return FoundHyperty(descriptor, digest, content)
-
-    async def _without_code(self, kind: type[D], visit: _Visit) -> D:
-        return (await self._verified(kind, visit))[0]
+    async def _package(self, source: Source, promised: SourcePackage | None) -> bytes | None:
+        if promised is None:
+            return None
+        seal.check_publisher(promised, self._trust.publishers.get(promised.publisher, {}))
+        return await fetched_package(self._store.packages, source, promised)
 
     async def _verified(self, kind: type[D], visit: _Visit) -> tuple[D, str]:
         """Return a descriptor that may be acted upon, and the hash of what was signed."""
@@ -336,26 +328,23 @@ class CatalogueClient:
             or judge_use(descriptor, visit.said.terms, self._here, revocations)
         )
         seen = Seen(descriptor.counter, digest)
-        await self._remember(visit, {entry: Known(seen, sealed.text)})
+        await self._remember(visit, {entry: Known(seen, sealed.signed.text)})
         return descriptor, digest
 
     async def _fetch(self, visit: _Visit) -> seal.Sealed:
         """Return the newest descriptor that is available, with an unverified signature."""
         entry = visit.entry
         known = (await self._load()).known.get(entry)
-        if known is not None and self._is_fresh(entry):
-            return seal.sealed_descriptor(known.text.encode())
-        try:
-            text = await visit.source.read(entry.path, foreign_code.DESCRIPTOR_BYTES)
-        except errors.NotServedError as exc:
-            raise errors.RefusalError(errors.from_error(exc)) from exc
-        except errors.SourceAwayError as exc:
-            if known is None:
-                raise errors.RefusalError(errors.from_error(exc)) from exc
-            _log.warning("catalogue away", entry=entry.address, why=exc.reason)
-            return seal.sealed_descriptor(known.text.encode())
-        self._fetched[entry] = trio.current_time()
-        return seal.sealed_descriptor(text)
+        text = None if known is None else known.text.encode()
+        if text is None or not self._is_fresh(entry):
+            try:
+                text = await visit.source.read(entry.path, foreign_code.DESCRIPTOR_BYTES)
+                self._fetched[entry] = trio.current_time()
+            except errors.SourceAwayError as exc:
+                if text is None:
+                    raise
+                _log.warning("catalogue away", entry=entry.address, why=exc.reason)
+        return seal.read_seal(text, seal.SealType.DESCRIPTOR)
 
     def _is_fresh(self, entry: Entry) -> bool:
         fetched = self._fetched.get(entry)

@@ -10,9 +10,9 @@ import attrs
 
 from actors.catalogue import errors
 from actors.catalogue import seal as seals
-from actors.catalogue.client import keys_of
+from actors.catalogue.client import domain_trust, keys_of
 from actors.catalogue.source import Source, package_path
-from actors.catalogue.trust_file import DomainTrust, Trust
+from actors.catalogue.trust_file import Trust
 from actors.keys.key_set import Keys
 from fsm.catalogue import descriptor as descriptors
 from specs.addresses.address import REVOKED, Entry
@@ -72,14 +72,14 @@ async def inspect(
         NotServedError: Nothing is at the path.
         SourceAwayError: The catalogue cannot be read.
     """
-    text = await source.read(path, DESCRIPTOR_BYTES)
     inspector = _Inspector(source, trust, keys, here, now)
+    text = await source.read(path, DESCRIPTOR_BYTES)
     refused: descriptors.Refused | None = None
     try:
         await inspector.run(text, path)
     except errors.RefusalError as exc:
         refused = exc.refused
-        inspector.checks.append(Check(str(refused.reason), refused.why, passed=False))
+        inspector.say(str(refused.reason), refused.why, passed=False)
     return tuple(inspector.checks), inspector.descriptor, refused
 
 
@@ -93,8 +93,9 @@ class _Inspector:
     checks: list[Check] = attrs.field(factory=list)
     descriptor: Described | None = None
 
-    def _say(self, name: str, finding: str) -> None:
-        self.checks.append(Check(name, finding))
+    def say(self, name: str, finding: str, *, passed: bool | None = True) -> None:
+        """Note the outcome of a check."""
+        self.checks.append(Check(name, finding, passed))
 
     async def run(self, text: bytes, path: str) -> None:
         """Make every check.
@@ -102,82 +103,52 @@ class _Inspector:
         Raises:
             RefusalError: One failed.
         """
-        seal, descriptor, entry = self._read(text)
-        self._stands(entry, path)
-        trusted = self._trusted(entry)
-        keys = await self._keys(trusted)
-        revocations: Revocations | None = None
+        seal = seals.read_seal(text, seals.SealType.DESCRIPTOR)
+        self.descriptor = descriptor = seals.read_descriptor(seal.content)
+        entry, now = seals.entry_of(descriptor), self.now
+        self.say("form", f"a {descriptor.type} for {entry.address}")
+        if not path.endswith(entry.path) and "/" in path:
+            why = f"it stands at {path} and was signed for {entry.path}"
+            errors.refuse_if(descriptors.Refused(descriptors.Reason.MISPLACED, why, _MISPLACED))
+        trusted = None if self.trust is None else domain_trust(self.trust, entry.domain)
+        keys, revocations = self.keys, None
+        if keys is None and trusted is not None:
+            keys, _ = await keys_of(trusted.keys, self.source, None)
         if keys is None:
-            finding = "not verified: no trusted keys were given"
-            self.checks.append(Check("signature", finding, passed=None))
+            self.say("signature", "not verified: no trusted keys were given", passed=None)
         else:
-            self._verify(seal, keys)
+            seals.verified(seal, keys)
+            self.say("signature", f"by the key {seal.key_name!r}")
             revocations = await self._revoked(entry, keys)
-        digest, now = seal.digest, self.now
-        errors.refuse_if(descriptors.judge_entry(entry, descriptor, digest, now, None, revocations))
+        errors.refuse_if(
+            descriptors.judge_entry(entry, descriptor, seal.digest, now, None, revocations)
+        )
         left = (descriptor.expires - now) / 86_400
-        self._say("time", f"good for {left:.1f} days, counter {descriptor.counter}")
+        self.say("time", f"good for {left:.1f} days, counter {descriptor.counter}")
         if trusted is not None and isinstance(descriptor, StubDescriptor | HypertyDescriptor):
             errors.refuse_if(
                 descriptors.judge_use(descriptor, trusted.terms, self.here, revocations)
             )
-            self._say("level", _PROFILE if descriptor.source_package is None else _PACKAGE)
+            self.say("level", _PROFILE if descriptor.source_package is None else _PACKAGE)
         if descriptor.source_package is not None:
             await self._package(descriptor.source_package)
-
-    def _read(self, text: bytes) -> tuple[seals.Sealed, Described, Entry]:
-        with errors.refusals():
-            seal = seals.read_seal(text, seals.SealType.DESCRIPTOR)
-            self.descriptor = descriptor = seals.read_descriptor(seal.content)
-            entry = seals.entry_of(descriptor)
-        self._say("form", f"a {descriptor.type} for {entry.address}")
-        return seal, descriptor, entry
-
-    def _stands(self, entry: Entry, path: str) -> None:
-        if path.endswith(entry.path) or "/" not in path:
-            return
-        why = f"it stands at {path} and was signed for {entry.path}"
-        raise errors.RefusalError(
-            descriptors.Refused(descriptors.Reason.MISPLACED, why, _MISPLACED)
-        )
-
-    def _trusted(self, entry: Entry) -> DomainTrust | None:
-        trust = self.trust
-        if trust is None:
-            return None
-        trusted = trust.of(entry.domain)
-        if trusted is None:
-            raise errors.RefusalError(errors.no_trust(entry.domain))
-        return trusted
-
-    async def _keys(self, trusted: DomainTrust | None) -> Keys | None:
-        if self.keys is not None or trusted is None:
-            return self.keys
-        return (await keys_of(trusted.keys, self.source, None))[0]
-
-    def _verify(self, seal: seals.Sealed, keys: Keys) -> None:
-        with errors.refusals():
-            seals.verified(seal, keys)
-        self._say("signature", f"by the key {seal.key_name!r}")
 
     async def _revoked(self, entry: Entry, keys: Keys) -> Revocations | None:
         try:
             text = await self.source.read(REVOKED, REVOCATIONS_BYTES)
         except (errors.NotServedError, errors.SourceAwayError):
-            self._say("revoked", "the catalogue has no list of what is revoked")
+            self.say("revoked", "the catalogue has no list of what is revoked")
             return None
-        with errors.refusals():
-            revocations = seals.signed_revocations(text, keys)
+        revocations = seals.signed_revocations(text, keys)
         errors.refuse_if(descriptors.judge_revocations(entry.domain, revocations, None, self.now))
-        self._say("revoked", f"the list has {len(revocations.revoked)} entries")
+        self.say("revoked", f"the list has {len(revocations.revoked)} entries")
         return revocations
 
     async def _package(self, promised: SourcePackage) -> None:
         if self.trust is not None:
             keys = self.trust.publishers.get(promised.publisher, {})
             seals.check_publisher(promised, keys)
-            self._say("publisher", f"signed by {promised.publisher!r}")
-        with errors.refusals():
-            content = await self.source.read(package_path(promised.sha256), PACKAGE_BYTES)
+            self.say("publisher", f"signed by {promised.publisher!r}")
+        content = await self.source.read(package_path(promised.sha256), PACKAGE_BYTES)
         errors.refuse_if(seals.flaw_of(promised, content))
-        self._say("package", f"{promised.size} bytes, {promised.sha256}")
+        self.say("package", f"{promised.size} bytes, {promised.sha256}")

@@ -18,7 +18,7 @@ import orjson
 import trio
 from typing_extensions import override
 
-from actors.catalogue.errors import CatalogueFileError, RefusalError, refusals, refuse_if
+from actors.catalogue.errors import CatalogueFileError, RefusalError, refuse_if
 from actors.catalogue.seal import flaw_of, known_revocations
 from actors.catalogue.source import Source, package_path
 from fsm.catalogue.descriptor import Seen
@@ -137,14 +137,10 @@ async def fetched_package(store: PackageStore, source: Source, promised: SourceP
     kept = await store.get(promised.sha256)
     if kept is not None and flaw_of(promised, kept) is None:
         return kept
-    with refusals():
-        content = await source.read(package_path(promised.sha256), PACKAGE_BYTES)
+    content = await source.read(package_path(promised.sha256), PACKAGE_BYTES)
     refuse_if(flaw_of(promised, content))
     await store.put(promised.sha256, content)
     return content
-
-
-_VERSION: Final = 1
 
 
 @attrs.frozen
@@ -228,7 +224,7 @@ class FileMemory(CatalogueMemory):
         try:
             content: Json = orjson.loads(text)
             return _read(content)
-        except (orjson.JSONDecodeError, BadUrlError, TypeError, KeyError, ValueError) as exc:
+        except (BadUrlError, TypeError, ValueError) as exc:
             reason = "it is damaged; restore it, or delete it if old descriptors may be taken again"
             raise CatalogueFileError(self.path, reason) from exc
 
@@ -277,12 +273,7 @@ def _written(kept: Kept) -> JsonObject:
         entry.address: {"counter": one.seen.counter, "digest": one.seen.digest, "text": one.text}
         for entry, one in kept.known.items()
     }
-    return {
-        "version": _VERSION,
-        "known": known,
-        "revoked": {**kept.revoked},
-        "keys": {**kept.keys},
-    }
+    return {"version": 1, "known": known, "revoked": {**kept.revoked}, "keys": {**kept.keys}}
 
 
 def _read(content: Json) -> Kept:
@@ -291,30 +282,23 @@ def _read(content: Json) -> Kept:
     Raises:
         TypeError: It was not.
     """
-    whole = _table(content)
-    if whole.get("version") != _VERSION:
-        raise TypeError
-    known = {
-        read_entry(address)[0]: _known(_table(one))
-        for address, one in _table(whole["known"]).items()
-    }
-    return Kept(known, _texts(whole["revoked"]), _texts(whole["keys"]))
+    match content:
+        case {"version": 1, "known": dict(known), "revoked": dict(revoked), "keys": dict(keys)}:
+            entries = {read_entry(address)[0]: _known(one) for address, one in known.items()}
+            return Kept(entries, _texts(revoked), _texts(keys))
+        case _:
+            raise TypeError
 
 
-def _known(said: JsonObject) -> Known:
-    counter, digest, text = said["counter"], said["digest"], said["text"]
-    if not isinstance(counter, int) or not 0 <= counter <= MAX_ID:
-        raise TypeError
-    if not isinstance(digest, str) or not isinstance(text, str):
-        raise TypeError
-    return Known(Seen(counter, digest), text)
+def _known(said: Json) -> Known:
+    match said:
+        case {"counter": int(counter), "digest": str(digest), "text": str(text)} if (
+            0 <= counter <= MAX_ID
+        ):
+            return Known(Seen(counter, digest), text)
+        case _:
+            raise TypeError
 
 
-def _table(value: Json) -> JsonObject:
-    if not isinstance(value, dict):
-        raise TypeError
-    return value
-
-
-def _texts(value: Json) -> dict[str, str]:
-    return {name: text for name, text in _table(value).items() if isinstance(text, str)}
+def _texts(values: JsonObject) -> dict[str, str]:
+    return {name: text for name, text in values.items() if isinstance(text, str)}

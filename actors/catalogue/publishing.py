@@ -239,7 +239,8 @@ class CatalogueFolder:
         try:
             return seals.signed_revocations(text, keys)
         except errors.BadSealError as exc:
-            refused = Refused(exc.reason, exc.why, "sign it with a key that is published there")
+            advice = "sign it with a key that is published there"
+            refused = Refused(exc.refused.reason, exc.refused.why, advice)
             raise errors.RefusedDescriptorError("the list of what is revoked", refused) from exc
 
     def _check_domain(self, domain: str, known: Revocations | None) -> None:
@@ -268,7 +269,7 @@ class CatalogueFolder:
             descriptor = seals.read_descriptor(seals.verified(seal, keys))
             return seals.entry_of(descriptor), descriptor, seal.digest
         except (errors.BadSealError, errors.BadDescriptorError) as exc:
-            raise errors.RefusedDescriptorError(_TEXT, errors.from_error(exc)) from exc
+            raise errors.RefusedDescriptorError(_TEXT, exc.refused) from exc
 
     def _seen(self, entry: Entry) -> Seen | None:
         """Return what is published at a place, if anything is.

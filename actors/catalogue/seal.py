@@ -1,23 +1,11 @@
-"""Signed texts of catalogues: JSON Web Signatures in compact form (RFC 7515, RFC 8725).
+"""Signed texts of catalogues, and what is in them: descriptors, lists and packages (T12, T13)."""
 
-What was signed is exactly what is read: the bytes stand within the signature, so nothing
-has to be brought into a canonical form first, and no two readers could
-differ. A text says which key signed it and how, and is believed in neither: the key comes
-from the verifier, and there is one algorithm.
-
-What was sealed is read and judged here too: descriptors, lists and packages (T12, T13).
-"""
-
-import base64
-import re
 from enum import StrEnum
 from hashlib import sha256
 from typing import Final, TypeVar
 
 import attrs
 import orjson
-from joserfc import jws
-from joserfc.errors import JoseError
 
 from actors.catalogue.archive import check_archive
 from actors.catalogue.errors import (
@@ -25,9 +13,9 @@ from actors.catalogue.errors import (
     BadDescriptorError,
     BadSealError,
     RefusalError,
-    refusals,
 )
-from actors.keys.key_set import EDDSA, REGISTRY, Keys
+from actors.keys.key_set import EDDSA, Keys
+from actors.keys.signed_text import HEADER, SignedText, read_signed
 from fsm.catalogue.descriptor import Reason, Refused, judge_package
 from specs.addresses.address import CatalogueType, Entry, read_entry
 from specs.descriptor import (
@@ -46,10 +34,6 @@ from specs.jsonvalue import Json, JsonObject, is_json
 from specs.limits.foreign_code import LISTING_BYTES, REVOCATIONS_BYTES
 from transports.bodies import read_object
 
-_FORM: Final = re.compile(rb"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\n?")
-_HEADER: Final = frozenset({"alg", "kid", "typ"})
-"""All that a header may hold: no key of its own, no certificate, no extension (RFC 8725, 3.10)."""
-
 
 class SealType(StrEnum):
     """Kinds of signed content; one is never accepted as another (RFC 8725, 3.11)."""
@@ -65,10 +49,10 @@ class Sealed:
 
     Attributes:
         key_name: The name of the key that it states.
+        digest: Hash of the bytes that were signed.
     """
 
-    text: str = attrs.field(repr=False)
-    kind: SealType
+    signed: SignedText
     key_name: str
     content: JsonObject = attrs.field(repr=False)
     digest: str
@@ -84,18 +68,14 @@ def read_seal(text: bytes, kind: SealType) -> Sealed:
     Raises:
         BadSealError: It is not signed, or is of another kind.
     """
-    parts = _FORM.fullmatch(text) if len(text) <= REVOCATIONS_BYTES else None
-    if parts is None:
+    is_small = len(text) <= REVOCATIONS_BYTES
+    signed = read_signed(text.decode("latin-1").removesuffix("\n")) if is_small else None
+    if signed is None or signed.header is None:
         raise BadSealError(Reason.UNSIGNED, "it is not signed")
-    header = _object(_bytes(parts[1]))
-    if header is None:
-        raise BadSealError(Reason.UNSIGNED, "it is not signed")
-    name = _key_name(header, kind)
-    payload = _bytes(parts[2])
-    content = _object(payload)
-    if content is None or payload is None:
+    name = _key_name(signed.header, kind)
+    if signed.content is None:
         raise BadSealError(Reason.MALFORMED, "what is signed is no JSON object")
-    return Sealed(text.strip().decode(), kind, name, content, sha256(payload).hexdigest())
+    return Sealed(signed, name, signed.content, sha256(signed.payload).hexdigest())
 
 
 def verified(sealed: Sealed, keys: Keys) -> JsonObject:
@@ -111,10 +91,8 @@ def verified(sealed: Sealed, keys: Keys) -> JsonObject:
     key = keys.get(sealed.key_name)
     if key is None or EDDSA not in key.algorithms:
         raise BadSealError(Reason.WRONG_KEY, f"the key {sealed.key_name[:40]!r} is not trusted")
-    try:
-        jws.deserialize_compact(sealed.text, key.key, registry=REGISTRY)
-    except (JoseError, ValueError) as exc:
-        raise BadSealError(Reason.BAD_SIGNATURE, "its signature does not fit") from exc
+    if not sealed.signed.is_signed_by(key):
+        raise BadSealError(Reason.BAD_SIGNATURE, "its signature does not fit")
     return sealed.content
 
 
@@ -122,7 +100,7 @@ def _key_name(header: JsonObject, kind: SealType) -> str:
     """Return the name of the key in a header; refuse a header with more or less than allowed."""
     if header.get("alg") != EDDSA:
         raise BadSealError(Reason.UNSIGNED, f"it is not signed by {EDDSA}")
-    if header.keys() - _HEADER:
+    if header.keys() - HEADER:
         raise BadSealError(Reason.BAD_SIGNATURE, "its header holds more than alg, kid and typ")
     if header.get("typ") != kind:
         raise BadSealError(Reason.BAD_SIGNATURE, f"it was not signed as {kind}")
@@ -130,21 +108,6 @@ def _key_name(header: JsonObject, kind: SealType) -> str:
     if not isinstance(name, str) or not name:
         raise BadSealError(Reason.WRONG_KEY, "it does not name the key that signed it")
     return name
-
-
-def _bytes(part: bytes) -> bytes | None:
-    try:
-        return base64.urlsafe_b64decode(part + b"=" * (-len(part) % 4))
-    except ValueError:
-        return None
-
-
-def _object(text: bytes | None) -> JsonObject | None:
-    try:
-        read: Json = orjson.loads(text or b"")
-    except orjson.JSONDecodeError:
-        return None
-    return read if isinstance(read, dict) else None
 
 
 _TYPES: Final = frozenset(map(str, CatalogueType))
@@ -244,21 +207,11 @@ def check_publisher(package: SourcePackage, keys: Keys) -> None:
     try:
         said = verified(read_seal(package.signature.encode(), SealType.PACKAGE), keys)
     except BadSealError as exc:
-        why = f"its publisher {package.publisher!r} did not sign its package: {exc.why}"
+        why = f"its publisher {package.publisher!r} did not sign its package: {exc.refused.why}"
         raise RefusalError(Refused(Reason.PUBLISHER_SIGNATURE, why, _ADVICE)) from exc
     if said != published(package.sha256, package.size, package.entry_point):
         why = f"its publisher {package.publisher!r} signed another package"
         raise RefusalError(Refused(Reason.PUBLISHER_SIGNATURE, why, _ADVICE))
-
-
-def sealed_descriptor(text: bytes) -> Sealed:
-    """Return the parts of a descriptor; nothing is verified.
-
-    Raises:
-        RefusalError: It is not signed.
-    """
-    with refusals():
-        return read_seal(text, SealType.DESCRIPTOR)
 
 
 def described(kind: type[D], sealed: Sealed, keys: Keys) -> D:
@@ -272,8 +225,7 @@ def described(kind: type[D], sealed: Sealed, keys: Keys) -> D:
     Raises:
         RefusalError: None of the keys has signed it, or it describes something else.
     """
-    with refusals():
-        descriptor = read_descriptor(verified(sealed, keys))
+    descriptor = read_descriptor(verified(sealed, keys))
     if not isinstance(descriptor, kind):
         wanted = _NAMES[kind]
         why = f"it describes a {descriptor.type} and not a {wanted}"
@@ -301,8 +253,7 @@ def known_revocations(text: str) -> Revocations:
     Raises:
         RefusalError: The text is no list: its store has changed it.
     """
-    with refusals():
-        return read_revocations(read_seal(text.encode(), SealType.REVOCATIONS).content)
+    return read_revocations(read_seal(text.encode(), SealType.REVOCATIONS).content)
 
 
 def flaw_of(promised: SourcePackage, content: bytes) -> Refused | None:

@@ -439,7 +439,7 @@ async def _line(
         place, now = seal.entry_of(descriptor), time.time_ns() / 1e9
         refused = offers.judge_entry(place, descriptor, sealed.digest, now, None, revoked)
     except errors.BadSealError as exc:
-        return {**line, "state": exc.why}
+        return {**line, "state": exc.refused.why}
     except (errors.BadDescriptorError, errors.NotServedError, errors.SourceAwayError) as exc:
         return {**line, "state": str(exc)}
     return {**line, "state": "signed" if refused is None else str(refused.reason)}

@@ -192,7 +192,7 @@ class WellKnown:
         try:
             content = read_seal(text, SealType.DESCRIPTOR).content
         except BadSealError as exc:
-            raise SourceAwayError(self._source.name, exc.why) from exc
+            raise SourceAwayError(self._source.name, exc.refused.why) from exc
         if name not in content:
             raise NotServedError(self._source.name, f"{entry.path}/{name}")
         return orjson.dumps(content[name]), "application/json"

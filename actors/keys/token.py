@@ -5,29 +5,22 @@ the operator's set, and each key has its algorithms. Other entries of its header
 other keys, certificates, extensions, encryption, nesting, makes it no token for us.
 """
 
-import base64
 import hashlib
-import re
 import secrets
 from typing import Final
 
 import attrs
 import orjson
-from joserfc import jws
-from joserfc.errors import JoseError
 
-from actors.keys.key_set import ALGORITHMS, REGISTRY, Keys, VerifyingKey, canonical
+from actors.keys.key_set import ALGORITHMS, Keys, canonical
+from actors.keys.signed_text import HEADER, SignedText, read_signed
 from actors.keys.signing import SigningKey
 from specs.errors import ReasonError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import CLOCK_SKEW, TOKEN_CHARS
 
-_FORM: Final = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
 _ENCRYPTED_DOTS: Final = 4
 """Dots in a token that is encrypted (RFC 7516)."""
-
-_HEADER: Final = frozenset({"alg", "kid", "typ"})
-"""All that a header may hold."""
 
 _NAME_BYTES: Final = 16
 _TYPE: Final = "jwt"
@@ -53,7 +46,7 @@ class SignedToken:
         algorithm: How it says it was signed, by the usual name of the algorithm.
     """
 
-    text: str = attrs.field(repr=False)
+    signed: SignedText
     key_name: str | None
     algorithm: str
     claims: JsonObject = attrs.field(repr=False)
@@ -64,7 +57,7 @@ class SignedToken:
 
         The signature is not in it: by ECDSA anybody can make another one that fits.
         """
-        return hashlib.sha256(self.text.rpartition(".")[0].encode()).hexdigest()
+        return hashlib.sha256(self.signed.text.rpartition(".")[0].encode()).hexdigest()
 
 
 def read_token(text: str) -> SignedToken:
@@ -75,14 +68,11 @@ def read_token(text: str) -> SignedToken:
     """
     if len(text) > TOKEN_CHARS:
         raise BadTokenError(f"it is longer than {TOKEN_CHARS} characters")
-    parts = _FORM.fullmatch(text)
-    if parts is None:
+    signed = read_signed(text)
+    if signed is None or signed.header is None or signed.content is None:
         is_encrypted = text.count(".") == _ENCRYPTED_DOTS
         raise BadTokenError("it is encrypted" if is_encrypted else "it is no signed JSON Web Token")
-    header, claims = _object(parts[1]), _object(parts[2])
-    if header is None or claims is None:
-        raise BadTokenError("it is no signed JSON Web Token")
-    return SignedToken(text, *_named(header), claims)
+    return SignedToken(signed, *_named(signed.header), signed.content)
 
 
 def is_bound_to(text: str, thumbprint: str) -> bool:
@@ -136,7 +126,7 @@ def verified(token: SignedToken, keys: Keys, *, is_shared: bool = False) -> Json
     fitting = [key for key in own if token.algorithm in key.algorithms]
     if not fitting:
         raise BadTokenError(_NO_KEY if named is None else _OTHER_ALGORITHM)
-    if not any(_is_signed(token, key) for key in fitting):
+    if not any(map(token.signed.is_signed_by, fitting)):
         raise BadTokenError("its signature does not fit")
     return token.claims
 
@@ -145,18 +135,9 @@ _NO_KEY: Final = "nobody here has a key for the algorithm that it names"
 _OTHER_ALGORITHM: Final = "its key is not for the algorithm that it names"
 
 
-def _is_signed(token: SignedToken, key: VerifyingKey) -> bool:
-    try:
-        jws.deserialize_compact(token.text, key.key, registry=REGISTRY)
-    except (JoseError, ValueError):
-        return False
-    return True
-
-
 def _named(header: JsonObject) -> tuple[str | None, str]:
     """Return key and algorithm that a header names; refuse one that asks for more."""
-    odd = sorted(header.keys() - _HEADER)
-    if odd:
+    if header.keys() - HEADER:
         raise BadTokenError("its header holds more than alg, kid and typ")
     named, name, kind = header.get("alg"), header.get("kid"), header.get("typ", _TYPE)
     algorithm = canonical(named) if isinstance(named, str) else None
@@ -167,14 +148,6 @@ def _named(header: JsonObject) -> tuple[str | None, str]:
     if "kid" in header and (not isinstance(name, str) or not name):
         raise BadTokenError("it does not name the key that signed it by a text")
     return (name if isinstance(name, str) else None), algorithm
-
-
-def _object(part: str) -> JsonObject | None:
-    try:
-        read: Json = orjson.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
-    except ValueError:
-        return None
-    return read if isinstance(read, dict) else None
 
 
 # The statement of a domain: which key speaks for a runtime, for which user, until when.
@@ -261,25 +234,20 @@ def read_statement(text: str, domain: str, keys: Keys, now: float | None) -> Sta
 
 
 def _claims(text: str, keys: Keys) -> JsonObject:
-    """Return what a statement claims, once its signature is verified."""
-    try:
-        header = jws.extract_compact(text.encode()).headers()
-    except (JoseError, ValueError) as exc:
-        raise BadStatementError("it is no signed statement") from exc
-    name = header.get("kid")
+    signed = read_signed(text)
+    if signed is None or signed.header is None:
+        raise BadStatementError("it is no signed statement")
+    header, name = signed.header, signed.header.get("kid")
     key = keys.get(name) if isinstance(name, str) else None
-    if header.keys() != _HEADER or header["typ"] != _STATEMENT_TYPE or key is None:
+    if header.keys() != HEADER or header["typ"] != _STATEMENT_TYPE or key is None:
         raise BadStatementError("no key of the domain signed it")
     if header["alg"] not in key.algorithms:
         raise BadStatementError("its key is not for the algorithm that it names")
-    try:
-        verified = jws.deserialize_compact(text, key.key, registry=REGISTRY)
-        claims: Json = orjson.loads(verified.payload)
-    except (JoseError, ValueError) as exc:
-        raise BadStatementError("no key of the domain signed it") from exc
-    if not isinstance(claims, dict):
+    if not signed.is_signed_by(key):
+        raise BadStatementError("no key of the domain signed it")
+    if signed.content is None:
         raise BadStatementError("it is no JSON object")
-    return claims
+    return signed.content
 
 
 def _said(claims: JsonObject) -> Statement:

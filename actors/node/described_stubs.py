@@ -17,6 +17,7 @@ from actors.pipe.plan import NODE_STUB, Contents, ContentsKind, TokenSource, not
 from fsm.catalogue.descriptor import Here, Level, Reach
 from fsm.machine_list import MACHINES, fingerprints
 from specs.addresses.address import catalogue_stub, read_entry
+from specs.descriptor import StubDescriptor
 from specs.errors import BadUrlError
 from transports.link import Network
 
@@ -75,7 +76,7 @@ class DescribedStubs:
             return f"its endpoint {exc.url[:80]!r} is on another machine and without TLS"
 
 
-def _made(found: Found, network: Network) -> ForeignStub:
+def _made(found: Found[StubDescriptor], network: Network) -> ForeignStub:
     """Return the stub of a descriptor.
 
     Raises:

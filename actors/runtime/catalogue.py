@@ -18,7 +18,7 @@ import attrs
 import orjson
 from typing_extensions import override
 
-from actors.catalogue.client import CatalogueAccess, CatalogueClient, Found, FoundHyperty
+from actors.catalogue.client import CatalogueAccess, CatalogueClient, Found
 from actors.catalogue.errors import CatalogueFileError, RefusedDescriptorError
 from actors.keys.key_set import BadKeysError, read_keys
 from actors.kit.counters import Counters, Outcome, Tally
@@ -44,7 +44,7 @@ from fsm.machines.handler_controller import HANDLER_CONTROLLER
 from fsm.machines.p2p_connection import LINK_DIALLING, P2P_CONNECTION
 from fsm.machines.p2p_entry import P2P_ENTRY
 from specs.addresses.address import CatalogueType, Entry, read_entry
-from specs.descriptor import RuntimeDescriptor
+from specs.descriptor import HypertyDescriptor, RuntimeDescriptor, StubDescriptor
 from specs.errors import BadUrlError
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import SANDBOX_MEMORY
@@ -246,8 +246,9 @@ class FetchingCatalogue(catalogue.Catalogue):
         except RefusedDescriptorError as exc:
             self._report_refused(entry, exc)
             raise
-        self._report_trusted(entry, found, Level.PACKAGE)
-        return catalogue.HypertyFound(found.descriptor, found.package, tuple(filter(None, schemes)))
+        self._report_trusted(entry, found)
+        package, named = found.package or b"", tuple(filter(None, schemes))
+        return catalogue.HypertyFound(found.descriptor, package, named)
 
     async def _scheme(self, data_object: str) -> str | None:
         """Return the scheme of data objects that a descriptor names, by it or by their schema."""
@@ -282,11 +283,11 @@ class FetchingCatalogue(catalogue.Catalogue):
                 return shipped
             self._report_refused(entry, exc)
             raise
-        self._report_trusted(entry, found, found.level)
+        self._report_trusted(entry, found)
         self._learn(entry.domain, found)
         return attrs.evolve(made, takes_identity=found.descriptor.takes_identity)
 
-    def _learn(self, domain: str, found: Found) -> None:
+    def _learn(self, domain: str, found: Found[StubDescriptor]) -> None:
         """Keep the keys by which the domain states things of its runtimes."""
         if found.descriptor.domain_keys is None:
             return
@@ -297,7 +298,7 @@ class FetchingCatalogue(catalogue.Catalogue):
         else:
             self._evidence.identity.learn(domain, keys, is_signed=True)
 
-    def _made(self, entry: Entry, found: Found) -> catalogue.Descriptor:
+    def _made(self, entry: Entry, found: Found[StubDescriptor]) -> catalogue.Descriptor:
         profile, package = found.descriptor.profile, found.descriptor.source_package
         options = dict(found.descriptor.configuration or {})
         if found.package is not None and package is not None:
@@ -347,8 +348,10 @@ class FetchingCatalogue(catalogue.Catalogue):
             )
         )
 
-    def _report_trusted(self, entry: Entry, found: Found | FoundHyperty, how: Level) -> None:
-        counter, digest = found.descriptor.counter, found.digest
+    def _report_trusted(
+        self, entry: Entry, found: Found[StubDescriptor] | Found[HypertyDescriptor]
+    ) -> None:
+        counter, digest, how = found.descriptor.counter, found.digest, found.level
         _log.info(f"{_what(entry)} trusted", entry=entry.address, counter=counter, level=how.value)
         self._evidence.counters.count(Tally.DESCRIPTORS, Outcome.OK)
         level = how.name.lower()
