@@ -15,7 +15,7 @@ from actors.catalogue.errors import (
     RefusalError,
 )
 from actors.keys.key_set import EDDSA, Keys
-from actors.keys.signed_text import HEADER, SignedText, read_signed
+from actors.keys.signing import HEADER, SignedText, read_signed
 from fsm.catalogue.descriptor import Reason, Refused, judge_package
 from specs.addresses.address import CatalogueType, Entry, read_entry
 from specs.descriptor import (

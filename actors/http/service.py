@@ -44,14 +44,7 @@ from actors.http.site import (
 from actors.kit.counters import Counters, Measured
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor
-from actors.kit.supervision.supervisor import (
-    ChildSpec,
-    Monitor,
-    Restart,
-    Strategy,
-    Supervisor,
-    open_supervisor,
-)
+from actors.kit.supervision.supervisor import ChildSpec, Crash, Monitor, open_supervisor
 from fsm.limits.shares import HostShares
 from specs.jsonvalue import JsonObject
 from specs.limits import protocol
@@ -79,17 +72,18 @@ _QUERY_FIELDS: Final = 16
 _CONTINUE: Final = h11.InformationalResponse(status_code=HTTPStatus.CONTINUE, headers=[])
 
 
-class Conversation(Actor[Never]):
+class Conversation:
     """Answers the requests of one connection, one after the other.
 
     Args:
+        name: Name of the connection, for people.
         own_origin: The web origin of pages of the listener itself.
     """
 
-    def __init__(self, link: Link, site: Site, shares: HostShares, own_origin: str) -> None:
+    def __init__(self, name: str, link: Link, site: Site, own_origin: str) -> None:
+        self.name = name
         self._link = link
         self._site = site
-        self._shares = shares
         self._own_origin = own_origin
         self._host = link.host  # a link forgets it at its end
         self._protocol = h11.Connection(
@@ -98,20 +92,7 @@ class Conversation(Actor[Never]):
         self._unread = b""
         self._left = protocol.HTTP_REQUESTS
 
-    @override
-    async def start(self) -> None:
-        self.spawn(self._talk)
-
-    @override
-    async def handle(self, message: Never) -> None:
-        """Do nothing: this actor gets no messages."""
-
-    @override
-    async def stop(self) -> None:
-        self._shares.leave(self._host)
-        await trio.aclose_forcefully(self._link)
-
-    async def _talk(self) -> None:
+    async def talk(self) -> None:
         """Answer until one end has had enough; a connection that fails is over."""
         try:
             while await self._turn():
@@ -120,7 +101,6 @@ class Conversation(Actor[Never]):
             await self._link.aclose()
         except (LinkError, h11.LocalProtocolError):
             _log.debug("http connection lost", actor=self.name)
-        self.finish()
 
     async def _turn(self) -> bool:
         """Answer one request; False: there is none any more."""
@@ -285,14 +265,10 @@ def _has_unclear_body(request: h11.Request) -> bool:
     return b"transfer-encoding" in names and (is_old or b"content-length" in names)
 
 
-_MAILBOX = 1
-"""The type of messages of a conversation: it gets none."""
-
-
 class HttpListener(Actor[Never]):
     """Accepts HTTP connections; above the share of their host they are closed.
 
-    Each is served by a child, whose crash affects no other.
+    Each is served by a task, whose crash affects no other.
 
     Args:
         shares: Connections at once, in all and of one host.
@@ -315,8 +291,6 @@ class HttpListener(Actor[Never]):
         host, port = read_host_port(listener.address)
         self._own_origin = own_origin(host, port, is_encrypted=is_encrypted)
         self._numbers = itertools.count(1)
-        self._accepting = trio.CancelScope()
-        self._has_left = trio.Event()
 
     @override
     async def start(self) -> None:
@@ -324,34 +298,29 @@ class HttpListener(Actor[Never]):
 
     @override
     async def handle(self, message: Never) -> None:
-        """This actor receives no messages."""
+        """Do nothing: this actor gets no messages."""
 
     async def _accept(self) -> None:
-        async with open_supervisor(
-            "http-connections", Strategy.PEERS, monitor=self._monitor
-        ) as connections:
-            with self._accepting:
-                # Closed: accepted connections stay until they are ordered to leave.
-                with suppress(LinkClosedError):
-                    while True:
-                        await self._admit(await self._listener.accept(), connections)
-                await trio.sleep_forever()
-        self._has_left.set()
+        with suppress(LinkClosedError):
+            while True:
+                link = await self._listener.accept()
+                if self._shares.enter(link.host):
+                    self.spawn(self._converse, link, link.host)
+                else:
+                    await trio.aclose_forcefully(link)
 
-    async def _admit(self, link: Link, connections: Supervisor) -> None:
-        host = link.host
-        if not self._shares.enter(host):
-            await trio.aclose_forcefully(link)
-            return
-        make = partial(Conversation, link, self._site, self._shares, self._own_origin)
-        spec = ChildSpec(f"http:{next(self._numbers)}", make, Restart.TEMPORARY, _MAILBOX)
-        await connections.start_child(spec)
+    async def _converse(self, link: Link, host: str) -> None:
+        name = f"http:{next(self._numbers)}"
+        with Crash(partial(self._crashed, name)):
+            try:
+                await Conversation(name, link, self._site, self._own_origin).talk()
+            finally:
+                self._shares.leave(host)
+                await trio.aclose_forcefully(link)
 
-    @override
-    async def closing(self) -> None:
-        """Accept no more connections, and let every one finish."""
-        self._accepting.cancel()
-        await self._has_left.wait()
+    def _crashed(self, name: str, error: Exception) -> None:
+        self._monitor.crashed(name, error)
+        _log.error("actor crashed", actor=name, exc_info=error)
 
 
 _NO_SERVICES: Final[Mapping[str, HttpService]] = MappingProxyType({})

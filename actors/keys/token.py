@@ -13,8 +13,7 @@ import attrs
 import orjson
 
 from actors.keys.key_set import ALGORITHMS, Keys, canonical
-from actors.keys.signed_text import HEADER, SignedText, read_signed
-from actors.keys.signing import SigningKey
+from actors.keys.signing import HEADER, SignedText, SigningKey, read_signed
 from specs.errors import ReasonError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import CLOCK_SKEW, TOKEN_CHARS

@@ -278,38 +278,29 @@ class Counters:
     """
 
     def __init__(self) -> None:
-        self._drops: Counter[DropReason] = Counter()
-        self._grounds: Counter[tuple[Ground, int]] = Counter()
-        self._findings: deque[BrokenClaim] = deque(maxlen=FINDINGS_KEPT)
-        self._refused: deque[Refused] = deque(maxlen=REFUSALS_KEPT)
-        self._last_drops: deque[Drop] = deque(maxlen=DROPS_KEPT)
-        self._violations: Counter[str] = Counter()
-        self._broken_claims: Counter[str] = Counter()
-        self._dead_letters: Counter[str] = Counter()
-        self._restarts: Counter[str] = Counter()
-        self._tallies: dict[Tally, Counter[Labels]] = {one: Counter() for one in Tally}
-        self._timings: dict[Timing, dict[Labels, Durations]] = {one: {} for one in Timing}
-        self._counted_elsewhere: dict[Tally, Callable[[], Mapping[Labels, int]]] = {}
-        self._gauges: dict[Gauge, Callable[[], Reading]] = {}
+        self.drops: Final = Counter[DropReason]()
+        self.grounds: Final = Counter[tuple[Ground, int]]()
+        self.violations: Final = Counter[str]()
+        self.broken_claims: Final = Counter[str]()
+        self.dead_letters: Final = Counter[str]()
+        self.restarts: Final = Counter[str]()
+        self.tallies: Final = {one: Counter[Labels]() for one in Tally}
+        self.timings: Final[dict[Timing, dict[Labels, Durations]]] = {one: {} for one in Timing}
+        self.gauges: Final = dict[Gauge, Callable[[], Reading]]()
+        self.traffic: Final = {form: Traffic() for form in Form}
         self.monitor_resets = 0
         self.admitted = 0
         self.permitted = 0
         self.denied = 0
-        self.traffic: Final = MappingProxyType({form: Traffic() for form in Form})
-        self.drops = MappingProxyType(self._drops)
-        self.grounds = MappingProxyType(self._grounds)
-        self.violations = MappingProxyType(self._violations)
-        self.broken_claims = MappingProxyType(self._broken_claims)
-        self.dead_letters = MappingProxyType(self._dead_letters)
-        self.restarts = MappingProxyType(self._restarts)
-        self.tallies = MappingProxyType(self._tallies)
-        self.timings = MappingProxyType(self._timings)
-        self.gauges = MappingProxyType(self._gauges)
+        self._findings: Final = deque[BrokenClaim](maxlen=FINDINGS_KEPT)
+        self._refused: Final = deque[Refused](maxlen=REFUSALS_KEPT)
+        self._last_drops: Final = deque[Drop](maxlen=DROPS_KEPT)
+        self._counted_elsewhere: Final = dict[Tally, Callable[[], Mapping[Labels, int]]]()
 
     @property
     def monitor_violations(self) -> int:
         """Number of attempted steps that no table declares; more than 0 is a bug."""
-        return self._violations.total()
+        return self.violations.total()
 
     def drop(self, reason: DropReason, message: Message | None = None, where: str = "") -> None:
         """Record a message that was not delivered.
@@ -319,7 +310,7 @@ class Counters:
             message: None: it could not be read as a message.
             where: The part of the process that ended it.
         """
-        self._drops[reason] += 1
+        self.drops[reason] += 1
         if message is not None:
             ends = (message.id, message.type, message.from_, message.to)
             self._last_drops.append(Drop(time.time_ns(), where, reason, *ends))
@@ -331,24 +322,20 @@ class Counters:
             reason: Reason of the drop.
             count: Number of messages.
         """
-        self._drops[reason] += count
+        self.drops[reason] += count
 
     def ledger(self) -> DropLedger:
         """Return what was not delivered until now."""
-        return DropLedger(MappingProxyType(dict(self._drops)), tuple(self._last_drops))
+        return DropLedger(MappingProxyType(dict(self.drops)), tuple(self._last_drops))
 
     def refuse(self, refused: Refused) -> None:
         """Remember a refusal."""
         self._refused.append(refused)
-        self._grounds[refused.ground, int(refused.code)] += 1
+        self.grounds[refused.ground, int(refused.code)] += 1
 
     def refusals(self) -> tuple[Refused, ...]:
         """Return the last `REFUSALS_KEPT` refusals, the oldest first."""
         return tuple(self._refused)
-
-    def violation(self, machine: str) -> None:
-        """Count a step that was refused."""
-        self._violations[machine] += 1
 
     def broken_claim(self, claim: str, about: str, expected: str) -> None:
         """Count a claim that the process itself found broken, and remember it.
@@ -358,24 +345,16 @@ class Counters:
             about: What it is broken for.
             expected: What should have been, as half a sentence.
         """
-        self._broken_claims[claim] += 1
+        self.broken_claims[claim] += 1
         self._findings.append(BrokenClaim(time.time_ns(), claim, about, expected))
 
     def findings(self) -> tuple[BrokenClaim, ...]:
         """Return the last `FINDINGS_KEPT` broken claims, the oldest first."""
         return tuple(self._findings)
 
-    def dead_letter(self, actor: str) -> None:
-        """Count a message that no actor will handle."""
-        self._dead_letters[actor] += 1
-
-    def restart(self, actor: str) -> None:
-        """Count an actor that is started again."""
-        self._restarts[actor] += 1
-
     def count(self, what: Tally, *labels: Label) -> None:
         """Count one more, by labels in the order that the metric declares."""
-        self._tallies[what][labels] += 1
+        self.tallies[what][labels] += 1
 
     def counted_by(self, what: Tally, read: Callable[[], Mapping[Labels, int]]) -> None:
         """Have a function return a counter that another object keeps, by labels likewise.
@@ -389,7 +368,7 @@ class Counters:
     def counted(self, what: Tally) -> Mapping[Labels, int]:
         """Return the present counts of a counter, by labels."""
         read = self._counted_elsewhere.get(what)
-        return self._tallies[what] if read is None else read()
+        return self.tallies[what] if read is None else read()
 
     def took(self, what: Timing, seconds: float, *labels: Label) -> None:
         """Count how long something took, by labels likewise.
@@ -399,10 +378,7 @@ class Counters:
             seconds: Duration in seconds.
             *labels: Values of the metric's labels.
         """
-        durations = self._timings[what].get(labels)
-        if durations is None:
-            durations = self._timings[what][labels] = Durations()
-        durations.add(seconds)
+        self.timings[what].setdefault(labels, Durations()).add(seconds)
 
     def watch(self, what: Gauge, read: Callable[[], Reading]) -> None:
         """Have a gauge read by a function, which must be quick; it replaces the one before it.
@@ -411,7 +387,7 @@ class Counters:
             what: Name of the metric.
             read: Returns the current value.
         """
-        self._gauges[what] = read
+        self.gauges[what] = read
 
     def figures(self) -> dict[str, int]:
         """Return all counters and gauges, by metric and labels joined by dots."""
@@ -420,15 +396,15 @@ class Counters:
             "permitted": self.permitted,
             "denied": self.denied,
             "monitor_resets": self.monitor_resets,
-            "dead_letters": self._dead_letters.total(),
+            "dead_letters": self.dead_letters.total(),
         }
         for form, traffic in self.traffic.items():
             found[f"received.{form}"], found[f"sent.{form}"] = traffic.received, traffic.sent
-        found.update((f"refused.{ground}.{code}", n) for (ground, code), n in self._grounds.items())
-        found.update((f"dropped.{reason}", n) for reason, n in self._drops.items())
-        found.update((f"violations.{machine}", n) for machine, n in self._violations.items())
-        found.update((f"broken_claims.{claim}", n) for claim, n in self._broken_claims.items())
-        found.update((f"restarts.{actor}", n) for actor, n in self._restarts.items())
+        found.update((f"refused.{ground}.{code}", n) for (ground, code), n in self.grounds.items())
+        found.update((f"dropped.{reason}", n) for reason, n in self.drops.items())
+        found.update((f"violations.{machine}", n) for machine, n in self.violations.items())
+        found.update((f"broken_claims.{claim}", n) for claim, n in self.broken_claims.items())
+        found.update((f"restarts.{actor}", n) for actor, n in self.restarts.items())
         for tally in Tally:
             for labels, count in self.counted(tally).items():
                 found[".".join((tally, *(str(label) for label in labels)))] = count
@@ -436,7 +412,7 @@ class Counters:
         return found
 
     def _readings(self) -> Iterator[tuple[str, int]]:
-        for gauge, read in self._gauges.items():
+        for gauge, read in self.gauges.items():
             reading = read()
             if isinstance(reading, int):
                 yield gauge.value, reading

@@ -5,8 +5,6 @@ version. A profile names the stub that ships with the node: `websocket`. The cod
 runs in a sandbox process, like that stub.
 """
 
-from typing import Final
-
 import attrs
 
 from actors.catalogue.client import CatalogueAccess, CatalogueClient, Found
@@ -20,9 +18,6 @@ from specs.addresses.address import catalogue_stub, read_entry
 from specs.descriptor import StubDescriptor
 from specs.errors import BadUrlError
 from transports.link import Network
-
-_SHIPPED: Final = "websocket"
-"""The one stub that ships with a node."""
 
 
 @attrs.frozen
@@ -53,7 +48,8 @@ class DescribedStubs:
 
     def __init__(self, access: CatalogueAccess) -> None:
         machines = frozenset(fingerprints(MACHINES.values()))
-        here = Here(frozenset({_SHIPPED}), machines, frozenset(Level))
+        # One stub ships with a node.
+        here = Here(frozenset({"websocket"}), machines, frozenset(Level))
         self._client = CatalogueClient(
             access.places, access.trust, here, access.store, access.clock_offset
         )
@@ -83,7 +79,7 @@ def _made(found: Found[StubDescriptor], network: Network) -> ForeignStub:
         PlainUrlError: It would dial another machine without TLS.
     """
     descriptor, package = found.descriptor, found.descriptor.source_package
-    options = dict(descriptor.configuration or {})
+    options = descriptor.configuration or {}
     guarded = GuardedNetwork(network, dial_public) if found.reach is Reach.PUBLIC else network
     if found.package is not None and package is not None:
         contents = Contents(ContentsKind.PACKAGE, package.entry_point, options)

@@ -334,39 +334,24 @@ class FetchingCatalogue(catalogue.Catalogue):
             raise RefusedDescriptorError(entry.described, refused) from exc
 
     def _report_refused(self, entry: Entry, error: RefusedDescriptorError) -> None:
-        reason = error.refused.reason
-        what = f"{_what(entry)} refused"
-        _log.warning(what, entry=entry.address, reason=str(reason), why=str(error))
-        self._evidence.counters.count(Tally.DESCRIPTORS, reason)
-        self._record(
-            Fact(
-                k=FactKind.DESCRIPTOR,
-                op=Op.REFUSED,
-                to=entry.address,
-                reason=str(reason),
-                why=str(error),
-            )
-        )
+        reason, why = str(error.refused.reason), str(error)
+        _log.warning(f"{_what(entry)} refused", entry=entry.address, reason=reason, why=why)
+        self._evidence.counters.count(Tally.DESCRIPTORS, error.refused.reason)
+        fact = Fact(k=FactKind.DESCRIPTOR, op=Op.REFUSED, to=entry.address, reason=reason, why=why)
+        self._evidence.tracer.record("catalogue", fact)
 
     def _report_trusted(
         self, entry: Entry, found: Found[StubDescriptor] | Found[HypertyDescriptor]
     ) -> None:
-        counter, digest, how = found.descriptor.counter, found.digest, found.level
-        _log.info(f"{_what(entry)} trusted", entry=entry.address, counter=counter, level=how.value)
-        self._evidence.counters.count(Tally.DESCRIPTORS, Outcome.OK)
-        level = how.name.lower()
-        self._record(
-            Fact(
-                k=FactKind.DESCRIPTOR,
-                op=Op.ADMIT,
-                to=entry.address,
-                version=counter,
-                digest=digest,
-                result=level,
-            )
+        counter, level = found.descriptor.counter, found.level
+        _log.info(
+            f"{_what(entry)} trusted", entry=entry.address, counter=counter, level=level.value
         )
-
-    def _record(self, fact: Fact) -> None:
+        self._evidence.counters.count(Tally.DESCRIPTORS, Outcome.OK)
+        fact = Fact(
+            k=FactKind.DESCRIPTOR, op=Op.ADMIT, to=entry.address, version=counter,
+            digest=found.digest, result=level.name.lower(),
+        )  # fmt: skip
         self._evidence.tracer.record("catalogue", fact)
 
 

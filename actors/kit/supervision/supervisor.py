@@ -253,7 +253,7 @@ class Monitor:
                 self._report(actor, one)
 
     def _report(self, actor: str, refused: UndeclaredTransitionError) -> None:
-        self.counters.violation(refused.machine)
+        self.counters.violations[refused.machine] += 1
         self._tracer.record(actor, refused_fact(refused))
         _log.error(
             "monitor violation",
@@ -715,7 +715,7 @@ class Supervisor:
 
     def _count_restart(self, child: _AnyChild, error: Exception | None) -> None:
         now = trio.current_time()
-        self.monitor.counters.restart(child.name)
+        self.monitor.counters.restarts[child.name] += 1
         self._restarts.append(now)
         while self._restarts[0] <= now - self._intensity.seconds:
             self._restarts.popleft()

@@ -96,7 +96,7 @@ class DeadMail:
     def __call__(self, actor: str, message: object) -> None:
         if isinstance(message, Turn):
             return  # the task that it was for ends with the actor
-        self._counters.dead_letter(actor)
+        self._counters.dead_letters[actor] += 1
         if isinstance(message, Delivery) and not self._bus.try_report(message):
             self._counters.drop(DropReason.NO_TARGET, message.message, actor)
 

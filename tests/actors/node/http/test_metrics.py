@@ -98,8 +98,8 @@ async def scrape(node):
 async def test_counts_are_shown_by_their_labels():
     counters = Counters()
     counters.drop(DropReason.LOOP)
-    counters.restart("connection:7")
-    counters.restart("connection:8")
+    counters.restarts["connection:7"] += 1
+    counters.restarts["connection:8"] += 1
     counters.count(Tally.REFUSALS, Code.FORBIDDEN)
     counters.traffic[Form.PLAIN].received += 3
     counters.watch(Gauge.RECORDS, lambda: 5)
