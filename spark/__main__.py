@@ -60,7 +60,7 @@ def _row(claim: Claim) -> tuple[str, ...]:
         return (*plain, "", "", "", f"nobody: {NOT_JUDGED[claim.id]}")
     is_monitored = any(judge in MONITORED for judge in judges)
     where = "monitor with --monitor, fsm judge, spark" if is_monitored else "fsm judge, spark"
-    places = _joined(judge.place.value for judge in judges)
+    places = _join(judge.place.value for judge in judges)
     return (*plain, places, _records(judges), _keys(claim.id, judges), where)
 
 
@@ -70,7 +70,7 @@ def _records(judges: tuple[judged.Claim, ...]) -> str:
     for route in (one for claim in judges for _, routes in claim.methods for one in routes):
         names = needed.setdefault((route.kind.value, route.is_at_bus), set())
         names |= route.names or {"all"}
-    return _joined(
+    return _join(
         f"{kind} {'all' if 'all' in names else ', '.join(sorted(names))}"
         f"{' at the bus' if is_at_bus else ''}"
         for (kind, is_at_bus), names in needed.items()
@@ -79,10 +79,10 @@ def _records(judges: tuple[judged.Claim, ...]) -> str:
 
 def _keys(claim: str, judges: tuple[judged.Claim, ...]) -> str:
     across = (one for judge in judges for one in judge.across if claim in one.claims)
-    return _joined([judged.GroupKey.PROCESS.value, *(one.key.value for one in across)])
+    return _join([judged.GroupKey.PROCESS.value, *(one.key.value for one in across)])
 
 
-def _joined(words: Iterator[str] | list[str]) -> str:
+def _join(words: Iterator[str] | list[str]) -> str:
     return "; ".join(dict.fromkeys(words))
 
 

@@ -126,7 +126,7 @@ def _found_by_spark(session: SparkSession, path: str) -> list[str]:
     is_file = path.rstrip("/").endswith((*_LINES, _PARQUET))
     ends = "*" if is_file else "part-*.{jsonl,jsonl.gz,parquet}"
     try:
-        files = _listed(session, path, ends)
+        files = _list_files(session, path, ends)
     except AnalysisException as exc:
         raise TraceMissingError(path, "there is nothing") from exc
     if not files:
@@ -134,11 +134,11 @@ def _found_by_spark(session: SparkSession, path: str) -> list[str]:
     bases = {base_of(file) for file in files if file.endswith(_PARQUET)}
     for place in (f"{base}/{aside}" for base in bases for aside in (QUARANTINED, SILENT)):
         with suppress(AnalysisException):
-            files += _listed(session, place, f"part-*{_NOTES}")
+            files += _list_files(session, place, f"part-*{_NOTES}")
     return files
 
 
-def _listed(session: SparkSession, path: str, ends: str) -> list[str]:
+def _list_files(session: SparkSession, path: str, ends: str) -> list[str]:
     reader = session.read.format("binaryFile").option("recursiveFileLookup", "true")
     return sorted(
         plain(file) for file in reader.option("pathGlobFilter", ends).load(path).inputFiles()
@@ -157,14 +157,14 @@ def part_of(name: str, content: bytes | None = None) -> Part:
         name: Path or URL.
         content: What stands in it; None: the file is opened here.
     """
-    opened: Callable[[], BinaryIO] = partial(_opened, name)
+    opened: Callable[[], BinaryIO] = partial(_open_file, name)
     if content is not None:
         opened = partial(io.BytesIO, content)
     kind = ColumnsPart if name.endswith(_PARQUET) else NotesPart
     return LinesPart(name, opened) if name.endswith(_LINES) else kind(name, opened)
 
 
-def _opened(name: str) -> BinaryIO:
+def _open_file(name: str) -> BinaryIO:
     return Path(name).open("rb")
 
 

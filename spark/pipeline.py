@@ -203,7 +203,7 @@ def validate(
             for row in accounts:
                 if row["what"] == What.UNREADABLE:
                     raise SparkFailedError(row["expected"])
-            again = _joined(folders, accounts)
+            again = _join_folders(folders, accounts)
             if len(again) == len(folders):
                 return _Judged(session, asked, said, accounts).ask(report, shown)
             folders = again
@@ -211,7 +211,7 @@ def validate(
             said.unpersist()
 
 
-def _joined(folders: list[list[str]], accounts: Iterable[SparkRow]) -> list[list[str]]:
+def _join_folders(folders: list[list[str]], accounts: Iterable[SparkRow]) -> list[list[str]]:
     """Join folders with records of the same process."""
     told: dict[str, list[tuple[str, str]]] = {files[0]: [] for files in folders}
     for row in accounts:
@@ -318,7 +318,7 @@ class _Judged:
         told |= {(one.run, one.node) for one in self._summaries}
         told |= {writer_of(file) for one in self._accounts for file in one.files}
         silent = [writer for writer in self._silent if writer not in told]
-        nodes = [(one.node, self._quarantined(one)) for one in self._accounts]
+        nodes = [(one.node, self._count_bad_lines(one)) for one in self._accounts]
         nodes += [(NodeJudgement(*writer, 0, _SILENT), 0) for writer in silent]
         found: list[findings.NodeFindings] = []
         for node, quarantined in nodes:
@@ -337,7 +337,7 @@ class _Judged:
         )
         return sorted(judged, key=lambda node: (node.node, node.run))
 
-    def _quarantined(self, one: findings.Account) -> int:
+    def _count_bad_lines(self, one: findings.Account) -> int:
         """Count the lines that are no records in the files of a process."""
         # A folder may name the run, or not.
         aside = self._aside[one.node.run, one.node.node] + self._aside["", one.node.node]

@@ -313,9 +313,9 @@ def watch(
     ):
         with failures_told("Spark could not watch"):
             rounds = _Rounds(ledger, violation, progress, as_json=as_json)
-            query = _started(session, directory, to, rounds)
+            query = _start_stream(session, directory, to, rounds)
             try:
-                is_over = _waited(query, directory, until_idle, interrupted)
+                is_over = _wait_for_end(query, directory, until_idle, interrupted)
             finally:
                 query.stop()
         findings = None
@@ -327,7 +327,9 @@ def watch(
     return Watched(ledger.violations, findings)
 
 
-def _started(session: SparkSession, traces: Path, to: Path, rounds: "_Rounds") -> StreamingQuery:
+def _start_stream(
+    session: SparkSession, traces: Path, to: Path, rounds: "_Rounds"
+) -> StreamingQuery:
     """Start the stream: pieces of files, folded by folder, then by the keys of the evidence."""
     cores = session.sparkContext.defaultParallelism
     session.dataSource.register(TraceSource)
@@ -370,7 +372,7 @@ def _interrupts() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _waited(
+def _wait_for_end(
     query: StreamingQuery, traces: Path, until_idle: float | None, interrupted: threading.Event
 ) -> bool:
     """Wait for the end; return whether it came by itself."""

@@ -91,8 +91,8 @@ def _unmet(name: str, wanted: Json, capabilities: JsonObject | None) -> str | No
         return f"its constraint {name!r} is not {form.value}"
     if capabilities is None or _is_met(form, wanted, capabilities.get(name)):
         return None
-    needs = name if wanted is True else f"{name} {_shown(wanted)}"
-    return f"it needs {needs}, and this runtime has {_shown(capabilities.get(name))}"
+    needs = name if wanted is True else f"{name} {_in_words(wanted)}"
+    return f"it needs {needs}, and this runtime has {_in_words(capabilities.get(name))}"
 
 
 def _is_met(form: Form, wanted: Json, had: Json) -> bool:
@@ -140,7 +140,7 @@ def _number(version: str) -> tuple[int, ...]:
     return (*parts, 0, 0)[:3]
 
 
-def _shown(value: Json) -> str:
+def _in_words(value: Json) -> str:
     match value:
         case None | [] | False:
             return "none"

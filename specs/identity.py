@@ -173,11 +173,11 @@ def said_by(domain: str, said: SenderIdentity | None) -> SenderIdentity | None:
     Returns:
         The sender, vouched for by its domain at most; None: nothing is believed.
     """
-    return None if said is None else _believed(domain, said)
+    return None if said is None else _believe(domain, said)
 
 
 @lru_cache(maxsize=4096)
-def _believed(domain: str, said: SenderIdentity) -> SenderIdentity | None:
+def _believe(domain: str, said: SenderIdentity) -> SenderIdentity | None:
     if domain_of(said.runtime) != domain:
         return None
     host = None if said.user is None else host_of(said.user)

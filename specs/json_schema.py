@@ -103,24 +103,24 @@ def rule_schema(kind: type[attrs.AttrsInstance], rule: Rule) -> JsonObject:
     """Return the schema of a rule of a class."""
     match rule:
         case OneOf(first, second):
-            return {"oneOf": [_given(kind, first), _given(kind, second)]}
+            return {"oneOf": [_require_field(kind, first), _require_field(kind, second)]}
         case Needs(field, needed):
-            return {"if": _given(kind, field), "then": _given(kind, needed)}
+            return {"if": _require_field(kind, field), "then": _require_field(kind, needed)}
         case WordNeeds(field, words, needed):
             name = wire_path(kind, field)
             says: JsonObject = {
                 "required": [name],
                 "properties": {name: {"enum": list[Json](map(str, words))}},
             }
-            return {"if": says, "then": _given(kind, needed)}
+            return {"if": says, "then": _require_field(kind, needed)}
         case ObjectUnless(field, other):
             is_object: JsonObject = {wire_path(kind, field): {"type": ["object", "null"]}}
-            return {"if": _given(kind, other), "else": {"properties": is_object}}
+            return {"if": _require_field(kind, other), "else": {"properties": is_object}}
         case _:
             assert_never(rule)
 
 
-def _given(kind: type[attrs.AttrsInstance], path: str) -> JsonObject:
+def _require_field(kind: type[attrs.AttrsInstance], path: str) -> JsonObject:
     """Return the schema of a body in which a field is given; `null` is not."""
     first, *rest = wire_path(kind, path).split(".")
     schema: JsonObject = {"not": {"type": "null"}}

@@ -59,7 +59,7 @@ registry; the rest is what a registry can be asked for.
 
 
 @lru_cache(maxsize=256)
-def _compiled(form: str) -> re.Pattern[str]:
+def _compile(form: str) -> re.Pattern[str]:
     head, slash, rest = form.partition("/")
     looks = FORMS.get(head) or FORMS.get(head.rstrip("12xy"))
     if looks is None:
@@ -74,7 +74,7 @@ def bound(form: str, address: str) -> str | None:
     Raises:
         SpecError: There is no such form.
     """
-    found = _compiled(form).fullmatch(address)
+    found = _compile(form).fullmatch(address)
     return None if found is None else found[1]
 
 
@@ -154,9 +154,9 @@ class Mark:
             case "says":
                 return value == self.what or (value is True and self.what == "true")
             case "names":
-                return self._named(value)
+                return self._fits(value)
 
-    def _named(self, value: Json) -> bool:
+    def _fits(self, value: Json) -> bool:
         first = value[0] if isinstance(value, list) and value else value
         return isinstance(first, str) and bound(self.what, first) is not None
 

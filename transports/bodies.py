@@ -141,7 +141,7 @@ def read_object(content: JsonObject, kind: type[B], where: str) -> B:
     try:
         return _CONVERTER.structure(content, kind)
     except (BadMessageError, KeyError) as exc:
-        raise _explained(content, kind, exc, where) from exc
+        raise _explain(content, kind, exc, where) from exc
 
 
 def write_body(body: attrs.AttrsInstance) -> JsonObject:
@@ -150,7 +150,7 @@ def write_body(body: attrs.AttrsInstance) -> JsonObject:
     return written
 
 
-def _explained(body: JsonObject, kind: type[B], error: Exception, where: str) -> BadMessageError:
+def _explain(body: JsonObject, kind: type[B], error: Exception, where: str) -> BadMessageError:
     """Return an error that names the wrong fields of a body; or the rule that it breaks."""
     faults = list(islice(_faults(body, kind, where), MAX_REASONS))
     code = error.code if isinstance(error, BadMessageError) else Code.MALFORMED
@@ -177,10 +177,10 @@ def _wrong(value: Json, holds: Shape, where: str) -> Iterator[str]:
             for number, one in enumerate(value):
                 yield from _wrong(one, part, f"{where}[{number}]")
         case _:
-            yield from _said(value, holds, where)
+            yield from _reasons(value, holds, where)
 
 
-def _said(value: Json, holds: Shape, where: str) -> Iterator[str]:
+def _reasons(value: Json, holds: Shape, where: str) -> Iterator[str]:
     try:
         holds.check(value, where)
     except BadMessageError as exc:

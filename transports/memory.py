@@ -133,7 +133,7 @@ class MemoryLink(links.Link):
                 await self._outward.send(self._unsent[0])
                 self._unsent.popleft()
         except (trio.BrokenResourceError, trio.ClosedResourceError) as exc:
-            raise self._gone() from exc
+            raise self._end_error() from exc
 
     @property
     @override
@@ -177,18 +177,18 @@ class MemoryLink(links.Link):
                 try:
                     self._due = await self._inward.receive()
                 except (trio.EndOfChannel, trio.ClosedResourceError) as exc:
-                    raise self._gone() from exc
+                    raise self._end_error() from exc
             due, frame = self._due
             if due > trio.current_time():
                 with trio.CancelScope() as self._asleep:
                     await trio.sleep_until(due)
             if self.is_cut or self._is_closed:
-                raise self._gone()
+                raise self._end_error()
             self._due = None
             self.heard_at = trio.current_time()
             return frame
 
-    def _gone(self) -> LinkBrokenError | LinkClosedError:
+    def _end_error(self) -> LinkBrokenError | LinkClosedError:
         if self._is_closed:
             return LinkClosedError(self.name)
         if self.is_cut:
@@ -201,7 +201,7 @@ class MemoryLink(links.Link):
     @override
     async def say_goodbye(self, close_reason: CloseReason) -> bool:
         if self._is_closed or self.is_cut:
-            raise self._gone()
+            raise self._end_error()
         self.close_reason = self.close_reason or close_reason
         self._outward.close()
         await trio.lowlevel.checkpoint()

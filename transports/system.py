@@ -112,7 +112,7 @@ class SystemNetwork(links.Network):
         plain = await sockets.dial_tcp(url.authority)
         stream: DialledStream = plain
         if tls is not None or url.scheme == "wss":
-            stream = await self._encrypted(plain, url, tls)
+            stream = await self._begin_tls(plain, url, tls)
         dial = WebSocketDial(url, subprotocol, self.name(links.Kind.WEBSOCKET, "out"), stream)
         link: links.Link = await self._readers.start(shake_hands, dial)
         if subprotocol is not None and link.upgrade.subprotocol != subprotocol:
@@ -120,7 +120,7 @@ class SystemNetwork(links.Network):
             raise DialError(address, f"the server does not speak {subprotocol}")
         return link
 
-    async def _encrypted(
+    async def _begin_tls(
         self, stream: trio.SocketStream, url: WebSocketUrl, tls: ssl.SSLContext | None
     ) -> DialledStream:
         """Begin TLS on a connection; the server has to prove that it is the expected one.

@@ -247,7 +247,7 @@ def dial_error(address: str, error: BaseException) -> DialError:
     """
     cause = _cause(error)
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return CertificateError(address, _said(cause))
+        return CertificateError(address, _reason_of(cause))
     return DialError(address, tls_reason(error) or "the server hung up during the TLS handshake")
 
 
@@ -255,7 +255,7 @@ def tls_reason(error: BaseException) -> str | None:
     """Return why a handshake failed, from an error or what caused it; None: not by TLS."""
     cause = _cause(error)
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return _said(cause)
+        return _reason_of(cause)
     if cause is not None and cause.reason:
         return f"TLS failed: {cause.reason.replace('_', ' ').lower()}"
     return None
@@ -268,7 +268,7 @@ def _cause(error: BaseException | None) -> ssl.SSLError | None:
     return error
 
 
-def _said(error: ssl.SSLCertVerificationError) -> str:
+def _reason_of(error: ssl.SSLCertVerificationError) -> str:
     first, _, rest = error.verify_message.rstrip(".").partition(" ")
     # "IP address mismatch" begins with a name, other reasons with a word.
     return f"{NOT_ACCEPTED}: {first if first.isupper() else first.lower()} {rest}"

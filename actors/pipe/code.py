@@ -109,10 +109,10 @@ def code_of(module: str) -> SandboxCode:
     tops = packages_distributions() if more else {}
     declared = {name for top in more for name in tops.get(top, ())}
     readable = (*common, *_readable(declared))
-    return _code((*_OF_HYPERTIES, *_FOR_STUBS, *search.own), readable, _packed(search.sources))
+    return _code((*_OF_HYPERTIES, *_FOR_STUBS, *search.own), readable, _pack(search.sources))
 
 
-def _packed(sources: dict[str, bytes]) -> bytes:
+def _pack(sources: dict[str, bytes]) -> bytes:
     if not sources:
         return b""
     target = BytesIO()
@@ -277,11 +277,11 @@ def _closure(names: Iterable[str]) -> Iterator[tuple[str, Distribution]]:
             found = distribution(name)
         except PackageNotFoundError:
             continue
-        waiting += _required(found)
+        waiting += _requirements(found)
         yield name, found
 
 
-def _required(found: Distribution) -> Iterator[str]:
+def _requirements(found: Distribution) -> Iterator[str]:
     for line in found.requires or ():
         match = _NAME.match(line)
         if match is not None and "extra ==" not in line:

@@ -306,7 +306,7 @@ class SandboxHost(Actor[M], ABC):
     async def _read(self, link: Link, relays: Relays) -> str:
         while not self._has_left.is_set():
             item = await self._next(link)
-            await self._paced(self._words)
+            await self._slow_down(self._words)
             match item.word:
                 case plans.Word.DATA | plans.Word.TOOK | plans.Word.HANG:
                     relays.heard(item)
@@ -320,7 +320,7 @@ class SandboxHost(Actor[M], ABC):
                 case plans.Word.READY if item.text:
                     return f"it could not be started: {item.text[: foreign_code.SANDBOX_REASON]}"
                 case _:
-                    await self._heard(item)
+                    await self._receive(item)
         return self.why
 
     async def _next(self, link: Link) -> plans.PipeMessage:
@@ -330,14 +330,14 @@ class SandboxHost(Actor[M], ABC):
         self._waited += trio.current_time() - begun
         return plans.read_message(frame)
 
-    async def _paced(self, flood: FloodCore) -> None:
+    async def _slow_down(self, flood: FloodCore) -> None:
         pause = flood.spend(trio.current_time(), self._waited)
         if pause == math.inf:
             raise plans.PipeError("it says too much for too long")
         # However much comes at once, others have their turn after each word.
         await trio.sleep(pause)
 
-    async def _heard(self, item: plans.PipeMessage) -> None:
+    async def _receive(self, item: plans.PipeMessage) -> None:
         match item.word:
             case plans.Word.READY:
                 self._alive()
@@ -350,19 +350,19 @@ class SandboxHost(Actor[M], ABC):
                 self._has_left.set()
                 self.finish()
             case plans.Word.POST | plans.Word.ASK | plans.Word.LOST | plans.Word.FAULT:
-                await self._paced(self._posts)
-                await self._yielded()
-                await self._taken(item)
+                await self._slow_down(self._posts)
+                await self._yield_to_others()
+                await self._take_message(item)
             case _:
                 await self.reported(item)
 
-    async def _yielded(self) -> None:
+    async def _yield_to_others(self) -> None:
         """Let others finish what they are at, before a message of one that posts many."""
         if self.tools.patience and not self._easy.try_spend(trio.current_time()):
             with trio.move_on_after(self.tools.patience):
                 await self._at_rest()
 
-    async def _taken(self, item: plans.PipeMessage) -> None:
+    async def _take_message(self, item: plans.PipeMessage) -> None:
         match item.word:
             case plans.Word.POST:
                 await self.posted(_message(item, self.stamp))
@@ -418,7 +418,7 @@ class StubHost(SandboxHost[M], ABC):
     async def reported(self, item: plans.PipeMessage) -> None:
         match item.word:
             case plans.Word.STEP:
-                await self._stepped(item)
+                await self._take_step(item)
             case plans.Word.KEEP:
                 await self.kept(item.text, is_anew=bool(item.number))
             case plans.Word.LOGIN:
@@ -426,7 +426,7 @@ class StubHost(SandboxHost[M], ABC):
             case _:
                 raise plans.PipeError(f"{item.word} is nothing a sandbox says")
 
-    async def _stepped(self, item: plans.PipeMessage) -> None:
+    async def _take_step(self, item: plans.PipeMessage) -> None:
         why = item.get("why")[: foreign_code.SANDBOX_REASON]
         try:
             machine, cause, new = item.get("machine"), item.get("cause"), item.get("new")

@@ -161,7 +161,7 @@ async def _open(label: str, find: FindCode, group: "Cgroup | None") -> AsyncIter
     except ImportError as exc:
         raise SandboxError(str(exc)) from exc
     try:
-        process, ours, errors = _opened(code)
+        process, ours, errors = _open_process(code)
     except OSError as exc:
         raise SandboxError(f"no process could be started: {exc.strerror}") from exc
     stream = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
@@ -169,7 +169,7 @@ async def _open(label: str, find: FindCode, group: "Cgroup | None") -> AsyncIter
     async with stream, open_background() as background:
         background.start_soon(_log_errors, trio.lowlevel.FdStream(errors), label, process.pid)
         try:
-            _bound(process.pid, group)
+            _move_to_cgroup(process.pid, group)
             for part in parts_of(0, write_code(code, os.getpid()), Word.CODE):
                 await link.send(write_message(part))
             yield link
@@ -178,7 +178,7 @@ async def _open(label: str, find: FindCode, group: "Cgroup | None") -> AsyncIter
                 await _end(process)
 
 
-def _bound(pid: int, group: "Cgroup | None") -> None:
+def _move_to_cgroup(pid: int, group: "Cgroup | None") -> None:
     """Move a process into its cgroup; until it has its code, it only waits.
 
     Raises:
@@ -192,7 +192,7 @@ def _bound(pid: int, group: "Cgroup | None") -> None:
         raise SandboxError(f"its cgroup does not take its process: {exc.strerror}") from exc
 
 
-def _opened(
+def _open_process(
     code: SandboxCode,
 ) -> "tuple[subprocess.Popen[bytes], socket.socket, int]":
     """Start a process; return it, our end of its pipe, and where to read what it complains of.
@@ -337,7 +337,7 @@ def open_cgroup(totals: SandboxTotals, home: Path | None) -> Cgroup | None:
         parent = _parent(home)
         _remove_stale(parent)
         pid = os.getpid()
-        folder = parent / f"{_NAME}-{pid}-{_started(pid)}-{next(_numbers)}"
+        folder = parent / f"{_NAME}-{pid}-{_start_time(pid)}-{next(_numbers)}"
         folder.mkdir()
         made = Cgroup(folder)
         made.limit(totals)
@@ -371,14 +371,14 @@ def _parent(home: Path) -> Path:
     Raises:
         OSError: There is none.
     """
-    if home.name == _LEAF and _passed(home.parent) >= _NEEDED:
+    if home.name == _LEAF and _delegated_controllers(home.parent) >= _NEEDED:
         return home.parent
-    if not _passed(home) >= _NEEDED:
+    if not _delegated_controllers(home) >= _NEEDED:
         _pass_down(home)
     return home
 
 
-def _passed(folder: Path) -> frozenset[str]:
+def _delegated_controllers(folder: Path) -> frozenset[str]:
     return frozenset((folder / "cgroup.subtree_control").read_text().split())
 
 
@@ -409,7 +409,7 @@ def _write(file: Path, text: str) -> None:
 def _remove_stale(parent: Path) -> None:
     for folder, pid, started in _groups(parent):
         with suppress(OSError):
-            if _started(pid) == started:
+            if _start_time(pid) == started:
                 continue
         Cgroup(folder).remove()
 
@@ -421,7 +421,7 @@ def _groups(parent: Path) -> Iterator[tuple[Path, int, int]]:
             yield folder, int(parts[0]), int(parts[1])
 
 
-def _started(pid: int) -> int:
+def _start_time(pid: int) -> int:
     """Return when a process started: its number may be another's after its end.
 
     Raises:

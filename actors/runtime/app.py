@@ -113,7 +113,7 @@ async def open_runtime(
     with open_store(config.store) as store, process_sandboxes(config.sandboxes) as processes:
         identity, feed = own_identity(config), StepFeed(tracer)
         runtime = Runtime(config, network, counters, monitor, feed, store, processes, identity)
-        judge, runtime.policing = _judged(config, runtime.own)
+        judge, runtime.policing = _make_judge(config, runtime.own)
         runtime.bus = MessageBus(runtime.own, judge, feed, counters, config.interceptors)
         runtime.guard = _guard(config, identity)
         with closing(runtime.bus):  # also after a bug: who waits outside for an answer hears of it
@@ -140,7 +140,7 @@ def own_identity(config: RuntimeConfig) -> OwnIdentity:
     return OwnIdentity(open_key_file(where))
 
 
-def _judged(config: RuntimeConfig, own: OwnSender) -> tuple[Judge, Policing | None]:
+def _make_judge(config: RuntimeConfig, own: OwnSender) -> tuple[Judge, Policing | None]:
     """Return what rules on messages; its policies, unless the application decides itself."""
     policy = config.policy
     if isinstance(policy, Judge):

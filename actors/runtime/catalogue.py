@@ -277,7 +277,7 @@ class FetchingCatalogue(catalogue.Catalogue):
     ) -> catalogue.Descriptor:
         try:
             found = await self._client.find(entry)
-            made = self._made(entry, found)
+            made = self._make_stub(entry, found)
         except RefusedDescriptorError as exc:
             if shipped is not None and exc.refused.reason in _NOT_DESCRIBED:
                 return shipped
@@ -298,7 +298,7 @@ class FetchingCatalogue(catalogue.Catalogue):
         else:
             self._evidence.identity.learn(domain, keys, is_signed=True)
 
-    def _made(self, entry: Entry, found: Found[StubDescriptor]) -> catalogue.Descriptor:
+    def _make_stub(self, entry: Entry, found: Found[StubDescriptor]) -> catalogue.Descriptor:
         profile, package = found.descriptor.profile, found.descriptor.source_package
         options = dict(found.descriptor.configuration or {})
         if found.package is not None and package is not None:
@@ -307,7 +307,7 @@ class FetchingCatalogue(catalogue.Catalogue):
             places = found.descriptor.endpoints
             self._check(entry, places)
             make = self._makers.code(found.package, package.entry_point, places)
-            return _descriptor(entry, _fenced(make, found.reach), None, options)
+            return _descriptor(entry, _restrict_dialling(make, found.reach), None, options)
         if profile is None:
             raise RefusedDescriptorError(entry.described, _NO_PROFILE)
         options = {**profile.options, **options}
@@ -315,7 +315,7 @@ class FetchingCatalogue(catalogue.Catalogue):
             make = self._link_stub(entry, profile.stub, options)
             return catalogue.Descriptor(entry.address, LINK_STUBS[profile.stub], make)
         self._check(entry, () if profile.endpoint is None else (profile.endpoint,))
-        make = _fenced(self._makers.shipped[profile.stub], found.reach)
+        make = _restrict_dialling(self._makers.shipped[profile.stub], found.reach)
         return _descriptor(entry, make, profile.endpoint, options)
 
     def _link_stub(self, entry: Entry, name: str, options: JsonObject) -> StubFactory:
@@ -392,7 +392,7 @@ def _descriptor(
     return catalogue.Descriptor(entry.address, catalogue.StubKind.NODE, make, node_url, options)
 
 
-def _fenced(make: StubFactory, reach: Reach) -> StubFactory:
+def _restrict_dialling(make: StubFactory, reach: Reach) -> StubFactory:
     """Let a stub dial only where descriptors of its domain may lead, and log in nowhere.
 
     What the runtime logs in with is good at its own domain's node: another domain that is

@@ -124,18 +124,20 @@ class _Models(Generic[M]):
     def _move(self, step: Step) -> None:
         model = self.held.pop(step.key, None)
         if model is None or step.old is None:
-            model = self._made(step.key)
+            model = self._make_model(step.key)
         self.held[step.key] = model
         if len(self.held) > MODELS_FOLLOWING:
             self._forget()
         # Also where it is another than the last one seen: steps in between may be missing.
         self._machine.set_state(step.old or ABSENT, model)
         try:
-            self._machine.events[step.cause].trigger(model, given=self._given(step), step=step)
+            self._machine.events[step.cause].trigger(
+                model, given=self._conditions_of(step), step=step
+            )
         finally:
             self._machine.set_state(step.new, model)
 
-    def _made(self, key: str) -> M:
+    def _make_model(self, key: str) -> M:
         model = self._make(key)
         for state in self._machine.states.values():
             for name in (*state.on_enter, *state.on_exit):
@@ -143,7 +145,7 @@ class _Models(Generic[M]):
                     raise TypeError(f"{name} is asynchronous: it would not be awaited")
         return model
 
-    def _given(self, step: Step) -> frozenset[str]:
+    def _conditions_of(self, step: Step) -> frozenset[str]:
         """Return the conditions under which this step was taken."""
         rows = self._table.rows_for(step.old, step.cause)
         return next((row.guard.when for row in rows if row.target == step.new), frozenset())

@@ -645,7 +645,7 @@ class SandboxedStub(SandboxMail, StubHost[Delivery]):
             via = message if self.plan.url in message.via else stamped(message, self.plan.url)
             await self.port.post(identified(via, self._context.sender_of(message)))
         else:
-            self._offended(message)
+            self._record_offence(message)
 
     async def _own(self, message: Message) -> None:
         """Take what the stub says as itself; of its status the bus has heard already."""
@@ -670,7 +670,7 @@ class SandboxedStub(SandboxMail, StubHost[Delivery]):
         own = domain_of(self.plan.runtime)
         return self.plan.domain in {own, domain_of(message.from_)}
 
-    def _offended(self, message: Message) -> None:
+    def _record_offence(self, message: Message) -> None:
         """Refuse what the stub had no right to say; one that goes on so is ended."""
         self._offences += 1
         if self._offences >= PEER_OFFENCES:

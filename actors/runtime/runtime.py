@@ -313,7 +313,7 @@ class Runtime:
             component = Component(url, Origin.LOCAL, make, Intensity())
             sandbox = await self.sandboxes.open(component)
             await self._register(url, described)
-            self.loader.watch_hyperty(url, sandbox, self._ended)
+            self.loader.watch_hyperty(url, sandbox, self._remove_ended)
             deployment.is_up = True
         finally:
             if not deployment.is_up:
@@ -346,7 +346,7 @@ class Runtime:
         """
         await self._remove(url, keeps=True)
 
-    async def _ended(self, url: str, crash: Exception | None) -> None:
+    async def _remove_ended(self, url: str, crash: Exception | None) -> None:
         """Remove a hyperty whose sandbox has ended, on request or not."""
         deployment = self._deployments.get(url)
         if deployment is None:

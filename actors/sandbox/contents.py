@@ -147,17 +147,17 @@ def open_contents(
         if contents.is_hyperty:
             from actors.sandbox import hyperties  # noqa: PLC0415 - see above
 
-            made = hyperties.checked(entry, _named(package, entry))
+            made = hyperties.checked(entry, _import_entry(package, entry))
             yield hyperties.host(made, record_error, largest_body, contents.options)
         elif package is not None:
-            yield _stub_maker(entry, _named(package, entry))
+            yield _stub_maker(entry, _import_entry(package, entry))
         else:
             from actors.runtime.stubs import node_stub  # noqa: PLC0415 - see above
 
             yield node_stub.activate
 
 
-def _named(package: ArchiveFinder | None, entry: str) -> object:
+def _import_entry(package: ArchiveFinder | None, entry: str) -> object:
     """Return what an entry `module:name` names, in a package if there is one."""
     module, _, name = entry.partition(":")
     if not module or not name:

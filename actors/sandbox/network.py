@@ -67,7 +67,7 @@ class PipeLink(links.Link):
         with self._sending:
             for frame in frames:
                 if not await self._window.enter():
-                    raise self._gone()
+                    raise self._end_error()
                 for part in parts_of(self._number, frame):
                     await self._outlet.send(part)
             await trio.lowlevel.checkpoint()
@@ -78,11 +78,11 @@ class PipeLink(links.Link):
             try:
                 frame = await self._frames.receive()
             except (trio.EndOfChannel, trio.ClosedResourceError) as exc:
-                raise self._gone() from exc
+                raise self._end_error() from exc
             self._outlet.put(PipeMessage(Word.TOOK, self._number))
             return frame
 
-    def _gone(self) -> errors.LinkError:
+    def _end_error(self) -> errors.LinkError:
         if self._is_closed or self._end is None:
             return errors.LinkClosedError(self.name)
         return self._end

@@ -348,7 +348,7 @@ class _Sandbox:
             item = plans.read_message(await self._link.receive())
             match item.word:
                 case plans.Word.HAND:
-                    await self._handed(item)
+                    await self._take_handed(item)
                 case plans.Word.PING:
                     self._outlet.put(plans.PipeMessage(plans.Word.PONG, fields={**self._drops()}))
                 case plans.Word.LOGIN:
@@ -358,7 +358,7 @@ class _Sandbox:
                 case _:
                     self._network.heard(item)
 
-    async def _handed(self, item: plans.PipeMessage) -> None:
+    async def _take_handed(self, item: plans.PipeMessage) -> None:
         message = decode_line(item.rest, READ)
         if isinstance(message, BadLine):
             raise plans.PipeError("a handed message that is none")

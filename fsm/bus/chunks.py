@@ -265,10 +265,10 @@ class _Transfers:
 
     def _begin(self, key: _Key, transfer: _Transfer, now: float) -> None:
         self._budget.take(transfer.peer, transfer.size)
-        self._heard(transfer, now, 0)
+        self._restart_silence(transfer, now, 0)
         self._open[key] = transfer
 
-    def _heard(self, transfer: _Transfer, now: float, chunks: int) -> None:
+    def _restart_silence(self, transfer: _Transfer, now: float, chunks: int) -> None:
         """Restart the timer of silence of the peer, who has had so many chunks of the transfer."""
         slow = latest(transfer.begun, chunks, self._patience)
         transfer.until = min(slow, now + self._patience)
@@ -363,7 +363,7 @@ class AssembliesCore(_Transfers):
             self.end(*key)
             raise
         transfer.body += data
-        self._heard(transfer, now, chunk.index + 1)
+        self._restart_silence(transfer, now, chunk.index + 1)
         if len(transfer.body) == transfer.size:
             # Its message is the next that comes.
             transfer.until = now + self._patience
@@ -444,7 +444,7 @@ class HeldBodiesCore(_Transfers):
         if wanted.index >= chunk_count(transfer.size):
             raise BadMessageError(f"the body has no chunk {wanted.index}")
         transfer.missing.discard(wanted.index)
-        self._heard(transfer, now, chunk_count(transfer.size) - len(transfer.missing))
+        self._restart_silence(transfer, now, chunk_count(transfer.size) - len(transfer.missing))
         if not transfer.missing:
             self.end(message.from_, wanted.transfer)
         return chunk_of(transfer.body, wanted.transfer, wanted.index)

@@ -208,7 +208,7 @@ class ForwardRules:
             if why:
                 raise ForwardRefusedError(rule.source, rule.target, why)
         self._owners[rule] += 1
-        return self._changed(Op.ADD, rule, writer) if self._owners[rule] == 1 else []
+        return self._compile_targets(Op.ADD, rule, writer) if self._owners[rule] == 1 else []
 
     def remove(self, rule: ForwardRule, writer: str) -> list[RowChanged]:
         """End a rule for one of its owners. Idempotent.
@@ -222,7 +222,7 @@ class ForwardRules:
         if self._owners[rule]:
             return []
         del self._owners[rule]
-        return self._changed(Op.DEL, rule, writer)
+        return self._compile_targets(Op.DEL, rule, writer)
 
     def copies(self, message: Message) -> Iterator[Message]:
         """Make the copies of a message for the next addresses of its rules.
@@ -244,12 +244,12 @@ class ForwardRules:
         if len(self._owners) >= FORWARD_RULES:
             return f"there are {FORWARD_RULES} rules; end one first"
         ends = [rule.source, rule.target]
-        is_circle = rule.source in self._reached(rule.target)
-        if is_circle or (rule.is_alias and rule.target in self._reached(rule.source)):
+        is_circle = rule.source in self._reachable_from(rule.target)
+        if is_circle or (rule.is_alias and rule.target in self._reachable_from(rule.source)):
             return f"they would form a loop between {' and '.join(ends)}"
         return ""
 
-    def _reached(self, source: str) -> set[str]:
+    def _reachable_from(self, source: str) -> set[str]:
         """Return an address, and those that get copies of its messages."""
         reached, ahead = {source}, [source]
         while ahead:
@@ -258,7 +258,7 @@ class ForwardRules:
             ahead += fresh
         return reached
 
-    def _changed(self, op: Op, rule: ForwardRule, writer: str) -> list[RowChanged]:
+    def _compile_targets(self, op: Op, rule: ForwardRule, writer: str) -> list[RowChanged]:
         targets: dict[str, dict[str, None]] = {}
         for one in self._owners:
             for source, target in one.directions:

@@ -146,7 +146,7 @@ class PairOrderCore(Generic[T]):
         Returns:
             The held items that no longer wait, in order.
         """
-        given = self._known((behind.from_, behind.to), link, now)
+        given = self._state_of((behind.from_, behind.to), link, now)
         given.links.add(link)
         until = now + REPLY_TIMEOUT - behind.age
         answer = behind.last if isinstance(behind.last, str) else None
@@ -236,7 +236,7 @@ class PairOrderCore(Generic[T]):
         Args:
             path: The link that brought it, or `NODE_PATH`.
         """
-        given = self._known((message.from_, message.to), path, now)
+        given = self._state_of((message.from_, message.to), path, now)
         if message.is_response:
             answer = instance_id(message)
             if answer not in given.answers:
@@ -300,7 +300,7 @@ class PairOrderCore(Generic[T]):
             self._waits[name[2]] -= 1
         return held
 
-    def _known(self, pair: _Pair, path: str, now: float) -> _Given:
+    def _state_of(self, pair: _Pair, path: str, now: float) -> _Given:
         given = self._pairs.get(pair)
         if given is None:
             self._forget(now)

@@ -446,7 +446,7 @@ class ChildPaths:
         row = self._rows.pop(address, None)
         if path is not Elsewhere.BY_NODE:
             self._rows[address] = _Row(path)
-        return [] if row is None else self._freed(row)
+        return [] if row is None else self._empty_row(row)
 
     def find(self, message: Message, now: float, *, is_there: bool) -> ChildPath:
         """Return the path of what a component writes; it is kept here if that is `WAITS`.
@@ -484,10 +484,10 @@ class ChildPaths:
         for row in self._rows.values():
             if row.until <= now:
                 row.until = math.inf
-                free += self._freed(row)
+                free += self._empty_row(row)
         return free
 
-    def _freed(self, row: _Row) -> list[Message]:
+    def _empty_row(self, row: _Row) -> list[Message]:
         self._waiting -= len(row.waiting)
         free, row.waiting = [*row.waiting], deque()
         return free

@@ -325,12 +325,12 @@ class NodeSessionCore:
         """End the session here: another node of the domain has it, or may have it."""
         self._cut(why, LinkEnd.TAKEN_OVER, now)
         self._step(Trigger.MOVE, why)
-        self._port.move(self._emptied())
+        self._port.move(self._take_out())
 
     def rest(self) -> None:
         """Take the last step: the node has crashed, and nothing else can be done."""
         if self._entity.state is not None:
-            self._emptied()
+            self._take_out()
             self.link = None
             self._step(Trigger.CLOSE, _GOING_DOWN)
 
@@ -368,12 +368,12 @@ class NodeSessionCore:
 
     def shed(self) -> None:
         """Give up what waits for the runtime: the node holds too much."""
-        given_up = self._emptied()
+        given_up = self._take_out()
         self.miss(len(given_up))
         for entry in given_up:
             self._port.overflow(entry.message, _FULL)
 
-    def _emptied(self) -> tuple[OutboundMessage, ...]:
+    def _take_out(self) -> tuple[OutboundMessage, ...]:
         """Take out what waits."""
         waiting = tuple(self._queue)
         self._queue.clear()
@@ -458,7 +458,7 @@ class NodeSessionCore:
         self.link = link
         self._liveness = liveness
         self._alive(now)
-        self._grant(link, token, self._emptied(), is_resumed=is_resumed)
+        self._grant(link, token, self._take_out(), is_resumed=is_resumed)
 
     def _grant(
         self, link: int, token: str, waiting: tuple[OutboundMessage, ...], *, is_resumed: bool
@@ -498,7 +498,7 @@ class NodeSessionCore:
             self._port.finish(link)
 
     def _end(self, trigger: Trigger, why: str, *, is_resumable: bool = False) -> None:
-        undelivered = tuple(entry.message for entry in self._emptied())
+        undelivered = tuple(entry.message for entry in self._take_out())
         self.link = None
         self._step(trigger, why)
         self._port.end(why, undelivered, is_resumable=is_resumable)

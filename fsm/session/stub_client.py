@@ -556,7 +556,7 @@ class StubClientCore:
             return
         match answer.method:
             case SessionMethod.OPEN | SessionMethod.REOPEN if self.link in _ASKING:
-                self._opened(answer, now)
+                self._take_opening(answer, now)
             case SessionMethod.OPEN if self.link in _TALKING and answer.code > LAST_SUCCESS:
                 # In a form where each link is a session, the node closes refused links.
                 self._hang_up(answer.reason, now)
@@ -566,7 +566,7 @@ class StubClientCore:
                 self.note_life(now)
         self._set_slice(now)
 
-    def _opened(self, answer: SessionAnswered, now: float) -> None:
+    def _take_opening(self, answer: SessionAnswered, now: float) -> None:
         if answer.code <= LAST_SUCCESS:
             self._begin_session(answer, now)
             return
@@ -825,10 +825,10 @@ class StubMirror:
         """
         entity = self._link if machine == machines.NODE_LINK.name else self._connection
         if machine != entity.table.name or cause not in set(entity.table.triggers):
-            raise _refused(entity, cause)
+            raise _undeclared(entity, cause)
         step = entity.step(entity.table.triggers(cause), why)
         if step.new != target:
-            raise _refused(entity, cause)
+            raise _undeclared(entity, cause)
         return step
 
     def rest(self, why: str) -> list[Step]:
@@ -843,5 +843,5 @@ class StubMirror:
         return steps if trigger is None else [*steps, self._connection.step(trigger, why)]
 
 
-def _refused(entity: Entity, cause: str) -> UndeclaredTransitionError:
+def _undeclared(entity: Entity, cause: str) -> UndeclaredTransitionError:
     return UndeclaredTransitionError(entity.table.name, entity.key, entity.state, cause)

@@ -174,7 +174,7 @@ def figures_of(session: SparkSession, good: DataFrame, gaps: Sequence[Missing]) 
     shown = processes.select("*", *totals).orderBy("began", "run", "node").limit(_SHOWN).collect()
     messages = good.where(F.col("k") == Kind.MSG.value).fillna("", ["op"])
     components = messages.groupBy("actor", "op").agg(F.count("*").alias("records"))
-    sent = _sent(good)
+    sent = _sent_messages(good)
     return Figures(
         processes=[
             Row(
@@ -227,7 +227,7 @@ def _holes(session: SparkSession, good: DataFrame, gaps: Sequence[Missing]) -> l
     ]  # fmt: skip
 
 
-def _sent(good: DataFrame) -> DataFrame:
+def _sent_messages(good: DataFrame) -> DataFrame:
     """Return what was written on links, with `is_direct`."""
     opened = (F.col("k") == Kind.LINK.value) & (F.col("op") == Op.OPEN.value)
     place = ("run", "node", "link")

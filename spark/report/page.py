@@ -125,8 +125,8 @@ def _environment() -> jinja2.Environment:
         "short_text": lambda bad: bad.text[:120],
         "hop_names": lambda hops: [f"{hop.sender}, {hop.way}" for hop in hops[: pictures.SERIES]],
         "transitions_of": lambda machine: len(machine.used),
-        "steps_used": lambda machine: _named(machine.used),
-        "undeclared_steps": lambda machine: _named(machine.undeclared)[:_UNDECLARED],
+        "steps_used": lambda machine: _name_rows(machine.used),
+        "undeclared_steps": lambda machine: _name_rows(machine.undeclared)[:_UNDECLARED],
         "state_entered": lambda step: step.new or "refused",
         "time_after": lambda step: partial(_time_after, step),
         "time_before": lambda story: partial(words.time_before, story),
@@ -202,7 +202,7 @@ def _time_after(step: Step, told: TimelineStep) -> str:
     return "+" + words.duration(max(told.t - began, 0.0))
 
 
-def _named(rows: Mapping[Row, int]) -> list[tuple[str, int]]:
+def _name_rows(rows: Mapping[Row, int]) -> list[tuple[str, int]]:
     return [(words.row_name(row), times) for row, times in rows.items()]
 
 

@@ -119,7 +119,7 @@ class _Lines:
         odd = _odd_lines(block)
         if odd is None:
             told = _by_arrow(block, self._fields)
-            return told or self._decoded(lines_of(block))
+            return told or self._decode(lines_of(block))
         lines = lines_of(block)
         is_plain = np.ones(len(lines), np.bool_)
         is_plain[odd] = False
@@ -127,11 +127,11 @@ class _Lines:
         whole = b"".join(b"%b\n" % lines[place] for place in plain.tolist())
         told = _by_arrow(whole, self._fields)
         if told is None:
-            return self._decoded(lines)
-        rest = self._decoded([lines[place] for place in odd.tolist()])
+            return self._decode(lines)
+        rest = self._decode([lines[place] for place in odd.tolist()])
         return _in_order((told, rest), (plain, odd))
 
-    def _decoded(self, lines: Sequence[bytes]) -> _Columns:
+    def _decode(self, lines: Sequence[bytes]) -> _Columns:
         objects = _objects(lines)
         there = set().union(*objects)
         self._fields |= {name: _ARROW[kind] for name, kind in FIELDS.items() if name in there}

@@ -75,13 +75,13 @@ def decode(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         for line, at in zip(*(column.to_pylist() for column in batch.flatten()), strict=True):
             position = position + 1 if at == piece else 0
             piece = at
-            rows.append((*_decoded(line), position))
+            rows.append((*_decode(line), position))
         columns = zip(*rows, strict=True) if rows else ((),) * len(_DECODED)
         arrays = [pa.array(one, field.type) for one, field in zip(columns, _DECODED, strict=True)]
         yield pa.StructArray.from_arrays(arrays, fields=list(_DECODED))
 
 
-def _decoded(line: bytes) -> tuple[str | int | float | None, ...]:
+def _decode(line: bytes) -> tuple[str | int | float | None, ...]:
     try:
         record = read_line(line)
     except BadTraceLineError as exc:
@@ -127,18 +127,18 @@ def _with_one_held(
     held = 0
     for batch in batches:
         if held:
-            yield _told(held, folder.said)
+            yield _make_array(held, folder.said)
             folder.said = []
         folder.take(batch)
         held = len(batch)
         if not held:
-            yield _told(0, [])
+            yield _make_array(0, [])
     if held:
         folder.end()
-        yield _told(held, folder.said)
+        yield _make_array(held, folder.said)
 
 
-def _told(length: int, said: Sequence[WorkerRow]) -> pa.Array:
+def _make_array(length: int, said: Sequence[WorkerRow]) -> pa.Array:
     """Return an array of so many rows, which say it together."""
     share = -(-len(said) // length) if length else 0
     rows = [said[place * share : (place + 1) * share] for place in range(length)]

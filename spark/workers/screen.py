@@ -143,10 +143,10 @@ class _Entities:
 
     def refused(self, key: str) -> None:
         """Note that an entity was asked for an undeclared step."""
-        self._known([key])
+        self._codes_of([key])
         self.suspects.add(key)
 
-    def _known(self, keys: Sequence[str]) -> _Codes:
+    def _codes_of(self, keys: Sequence[str]) -> _Codes:
         known = self._places
         places = [known.setdefault(key, len(known)) for key in keys]
         more = len(known) - len(self._states)
@@ -164,9 +164,9 @@ class _Entities:
             heads: The place of the first step of each.
             steps: The steps.
         """
-        places = self._known(keys)
-        before = _shifted(steps.new, heads, self._states[places])
-        since = _shifted(steps.t, heads, self._since[places])
+        places = self._codes_of(keys)
+        before = _previous_values(steps.new, heads, self._states[places])
+        since = _previous_values(steps.t, heads, self._since[places])
         is_new = steps.old == self._absent
         is_first = before == _NOWHERE
         is_next = (steps.old == before) | (is_new & self._rests[before])
@@ -269,7 +269,7 @@ class _Screen:
         )
         key = columns.column("key")
         codes = ((machine << _WORD_BITS | old) << _WORD_BITS | cause) << _WORD_BITS | new
-        steps = _Steps(old, new, columns.column("t").to_numpy()[rows], self._declared(codes))
+        steps = _Steps(old, new, columns.column("t").to_numpy()[rows], self._count_declared(codes))
         in_order = (machine << _KEY_BITS | _codes(key, rows)) << _ROW_BITS | np.arange(len(rows))
         in_order.sort()
         steps = steps.at(in_order & ROWS - 1)
@@ -284,7 +284,7 @@ class _Screen:
             own = steps.at(np.arange(begin, until))
             self._of(place).take(keys[first:end], heads[first:end] - begin, own)
 
-    def _declared(self, codes: _Codes) -> _Flags:
+    def _count_declared(self, codes: _Codes) -> _Flags:
         """Count steps, and return which of them are declared."""
         found, counts = np.unique(codes, return_counts=True)
         illegal = []
@@ -336,7 +336,7 @@ class _Screen:
             node=node,
             summary=ProcessSummary(node.run, node.node, is_whole=is_whole),
             missing=tuple(self._gaps.missing()),
-            entities=_replayed(node, parts, suspects),
+            entities=_replay(node, parts, suspects),
             entity_counts={name: len(one) for name, one in machines.items()},
             used=self._used,
             stays={
@@ -347,7 +347,7 @@ class _Screen:
         )
 
 
-def _replayed(
+def _replay(
     node: replay.NodeJudgement, parts: Sequence[Part], suspects: Mapping[str, AbstractSet[str]]
 ) -> tuple[replay.EntityJudgement, ...]:
     """Judge entities by all their steps."""
@@ -361,7 +361,9 @@ def _replayed(
     return machines.end(node)
 
 
-def _shifted(values: npt.NDArray[_N], heads: _Codes, firsts: npt.NDArray[_N]) -> npt.NDArray[_N]:
+def _previous_values(
+    values: npt.NDArray[_N], heads: _Codes, firsts: npt.NDArray[_N]
+) -> npt.NDArray[_N]:
     """Return of each step what the one before it has.
 
     Args:

@@ -103,7 +103,7 @@ def _description(said: dict[str, list[str]], kind: str) -> Description:
     return Description(
         _fitting(said, "ice-ufrag", _USER),
         _fitting(said, "ice-pwd", _PASSWORD),
-        _checked(fingerprints[0], _FINGERPRINT, "fingerprint"),
+        _check_form(fingerprints[0], _FINGERPRINT, "fingerprint"),
         _number(said, "sctp-port", 5000, 65_535),
         _number(said, "max-message-size", 65_536, 1 << 62),
         candidates,
@@ -123,10 +123,10 @@ def _one(said: dict[str, list[str]], name: str) -> str:
 
 
 def _fitting(said: dict[str, list[str]], name: str, pattern: re.Pattern[str]) -> str:
-    return _checked(_one(said, name), pattern, name)
+    return _check_form(_one(said, name), pattern, name)
 
 
-def _checked(value: str, pattern: re.Pattern[str], name: str) -> str:
+def _check_form(value: str, pattern: re.Pattern[str], name: str) -> str:
     if pattern.match(value) is None:
         raise BadMessageError(f"the {name} of a session description is malformed")
     return value

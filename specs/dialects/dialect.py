@@ -171,11 +171,11 @@ def _zero_shown(raw: JsonObject, body: JsonObject) -> bool:
     from_, to, type_ = raw.get("from"), raw.get("to"), raw.get("type")
     if not isinstance(from_, str) or not isinstance(to, str) or not isinstance(type_, str):
         return False
-    versioned = _versioned(type_.lower(), from_, to, body)
+    versioned = _find_versioned(type_.lower(), from_, to, body)
     return versioned is not None and versioned["version"] == 0
 
 
-def _versioned(type_: str, from_: str, to: str, body: JsonObject) -> JsonObject | None:
+def _find_versioned(type_: str, from_: str, to: str, body: JsonObject) -> JsonObject | None:
     """Return what of a message of a reporter has the version of its object; None: nothing has."""
     is_change = type_ == MessageType.UPDATE and to == from_ + _CHANGES
     value = body if is_change else body.get("value")
@@ -274,7 +274,7 @@ def _spelt_change(body: JsonObject) -> JsonObject:
 
 
 def _from_one(message: Message) -> Message:
-    versioned = _versioned(message.type, message.from_, message.to, message.body)
+    versioned = _find_versioned(message.type, message.from_, message.to, message.body)
     if versioned is None:
         return message
     counted: JsonObject = {**versioned, "version": _next(versioned["version"])}
@@ -391,7 +391,7 @@ def _add_habits(message: Message, spelt: JsonObject) -> None:
     """Add to a spelt body what upstream's runtime reads and normal form does not need."""
     if message.type in _PATH_TYPES and message.to.endswith(_SUBSCRIPTION) and "source" in spelt:
         spelt["subscriber"] = spelt["source"]
-    shown = _versioned(message.type, message.from_, message.to, message.body)
+    shown = _find_versioned(message.type, message.from_, message.to, message.body)
     if shown is not None and shown is not message.body and not shown.get("name"):
         spelt["value"] = {**shown, "name": shown.get("url")}
 

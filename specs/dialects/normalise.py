@@ -89,7 +89,7 @@ def enclosed(id_: int, envelope: Envelope, body: JsonObject, stamp: Stamp) -> Me
         ):
             return None
         if IDENTITY in body:
-            body, identity = _stamped(body, stamp)
+            body, identity = _apply_stamp(body, stamp)
     return Message(id_, type_, envelope.from_, envelope.to, body, identity)
 
 
@@ -108,12 +108,12 @@ def normalise(raw: JsonObject, stamp: Stamp = NOBODY) -> Message:
     message = _envelope(raw)
     body, identity = message.body, stamp.identity
     if IDENTITY in body:
-        body, identity = _stamped(body, stamp)
+        body, identity = _apply_stamp(body, stamp)
         message = attrs.evolve(message, body=body)
     return attrs.evolve(message, body=_body(message), identity=identity)
 
 
-def _stamped(body: JsonObject, stamp: Stamp) -> tuple[JsonObject, SenderIdentity | None]:
+def _apply_stamp(body: JsonObject, stamp: Stamp) -> tuple[JsonObject, SenderIdentity | None]:
     """Remove the identity that a writer put into a body; return the rest and what is believed."""
     identity = stamp.of(body)
     return body if stamp.is_kept else unstamped(body), identity
@@ -168,7 +168,7 @@ def _take(raw: JsonObject, stamp: Stamp) -> Message:
     if not isinstance(body, dict):
         body = {}
     if IDENTITY in body:
-        body, identity = _stamped(body, stamp)
+        body, identity = _apply_stamp(body, stamp)
     return Message(
         id=raw["id"] if isinstance(raw["id"], int) else 0,
         type=_TYPES[str(raw["type"])],
@@ -238,7 +238,7 @@ def _body(message: Message) -> JsonObject:
     if message.type in _STATUS_TYPES:
         return _status_body(message.to, body)
     if message.type is MessageType.FORWARD:
-        return _forwarded(body)
+        return _normalise_forward(body)
     if message.type is MessageType.DELETE and _is_part(message.to, "address-allocation"):
         return forms.freed(body)
     return body
@@ -272,7 +272,7 @@ def _status_body(to: str, body: JsonObject) -> JsonObject:
     return forms.record_status(body) if _may_carry_status(to) else body
 
 
-def _forwarded(body: JsonObject) -> JsonObject:
+def _normalise_forward(body: JsonObject) -> JsonObject:
     """Bring the wrapped message of a forward into normal form, one level deep (M-39).
 
     What it says of its sender's identity is removed.

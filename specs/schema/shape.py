@@ -242,7 +242,7 @@ def shape_of(annotation: object) -> Shape:
     """
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return _annotated(args[0], args[1])
+        return _shape_of_annotation(args[0], args[1])
     if origin in _UNIONS and args[1:] == (NoneType,):
         return Maybe(shape_of(args[0]))
     if origin is tuple:
@@ -254,7 +254,7 @@ def shape_of(annotation: object) -> Shape:
     return _simple(annotation)
 
 
-def _annotated(kind: object, said: object) -> Shape:
+def _shape_of_annotation(kind: object, said: object) -> Shape:
     if isinstance(said, Size):
         return Many(shape_of(get_args(kind)[0]), said)
     if isinstance(said, type) and issubclass(said, StrEnum):

@@ -167,13 +167,13 @@ class MemoryEngine(contract.Engine):
 
     @override
     async def put_all(self, puts: Sequence[contract.Put]) -> Sequence[contract.Written]:
-        return await self._done(lambda: self._store.write(puts), len(puts))
+        return await self._do(lambda: self._store.write(puts), len(puts))
 
     @override
     async def append_all(self, appends: Sequence[contract.Append]) -> Sequence[contract.Appended]:
-        return await self._done(lambda: self._store.append(appends), len(appends))
+        return await self._do(lambda: self._store.append(appends), len(appends))
 
-    async def _done(
+    async def _do(
         self, call: Callable[[], Sequence[_Outcome]], count: int
     ) -> Sequence[_Outcome | contract.EngineDownError]:
         """Have the store do something, unless a fault prevents that or hides it."""

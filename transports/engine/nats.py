@@ -52,10 +52,10 @@ class NatsEngine(contract.Engine):
     async def get(self, key: str) -> contract.Row | None:
         await trio.lowlevel.checkpoint()
         self._check_up()
-        (row,) = await self._stored((key,))
+        (row,) = await self._read_stored((key,))
         return None if row is None or row.value is None else row
 
-    async def _stored(self, keys: Sequence[str]) -> Sequence[contract.Row | None]:
+    async def _read_stored(self, keys: Sequence[str]) -> Sequence[contract.Row | None]:
         """Return rows, and marks of deleted ones.
 
         Raises:
@@ -66,7 +66,7 @@ class NatsEngine(contract.Engine):
             Request(where, b'{"last_by_subj":"%b"}' % nats_rows.subject_of(self._bucket, key))
             for key in keys
         ]
-        found = [self._found(answer) for answer in await self._client.ask_all(asked)]
+        found = [self._read_message(answer) for answer in await self._client.ask_all(asked)]
         return [None if one is None else nats_rows.stored_row(self._bucket, one) for one in found]
 
     @staticmethod
@@ -74,7 +74,7 @@ class NatsEngine(contract.Engine):
         """Return where the leader of a stream is asked for a message."""
         return f"$JS.API.STREAM.MSG.GET.{stream}".encode()
 
-    def _found(self, answer: Delivery | Missing) -> nats_rows.StoredMessage | None:
+    def _read_message(self, answer: Delivery | Missing) -> nats_rows.StoredMessage | None:
         """Return a message of a stream; None: there is none.
 
         Raises:
@@ -98,7 +98,7 @@ class NatsEngine(contract.Engine):
         due: Sequence[int] = range(len(puts))
         for _ in range(NATS_CLAIMS):
             conflicts = [at for at in due if isinstance(written[at], contract.ConflictError)]
-            due = await self._settled(puts, conflicts, expected, written) if conflicts else ()
+            due = await self._settle(puts, conflicts, expected, written) if conflicts else ()
             if not due:
                 break
             parts = await self._write([puts[at] for at in due], [expected[at] for at in due])
@@ -106,7 +106,7 @@ class NatsEngine(contract.Engine):
                 written[at] = one
         return written
 
-    async def _settled(
+    async def _settle(
         self,
         puts: Sequence[contract.Put],
         conflicts: Sequence[int],
@@ -122,7 +122,7 @@ class NatsEngine(contract.Engine):
             written: What has become of each; changed to what is there now.
         """
         try:
-            rows = await self._stored([puts[at].key for at in conflicts])
+            rows = await self._read_stored([puts[at].key for at in conflicts])
         except contract.EngineDownError as exc:
             for at in conflicts:
                 # To say that there is no row would be a guess.
@@ -148,9 +148,11 @@ class NatsEngine(contract.Engine):
         is_lease = all(put.lasts is not None for put in puts)
         ask = self._client.ask_first if is_lease else self._client.ask_all
         answers = await ask(requests)
-        return [self._written(put, answer) for put, answer in zip(puts, answers, strict=True)]
+        return [
+            self._read_put_answer(put, answer) for put, answer in zip(puts, answers, strict=True)
+        ]
 
-    def _written(self, put: contract.Put, answer: Delivery | Missing) -> contract.Written:
+    def _read_put_answer(self, put: contract.Put, answer: Delivery | Missing) -> contract.Written:
         written = self._number(answer)
         if isinstance(written, tuple):
             if written[0] in _CONFLICTS:
@@ -199,10 +201,13 @@ class NatsEngine(contract.Engine):
         answers = await self._client.ask_all(list(itertools.chain.from_iterable(parts)))
         ends = itertools.accumulate(map(len, parts))
         return [
-            self._appended(one, answers[end - 1]) for one, end in zip(appends, ends, strict=True)
+            self._read_append_answer(one, answers[end - 1])
+            for one, end in zip(appends, ends, strict=True)
         ]
 
-    def _appended(self, append: contract.Append, answer: Delivery | Missing) -> contract.Appended:
+    def _read_append_answer(
+        self, append: contract.Append, answer: Delivery | Missing
+    ) -> contract.Appended:
         written = self._number(answer)
         if isinstance(written, tuple):
             if _LOG_FULL in written[1]:
@@ -220,7 +225,7 @@ class NatsEngine(contract.Engine):
         while len(entries) < most:
             asked = orjson.dumps({"seq": after + 1, "next_by_subj": subject})
             (answer,) = await self._client.ask_all([Request(where, asked)])
-            found = self._found(answer)
+            found = self._read_message(answer)
             if found is None:
                 break
             after = found.number

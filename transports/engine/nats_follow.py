@@ -230,7 +230,7 @@ class Reading:
         """
         code = status(delivery.headers)
         if code:
-            self._told(code, delivery)
+            self._take_status(code, delivery)
             return None
         words = delivery.reply.split(b".")
         at = 5 if len(words) == _SHORT_ACK else 7
@@ -245,7 +245,7 @@ class Reading:
         self.is_caught_up |= number >= self.awaited
         return number
 
-    def _told(self, code: int, delivery: Delivery) -> None:
+    def _take_status(self, code: int, delivery: Delivery) -> None:
         if code == _HEARTBEAT:
             self.is_caught_up = True
         elif delivery.subject == b"%b%d" % (self._inbox, self._pulls):
@@ -327,7 +327,7 @@ class NatsFollower(ABC, Generic[Item]):
                 if reply is not None:
                     client.tell(b"$JS.API.CONSUMER.MSG.NEXT.%b" % consumer, _PULL, reply)
                 # All are read before any is given: one that is lost leaves no gap.
-                messages = list(_numbered(reading, await self._next()))
+                messages = list(_number_all(reading, await self._next()))
         finally:
             client.unsubscribe(number)
             client.tell(b"$JS.API.CONSUMER.DELETE.%b" % consumer)
@@ -388,7 +388,7 @@ class NatsFollower(ABC, Generic[Item]):
         return found
 
 
-def _numbered(reading: Reading, deliveries: Iterable[Delivery]) -> Iterator[Numbered]:
+def _number_all(reading: Reading, deliveries: Iterable[Delivery]) -> Iterator[Numbered]:
     for one in deliveries:
         number = reading.number(one)
         if number is not None:
@@ -434,7 +434,7 @@ class NatsWatch(NatsFollower[Seen]):
             yield from self._news(reading, nats_rows.row_of(self._stream.bucket, message, number))
         if reading.is_caught_up and not reading.is_current:
             reading.is_current = True
-            yield from self._gone(reading)
+            yield from self._missed_deletions(reading)
             yield Current()
             self._reached = max(self._reached, reading.last)
             self._place = reading.made, self._stream.client.server_id
@@ -455,7 +455,7 @@ class NatsWatch(NatsFollower[Seen]):
         if is_new:
             yield row
 
-    def _gone(self, reading: Reading) -> Iterator[Row]:
+    def _missed_deletions(self, reading: Reading) -> Iterator[Row]:
         """Yield the deletions that were missed."""
         if reading.is_whole:
             for key in [key for key in self._known if key not in reading.seen]:

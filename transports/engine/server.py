@@ -141,16 +141,16 @@ def find_program() -> str:
 def _options(folder: Path, key: Credentials) -> str:
     return (
         'listen: "127.0.0.1:-1"\n'
-        f"ports_file_dir: {_quoted(folder)}\n"
-        f"log_file: {_quoted(folder / 'log')}\n"
+        f"ports_file_dir: {_quote(folder)}\n"
+        f"log_file: {_quote(folder / 'log')}\n"
         f"logfile_size_limit: {NATS_LOG_BYTES}\n"
         f"logfile_max_num: {NATS_LOGS}\n"
-        f"jetstream {{ store_dir: {_quoted(folder / 'streams')} }}\n"
+        f"jetstream {{ store_dir: {_quote(folder / 'streams')} }}\n"
         f"authorization {{ users: [ {{ nkey: {key.proof('')['nkey']} }} ] }}\n"
     )
 
 
-def _quoted(path: Path) -> str:
+def _quote(path: Path) -> str:
     return orjson.dumps(str(path)).decode()
 
 
@@ -161,7 +161,7 @@ async def _listening(folder: Path) -> tuple[ServerUrl, int]:
         LocalServerError: It does not.
     """
     with trio.move_on_after(NATS_START):
-        while (found := await trio.to_thread.run_sync(_written, folder)) is None:  # noqa: ASYNC110
+        while (found := await trio.to_thread.run_sync(_read_port_file, folder)) is None:  # noqa: ASYNC110
             await trio.sleep(NATS_LOOK)
         return found
     log = folder / "log"
@@ -170,7 +170,7 @@ async def _listening(folder: Path) -> tuple[ServerUrl, int]:
     raise LocalServerError(f"{_PROGRAM} does not start{last}")
 
 
-def _written(folder: Path) -> tuple[ServerUrl, int] | None:
+def _read_port_file(folder: Path) -> tuple[ServerUrl, int] | None:
     for file in folder.glob("*_*.ports"):
         text = file.read_bytes()
         if text.endswith(b"}"):

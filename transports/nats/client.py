@@ -120,7 +120,7 @@ class NatsClient:
             try:
                 connection = await dial_server(self._terms, server)
             except wires.NatsError as exc:
-                self._lost(str(exc))
+                self._take_loss(str(exc))
             else:
                 pause = engine.NATS_RETRY
                 await self._serve(connection)
@@ -145,7 +145,7 @@ class NatsClient:
             self._connection = None
             with trio.CancelScope(shield=True):
                 await trio.aclose_forcefully(connection.link)
-            self._lost(self.problem or "the connection was lost")
+            self._take_loss(self.problem or "the connection was lost")
 
     async def _read(self, connection: NatsConnection) -> None:
         """Take what comes, until nothing more does."""
@@ -176,13 +176,13 @@ class NatsClient:
         """
         is_written = link.is_clear
         while self._queue and is_written:
-            data = self._taken()
+            data = self._take_next()
             is_written = link.write_now(cut(data))
             self.unsent -= len(data)
         self._senders.unpark_all()
         return is_written
 
-    def _taken(self) -> bytes:
+    def _take_next(self) -> bytes:
         """Take out what is written next: one publication, or as many as are in a frame."""
         taken: list[bytes] = []
         size = 0
@@ -198,7 +198,7 @@ class NatsClient:
             await trio.sleep(engine.NATS_PING)
         scope.cancel()
 
-    def _lost(self, reason: str) -> None:
+    def _take_loss(self, reason: str) -> None:
         """Let all that wait for the server know that it is gone."""
         self.problem = reason
         self.unsure += self._published - self._confirmed

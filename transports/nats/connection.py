@@ -142,7 +142,7 @@ async def _dial(terms: Terms, server: ServerUrl) -> NatsConnection:
         link = RawLink((Kind.STREAM, server.address, Upgrade()), stream)
         wire = wires.Wire()
         await link.send_many(cut(_introduction(terms, greeting) + wires.PING))
-        await _admitted(link, wire, server)
+        await _wait_for_admission(link, wire, server)
         return NatsConnection(link, wire, str(greeting.get("server_id", "")))
     except BaseException:
         await trio.aclose_forcefully(plain)
@@ -191,7 +191,7 @@ def _introduction(terms: Terms, greeting: Mapping[str, object]) -> bytes:
     return b"CONNECT %b\r\n" % orjson.dumps(fields)
 
 
-async def _admitted(link: RawLink, wire: wires.Wire, server: ServerUrl) -> None:
+async def _wait_for_admission(link: RawLink, wire: wires.Wire, server: ServerUrl) -> None:
     """Wait for the answer to the first ping; what comes with it is read, too."""
     while True:
         for one in wire.receive(await link.receive()):

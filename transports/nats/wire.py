@@ -228,7 +228,7 @@ class Credentials:
         if self.statement:
             return {"jwt": self.statement, "sig": signed}
         public = self.key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-        return {"nkey": _encoded(bytes([_USER]) + public), "sig": signed}
+        return {"nkey": _encode(bytes([_USER]) + public), "sig": signed}
 
 
 def _private(file: Path, seed: str) -> Ed25519PrivateKey:
@@ -238,7 +238,7 @@ def _private(file: Path, seed: str) -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(raw[2:-2])
 
 
-def _encoded(raw: bytes) -> str:
+def _encode(raw: bytes) -> str:
     return base64.b32encode(raw + _checksum(raw)).rstrip(b"=").decode()
 
 

@@ -140,7 +140,7 @@ class WebRtcProcess:
             raise DialError(Kind.WEBRTC, f"{WEBRTC_PEERS} connections are open")
         self._count += 1
         try:
-            end, signalling, frames = await self._begun()
+            end, signalling, frames = await self._begin_end()
             try:
                 async with open_background() as nursery:
                     nursery.start_soon(end.listen)
@@ -158,7 +158,7 @@ class WebRtcProcess:
         finally:
             self._count -= 1
 
-    async def _begun(self) -> tuple[_End, Link, Link]:
+    async def _begin_end(self) -> tuple[_End, Link, Link]:
         number = next(self._numbers)
         ours, theirs = zip(socket.socketpair(), socket.socketpair(), strict=True)
         try:
@@ -178,7 +178,7 @@ class WebRtcProcess:
         async with self._starting:
             # It may have died just now.
             for _ in range(2):
-                control = self._control or await self._started()
+                control = self._control or await self._start_process()
                 try:
                     socket.send_fds(control, [b"\n"], descriptors)
                 except OSError:
@@ -187,7 +187,7 @@ class WebRtcProcess:
                     return
         raise DialError(Kind.WEBRTC, "the process of WebRTC does not answer")
 
-    async def _started(self) -> socket.socket:
+    async def _start_process(self) -> socket.socket:
         if not is_webrtc_installed():
             raise DialError(Kind.WEBRTC, NO_WEBRTC)
         ours, theirs = socket.socketpair()

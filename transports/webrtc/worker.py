@@ -178,12 +178,12 @@ class _Stack:
         self.is_gone = asyncio.Event()
         self.channel.on("open", self.is_open.set)
         self.channel.on("close", self.is_gone.set)
-        self._ice.on("statechange", self._moved)
-        self._dtls.on("statechange", self._moved)
+        self._ice.on("statechange", self._notice_state)
+        self._dtls.on("statechange", self._notice_state)
         # The peer has no business to open another channel.
         self._sctp.on("datachannel", lambda _: self.is_gone.set())
 
-    def _moved(self) -> None:
+    def _notice_state(self) -> None:
         if {self._ice.state, self._dtls.state} & {"failed", "closed"}:
             self.is_gone.set()
 
@@ -249,7 +249,7 @@ class _Peer:
         self._remote: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         if terms.offer is not None:
             self._remote.set_result(terms.offer)
-        self._stack.channel.on("message", self._received)
+        self._stack.channel.on("message", self._receive)
         self._stack.channel.on("bufferedamountlow", self._may_send.set)
 
     async def run(self) -> None:
@@ -295,7 +295,7 @@ class _Peer:
 
     # --- in -----------------------------------------------------------------------------------
 
-    def _received(self, part: memory.Part) -> None:
+    def _receive(self, part: memory.Part) -> None:
         if self._is_last:
             return  # an application that reads slowly is to collect nothing more
         try:

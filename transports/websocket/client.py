@@ -77,12 +77,12 @@ class _WebSocketClientLink(Link):
         self._check_sizes(frames)
         with self._sending:
             if self._is_closed or self._is_torn:
-                raise self._gone()
+                raise self._end_error()
             try:
                 for frame in frames:
                     await self._connection.send_message(frame.decode())
             except (ConnectionClosed, ProtocolError) as exc:
-                raise self._gone() from exc
+                raise self._end_error() from exc
             except trio.Cancelled:
                 self._is_torn = True  # a frame may have been sent in part
                 raise
@@ -95,7 +95,7 @@ class _WebSocketClientLink(Link):
             try:
                 message = await self._connection.get_message()
             except ConnectionClosed as exc:
-                raise self._gone() from exc
+                raise self._end_error() from exc
             frame = message.encode() if isinstance(message, str) else bytes(message)
             if len(frame) > MAX_FRAME_BYTES:
                 self._is_over_limit = True
@@ -111,7 +111,7 @@ class _WebSocketClientLink(Link):
         certificate: bytes | None = stream.getpeercert(binary_form=True)
         return certificate
 
-    def _gone(self) -> errors.LinkBrokenError | errors.LinkClosedError:
+    def _end_error(self) -> errors.LinkBrokenError | errors.LinkClosedError:
         if self._is_closed:
             return errors.LinkClosedError(self.name)
         reason = self._connection.closed

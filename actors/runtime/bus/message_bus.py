@@ -142,7 +142,7 @@ class MessageBus(Actor[Never]):
         self.admission = Admission(runtime, policy, self.hops, self.deliveries.listens)
         self.outbound = Outbound(self)
         self._proofs = SenderProofs(self)
-        self._pipelines = Pipelines(self.admission, self._repeated, interceptors)
+        self._pipelines = Pipelines(self.admission, self._refuse_repetition, interceptors)
         self.order: PairOrderCore[tuple[InFlight, str]] = PairOrderCore()
         self.children = ChildPaths()
         self._rules = ForwardRules()
@@ -546,7 +546,7 @@ class MessageBus(Actor[Never]):
         """
         return parent_of(to) is not None and not self.admission.is_granted(to)
 
-    def _repeated(self, message: Message, by: str) -> Refusal | None:
+    def _refuse_repetition(self, message: Message, by: str) -> Refusal | None:
         # The transaction of an answer knows better; what is forwarded for others is looked at.
         if message.is_response and self._is_of_component(by):
             return None

@@ -126,7 +126,7 @@ class OpenRequests:
             if answer.step is not None:
                 self._hops.step(answer.step)
             if answer.is_last:
-                self._closed(answer.transaction.request)
+                self._forget_request(answer.transaction.request)
                 if not answer.transaction.waiter.is_outgoing:
                     self._remember(answer.transaction, response)
                 elif (
@@ -168,7 +168,7 @@ class OpenRequests:
         ended = self._open.give_up(request, why)
         if ended is not None:
             self._hops.step(ended.step)
-            self._closed(request)
+            self._forget_request(request)
         return ended
 
     def reject(
@@ -216,7 +216,7 @@ class OpenRequests:
         over = self._open.overdue(now)
         for ended in over:
             self._hops.step(ended.step)
-            self._closed(ended.request)
+            self._forget_request(ended.request)
             if not ended.waiter.is_outgoing:
                 self._is_over(ended.request)
         return over
@@ -226,7 +226,7 @@ class OpenRequests:
         for ended in self._open.give_up_all("the runtime ends"):
             self._hops.step(ended.step)
 
-    def _closed(self, request: Message) -> None:
+    def _forget_request(self, request: Message) -> None:
         pair = request.from_, request.to
         left = self._load[pair] - 1
         if left:

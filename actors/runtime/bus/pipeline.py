@@ -217,10 +217,10 @@ def _stages(
             yield partial(work[row.check], row)
         for each in interceptors:
             if each.place is row.check and direction in each.directions:
-                yield partial(_intercepted, each, row, admission)
+                yield partial(_intercept, each, row, admission)
 
 
-def _intercepted(
+def _intercept(
     interceptor: Interceptor, row: Interception, admission: Admission, message: Message, by: str
 ) -> Message | Refusal | None:
     """Ask a stage of the application; an exception of it does not reach the bus."""

@@ -112,13 +112,13 @@ class HypertyAddresses:
         """
         async with self._recalling:
             if self._former is None:
-                self._former = await self._registered()
+                self._former = await self._find_registered()
         former = {} if self._former is None else self._former
         while former.get(purpose):
             if await self._claim(former[purpose].popleft(), purpose.descriptor or ""):
                 return
 
-    async def _registered(self) -> dict[Purpose, deque[str]] | None:
+    async def _find_registered(self) -> dict[Purpose, deque[str]] | None:
         """Return the addresses that this runtime has registered before; None: not known now.
 
         Raises:

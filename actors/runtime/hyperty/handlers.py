@@ -157,7 +157,7 @@ class Handlers:
         self._rows: Final[dict[tuple[MessageType, str], list[Handler]]] = {}
         for handler in found:
             self._add(handler)
-        self._schema: Final = self._described()
+        self._schema: Final = self._describe()
 
     def _add(self, handler: Handler) -> None:
         rows = self._rows.setdefault((handler.wanted.verb, handler.wanted.path), [])
@@ -182,7 +182,7 @@ class Handlers:
         """The JSON Schema of the messages that are handled; None: there are no handlers."""
         return self._schema
 
-    def _described(self) -> JsonObject | None:
+    def _describe(self) -> JsonObject | None:
         shapes, messages = Shapes(), list[Json]()
         answers: JsonObject = {}
         for rows in self._rows.values():

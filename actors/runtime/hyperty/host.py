@@ -254,7 +254,7 @@ class HypertyHost(Actor[Delivery]):
             case MessageType.FORWARD:
                 return await self._handle_forward(request)
             case MessageType.CREATE if request.from_.endswith(_INVITING):
-                await self._hyperty.on_invited(_invited(request))
+                await self._hyperty.on_invited(_read_invitation(request))
                 return None
             case MessageType.UPDATE if request.from_ == self._participant.manager:
                 self._participant.pass_snapshot(request)
@@ -287,7 +287,7 @@ class HypertyHost(Actor[Delivery]):
         return None
 
 
-def _invited(request: Message) -> Invited:
+def _read_invitation(request: Message) -> Invited:
     """Read an invitation, which only the sync manager of an object sends (M-34)."""
     invitation = read_body(request, Invitation)
     url = request.from_.removesuffix(_INVITING)

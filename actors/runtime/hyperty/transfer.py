@@ -322,12 +322,12 @@ class KeptBodies:
             request: A request whose body has the entry `chunk`.
         """
         try:
-            return reply_to(request, Code.OK, self._done(request))
+            return reply_to(request, Code.OK, self._do_step(request))
         except BadMessageError as exc:
             later = TRANSFER_RETRY if exc.code is Code.UNAVAILABLE else None
             return refuse(request, exc.code, exc.reason, later)
 
-    def _done(self, request: Message) -> JsonObject:
+    def _do_step(self, request: Message) -> JsonObject:
         content, now = request.body[bodies.CHUNK], trio.current_time()
         step = content.get(bodies.STEP) if isinstance(content, dict) else None
         match step:

@@ -143,10 +143,10 @@ def _place(place: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError) as exc:
-        raise _placed(exc, place) from exc
+        raise _at_place(exc, place) from exc
 
 
-def _placed(error: ValueError | TypeError, place: str) -> _FlawError:
+def _at_place(error: ValueError | TypeError, place: str) -> _FlawError:
     words = f": {_words_of(error)}"[:_MOST_WORDS]
     flaw = error if isinstance(error, _FlawError) else _FlawError(words)
     flaw.place.append(place)
@@ -178,7 +178,7 @@ def _exactly(kind: type, word: str) -> Callable[[object, object], object]:
     return read
 
 
-def _checked(make: _MakeHook, kinds: tuple[type, ...], word: str) -> _MakeHook:
+def _check_kind(make: _MakeHook, kinds: tuple[type, ...], word: str) -> _MakeHook:
     """Return a factory of hooks that first check the type of a JSON value."""
 
     def factory(kind: type, converter: Converter) -> _Hook:
@@ -281,7 +281,7 @@ def _make_list(kind: object, converter: Converter) -> _Hook:
         try:
             parts.extend(converter.structure(one, part) for one in value)
         except (ValueError, TypeError) as exc:
-            raise _placed(exc, f"[{len(parts)}]") from exc
+            raise _at_place(exc, f"[{len(parts)}]") from exc
         return parts if make is list else tuple(parts)
 
     return read
@@ -322,7 +322,7 @@ def _converter() -> Converter:
         (_is_generic(tuple), _make_list, (list, tuple), "a list"),
         (_is_generic(dict), _make_mapping, (dict,), "an object"),
     ):
-        made.register_structure_hook_factory(is_such, _checked(make, kinds, word))
+        made.register_structure_hook_factory(is_such, _check_kind(make, kinds, word))
     return made
 
 

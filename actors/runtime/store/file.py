@@ -92,7 +92,7 @@ def write(connection: sqlite3.Connection, changes: Iterable[stored.Keep]) -> Non
                 connection.execute(f"DELETE FROM {_TABLE_OF[kind]} WHERE {places}", change.key)  # noqa: S608 - one of ours
         else:
             columns = ", ".join(_columns_of(type(change)))
-            values = [_encoded(each) for each in attrs.astuple(change, recurse=False)]
+            values = [_encode(each) for each in attrs.astuple(change, recurse=False)]
             places = ", ".join(f"?{number + 1}" for number in range(len(values)))
             is_about = isinstance(change, stored.ABOUT_OBJECT)
             there = "WHERE EXISTS (SELECT 1 FROM object WHERE url = ?1)" if is_about else ""
@@ -104,7 +104,7 @@ def _columns_of(kind: type[stored.Row], count: int | None = None) -> tuple[str, 
     return tuple(each.name for each in attrs.fields(kind)[:count])
 
 
-def _encoded(value: object) -> object:
+def _encode(value: object) -> object:
     """Return the column of a field: JSON is one of bytes."""
     if isinstance(value, DataObject):
         value = write_body(value)
@@ -129,11 +129,11 @@ def read(connection: sqlite3.Connection) -> stored.Rest:
         columns = ", ".join(_columns_of(kind))
         sql = f"SELECT {columns} FROM {table} ORDER BY 1, {stored.KEYS[kind]}"  # noqa: S608 - one of ours
         for row in connection.execute(sql):
-            rest.follow([make(*(_decoded(kind, column) for column in row))])
+            rest.follow([make(*(_decode(kind, column) for column in row))])
     return rest
 
 
-def _decoded(kind: type[stored.Row], column: object) -> object:
+def _decode(kind: type[stored.Row], column: object) -> object:
     if not isinstance(column, bytes):
         return column
     value = orjson.loads(column)

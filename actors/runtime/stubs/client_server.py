@@ -177,12 +177,12 @@ class ClientServerStub(Actor[Delivery]):
             answer = refuse(request, Code.BACKEND_TIMEOUT, _SLOW)
             with trio.move_on_at(until):
                 async with self._permits:
-                    answer = await self._answered(request)
+                    answer = await self._make_answer(request)
             self._open -= 1
             await self.context.bus.post(answer)
         del self._lanes[name]
 
-    async def _answered(self, request: Message) -> Message:
+    async def _make_answer(self, request: Message) -> Message:
         try:
             answer = await self.answer(request)
         except (HttpError, BackEndError) as exc:
@@ -326,10 +326,10 @@ class RestRegistryStub(ClientServerStub):
             await self._records.disconnect(url)
 
     async def _of_registry(self, request: Message) -> Message:
-        said = await self._said(Asked(request, self._runtime, self._runtime))
+        said = await self._ask_registry(Asked(request, self._runtime, self._runtime))
         return reply_to(request, said.code, answer_body(said))
 
-    async def _said(self, asked: Asked) -> Answered:
+    async def _ask_registry(self, asked: Asked) -> Answered:
         match read_request(asked):
             case Create() as create:
                 return (await self._records.create(create))[0]

@@ -391,10 +391,12 @@ class IdpCredentials(Credentials):
         port = self._port
         if port is None:
             raise CredentialsError("no runtime has these credentials yet")
-        value = await self._generated(port, audience, self._user)
+        value = await self._generate_assertion(port, audience, self._user)
         page = value.get("loginUrl") if isinstance(value, dict) else None
         if isinstance(page, str):
-            value = await self._generated(port, audience, await self._shown(port, page))
+            value = await self._generate_assertion(
+                port, audience, await self._open_page(port, page)
+            )
         token = value.get("assertion") if isinstance(value, dict) else value
         await trio.lowlevel.checkpoint()
         if not isinstance(token, str) or not is_word(token):
@@ -402,7 +404,7 @@ class IdpCredentials(Credentials):
             raise CredentialsError(f"{idp_proxy(domain_of(self._user))} gives no token: {why}")
         return token
 
-    async def _generated(self, port: MiniBusPort, audience: str, hint: Json) -> Json:
+    async def _generate_assertion(self, port: MiniBusPort, audience: str, hint: Json) -> Json:
         """Ask the provider for an assertion, and return its answer."""
         said: JsonObject = {
             "contents": audience,
@@ -411,14 +413,14 @@ class IdpCredentials(Credentials):
             "key": self._key,
         }
         call = IdentityCall(_METHOD, {**self._params, **said})
-        return await self._executed(port, idp_proxy(domain_of(self._user)), call)
+        return await self._call(port, idp_proxy(domain_of(self._user)), call)
 
-    async def _shown(self, port: MiniBusPort, page: str) -> Json:
+    async def _open_page(self, port: MiniBusPort, page: str) -> Json:
         """Have a login page shown, and return what it ended with."""
         to = f"{port.url.rpartition('/')[0]}/{IDENTITY_GUI}"
-        return await self._executed(port, to, IdentityCall(OPEN_POPUP, {"urlreq": page}))
+        return await self._call(port, to, IdentityCall(OPEN_POPUP, {"urlreq": page}))
 
-    async def _executed(self, port: MiniBusPort, to: str, call: IdentityCall) -> Json:
+    async def _call(self, port: MiniBusPort, to: str, call: IdentityCall) -> Json:
         """Return the value of an answer.
 
         Raises:

@@ -116,8 +116,8 @@ class RestLink(Link):
         """Say something about the session; its answer is received like a message."""
         self._is_leaving = self._has_session
         path = f"/session?after={self._past.read}" if self._past.read else "/session"
-        answer = await self._asked("POST", path, frame)
-        said = _said(answer)
+        answer = await self._ask("POST", path, frame)
+        said = _read_answer(answer)
         if "type" not in said:
             raise LinkBrokenError(self.name, _reason(answer, said))
         body = said.get("body")
@@ -133,11 +133,11 @@ class RestLink(Link):
 
     async def _post(self, frame: bytes) -> None:
         self._posts += 1
-        answer = await self._asked("POST", f"/messages?number={self._posts}", frame)
+        answer = await self._ask("POST", f"/messages?number={self._posts}", frame)
         if answer.status != _ACCEPTED:
-            raise LinkBrokenError(self.name, _reason(answer, _said(answer)))
+            raise LinkBrokenError(self.name, _reason(answer, _read_answer(answer)))
 
-    async def _asked(
+    async def _ask(
         self, method: str, path: str, body: bytes | None = None
     ) -> http_client.HttpAnswer:
         """Ask; and once a session is had, again: nothing then is done twice.
@@ -183,14 +183,14 @@ class RestLink(Link):
         self._inbox.append(frame)
 
     @final
-    def _refused(self, answer: http_client.HttpAnswer) -> None:
+    def _take_refusal(self, answer: http_client.HttpAnswer) -> None:
         """Note that the node gave no messages; while the session is closed it cannot.
 
         Raises:
             LinkBrokenError: The session is not to be had by this link any more.
         """
         if not self._is_leaving:
-            raise LinkBrokenError(self.name, _reason(answer, _said(answer)))
+            raise LinkBrokenError(self.name, _reason(answer, _read_answer(answer)))
 
     # ---- leaving
 
@@ -213,9 +213,9 @@ class PollLink(RestLink):
     @override
     async def _ask_for_more(self) -> None:
         read = self._past.read
-        answer = await self._asked("GET", f"/messages?after={read}")
+        answer = await self._ask("GET", f"/messages?after={read}")
         if answer.status != _OK:
-            self._refused(answer)
+            self._take_refusal(answer)
         elif answer.body:
             self._came(answer.body, read + answer.body.count(b"\n"))
 
@@ -238,7 +238,7 @@ class EventLink(RestLink):
     async def _ask_for_more(self) -> None:
         if self._acknowledged != self._past.read:
             self._acknowledged = self._past.read
-            await self._asked("POST", f"/messages?after={self._past.read}", b"")
+            await self._ask("POST", f"/messages?after={self._past.read}", b"")
         if self._stream is None:
             await self._open()
         else:
@@ -251,13 +251,13 @@ class EventLink(RestLink):
         except http_client.HttpDialError as exc:
             raise LinkBrokenError(self.name, exc.reason) from exc
         except http_client.HttpError as exc:
-            self._failed(exc.reason)
+            self._count_failure(exc.reason)
             return
         if stream.status == _OK:
             self._stream, self._reader = stream, EventReader()
         else:
             answer = await stream.read(MAX_FRAME_BYTES)
-            self._refused(http_client.HttpAnswer(stream.status, answer, stream.server))
+            self._take_refusal(http_client.HttpAnswer(stream.status, answer, stream.server))
             await stream.aclose()
 
     async def _read(self, stream: http_client.HttpStream) -> None:
@@ -265,7 +265,7 @@ class EventLink(RestLink):
             part = await stream.next()
             events = self._reader.take(part)
         except (http_client.HttpError, BadMessageError) as exc:
-            self._failed(exc.reason)
+            self._count_failure(exc.reason)
             part, events = b"", []
         else:
             self.heard_at = trio.current_time()
@@ -276,7 +276,7 @@ class EventLink(RestLink):
             self._stream = None
             await stream.aclose()
 
-    def _failed(self, why: str) -> None:
+    def _count_failure(self, why: str) -> None:
         """Note that a stream broke; it is asked for again.
 
         Raises:
@@ -334,7 +334,7 @@ class EventReader:
         return b"\n".join(data) if data else None
 
 
-def _said(answer: http_client.HttpAnswer) -> JsonObject:
+def _read_answer(answer: http_client.HttpAnswer) -> JsonObject:
     try:
         return read_object(answer.body)
     except BadMessageError:

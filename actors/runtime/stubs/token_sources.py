@@ -81,7 +81,7 @@ class TokenCommand(Credentials):
             status = await process.wait()
         finally:
             with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
-                await _ended(process)
+                await _end_process(process)
         if status:
             raise CredentialsError(f"the command {name} ended with status {status}")
         if not is_word(text):
@@ -90,7 +90,7 @@ class TokenCommand(Credentials):
         return text
 
 
-async def _ended(process: trio.Process) -> None:
+async def _end_process(process: trio.Process) -> None:
     """End a process that may still run."""
     process.kill()
     await process.wait()
@@ -194,8 +194,8 @@ class OAuthCredentials(Credentials):
                 self._request, abandon_on_cancel=True
             )
             form |= {"audience": self.audience or audience}
-            answer = await self._asked(headers, urlencode(form).encode())
-            issued = _issued(self.url, answer, secrets)
+            answer = await self._ask(headers, urlencode(form).encode())
+            issued = _read_issued(self.url, answer, secrets)
             await self._keep(issued.get("refresh_token"), form.get("refresh_token"))
         token = issued.get("access_token")
         if not isinstance(token, str) or not is_word(token):
@@ -221,7 +221,7 @@ class OAuthCredentials(Credentials):
             headers["authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
         return headers, form, [secret, form.get("refresh_token")]
 
-    async def _asked(self, headers: dict[str, str], form: bytes) -> HttpAnswer:
+    async def _ask(self, headers: dict[str, str], form: bytes) -> HttpAnswer:
         client = HttpClient(self._server, TOKEN_ANSWER_BYTES, tls=self.tls)
         try:
             stream = await client.open("POST", "/" if self.url.endswith("/") else "", form, headers)
@@ -253,7 +253,7 @@ def _replace(path: Path, text: str) -> None:
     fresh.replace(path)
 
 
-def _issued(url: str, answer: HttpAnswer, secrets: Iterable[Json]) -> JsonObject:
+def _read_issued(url: str, answer: HttpAnswer, secrets: Iterable[Json]) -> JsonObject:
     """Return what an endpoint issues, or raise its refusal without these secrets."""
     try:
         said = answer.json()

@@ -176,10 +176,10 @@ class SessionWire(LegacyWire):
         if raw.get("from") != _MANAGER:
             item = decode_object(frame, raw)
             return (meant(item, self._dialect),) if isinstance(item, Message) else item.items
-        answer = self._answered(raw)
+        answer = self._read_answer(raw)
         return (_no_message(frame),) if answer is None else (answer,)
 
-    def _answered(self, raw: JsonObject) -> SessionAnswered | None:
+    def _read_answer(self, raw: JsonObject) -> SessionAnswered | None:
         """Read an answer of the session manager; None: it is unrequested or no answer."""
         id_, body = raw.get("id"), raw.get("body")
         if not isinstance(id_, int) or not isinstance(body, dict):
@@ -190,10 +190,10 @@ class SessionWire(LegacyWire):
             return None
         if isinstance(token, str):
             self._token = token
-        return SessionAnswered(method, _meant(method, code), self._token, _text(why))
+        return SessionAnswered(method, _true_code(method, code), self._token, _text(why))
 
 
-def _meant(method: SessionMethod, code: int) -> int:
+def _true_code(method: SessionMethod, code: int) -> int:
     is_unknown = method is SessionMethod.REOPEN and code == Code.INTERNAL
     return Code.GONE if is_unknown else code
 

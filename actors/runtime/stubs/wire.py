@@ -60,19 +60,19 @@ def read_options(
     """
     for name in options:
         if name not in known:
-            names = f"there are {_listed(known)}" if known else "there are none"
+            names = f"there are {_join_words(known)}" if known else "there are none"
             raise StubOptionError(stub, name, f"there is no option {name!r}; {names}")
     chosen: dict[str, str] = {}
     for name, words in known.items():
         value = options.get(name, words[0])
         if not isinstance(value, str) or value not in words:
-            reason = f"the option {name!r} is {value!r}; it can be {_listed(words)}"
+            reason = f"the option {name!r} is {value!r}; it can be {_join_words(words)}"
             raise StubOptionError(stub, name, reason)
         chosen[name] = value
     return chosen
 
 
-def _listed(words: Mapping[str, object] | tuple[str, ...]) -> str:
+def _join_words(words: Mapping[str, object] | tuple[str, ...]) -> str:
     return " or ".join(repr(word) for word in words)
 
 
@@ -212,10 +212,10 @@ class OwnWire(NodeWire):
                 challenge=challenge,
             )
         else:
-            yield from _granted(method, line)
+            yield from _read_grant(method, line)
 
 
-def _granted(method: SessionMethod, answer: Message) -> Iterator[Item]:
+def _read_grant(method: SessionMethod, answer: Message) -> Iterator[Item]:
     """Read a session control that the node has obeyed: the session and statement that it brings."""
     is_renewed = method is SessionMethod.RENEW
     stated = _value(answer, session.StatementGiven) if is_renewed else None

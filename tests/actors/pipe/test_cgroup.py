@@ -112,7 +112,7 @@ def test_without_a_cgroup_of_its_own_there_is_none():
 
 def test_groups_of_dead_hosts_are_removed_and_no_others(hierarchy):
     hierarchy.give(passed="cpu memory")
-    born = process._started(os.getpid())
+    born = process._start_time(os.getpid())
     dead = [f"protofly-sandboxes-{OWN}-{born - 1}-1", "protofly-sandboxes-4194999-1-1"]
     living = [f"protofly-sandboxes-{OWN}-{born}-999", "protofly-sandboxes-x-1-1", "others"]
     for name in dead + living:

@@ -103,8 +103,8 @@ def circles_go_on() -> None:
 
 
 def queued_messages_are_reversed() -> None:
-    plain = node_session.NodeSessionCore._emptied
-    PUT.setattr(node_session.NodeSessionCore, "_emptied", lambda self: plain(self)[::-1])
+    plain = node_session.NodeSessionCore._take_out
+    PUT.setattr(node_session.NodeSessionCore, "_take_out", lambda self: plain(self)[::-1])
 
 
 def one_wire_form_for_all_peers() -> None:
