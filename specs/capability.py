@@ -43,7 +43,7 @@ class Form(Enum):
             case Form.VERSION:
                 return isinstance(value, str) and _VERSION.fullmatch(value) is not None
             case Form.WORDS:
-                return isinstance(value, list) and all(isinstance(one, str) for one in value)
+                return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 # fmt: off

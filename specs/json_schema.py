@@ -37,11 +37,11 @@ from specs.schema.field import (
 )
 
 BODIES: Final[tuple[type[attrs.AttrsInstance], ...]] = tuple(
-    one
+    var
     for module in (link, session, registry, manager, manager, policy, answer)
-    for one in vars(module).values()
-    if isinstance(one, type) and attrs.has(one) and one.__module__ == module.__name__
-    if one is not answer.Success
+    for var in vars(module).values()
+    if isinstance(var, type) and attrs.has(var) and var.__module__ == module.__name__
+    if var is not answer.Success
 )
 """All classes of bodies and of their parts (M-01..M-58)."""
 
@@ -151,7 +151,9 @@ def schemas() -> dict[str, JsonObject]:
 
 def schema_files() -> dict[str, str]:
     """Return the text of each schema's file, by the file's name."""
-    return {f"{name}.json": json.dumps(one, indent=2) + "\n" for name, one in schemas().items()}
+    return {
+        f"{name}.json": json.dumps(schema, indent=2) + "\n" for name, schema in schemas().items()
+    }
 
 
 def name_of(kind: type[attrs.AttrsInstance]) -> str:
@@ -171,7 +173,7 @@ def _complete(
     defs: JsonObject = {part.__name__: _object(part) for part in parts}
     if ADDRESS_REF in json.dumps([schema, defs]):
         defs["Address"] = address_schema()
-    known: JsonObject = {"$defs": {one: defs[one] for one in sorted(defs)}} if defs else {}
+    known: JsonObject = {"$defs": {each: defs[each] for each in sorted(defs)}} if defs else {}
     return {"$schema": DIALECT, "$id": URN + name, **schema, **known}
 
 
@@ -183,7 +185,7 @@ def _envelope() -> JsonObject:
         "properties": {"code": {"type": "integer", "minimum": FIRST_CODE, "maximum": LAST_CODE}},
     }
     any_code: JsonObject = {"type": "object", "required": ["code"], "properties": {"code": {}}}
-    bodiless: list[Json] = [str(one) for one in sorted(BODILESS)]
+    bodiless: list[Json] = [str(each) for each in sorted(BODILESS)]
     is_answer: JsonObject = {"properties": {"type": {"const": str(MessageType.RESPONSE)}}}
     rules: list[Json] = [
         {

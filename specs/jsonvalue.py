@@ -58,7 +58,7 @@ def is_json(value: object, depth: int = _MAX_DEPTH) -> bool:
 def _are_json(values: Collection[object], depth: int) -> bool:
     if set(map(type, values)) <= SURE:
         return True
-    return depth > 0 and all(is_json(one, depth - 1) for one in values)
+    return depth > 0 and all(is_json(value, depth - 1) for value in values)
 
 
 class Absence(Enum):

@@ -163,7 +163,7 @@ class Mark:
 
 def marks_of(text: str) -> tuple[Mark, ...]:
     """Read the marks of a row; spaces stand between them."""
-    return tuple(Mark.read(one) for one in text.split())
+    return tuple(Mark.read(each) for each in text.split())
 
 
 @attrs.frozen(slots=True)

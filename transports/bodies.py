@@ -105,7 +105,7 @@ def _part_reader(converter: OrjsonConverter, kind: _Class | None) -> _Read | Non
         if isinstance(value, dict):
             return read_one(value, kind)
         if isinstance(value, list):
-            return [read(one, kind) for one in value]
+            return [read(each, kind) for each in value]
         return value
 
     return read
@@ -174,8 +174,8 @@ def _wrong(value: Json, holds: Shape, where: str) -> Iterator[str]:
         case Part(kind) if isinstance(value, dict):
             yield from _faults(value, kind, where)
         case Many(Part() as part) if isinstance(value, list):
-            for number, one in enumerate(value):
-                yield from _wrong(one, part, f"{where}[{number}]")
+            for number, each in enumerate(value):
+                yield from _wrong(each, part, f"{where}[{number}]")
         case _:
             yield from _reasons(value, holds, where)
 

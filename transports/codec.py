@@ -36,7 +36,7 @@ _SHORT: Final = 4 * protocol.MAX_JSON_KEYS
 """Bytes of JSON in which no object has too many keys: each has two quotes, a colon and a value."""
 
 _BRACKETS: Final = bytes.maketrans(b"{}", b"[]")
-_NO_OUTLINE: Final = bytes(one for one in range(256) if one not in b'{}[]:"')
+_NO_OUTLINE: Final = bytes(each for each in range(256) if each not in b'{}[]:"')
 
 _SHAPES: Final = 32
 """Numbers of keys of objects that are looked for in JSON before its parts are (ours)."""
@@ -129,20 +129,20 @@ def _look(value: Json, *, has_texts: bool) -> None:
         if _NESTED.isdisjoint(map(type, level)):
             # Often most of it: this is asked without a look at each part.
             return
-        objects = [one for one in level if isinstance(one, dict)]
+        objects = [each for each in level if isinstance(each, dict)]
         if max(map(len, objects), default=0) > protocol.MAX_JSON_KEYS:
             why = f"an object has more than {protocol.MAX_JSON_KEYS} keys"
             raise BadMessageError(why, Code.TOO_LARGE)
         if has_texts:
             _check_texts(chain.from_iterable(objects))
-        lists = [one for one in level if isinstance(one, list)]
+        lists = [each for each in level if isinstance(each, list)]
         level = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(lists)]
     raise BadMessageError(f"JSON is nested deeper than {protocol.MAX_JSON_DEPTH}", Code.TOO_LARGE)
 
 
 def _check_texts(values: Iterable[Json]) -> None:
-    for one in values:
-        if isinstance(one, str) and len(one) > protocol.MAX_JSON_TEXT:
+    for value in values:
+        if isinstance(value, str) and len(value) > protocol.MAX_JSON_TEXT:
             why = f"a text is longer than {protocol.MAX_JSON_TEXT} characters"
             raise BadMessageError(why, Code.TOO_LARGE)
 
@@ -165,8 +165,8 @@ def check_large(text: bytes | bytearray, body: JsonObject) -> None:
     for _ in range(protocol.MAX_JSON_DEPTH):
         if _NESTED.isdisjoint(map(type, level)):
             return
-        objects = (one for one in level if isinstance(one, dict))
-        lists = (one for one in level if isinstance(one, list))
+        objects = (each for each in level if isinstance(each, dict))
+        lists = (each for each in level if isinstance(each, list))
         level = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(lists)]
     raise BadMessageError(f"JSON is nested deeper than {protocol.MAX_JSON_DEPTH}", Code.TOO_LARGE)
 

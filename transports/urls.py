@@ -79,7 +79,7 @@ def is_plain(url: str) -> bool:
     One whose host is unclear may: versions of Python differ in which of these are URLs. Blanks
     that others leave out are left out here, too.
     """
-    url = "".join(one for one in url if one > " ")
+    url = "".join(each for each in url if each > " ")
     absolute = _ABSOLUTE.match(url)
     authority = "" if absolute is None else absolute[1]
     if authority.count("[") != authority.count("]"):

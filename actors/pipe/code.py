@@ -67,13 +67,13 @@ _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 
 def _place(path: Path) -> Path | None:
     """Return the folder of installed distributions that a file is in."""
-    return next((one for one in path.parents if one.name in _INSTALLED), None)
+    return next((parent for parent in path.parents if parent.name in _INSTALLED), None)
 
 
 def _code(own: Iterable[str], readable: Iterable[str], archive: bytes = b"") -> SandboxCode:
     paths = tuple(dict.fromkeys(readable))
-    found = (_place(Path(one)) for one in paths)
-    places = dict.fromkeys(str(one) for one in found if one is not None)
+    found = (_place(Path(path)) for path in paths)
+    places = dict.fromkeys(str(item) for item in found if item is not None)
     return SandboxCode(tuple(dict.fromkeys(own)), paths, tuple(places), archive)
 
 
@@ -104,7 +104,7 @@ def code_of(module: str) -> SandboxCode:
     search = _Search()
     search.find(module)
     common = stub_code().readable
-    more = search.installed - {Path(one).name.partition(".")[0] for one in common}
+    more = search.installed - {Path(each).name.partition(".")[0] for each in common}
     # To read all records takes long.
     tops = packages_distributions() if more else {}
     declared = {name for top in more for name in tops.get(top, ())}
@@ -159,9 +159,9 @@ class _Search:
             if name.partition(".")[0] in _OWN:
                 self.own[f"{name}:{attribute}" if attribute else name] = None
                 continue
-            for one in (*_parents(name), name, f"{name}.{attribute}" if attribute else name):
-                if one not in self._found:
-                    waiting += self._look(one)
+            for parent in (*_parents(name), name, f"{name}.{attribute}" if attribute else name):
+                if parent not in self._found:
+                    waiting += self._look(parent)
 
     def _look(self, name: str) -> Iterable[str]:
         top, _, _ = name.partition(".")
@@ -171,7 +171,7 @@ class _Search:
         if found is None:
             return ()
         file, folders = found
-        if any(_place(one) is not None for one in (file, *folders) if one is not None):
+        if any(_place(folder) is not None for folder in (file, *folders) if folder is not None):
             self.installed.add(top)
             return ()
         return self._read(name, found)
@@ -214,11 +214,11 @@ class _Search:
 
 
 def _top_level(name: str) -> _Module | None:
-    finders = (one.find_spec for one in sys.meta_path if hasattr(one, "find_spec"))
+    finders = (each.find_spec for each in sys.meta_path if hasattr(each, "find_spec"))
     spec = next((spec for find in finders if (spec := find(name, None)) is not None), None)
     if spec is None:
         return None
-    folders = tuple(Path(one).absolute() for one in spec.submodule_search_locations or ())
+    folders = tuple(Path(location).absolute() for location in spec.submodule_search_locations or ())
     is_source = spec.has_location and spec.origin is not None
     return Path(spec.origin or "").absolute() if is_source else None, folders
 
@@ -233,12 +233,12 @@ def _imports(tree: ast.AST, package: str) -> Iterator[str]:
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            for one in node.names:
-                names[one.asname or one.name.partition(".")[0]] = one.name
-                yield one.name
+            for name in node.names:
+                names[name.asname or name.name.partition(".")[0]] = name.name
+                yield name.name
         elif isinstance(node, ast.ImportFrom):
             base = _base(node, package)
-            yield from (f"{base}:{one.name}" for one in node.names if base)
+            yield from (f"{base}:{name.name}" for name in node.names if base)
     for node in ast.walk(tree):
         # A name that our package imports when it is first used.
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -292,10 +292,10 @@ def _files(found: Distribution) -> Iterator[str]:
     if '"editable": true' in (found.read_text("direct_url.json") or ""):
         return
     tops = set()
-    for one in found.files or ():
-        first = one.parts[0]
+    for file in found.files or ():
+        first = file.parts[0]
         if first == "__pycache__":
-            tops.add("/".join(one.parts))
+            tops.add("/".join(file.parts))
         elif first != "..":
             tops.add(first)
     yield from (str(Path(str(found.locate_file(top))).resolve()) for top in sorted(tops))

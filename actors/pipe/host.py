@@ -449,7 +449,7 @@ class StubHost(SandboxHost[M], ABC):
         steps = self._mirror.rest(self.why)
         for step in steps:
             self._tracer.step(f"stub:{self.plan.url}", step)
-        return next((one for one in steps if one.machine == STUB_CONNECTION.name), None)
+        return next((each for each in steps if each.machine == STUB_CONNECTION.name), None)
 
     # ---- logging in
 

@@ -179,7 +179,7 @@ class Outlet:
         self._bytes -= sum(map(len, taken))
         self._is_writing = True
         self._room.set()
-        await self._link.send_many([write_message(one) for one in taken])
+        await self._link.send_many([write_message(each) for each in taken])
         self._is_writing = False
         self._room.set()
 
@@ -298,7 +298,9 @@ class Relays:
     def dial(self, item: PipeMessage) -> Callable[[], Awaitable[None]] | None:
         """Return what carries a link that the sandbox asks for; None: it may not have it."""
         asked = (item.get("kind"), item.text)
-        endpoint = next((one for one in self._endpoints if (one.kind, one.address) == asked), None)
+        endpoint = next(
+            (each for each in self._endpoints if (each.kind, each.address) == asked), None
+        )
         most = protocol.SANDBOX_LINKS * len(self._endpoints)
         if endpoint is None:
             self._refuse(item, "the sandbox may not dial this")

@@ -356,7 +356,7 @@ def home_cgroup(proc: Path = Path("/proc/self")) -> Path | None:
         mounts = (proc / "mountinfo").read_text().splitlines()
     except OSError:
         return None
-    path = next((one[3:] for one in own if one.startswith("0::")), None)
+    path = next((each[3:] for each in own if each.startswith("0::")), None)
     for mount in mounts:
         fields, _, kind = mount.partition(" - ")
         if path is not None and kind.startswith("cgroup2 "):
@@ -391,7 +391,7 @@ def _pass_down(home: Path) -> None:
         leaf = home / _LEAF
         leaf.mkdir(exist_ok=True)
         _write(leaf / "cgroup.procs", pid)
-    _write(home / "cgroup.subtree_control", " ".join(f"+{one}" for one in sorted(_NEEDED)))
+    _write(home / "cgroup.subtree_control", " ".join(f"+{each}" for each in sorted(_NEEDED)))
 
 
 def _write(file: Path, text: str) -> None:

@@ -88,10 +88,10 @@ def _exactly(pipe: socket.socket, size: int) -> bytes:
 
 def _import(code: SandboxCode) -> None:
     """Import what of ours the code wants; from then on, nothing is found where that was."""
-    for one in code.own:
+    for each in code.own:
         # What is not there, or does not start, shows where it is used.
         with suppress(Exception):
-            _import_one(*one.split(":"))
+            _import_one(*each.split(":"))
     root = sys.path.pop()
     if root in code.places:
         sys.path.append(root)

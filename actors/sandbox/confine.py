@@ -109,7 +109,7 @@ class _Argument:
         low = 16 + 8 * self.place
         count = len(self.values)
         steps = [(_LOAD, 0, 0, low), (_AND, 0, 0, self.mask)]
-        steps += [(_IF_EQUAL, count - i, 0, one) for i, one in enumerate(self.values)]
+        steps += [(_IF_EQUAL, count - i, 0, value) for i, value in enumerate(self.values)]
         steps += [(_RETURN, 0, 0, _REFUSE)]
         if self.is_whole:
             steps += [(_LOAD, 0, 0, low + 4), (_IF_EQUAL, 1, 0, 0), (_RETURN, 0, 0, _REFUSE)]
@@ -166,7 +166,7 @@ def filter_system_calls(libc: ctypes.CDLL) -> bool:
 
 
 def _program(architecture: int, column: int) -> bytes:
-    plain = [one[column] for one in _ALLOWED.values()]
+    plain = [each[column] for each in _ALLOWED.values()]
     numbers = [number for number in plain if number >= 0]
     steps: list[_Step] = [
         (_LOAD, 0, 0, _ARCHITECTURE),
@@ -175,12 +175,12 @@ def _program(architecture: int, column: int) -> bytes:
         (_LOAD, 0, 0, _NUMBER),
     ]
     left = len(numbers)
-    steps += [(_IF_EQUAL, left - place, 0, one) for place, one in enumerate(numbers)]
+    steps += [(_IF_EQUAL, left - place, 0, each) for place, each in enumerate(numbers)]
     steps += [(_JUMP, 0, 0, 1), (_RETURN, 0, 0, _ALLOW)]
     for named, arguments in _LIMITED.values():
         if named[column] < 0:
             continue
-        block = [step for one in arguments for step in one.steps()]
+        block = [step for argument in arguments for step in argument.steps()]
         steps += [(_IF_EQUAL, 0, len(block) + 1, named[column])]
         steps += [*block, (_RETURN, 0, 0, _ALLOW)]
     steps += [(_RETURN, 0, 0, _REFUSE)]
@@ -246,7 +246,7 @@ def _standard_library() -> Iterator[Path]:
     """Yield what is in its folders, without the distributions that are installed there."""
     for folder in {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}:
         with os.scandir(folder) as entries:
-            yield from (Path(one.path) for one in entries if one.name not in _INSTALLED)
+            yield from (Path(entry.path) for entry in entries if entry.name not in _INSTALLED)
 
 
 def _allow(libc: ctypes.CDLL, ruleset: int, path: Path, rights: int) -> None:
@@ -352,7 +352,7 @@ def _be_nice() -> bool:
 def _become_nobody() -> bool:
     if os.getuid() != 0:
         return True
-    if not all(_is_open_to_all(Path(one)) for one in (*sys.path, sys.executable)):
+    if not all(_is_open_to_all(Path(each)) for each in (*sys.path, sys.executable)):
         # Python could not load a module any more, when it comes to that.
         return False
     try:
@@ -366,7 +366,7 @@ def _become_nobody() -> bool:
 
 def _is_open_to_all(path: Path) -> bool:
     parts = [path, *path.resolve().parents]
-    return all(one.stat().st_mode & stat.S_IXOTH for one in parts if one.exists())
+    return all(part.stat().st_mode & stat.S_IXOTH for part in parts if part.exists())
 
 
 def _limit() -> bool:

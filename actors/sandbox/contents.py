@@ -100,7 +100,7 @@ def _sources(archive: bytes) -> dict[str, bytes]:
         with zipfile.ZipFile(BytesIO(archive)) as package:
             entries = package.infolist()
             _check(entries)
-            return {one.filename: package.read(one) for one in entries if _is_source(one)}
+            return {entry.filename: package.read(entry) for entry in entries if _is_source(entry)}
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as exc:
         raise ImportError(f"the package is no zip archive that can be read: {exc}") from exc
 
@@ -109,7 +109,7 @@ def _check(entries: Sequence[zipfile.ZipInfo]) -> None:
     """Refuse what would not fit, before a byte of it is unpacked."""
     if len(entries) > PACKAGE_FILES:
         raise ImportError(f"the package has more than {PACKAGE_FILES} files")
-    if sum(one.file_size for one in entries) > PACKAGE_UNPACKED_BYTES:
+    if sum(entry.file_size for entry in entries) > PACKAGE_UNPACKED_BYTES:
         raise ImportError(f"the package unpacks to more than {PACKAGE_UNPACKED_BYTES} bytes")
 
 

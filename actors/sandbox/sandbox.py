@@ -257,7 +257,7 @@ def _check(plan: plans.SandboxPlan, lacking: frozenset[str]) -> None:
         SandboxError: This machine cannot.
     """
     root = _NO_ROOT if lacking.issuperset(_NO_ROOT) else ()
-    unconfined = [*(one for one in _ESSENTIAL if one in lacking), *root]
+    unconfined = [*(each for each in _ESSENTIAL if each in lacking), *root]
     if plan.contents.is_packaged and unconfined:
         raise plans.SandboxError(
             f"this machine cannot keep code in: {', '.join(unconfined)} not confined"
@@ -377,9 +377,9 @@ class _Sandbox:
     def _drops(self) -> dict[str, int]:
         """Return what was dropped since this was asked last."""
         now = {reason.value: count for reason, count in self._counters.drops.items()}
-        fresh = {one: count - self._reported.get(one, 0) for one, count in now.items()}
+        fresh = {each: count - self._reported.get(each, 0) for each, count in now.items()}
         self._reported = now
-        return {one: count for one, count in fresh.items() if count}
+        return {each: count for each, count in fresh.items() if count}
 
     # ---- the end
 

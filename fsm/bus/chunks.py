@@ -165,7 +165,7 @@ class TransferBudget:
         """
         if self._arriving[peer] >= limits.PEER_ARRIVING:
             raise BadMessageError(_LATER, _FULL)
-        self._turns = {one: until for one, until in self._turns.items() if until > now}
+        self._turns = {turn: until for turn, until in self._turns.items() if until > now}
         ahead = len(self._turns)
         if peer in self._turns:
             ahead = list(self._turns).index(peer)
@@ -289,11 +289,11 @@ class _Transfers:
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
-        return min((one.until for one in self._open.values()), default=math.inf)
+        return min((each.until for each in self._open.values()), default=math.inf)
 
     def tick(self, now: float) -> None:
         """End the transfers whose peers are silent, or take too long."""
-        for requester, transfer in [key for key, one in self._open.items() if one.until <= now]:
+        for requester, transfer in [key for key, each in self._open.items() if each.until <= now]:
             self.end(requester, transfer)
 
     def clear(self) -> None:

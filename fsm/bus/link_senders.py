@@ -122,7 +122,7 @@ class LinkSenders(Generic[T]):
         rows: list[RowChanged] = []
         for link in over:
             peer = self._peers.pop(link)
-            rows += [_row(Op.DEL, one, link) for one in (*sorted(peer.proven), peer.remote)]
+            rows += [_row(Op.DEL, each, link) for each in (*sorted(peer.proven), peer.remote)]
         return rows
 
     # ---- senders

@@ -253,15 +253,15 @@ class ForwardRules:
         """Return an address, and those that get copies of its messages."""
         reached, ahead = {source}, [source]
         while ahead:
-            fresh = [one for one in self.targets.get(ahead.pop(), ()) if one not in reached]
+            fresh = [each for each in self.targets.get(ahead.pop(), ()) if each not in reached]
             reached.update(fresh)
             ahead += fresh
         return reached
 
     def _compile_targets(self, op: Op, rule: ForwardRule, writer: str) -> list[RowChanged]:
         targets: dict[str, dict[str, None]] = {}
-        for one in self._owners:
-            for source, target in one.directions:
+        for owner in self._owners:
+            for source, target in owner.directions:
                 targets.setdefault(source, {})[target] = None
         self.targets = {source: tuple(found) for source, found in targets.items()}
         return [RowChanged(op, _TABLE, a, b, writer) for a, b in rule.directions]

@@ -289,7 +289,7 @@ class NodeRouting:
         self, to: str, subscribers: Collection[str], by: str | None, beyond: str | None
     ) -> Route:
         is_echoed = CHILDREN in to and (by is None or not is_node(by))
-        others = tuple(one for one in subscribers if is_echoed or one != by)
+        others = tuple(subscriber for subscriber in subscribers if is_echoed or subscriber != by)
         if beyond is not None and beyond not in others:
             others = (*others, beyond)
         if not others:

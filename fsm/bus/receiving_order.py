@@ -267,7 +267,7 @@ class PairOrderCore(Generic[T]):
         """Return the time of the next call of `tick`."""
         if not self._waiting:
             return math.inf
-        times = (one.until for waiting in self._waiting.values() for one in waiting)
+        times = (each.until for waiting in self._waiting.values() for each in waiting)
         return min(times, default=math.inf)
 
     def tick(self, now: float) -> list[T]:
@@ -284,17 +284,17 @@ class PairOrderCore(Generic[T]):
             is_due: Whether messages no longer wait.
         """
         released: list[T] = []
-        for name in [one for one in self._waiting if message is None or _concerns(message, one)]:
-            due = [number for number, one in enumerate(self._waiting[name], 1) if is_due(one)]
+        for name in [each for each in self._waiting if message is None or _concerns(message, each)]:
+            due = [number for number, each in enumerate(self._waiting[name], 1) if is_due(each)]
             if due:
                 released += self._release(name, due[-1])
         return released
 
     def _release(self, name: _Wait, count: int | None = None) -> list[T]:
         waiting = self._waiting.get(name, [])
-        held = [what for one in waiting[:count] for what in one.held]
+        held = [what for each in waiting[:count] for what in each.held]
         self._held[name[2]] -= len(held)
-        self._held_bytes[name[2]] -= sum(one.size for one in waiting[:count])
+        self._held_bytes[name[2]] -= sum(each.size for each in waiting[:count])
         del waiting[:count]
         if not waiting and self._waiting.pop(name, None) is not None:
             self._waits[name[2]] -= 1

@@ -167,7 +167,7 @@ class _Path:
         self.sent.setdefault(key, (now, message.id if message.is_response else None))
         if len(self.sent) > ORDER_SENT:
             # Requests do not displace answers: an announcement names these only.
-            alike = [one for one in self.sent if isinstance(one, str) == message.is_response]
+            alike = [each for each in self.sent if isinstance(each, str) == message.is_response]
             if len(alike) > ORDER_SENT:
                 del self.sent[alike[0]]
 
@@ -459,7 +459,7 @@ class ChildPaths:
             return Elsewhere.BY_NODE
         if row.path is Elsewhere.NOWHERE or (is_there and row.until == math.inf):
             return row.path
-        if any(instance_id(one) == instance_id(message) for one in row.waiting):
+        if any(instance_id(each) == instance_id(message) for each in row.waiting):
             return Elsewhere.REPEATED
         if self._waiting >= STUB_QUEUE:
             return Elsewhere.FULL

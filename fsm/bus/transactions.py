@@ -254,7 +254,7 @@ class TransactionsCore(Generic[W]):
 
     def give_up_all(self, why: str) -> list[Ended[W]]:
         """End all open requests."""
-        return [self._end(one, Trigger.REFUSED, why) for one in list(self._open.values())]
+        return [self._end(each, Trigger.REFUSED, why) for each in list(self._open.values())]
 
     def deadline(self) -> float:
         """Return when the next wait ends."""

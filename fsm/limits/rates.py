@@ -136,7 +136,7 @@ class TokenBuckets(Generic[K]):
 
     def _sweep(self, now: float) -> None:
         """Forget full buckets; the next sweep comes when the rest has doubled."""
-        for key in [one for one, full_at in self._full_at.items() if full_at <= now]:
+        for key in [each for each, full_at in self._full_at.items() if full_at <= now]:
             del self._full_at[key]
         self._sweep_at = max(_SMALL, 2 * len(self._full_at))
 

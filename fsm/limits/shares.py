@@ -87,15 +87,15 @@ class WorkShares(Generic[T]):
         if not self._begun[peer]:
             del self._begun[peer]
         begun: list[tuple[str, T]] = []
-        for one in list(self._waiting):
-            line = self._waiting.pop(one)
-            while line and self._may_begin(one):
-                begun.append((one, line.popleft()))
-                self._begun[one] += 1
+        for each in list(self._waiting):
+            line = self._waiting.pop(each)
+            while line and self._may_begin(each):
+                begun.append((each, line.popleft()))
+                self._begun[each] += 1
                 self._waits -= 1
             if line:
                 # The next time it is the turn of others.
-                self._waiting[one] = line
+                self._waiting[each] = line
         return begun
 
     def clear(self) -> list[T]:
@@ -159,7 +159,7 @@ class OpenShares(Generic[T]):
         if not self._waiting or self._total >= self._most:
             return None
         each = self._each
-        following = next((one for one in self._waiting if self._open.get(one, 0) < each), None)
+        following = next((item for item in self._waiting if self._open.get(item, 0) < each), None)
         if following is None:
             return None
         line = self._waiting.pop(following)

@@ -122,8 +122,8 @@ class RuntimeNames:
 
     def _user_is_full(self, runtime: str, owner: Owner, now: float) -> str | None:
         """Return why a user may have no further name; None: it may."""
-        mine = [one for one in self._of_user(owner) if not one.is_over(now)]
-        size = sum(len(one.runtime) for one in mine)
+        mine = [each for each in self._of_user(owner) if not each.is_over(now)]
+        size = sum(len(each.runtime) for each in mine)
         if len(mine) < self._each and size + len(runtime) <= USER_NAME_BYTES:
             return None
         first = min(mine, key=lambda one: one.left)
@@ -238,7 +238,7 @@ class RuntimeNames:
         return changes
 
     def _of_user(self, owner: Owner) -> list[NameKept]:
-        return [self._names[one] for one in self._of.get(owner, ())]
+        return [self._names[each] for each in self._of.get(owner, ())]
 
     def _has_room(self, now: float) -> bool:
         if len(self._names) < self._together:

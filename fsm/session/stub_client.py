@@ -167,8 +167,8 @@ class _StubOutbox:
 
     def hold(self, may_go: Callable[[Message], bool]) -> None:
         """Hold back those that wait and may not go yet."""
-        self.held_back.extend(one for one in self.waiting if not may_go(one))
-        self.waiting = deque(one for one in self.waiting if may_go(one))
+        self.held_back.extend(each for each in self.waiting if not may_go(each))
+        self.waiting = deque(each for each in self.waiting if may_go(each))
 
     def hold_back(self, message: Message) -> None:
         """Hold back one more message, unless too many wait already."""

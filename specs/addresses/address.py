@@ -312,7 +312,7 @@ def is_public_address(text: str) -> bool:
     except ValueError:
         return False
     if isinstance(address, IPv6Address) and (
-        address.is_site_local or any(address in one for one in _EMBEDDING)
+        address.is_site_local or any(address in each for each in _EMBEDDING)
     ):
         return False
     return address.is_global and not address.is_multicast
@@ -321,7 +321,7 @@ def is_public_address(text: str) -> bool:
 def is_public_host(host: str) -> bool:
     """Return whether a name or number could be public; a name must be looked up to be sure."""
     name = host.rstrip(".").lower()
-    if not name or any(name == one or name.endswith(f".{one}") for one in _LOCAL_NAMES):
+    if not name or any(name == each or name.endswith(f".{each}") for each in _LOCAL_NAMES):
         return False
     if is_numeric(name):
         return is_public_address(name)
@@ -383,7 +383,7 @@ class CatalogueType(StrEnum):
 
 
 _OTHER_STUBS: Final = frozenset({"default", "P2PHandler"})
-_TYPES: Final = {**{str(one): one for one in CatalogueType}, "protostub": CatalogueType.STUB}
+_TYPES: Final = {**{str(each): each for each in CatalogueType}, "protostub": CatalogueType.STUB}
 
 
 @attrs.frozen(slots=True, order=True)

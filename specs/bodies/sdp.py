@@ -88,11 +88,11 @@ def read_description(sdp: str, kind: str) -> Description:
 
 
 def _description(said: dict[str, list[str]], kind: str) -> Description:
-    listed = {_upper(one) for one in said.get("fingerprint", ())}
-    fingerprints = [one for one in listed if one.startswith(_ALGORITHM)]
+    listed = {_upper(each) for each in said.get("fingerprint", ())}
+    fingerprints = [item for item in listed if item.startswith(_ALGORITHM)]
     if len(fingerprints) != 1:
         raise BadMessageError(f"a session description has not exactly one {_ALGORITHM}fingerprint")
-    candidates = tuple(f"candidate:{one}" for one in said.get("candidate", ()))
+    candidates = tuple(f"candidate:{each}" for each in said.get("candidate", ()))
     if "end-of-candidates" in said:
         candidates = (*candidates, "")
     if len(candidates) > MAX_ICE_CANDIDATES:

@@ -159,7 +159,7 @@ def _names_shown(from_: Json, known: Dialect) -> Mapping[str, str]:
     is_plain = from_ == normal and scheme_of(normal) != RUNTIME_SCHEME
     if known.names.get(normal) == (None if is_plain else from_):
         return known.names
-    others = {one: known.names[one] for one in known.names if one != normal}
+    others = {name: known.names[name] for name in known.names if name != normal}
     if is_plain:
         return MappingProxyType(others)
     latest = list(others.items())[1 - MAX_SPELLINGS :]
@@ -403,5 +403,5 @@ def _alone(value: Json) -> Json:
 
 def _spell_listed(value: Json, dialect: Dialect) -> Json:
     if isinstance(value, list):
-        return [_spell_listed(one, dialect) for one in value]
+        return [_spell_listed(each, dialect) for each in value]
     return spell(value, dialect) if isinstance(value, str) else value

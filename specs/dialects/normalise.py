@@ -33,7 +33,7 @@ BODILESS: Final = frozenset({MessageType.READ, MessageType.DELETE})
 NODE_HOST: Final = "msg-node."
 REGISTRY_HOST: Final = "registry."
 
-_TYPES: Final = {str(one): one for one in MessageType}
+_TYPES: Final = {str(each): each for each in MessageType}
 _PATH_TYPES: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE})
 _STATUS_TYPES: Final = frozenset({MessageType.CREATE, MessageType.UPDATE})
 _SLOW_TYPES: Final = _PATH_TYPES | {MessageType.FORWARD, MessageType.DELETE}
@@ -251,7 +251,7 @@ def _path_body(to: str, body: JsonObject) -> JsonObject:
     listed = forms.path_list(forms.seed_list(body) if _is_part(to, "sm") else body)
     resources = listed.get("resources")
     if isinstance(resources, list):
-        return {**listed, "resources": [normal_address(str(one)) for one in resources]}
+        return {**listed, "resources": [normal_address(str(resource)) for resource in resources]}
     return listed
 
 

@@ -69,7 +69,7 @@ def addresses(value: Json, field: str) -> list[Json]:
     listed = value if isinstance(value, list) else [value]
     if len(listed) > MAX_LIST:
         raise BadMessageError(f"{field} lists more than {MAX_LIST} addresses", Code.TOO_LARGE)
-    return [address(one, field) for one in listed]
+    return [address(item, field) for item in listed]
 
 
 def common_keys(body: JsonObject) -> JsonObject:
@@ -148,13 +148,15 @@ def freed(body: JsonObject) -> JsonObject:
             raise BadMessageError("resource names one block; free others by other messages")
         normal = {**normal, "resource": key[0]}
     if isinstance(listed, list) and listed and isinstance(listed[0], list):
-        flat = [one for block in listed for one in (block if isinstance(block, list) else [block])]
+        flat = [
+            item for block in listed for item in (block if isinstance(block, list) else [block])
+        ]
         if len(flat) > MAX_LIST:
             why = f"{_FREED} lists more than {MAX_LIST} addresses"
             raise BadMessageError(why, Code.TOO_LARGE)
         listed, normal = flat, {**normal, _FREED: flat}
     is_object = isinstance(normal.get("resource"), str) and "://" in str(normal["resource"])
-    if is_object and isinstance(listed, list) and not any("/" in str(one) for one in listed):
+    if is_object and isinstance(listed, list) and not any("/" in str(item) for item in listed):
         return {name: each for name, each in normal.items() if name != _FREED}
     return normal
 
@@ -194,7 +196,7 @@ def path_list(body: JsonObject) -> JsonObject:
 
 def _is_object_of(named: list[Json], listed: list[Json]) -> bool:
     """Return whether a path message names beside its list the object that all of it is part of."""
-    return len(named) == 1 and all(f"{one}/".startswith(f"{named[0]}/") for one in listed)
+    return len(named) == 1 and all(f"{item}/".startswith(f"{named[0]}/") for item in listed)
 
 
 def seed_list(body: JsonObject) -> JsonObject:

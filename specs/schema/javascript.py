@@ -25,7 +25,7 @@ def constants() -> str:
     words = {
         "CODES": {code.name: int(code) for code in Code},
         "DROPS": {reason.name: reason.value for reason in DropReason},
-        "TYPES": [one.value for one in MessageType],
+        "TYPES": [each.value for each in MessageType],
         "EVENT_PARTS": sorted(EVENT_PARTS),
     }
     lines += [

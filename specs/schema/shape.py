@@ -194,11 +194,11 @@ class Many:
         self.measure(len(value), where)
         check = self.of.check
         try:
-            return tuple([check(one, where) for one in value])
+            return tuple([check(each, where) for each in value])
         except BadMessageError:
             # Only now does it matter which of them it was.
-            for number, one in enumerate(value):
-                check(one, f"{where}[{number}]")
+            for number, each in enumerate(value):
+                check(each, f"{where}[{number}]")
             raise
 
     def measure(self, length: int, where: str) -> None:

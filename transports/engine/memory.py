@@ -152,9 +152,9 @@ class MemoryEngine(contract.Engine):
         self._ring()
 
     def _ring(self) -> None:
-        bells = [one.bell for one in self._watches]
-        bells += [one.bell for one in self._inboxes]
-        bells += [one.bell for one in self._followers]
+        bells = [watch.bell for watch in self._watches]
+        bells += [inbox.bell for inbox in self._inboxes]
+        bells += [follower.bell for follower in self._followers]
         for bell in bells:
             bell.ring()
 
@@ -430,7 +430,7 @@ class MemoryStore:
 
     def append(self, appends: Sequence[contract.Append]) -> Sequence[contract.Appended]:
         """Add entries to logs, each for itself; see `Engine.append_all`."""
-        return tuple(self._append(one) for one in appends)
+        return tuple(self._append(each) for each in appends)
 
     def _append(self, append: contract.Append) -> contract.Appended:
         now = trio.current_time()

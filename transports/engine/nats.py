@@ -67,7 +67,9 @@ class NatsEngine(contract.Engine):
             for key in keys
         ]
         found = [self._read_message(answer) for answer in await self._client.ask_all(asked)]
-        return [None if one is None else nats_rows.stored_row(self._bucket, one) for one in found]
+        return [
+            None if item is None else nats_rows.stored_row(self._bucket, item) for item in found
+        ]
 
     @staticmethod
     def _stored_in(stream: str) -> bytes:
@@ -102,8 +104,8 @@ class NatsEngine(contract.Engine):
             if not due:
                 break
             parts = await self._write([puts[at] for at in due], [expected[at] for at in due])
-            for at, one in zip(due, parts, strict=True):
-                written[at] = one
+            for at, part in zip(due, parts, strict=True):
+                written[at] = part
         return written
 
     async def _settle(
@@ -197,12 +199,12 @@ class NatsEngine(contract.Engine):
         await trio.lowlevel.checkpoint()
         if not self.health.is_up:
             return (contract.EngineDownError(self.health.problem),) * len(appends)
-        parts = [nats_rows.append_requests(self._bucket, one) for one in appends]
+        parts = [nats_rows.append_requests(self._bucket, append) for append in appends]
         answers = await self._client.ask_all(list(itertools.chain.from_iterable(parts)))
         ends = itertools.accumulate(map(len, parts))
         return [
-            self._read_append_answer(one, answers[end - 1])
-            for one, end in zip(appends, ends, strict=True)
+            self._read_append_answer(append, answers[end - 1])
+            for append, end in zip(appends, ends, strict=True)
         ]
 
     def _read_append_answer(

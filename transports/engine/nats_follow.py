@@ -148,7 +148,9 @@ class NatsStream:
         settings = nats_rows.part_of(found, "config")
         # Entries of logs go after some time, whichever this is; rows never do.
         is_other = bool(settings.get("max_age")) is not bool(wanted["max_age"])
-        if is_other or any(settings.get(one) != wanted[one] for one in _NEEDED if one in wanted):
+        if is_other or any(
+            settings.get(each) != wanted[each] for each in _NEEDED if each in wanted
+        ):
             raise NatsError(f"the stream {name} was made by another program")
 
     async def _make(self, terms: Callable[[str, int, int], nats_rows.Json]) -> None:
@@ -380,7 +382,7 @@ class NatsFollower(ABC, Generic[Item]):
                 await self._bell.wait()
             if patience.cancelled_caught:
                 raise NatsError("the consumer says nothing")
-        found = [one for one in self._deliveries if one is not None]
+        found = [delivery for delivery in self._deliveries if delivery is not None]
         is_lost = len(found) < len(self._deliveries)
         self._deliveries.clear()
         if is_lost:
@@ -389,10 +391,10 @@ class NatsFollower(ABC, Generic[Item]):
 
 
 def _number_all(reading: Reading, deliveries: Iterable[Delivery]) -> Iterator[Numbered]:
-    for one in deliveries:
-        number = reading.number(one)
+    for delivery in deliveries:
+        number = reading.number(delivery)
         if number is not None:
-            yield number, one
+            yield number, delivery
 
 
 # What is followed in the streams of NATS: rows, and which logs get entries.

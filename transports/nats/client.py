@@ -218,13 +218,13 @@ class NatsClient:
     # --- in -------------------------------------------------------------------------------------
 
     def _take_all(self, received: Iterator[wires.Received]) -> None:
-        for one in received:
-            match one:
+        for each in received:
+            match each:
                 case wires.Delivery(subscription=number):
                     if number == _ANSWERS:
-                        self._take_answer(one)
+                        self._take_answer(each)
                     elif number in self._subscriptions:
-                        self._subscriptions[number][1](one)
+                        self._subscriptions[number][1](each)
                 case wires.Line(b"PING"):
                     self._write([wires.PONG])
                 case wires.Line(b"PONG"):
@@ -253,9 +253,9 @@ class NatsClient:
     def _write(self, pieces: Iterable[bytes]) -> None:
         """Have whole lines written in order, behind all that waits."""
         if self._connection is not None:
-            for one in pieces:
-                self._queue.append(one)
-                self.unsent += len(one)
+            for piece in pieces:
+                self._queue.append(piece)
+                self.unsent += len(piece)
             self._writer.unpark()
 
     def _write_first(self, pieces: Iterable[bytes]) -> None:
@@ -318,7 +318,7 @@ class NatsClient:
         if not await self._has_space():
             raise wires.NatsError(self.problem or "it takes nothing")
         self._published += len(payloads)
-        self._write(wires.publication(subject, one) for one in payloads)
+        self._write(wires.publication(subject, payload) for payload in payloads)
 
     def tell(self, subject: bytes, payload: bytes = b"", reply: bytes = b"") -> None:
         """Publish a small message without waiting; without a connection it is lost.
@@ -378,21 +378,23 @@ class NatsClient:
         reply = b"%b%d-" % (self._answers, number)
         try:
             write(
-                wires.publication(one.subject, one.payload, b"%b%d" % (reply, index), one.head)
-                for index, one in enumerate(requests)
+                wires.publication(
+                    request.subject, request.payload, b"%b%d" % (reply, index), request.head
+                )
+                for index, request in enumerate(requests)
             )
             with trio.move_on_after(engine.ENGINE_TIMEOUT):
                 await batch.is_over.wait()
         finally:
             del self._batches[number]
-        return [Missing.UNKNOWN if one is None else one for one in batch.answers]
+        return [Missing.UNKNOWN if answer is None else answer for answer in batch.answers]
 
 
 def _part(requests: Sequence[Request], start: int) -> Sequence[Request]:
     """Return the next requests that may be without an answer at a time."""
     size, end = 0, start
-    for one in requests[start : start + engine.NATS_PIPELINE]:
-        size += len(one.payload)
+    for request in requests[start : start + engine.NATS_PIPELINE]:
+        size += len(request.payload)
         if end > start and size > engine.NATS_PIPELINE_BYTES:
             break
         end += 1

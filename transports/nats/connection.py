@@ -194,8 +194,8 @@ def _introduction(terms: Terms, greeting: Mapping[str, object]) -> bytes:
 async def _wait_for_admission(link: RawLink, wire: wires.Wire, server: ServerUrl) -> None:
     """Wait for the answer to the first ping; what comes with it is read, too."""
     while True:
-        for one in wire.receive(await link.receive()):
-            if await _is_admission(link, one, server):
+        for each in wire.receive(await link.receive()):
+            if await _is_admission(link, each, server):
                 return
 
 

@@ -370,13 +370,13 @@ class MemoryChannels:
         if not is_reached or end.is_decided or other.is_decided:
             return
         refusing = [
-            one
-            for one, said, two in ((end, here, other), (other, there, end))
+            each
+            for each, said, two in ((end, here, other), (other, there, end))
             if said.fingerprint != two.own.fingerprint
         ]
-        for one in refusing:
-            one.decide(None)
+        for each in refusing:
+            each.decide(None)
         if not refusing:
             links = self._wire()
-            for one in (end, other):
-                one.decide(links[0 if one.is_offering else 1])
+            for each in (end, other):
+                each.decide(links[0 if each.is_offering else 1])

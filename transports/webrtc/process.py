@@ -162,14 +162,14 @@ class WebRtcProcess:
         number = next(self._numbers)
         ours, theirs = zip(socket.socketpair(), socket.socketpair(), strict=True)
         try:
-            await self._hand_over([one.fileno() for one in theirs])
+            await self._hand_over([their.fileno() for their in theirs])
         except BaseException:
-            for one in ours:
-                one.close()
+            for our in ours:
+                our.close()
             raise
         finally:
-            for one in theirs:
-                one.close()
+            for their in theirs:
+                their.close()
         signalling = _wrap(ours[0], Kind.UNIX, f"{Kind.WEBRTC}-{number}-signalling")
         frames = _wrap(ours[1], Kind.WEBRTC, f"{Kind.WEBRTC}-{number}")
         return _End(signalling, frames), signalling, frames

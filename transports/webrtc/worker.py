@@ -128,16 +128,16 @@ class _Ice(Connection):
         self.stun_server, self.turn_server = terms.stun_server, terms.turn_server
         asking = hosts if terms.stun_server is not None else []
         more = await super().get_component_candidates(component, asking, webrtc.ICE_SERVER_TIMEOUT)
-        others = [one for one in more if one.type != "host"]
+        others = [each for each in more if each.type != "host"]
         await self._report(others)
         return [*found, *others]
 
     async def _report(self, candidates: Iterable[Candidate]) -> None:
-        for one in candidates:
-            if one.related_address is not None:
+        for candidate in candidates:
+            if candidate.related_address is not None:
                 # The own address behind a NAT is nobody's business.
-                one.related_address, one.related_port = "0.0.0.0", 9  # noqa: S104 - said only
-            await self._signalling.tell("ice", f"{_ICE}{one.to_sdp()}")
+                candidate.related_address, candidate.related_port = "0.0.0.0", 9  # noqa: S104 - said only
+            await self._signalling.tell("ice", f"{_ICE}{candidate.to_sdp()}")
 
     @override
     def data_received(self, data: bytes, component: int) -> None:
@@ -192,7 +192,7 @@ class _Stack:
         """The own session description."""
         ice = self._ice.iceGatherer.getLocalParameters()
         prints = self._dtls.getLocalParameters().fingerprints
-        own = next(one for one in prints if one.algorithm == _DTLS)
+        own = next(each for each in prints if each.algorithm == _DTLS)
         description = Description(
             ice.usernameFragment or "",
             ice.password or "",
@@ -365,7 +365,7 @@ class _Peer:
 
 
 async def _serve_one(descriptors: list[int]) -> None:
-    ends = [socket.socket(fileno=one) for one in descriptors]
+    ends = [socket.socket(fileno=descriptor) for descriptor in descriptors]
     for end in ends:
         end.setblocking(False)  # noqa: FBT003 - the standard library's signature
     signalling, frames = [await _open_pipe(end) for end in ends]
@@ -407,9 +407,9 @@ async def _serve(control: socket.socket) -> None:
 def main() -> None:
     """Serve the socket that is the standard input."""
     logging.disable()
-    for one in (signal.SIGINT, signal.SIGTERM):
+    for each in (signal.SIGINT, signal.SIGTERM):
         # A terminal or a service manager means its runtime, which takes leave by these links.
-        signal.signal(one, signal.SIG_IGN)
+        signal.signal(each, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_AS, (webrtc.WEBRTC_MEMORY, webrtc.WEBRTC_MEMORY))
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = (

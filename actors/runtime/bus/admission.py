@@ -86,7 +86,7 @@ class Admission:
         return frozenset(
             name
             for component, name in self._names.items()
-            if any(is_below(address, one) for one in self._granted.get(component, ()))
+            if any(is_below(address, each) for each in self._granted.get(component, ()))
         )
 
     def grant(self, owner: str, address: str, origin: Origin) -> None:

@@ -173,9 +173,9 @@ class MessageBus(Actor[Never]):
 
     def overflow(self, deliveries: Iterable[Delivery]) -> None:
         """Refuse what the mailbox of a component in a sandbox has no room for."""
-        for one in deliveries:
-            if not self.try_report(one, RECEIVER_FULL):
-                self.hops.dropped(one.message, DropReason.OVERFLOW)
+        for delivery in deliveries:
+            if not self.try_report(delivery, RECEIVER_FULL):
+                self.hops.dropped(delivery.message, DropReason.OVERFLOW)
 
     def try_report(self, delivery: Delivery, full: Full | None = None) -> bool:
         """End what a receiver here will not handle; return whether the bus is open.

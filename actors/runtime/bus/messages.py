@@ -197,11 +197,11 @@ class Deliveries:
     def listens(self, component: str, route: str) -> bool:
         """Return whether the listener of a component's address listens to another, too."""
         listeners = self.routing.find(route)
-        return any(one in listeners for one in self.routing.find(component))
+        return any(each in listeners for each in self.routing.find(component))
 
     def is_there(self, route: str) -> bool:
         """Return whether a receiver still reads messages of a route."""
-        return any(not one.is_gone for one in self.routing.find(route))
+        return any(not each.is_gone for each in self.routing.find(route))
 
 
 # ---- what components hand to the bus

@@ -199,7 +199,7 @@ class MiniBus:
     def is_gone(self) -> bool:
         """Whether nobody in the sandbox will read messages any more."""
         readers = self._routing.find(ANY)
-        return self._is_closed or (bool(readers) and all(one.is_gone for one in readers))
+        return self._is_closed or (bool(readers) and all(reader.is_gone for reader in readers))
 
     def try_tell(self, delivery: Delivery) -> bool:
         """Put a message into the mailboxes of its receivers; return whether one had room."""

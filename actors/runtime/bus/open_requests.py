@@ -75,8 +75,8 @@ class OpenRequests:
             domain: The domain that it leads to.
         """
         return self._held.holds(domain) or any(
-            one.waiter.by == stub or domain_of(one.request.to) == domain
-            for one in self._open.transactions()
+            transaction.waiter.by == stub or domain_of(transaction.request.to) == domain
+            for transaction in self._open.transactions()
         )
 
     def is_direct(self, message: Message) -> bool:

@@ -281,11 +281,11 @@ class Outbound:
         effects = self._paths.settled(message, now, is_reached=is_reached)
         if not effects:
             return
-        self._flush([one for one in effects if isinstance(one, Forward)], now)
-        for one in effects:
-            if isinstance(one, Announce):
-                for stub in self._deliveries.routing.find(one.route):
-                    stub.try_tell(_announcement(one.behind, one.route))
+        self._flush([effect for effect in effects if isinstance(effect, Forward)], now)
+        for effect in effects:
+            if isinstance(effect, Announce):
+                for stub in self._deliveries.routing.find(effect.route):
+                    stub.try_tell(_announcement(effect.behind, effect.route))
 
     def _send(self, forward: Forward, now: float) -> None:
         """Give a message to the stub of a route."""

@@ -144,8 +144,8 @@ class RecordSearch:
             raise SearchError(answer.code, reason_in(answer))
         if not isinstance(value, list):
             raise SearchError(answer.code, reason_in(answer) or "it has no list of records")
-        for one in value:
-            entry = self._registry.entry(one)
+        for each in value:
+            entry = self._registry.entry(each)
             if entry is not None:
                 self._page.append(entry)
         following = answer.body.get("next")
@@ -273,8 +273,8 @@ class Discoverer:
             return False
         with suppress(BadMessageError):
             status = read_body(message, RecordChanged).value
-            for one in watching:
-                one.reported(url, status)
+            for each in watching:
+                each.reported(url, status)
         if not watching:
             await self._leave(url)
         return True

@@ -175,7 +175,7 @@ class Handlers:
         rows = self._rows.get((request.type, path)) if isinstance(path, str) else None
         if not rows:
             return None
-        return next((one for one in rows if one.fits(request.value)), None)
+        return next((row for row in rows if row.fits(request.value)), None)
 
     @property
     def schema(self) -> JsonObject | None:
@@ -275,9 +275,9 @@ def _parameters(  # type: ignore[explicit-any] # a method of any parameters
         TypeError: There are others, or one has no annotation.
     """
     _self, *parameters = inspect.signature(method).parameters.values()
-    messages = [one.name for one in parameters if hints.get(one.name) is Message]
-    values = [one.name for one in parameters if one.name not in messages]
-    are_plain = all(one.kind is one.POSITIONAL_OR_KEYWORD for one in parameters)
+    messages = [parameter.name for parameter in parameters if hints.get(parameter.name) is Message]
+    values = [parameter.name for parameter in parameters if parameter.name not in messages]
+    are_plain = all(parameter.kind is parameter.POSITIONAL_OR_KEYWORD for parameter in parameters)
     if len(messages) > 1 or len(values) > 1 or not are_plain:
         raise TypeError(f"{where}: a handler has one parameter for the value, and one for Message")
     for name in (*values, "return"):

@@ -206,7 +206,7 @@ def _word(value: object, kind: object) -> object:
 
 def _words(kind: object) -> tuple[object, ...]:
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return tuple(one.value for one in kind)
+        return tuple(each.value for each in kind)
     return get_args(kind)
 
 
@@ -226,16 +226,18 @@ def keys_of(kind: type[attrs.AttrsInstance]) -> tuple[frozenset[str], frozenset[
     Args:
         kind: The class.
     """
-    names = {one.alias or one.name: is_required(one) for one in attrs.fields(kind) if one.init}
+    names = {
+        field.alias or field.name: is_required(field) for field in attrs.fields(kind) if field.init
+    }
     return frozenset(name for name, needed in names.items() if needed), frozenset(names)
 
 
 def _make_object(kind: type[attrs.AttrsInstance], converter: Converter) -> _Hook:
     needed, known = keys_of(kind)
     places = {
-        one.name: override(struct_hook=_make_field(one.alias or one.name, converter))
-        for one in attrs.fields(kind)
-        if one.init
+        field.name: override(struct_hook=_make_field(field.alias or field.name, converter))
+        for field in attrs.fields(kind)
+        if field.init
     }
     inner = make_dict_structure_fn(
         kind,
@@ -279,7 +281,7 @@ def _make_list(kind: object, converter: Converter) -> _Hook:
     def read(value: Sequence[object], _: object) -> object:
         parts: list[object] = []
         try:
-            parts.extend(converter.structure(one, part) for one in value)
+            parts.extend(converter.structure(each, part) for each in value)
         except (ValueError, TypeError) as exc:
             raise _at_place(exc, f"[{len(parts)}]") from exc
         return parts if make is list else tuple(parts)
@@ -292,9 +294,9 @@ def _make_mapping(kind: object, converter: Converter) -> _Hook:
 
     def read(value: Mapping[str, object], _: object) -> object:
         parts: dict[str, object] = {}
-        for key, one in value.items():
+        for key, each in value.items():
             with _place(f"[{shown(key)}]"):
-                parts[key] = converter.structure(one, part)
+                parts[key] = converter.structure(each, part)
         return parts
 
     return read

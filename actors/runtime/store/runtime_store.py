@@ -92,7 +92,7 @@ class ObjectStore(Actor[StoreMessage]):
 
     async def _write(self) -> None:
         asked, self._asked = self._asked, []
-        changes: list[stored.Keep] = [one for commit in asked for one in commit.changes]
+        changes: list[stored.Keep] = [change for commit in asked for change in commit.changes]
         error = await self._commit([*changes, *self._copies.values()])
         self._write_at = math.inf
         if error is None:
@@ -173,7 +173,7 @@ class StoreGate:
     def _concerns(self, message: Message) -> bool:
         named = message.body.get("resource")
         said = (message.from_, message.to, named if isinstance(named, str) else "")
-        return any(one == url or one.startswith(f"{url}/") for url in self.dirty for one in said)
+        return any(each == url or each.startswith(f"{url}/") for url in self.dirty for each in said)
 
     def hold(self, act: Act) -> None:
         """Do something once all is written."""

@@ -260,7 +260,7 @@ class HttpJsonStub(ClientServerStub):
             segments = [*segments, str(request.body.get("method", ""))]
         if _DOTS & {*segments}:
             raise BadMessageError("a part of the address is a dot")
-        return "".join(f"/{quote(one, safe='')}" for one in segments if one)
+        return "".join(f"/{quote(segment, safe='')}" for segment in segments if segment)
 
 
 def _body(request: Message) -> Json:

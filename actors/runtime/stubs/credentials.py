@@ -248,7 +248,7 @@ def without(why: str, secrets: Iterable[Json]) -> str:
         why: The reason.
         secrets: What it must not have in it: each text, also within objects and lists.
     """
-    return "it quotes a secret" if any(_quotes(why, one) for one in secrets) else why
+    return "it quotes a secret" if any(_quotes(why, secret) for secret in secrets) else why
 
 
 def _quotes(why: str, secret: Json) -> bool:
@@ -256,9 +256,9 @@ def _quotes(why: str, secret: Json) -> bool:
         case str():
             return len(secret) >= _SHORTEST and secret in why
         case dict():
-            return any(_quotes(why, one) for one in secret.values())
+            return any(_quotes(why, each) for each in secret.values())
         case list():
-            return any(_quotes(why, one) for one in secret)
+            return any(_quotes(why, each) for each in secret)
         case _:
             return False
 
@@ -432,6 +432,6 @@ class IdpCredentials(Credentials):
         if answer.code > LAST_SUCCESS:
             code = Code.UNAUTHENTICATED if answer.code in _REFUSALS else Code.UNAVAILABLE
             hidden = (*self._params.values(), call.params.get("usernameHint"))
-            why = without(reason_in(answer), (one for one in hidden if one != self._user))
+            why = without(reason_in(answer), (each for each in hidden if each != self._user))
             raise CredentialsError(f"{to} answered {answer.code} {why}", code)
         return answer.body.get("value")

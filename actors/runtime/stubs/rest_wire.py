@@ -320,7 +320,7 @@ class EventReader:
         if len(self._unread) > MAX_FRAME_BYTES:
             raise BadMessageError("an event is larger than any frame")
         said = [self._event(event) for event in whole.split(b"\n\n")]
-        return [one for one in said if one is not None]
+        return [each for each in said if each is not None]
 
     def _event(self, event: bytes) -> bytes | None:
         data: list[bytes] = []

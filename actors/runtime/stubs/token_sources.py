@@ -264,7 +264,7 @@ def _read_issued(url: str, answer: HttpAnswer, secrets: Iterable[Json]) -> JsonO
         return words
     if answer.status in _REFUSALS:
         texts = [words.get(name) for name in ("error", "error_description")]
-        why = ": ".join(one for one in texts if isinstance(one, str) and one.isprintable())
+        why = ": ".join(text for text in texts if isinstance(text, str) and text.isprintable())
         why = without(why, secrets)[:_MAX_REASON]
         reason = f"{url} refuses: {why or answer.status}"
         raise CredentialsError(reason, Code.UNAUTHENTICATED)
