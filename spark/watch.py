@@ -313,7 +313,7 @@ def watch(
     ):
         with failures_told("Spark could not watch"):
             rounds = _Rounds(ledger, violation, progress, as_json=as_json)
-            query = _start_stream(session, directory, to, rounds)
+            query = _stream(session, directory, to, rounds)
             try:
                 is_over = _wait_for_end(query, directory, until_idle, interrupted)
             finally:
@@ -327,9 +327,7 @@ def watch(
     return Watched(ledger.violations, findings)
 
 
-def _start_stream(
-    session: SparkSession, traces: Path, to: Path, rounds: "_Rounds"
-) -> StreamingQuery:
+def _stream(session: SparkSession, traces: Path, to: Path, rounds: "_Rounds") -> StreamingQuery:
     """Start the stream: pieces of files, folded by folder, then by the keys of the evidence."""
     cores = session.sparkContext.defaultParallelism
     session.dataSource.register(TraceSource)

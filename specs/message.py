@@ -211,14 +211,10 @@ def instance_id(message: Message) -> str:
         source = message.body.get("source")
         by = f"@{source}" if isinstance(source, str) else ""
         code = message.code
-        nth = "" if code >= FIRST_FINAL else _nth(message)
+        sequence = None if code >= FIRST_FINAL else message.body.get("sequence")
+        nth = f".{sequence}" if isinstance(sequence, int) else ""
         return f"{message.to}#{message.id}>{message.from_}!{code}{nth}{by}"
     return f"{message.from_}#{message.id}"
-
-
-def _nth(provisional: Message) -> str:
-    sequence = provisional.body.get("sequence")
-    return f".{sequence}" if isinstance(sequence, int) else ""
 
 
 DURABLE: Final = "durable"

@@ -435,17 +435,14 @@ def _answers(raw: Json, error: BadMessageError) -> tuple[Message | None, Message
         message = normalise(ends)
     except BadMessageError:
         return None, None
-    if not _is_answer(raw.get("type")):
+    kind = raw.get("type")
+    if not isinstance(kind, str) or kind.lower() != MessageType.RESPONSE:
         return refuse(message, error.code, error.reason), None
     body = raw.get("body")
     code = body.get("code") if isinstance(body, dict) else None
     is_whole = isinstance(code, int | float) and code % 1 == 0
     is_provisional = is_whole and code in range(FIRST_CODE, FIRST_FINAL)
     return None, None if is_provisional else malformed_answer(message, error.reason)
-
-
-def _is_answer(kind: Json) -> bool:
-    return isinstance(kind, str) and kind.lower() == MessageType.RESPONSE
 
 
 def encode(message: Message, dialect: Dialect | None = None) -> bytes:

@@ -100,7 +100,8 @@ def _sources(archive: bytes) -> dict[str, bytes]:
         with zipfile.ZipFile(BytesIO(archive)) as package:
             entries = package.infolist()
             _check(entries)
-            return {entry.filename: package.read(entry) for entry in entries if _is_source(entry)}
+            names = [entry.filename for entry in entries if not entry.is_dir()]
+            return {name: package.read(name) for name in names if name.endswith(_SUFFIX)}
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as exc:
         raise ImportError(f"the package is no zip archive that can be read: {exc}") from exc
 
@@ -111,10 +112,6 @@ def _check(entries: Sequence[zipfile.ZipInfo]) -> None:
         raise ImportError(f"the package has more than {PACKAGE_FILES} files")
     if sum(entry.file_size for entry in entries) > PACKAGE_UNPACKED_BYTES:
         raise ImportError(f"the package unpacks to more than {PACKAGE_UNPACKED_BYTES} bytes")
-
-
-def _is_source(entry: zipfile.ZipInfo) -> bool:
-    return entry.filename.endswith(_SUFFIX) and not entry.is_dir()
 
 
 Maker: TypeAlias = Callable[[StubContext], Actor[Delivery]]

@@ -98,7 +98,8 @@ class SpentTokens:
         """
         while self._heap and self._heap[0][0] <= now:
             self._forget_first()
-        use = Use(_digest(issuer, name), end)
+        # No two pairs of texts are written alike.
+        use = Use(hashlib.sha256(f"{len(issuer)} {issuer} {name}".encode()).digest(), end)
         if end <= self.floor or use.digest in self._known:
             return None
         if len(self._heap) >= self._room:
@@ -122,11 +123,6 @@ class SpentTokens:
         end, digest = heapq.heappop(self._heap)
         self._known.discard(digest)
         self.floor = max(self.floor, end)
-
-
-def _digest(issuer: str, name: str) -> bytes:
-    """Return what stands for a token; no two pairs of texts are written alike."""
-    return hashlib.sha256(f"{len(issuer)} {issuer} {name}".encode()).digest()
 
 
 # ---- the judgement

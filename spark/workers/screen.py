@@ -165,8 +165,8 @@ class _Entities:
             steps: The steps.
         """
         places = self._codes_of(keys)
-        before = _previous_values(steps.new, heads, self._states[places])
-        since = _previous_values(steps.t, heads, self._since[places])
+        before = _previous(steps.new, heads, self._states[places])
+        since = _previous(steps.t, heads, self._since[places])
         is_new = steps.old == self._absent
         is_first = before == _NOWHERE
         is_next = (steps.old == before) | (is_new & self._rests[before])
@@ -361,9 +361,7 @@ def _replay(
     return machines.end(node)
 
 
-def _previous_values(
-    values: npt.NDArray[_N], heads: _Codes, firsts: npt.NDArray[_N]
-) -> npt.NDArray[_N]:
+def _previous(values: npt.NDArray[_N], heads: _Codes, firsts: npt.NDArray[_N]) -> npt.NDArray[_N]:
     """Return of each step what the one before it has.
 
     Args:

@@ -277,14 +277,11 @@ def _from_one(message: Message) -> Message:
     versioned = _find_versioned(message.type, message.from_, message.to, message.body)
     if versioned is None:
         return message
-    counted: JsonObject = {**versioned, "version": _next(versioned["version"])}
+    version = versioned["version"]
+    counted = {**versioned, "version": version + 1 if isinstance(version, int) else version}
     if versioned is not message.body:
         counted = {**message.body, "value": counted}
     return attrs.evolve(message, body=counted)
-
-
-def _next(version: Json) -> Json:
-    return version + 1 if isinstance(version, int) else version
 
 
 def _alias_shown(ends: list[str], known: Dialect) -> bool:
@@ -373,7 +370,8 @@ def _spell_body(message: Message, dialect: Dialect) -> JsonObject:
         if key == "description":
             spelt[dialect.text_key] = value
         elif key == "via" and dialect.via_text:
-            spelt[key] = _spell_listed(_alone(value), dialect)
+            alone = value[0] if isinstance(value, list) and len(value) == 1 else value
+            spelt[key] = _spell_listed(alone, dialect)
         elif key in {"source", "via"}:
             spelt[key] = _spell_listed(value, dialect)
         elif key == "resources" and is_path:
@@ -394,11 +392,6 @@ def _add_habits(message: Message, spelt: JsonObject) -> None:
     shown = _find_versioned(message.type, message.from_, message.to, message.body)
     if shown is not None and shown is not message.body and not shown.get("name"):
         spelt["value"] = {**shown, "name": shown.get("url")}
-
-
-def _alone(value: Json) -> Json:
-    """Return the only one of a list; longer ones have no other spelling."""
-    return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def _spell_listed(value: Json, dialect: Dialect) -> Json:

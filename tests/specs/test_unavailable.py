@@ -67,7 +67,7 @@ ANSWERS = {
     "actors/runtime/p2p/stub.py::P2PStub._write": "the link sends what waits",
     "actors/runtime/stubs/client_server.py::ClientServerStub.handle": "open calls end",
     "actors/runtime/stubs/credentials.py::CredentialsError.__init__": "the provider is back",
-    "actors/runtime/stubs/credentials.py::IdpCredentials._executed": "the provider is back",
+    "actors/runtime/stubs/credentials.py::IdpCredentials._call": "the provider is back",
     "actors/runtime/sync/reporter.py::Report.receive": "open questions end",
     "actors/runtime/sync/reporter.py::Report._verify": "it is asked again",
     "actors/runtime/sync/reporter.py::Report.is_stuck": "the disk has room again",

@@ -150,11 +150,9 @@ class NatsEngine(contract.Engine):
         is_lease = all(put.lasts is not None for put in puts)
         ask = self._client.ask_first if is_lease else self._client.ask_all
         answers = await ask(requests)
-        return [
-            self._read_put_answer(put, answer) for put, answer in zip(puts, answers, strict=True)
-        ]
+        return [self._put_result(put, answer) for put, answer in zip(puts, answers, strict=True)]
 
-    def _read_put_answer(self, put: contract.Put, answer: Delivery | Missing) -> contract.Written:
+    def _put_result(self, put: contract.Put, answer: Delivery | Missing) -> contract.Written:
         written = self._number(answer)
         if isinstance(written, tuple):
             if written[0] in _CONFLICTS:
@@ -203,11 +201,11 @@ class NatsEngine(contract.Engine):
         answers = await self._client.ask_all(list(itertools.chain.from_iterable(parts)))
         ends = itertools.accumulate(map(len, parts))
         return [
-            self._read_append_answer(append, answers[end - 1])
+            self._append_result(append, answers[end - 1])
             for append, end in zip(appends, ends, strict=True)
         ]
 
-    def _read_append_answer(
+    def _append_result(
         self, append: contract.Append, answer: Delivery | Missing
     ) -> contract.Appended:
         written = self._number(answer)

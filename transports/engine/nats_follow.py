@@ -66,7 +66,8 @@ class NatsStream:
                 while self.client.server_id is not None and not self._is_verified:
                     self._is_verified = True  # unless it is suspected meanwhile
                     try:
-                        await self._verify()
+                        for terms in (nats_rows.stream_terms, nats_rows.log_terms):
+                            await self._find(terms)
                     except NatsError as exc:
                         self._is_verified = False
                         self._set_health(Health(is_up=False, problem=str(exc)))
@@ -128,16 +129,12 @@ class NatsStream:
         self._moved.set()
         self._moved = trio.Event()
 
-    async def _verify(self) -> None:
-        """Find the streams, or make them.
+    async def _find(self, terms: Callable[[str, int, int], nats_rows.Json]) -> None:
+        """Find a stream, or make it.
 
         Raises:
             NatsError: JetStream does not answer, refuses, or has another stream of this name.
         """
-        for terms in (nats_rows.stream_terms, nats_rows.log_terms):
-            await self._find(terms)
-
-    async def _find(self, terms: Callable[[str, int, int], nats_rows.Json]) -> None:
         wanted = terms(self.bucket, 0, 0)
         name = str(wanted["name"])
         found = await self.api(f"STREAM.INFO.{name}")

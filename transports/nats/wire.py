@@ -228,7 +228,9 @@ class Credentials:
         if self.statement:
             return {"jwt": self.statement, "sig": signed}
         public = self.key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-        return {"nkey": _encode(bytes([_USER]) + public), "sig": signed}
+        raw = bytes([_USER]) + public
+        key = base64.b32encode(raw + _checksum(raw)).rstrip(b"=").decode()
+        return {"nkey": key, "sig": signed}
 
 
 def _private(file: Path, seed: str) -> Ed25519PrivateKey:
@@ -236,10 +238,6 @@ def _private(file: Path, seed: str) -> Ed25519PrivateKey:
     if len(raw) != _SEED_BYTES or _checksum(raw[:-2]) != raw[-2:]:
         raise CredentialsError(file, "the seed of the key has a wrong checksum")
     return Ed25519PrivateKey.from_private_bytes(raw[2:-2])
-
-
-def _encode(raw: bytes) -> str:
-    return base64.b32encode(raw + _checksum(raw)).rstrip(b"=").decode()
 
 
 def _checksum(raw: bytes) -> bytes:

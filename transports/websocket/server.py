@@ -349,7 +349,9 @@ class _HandshakeServer:
             return None, protocol.reject(HTTPStatus.BAD_REQUEST, "The query is too long.\n")
         if upgrade.path not in self.paths:
             return None, protocol.reject(HTTPStatus.NOT_FOUND, "Nothing is served here.\n")
-        if protocol.origins is not None and _hides_origin(request):
+        # Credentials of a browser come with the origin of the page (S10).
+        is_hidden = "Cookie" in request.headers and "Origin" not in request.headers
+        if protocol.origins is not None and is_hidden:
             return None, protocol.reject(HTTPStatus.FORBIDDEN, "Cookies come with an Origin.\n")
         wanted = self.paths[upgrade.path]
         protocol.available_subprotocols = None if wanted is None else [Subprotocol(wanted)]
@@ -362,11 +364,6 @@ def _host(stream: trio.SocketStream) -> str:
         return str(stream.socket.getpeername()[0])
     except OSError:
         return ""
-
-
-def _hides_origin(request: Request) -> bool:
-    """True if credentials of a browser come without the origin of the page (S10)."""
-    return "Cookie" in request.headers and "Origin" not in request.headers
 
 
 async def _turn_away(stream: trio.SocketStream) -> None:

@@ -121,7 +121,8 @@ class Place:
             path: Path from here to the object or list in which the change was made.
         """
         if path:
-            key = _key_of(old, path[0])
+            index = index_in(old, path[0]) if isinstance(old, list) else None
+            key = path[0] if index is None else index
             before, after = _at(old, key), _at(new, key)
             place = self._below.get(key)
             if place is not None and type(before) is type(after):
@@ -154,11 +155,6 @@ def _at(value: Json, step: str | int) -> Json:
     if isinstance(value, list) and isinstance(step, int) and step < len(value):
         return value[step]
     return None
-
-
-def _key_of(value: Json, segment: str) -> str | int:
-    index = index_in(value, segment) if isinstance(value, list) else None
-    return segment if index is None else index
 
 
 def _items_of(value: Json) -> list[tuple[str | int, Json]]:

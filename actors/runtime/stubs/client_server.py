@@ -345,14 +345,12 @@ class RestRegistryStub(ClientServerStub):
         if request.type is not MessageType.CREATE:
             raise BadMessageError("addresses can be created and deleted only")
         asked = read_body(request, Allocate)
+        place, entropy = f"{asked.scheme}://{self.context.config.domain}", self.context.entropy
         made = tuple(
-            f"{asked.scheme}://{self.context.config.domain}/{self._name()}"
+            f"{place}/{UUID(bytes=entropy(_UUID_BYTES), version=4)}"
             for _ in range(asked.value.number)
         )
         return reply_to(request, Code.OK, {"value": write_body(Allocated(made))})
-
-    def _name(self) -> str:
-        return str(UUID(bytes=self.context.entropy(_UUID_BYTES), version=4))
 
     async def _of_sessions(self, request: Message) -> Message:
         """Answer pings; refuse all other session controls, as there is no node."""

@@ -36,7 +36,7 @@ from specs.bodies.word import SessionMethod
 from specs.dialects.dialect import Dialect, meant, spell
 from specs.dialects.spellings import LIST_KEYS
 from specs.errors import BadMessageError
-from specs.jsonvalue import Json, JsonObject
+from specs.jsonvalue import JsonObject
 from specs.message import Message, reason_in
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.codec import BadLine, decode_items, decode_line, decode_object, encode, read_object
@@ -177,7 +177,8 @@ class SessionWire(LegacyWire):
             item = decode_object(frame, raw)
             return (meant(item, self._dialect),) if isinstance(item, Message) else item.items
         answer = self._read_answer(raw)
-        return (_no_message(frame),) if answer is None else (answer,)
+        nothing = BadLine(f"{len(frame)} bytes", BadMessageError("it answers nothing"))
+        return (answer or nothing,)
 
     def _read_answer(self, raw: JsonObject) -> SessionAnswered | None:
         """Read an answer of the session manager; None: it is unrequested or no answer."""
@@ -190,17 +191,6 @@ class SessionWire(LegacyWire):
             return None
         if isinstance(token, str):
             self._token = token
-        return SessionAnswered(method, _true_code(method, code), self._token, _text(why))
-
-
-def _true_code(method: SessionMethod, code: int) -> int:
-    is_unknown = method is SessionMethod.REOPEN and code == Code.INTERNAL
-    return Code.GONE if is_unknown else code
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _no_message(frame: bytes) -> BadLine:
-    return BadLine(f"{len(frame)} bytes", BadMessageError("it answers nothing"))
+        if method is SessionMethod.REOPEN and code == Code.INTERNAL:
+            code = Code.GONE
+        return SessionAnswered(method, code, self._token, why if isinstance(why, str) else "")
