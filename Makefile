@@ -5,6 +5,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DOCS := $(VENV)/.docs-installed
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PACKAGES := actors fsm spark specs transports
 ARGS ?=
@@ -18,13 +19,18 @@ TESTERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 3)
 # Tests start hundreds of processes; without compiled modules each takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo drawings test test-long coverage check lint lint-types lint-form bench soak chaos simulate lock web
+.PHONY: demo drawings test test-long coverage check lint lint-types lint-form bench soak chaos simulate lock web docs
 
 # The drawings of all machines that the dashboard shows; they are kept in the repository.
 drawings: $(STAMP)
 	@for machine in $$($(BIN)/python -c "from fsm.machine_list import MACHINES; print(*MACHINES)"); do \
 		$(BIN)/python -m fsm draw $$machine --format svg -o web/dashboard/machines/$$machine.svg || exit; \
 	done
+
+# The site of the documents, in build/site; it needs no network.
+docs: $(DOCS)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build $(ARGS)
+	@echo "build/site/index.html"
 
 demo: $(STAMP)
 	@$(BIN)/python -m examples.demo $(ARGS)
@@ -34,7 +40,7 @@ test: $(STAMP)
 		--dist loadgroup --no-loadscope-reorder $(ARGS)
 
 # Tests of whole processes that take longest: JVMs that are killed, a cluster, the demonstration.
-test-long: $(STAMP)
+test-long: $(STAMP) $(DOCS)
 	@$(BIN)/python -m pytest -m long --numprocesses 3 --dist loadgroup $(ARGS)
 
 # As `test`, and which lines it took: about half as long again.
@@ -100,7 +106,8 @@ lock: $(STAMP)
 	@$(LOCK) $(ARGS) --output-file requirements/build.txt requirements/build.in
 	@$(LOCK) $(ARGS) --output-file requirements/dev.txt --extra dev pyproject.toml
 	@$(LOCK) --constraint requirements/dev.txt --output-file requirements/run.txt pyproject.toml
-	@$(MAKE) --no-print-directory $(STAMP)
+	@$(LOCK) $(ARGS) --constraint requirements/dev.txt --output-file requirements/docs.txt requirements/docs.in
+	@$(MAKE) --no-print-directory $(STAMP) $(DOCS)
 	@$(BIN)/python requirements/licences.py > requirements/licences.txt
 
 # Installed anew when what is locked changes. What is installed is told on stderr: stdout is data.
@@ -110,4 +117,10 @@ $(STAMP): pyproject.toml requirements/build.txt requirements/dev.txt
 	@$(INSTALL) --require-hashes --requirement requirements/build.txt >&2
 	@$(INSTALL) --require-hashes --no-build-isolation --requirement requirements/dev.txt >&2
 	@$(INSTALL) --no-build-isolation --no-deps --editable . >&2
+	@touch $@
+
+# What builds the site; `make` and `make test` do without.
+$(DOCS): $(STAMP) requirements/docs.txt
+	@echo "installing what builds the documents into $(VENV) (once)" >&2
+	@$(INSTALL) --require-hashes --requirement requirements/docs.txt >&2
 	@touch $@

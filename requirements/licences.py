@@ -1,4 +1,4 @@
-"""Writes the list of licences of all installed distributions that `dev.txt` locks."""
+"""Writes the list of licences of all installed distributions that are locked."""
 
 import re
 import sys
@@ -8,6 +8,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 PINNED = re.compile(r"^([\w.-]+)(?:\[[^]]*\])?==(\S+)", re.MULTILINE)
 TROVE = "License :: "
+USES = "run", "dev", "docs"
+"""The locks; a distribution of several is listed by the first."""
 LONGEST = 60
 
 
@@ -25,16 +27,17 @@ def licence(about: PackageMetadata) -> str:
 
 def rows() -> list[str]:
     """Return a line for each distribution: name, version, licence; where it is a run dependency."""
-    run = {name for name, _ in PINNED.findall((HERE / "run.txt").read_text())}
+    locked = {use: PINNED.findall((HERE / f"{use}.txt").read_text()) for use in USES}
+    uses = {one: use for use in reversed(USES) for one in locked[use]}
     lines = []
-    for name, version in PINNED.findall((HERE / "dev.txt").read_text()):
+    for name, version in sorted(uses):
         try:
             about = distribution(name)
         except PackageNotFoundError:
             # Of another platform or version of Python.
             continue
         if about.version == version:
-            use = "run" if name in run else "dev"
+            use = uses[name, version]
             lines.append(f"{name} {version} | {use} | {licence(about.metadata)}")
     return lines
 

@@ -21,6 +21,7 @@ _MODULE = re.compile(
     r"((?:actors|bench|fsm|spark|specs|tests|transports)(?:\.\w+)+)\b"
 )
 _LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
+_FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _WALK_ROW = re.compile(
     r"^\|[^|]*\|[^|]*\| `(?P<file>[\w/.]+\.py)` \| `(?P<name>[\w.]+)`", re.MULTILINE
 )
@@ -90,7 +91,8 @@ def test_a_path_or_module_that_does_not_exist_would_be_found():
 
 
 def test_every_link_of_a_document_leads_somewhere():
-    links = [(page, link) for page in DOCUMENTS for link in _LINK.findall(page.read_text())]
+    texts = {page: _FENCE.sub("", page.read_text()) for page in DOCUMENTS}
+    links = [(page, link) for page, text in texts.items() for link in _LINK.findall(text)]
     assert [(page, link) for page, link in links if not (page.parent / link).exists()] == []
 
 

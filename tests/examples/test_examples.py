@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.warm import run_warm
-from tests.test_data_objects_page import PROGRAMS as PAGE
-from tests.test_embedding_tutorial import PROGRAMS as TUTORIAL
+from tests.test_programs_of_pages import PROGRAMS as SHOWN
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -216,7 +215,7 @@ async def send(
 def test_each_program_is_typed_strictly(tmp_path):
     """As in a program of somebody else, who has the package and nothing of its settings."""
     (tmp_path / "mypy.ini").write_text("[mypy]\n")
-    for number, (program, _) in enumerate([*TUTORIAL, *PAGE]):
+    for number, (program, _) in enumerate(SHOWN.values()):
         (tmp_path / f"tutorial_{number}.py").write_text(program)
     (tmp_path / "covariant.py").write_text(COVARIANT)
     programs = [*PROGRAMS, *sorted(tmp_path.glob("*.py"))]

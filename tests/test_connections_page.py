@@ -1,4 +1,4 @@
-"""The commands of the page for operators do what it says."""
+"""The commands of the page on connections do what it says."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 from actors.commands.node.command import PROFILES
 from tests.support.node.node_process import EVERY_FORM, node_process
 
-PAGE = Path(__file__).parents[1] / "docs" / "operating.md"
+PAGE = Path(__file__).parents[1] / "docs" / "connections.md"
 _PLACE = "http://127.0.0.1:9440/rest"
 
 
