@@ -49,7 +49,7 @@ from actors.node.policy.engine import Policing, policing_of
 from actors.node.registry.record_file import MemoryRecords, RecordFile, SqliteRecords
 from actors.node.registry.registry import DomainRegistry
 from actors.node.session.control import Control, Gate, key_set
-from actors.node.session.exchange import Exchange, KeepName, UserNames, resume
+from actors.node.session.exchange import Exchange, UserNames, resume
 from actors.node.state.file import FORM, StateChanges, StateFile, StateWriter, Store
 from actors.node.tables import NodeAddresses, TableRules
 from fsm.machines.registration import REGISTRATION
@@ -155,11 +155,9 @@ class MessageNode(NodeHost):
         exchange = Exchange(self.addresses, rules, self.trace("bus"), self.ids, self.bounds)
         exchange.state = StateChanges(writer)
         exchange.has_login = config.login is not None
-        keep_name: KeepName = exchange.state.note
         if shared is not None:
-            group = shared.join(self, exchange, self.http_url or "")
-            keep_name = group.keep_name
-        exchange.names = UserNames(keep_name, self.login_clock)
+            shared.join(self, exchange, self.http_url or "")
+        exchange.names = UserNames(exchange.others.publish, self.login_clock)
         watch(exchange)
         if self.board is not None:
             self.board.watch(exchange, None if shared is None else shared.overview)

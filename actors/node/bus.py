@@ -9,7 +9,7 @@ call waits, so that none is interrupted by another.
 
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import attrs
 import trio
@@ -36,12 +36,12 @@ from fsm.session.assertion import is_login_of
 from fsm.session.node_session import RESTARTED
 from fsm.session.node_session_io import OutboundMessage, PeerForm
 from fsm.sync.subscriptions import HEEDED
-from specs.addresses.address import canonical, domain_of, is_node, last_segment, session_manager
+from specs.addresses.address import canonical, domain_of, last_segment, session_manager
 from specs.bodies.session import LOGIN_TOKEN, SESSION_TOKEN
 from specs.errors import BadMessageError, BadUrlError
 from specs.identity import said_by
 from specs.jsonvalue import JsonObject
-from specs.message import Message, MessageType, identified, is_durable, refuse
+from specs.message import Message, MessageType, identified, refuse
 from specs.reply_code import Code, DropReason, Ground, LinkEnd
 from specs.routing import Check
 from specs.trace import Op
@@ -61,7 +61,6 @@ _WRONG_LOGIN: Final = Refusal(
 _SESSION_TOKENS: Final = frozenset({SESSION_TOKEN})
 _TOKENS: Final = frozenset({SESSION_TOKEN, LOGIN_TOKEN})
 _NO_SESSION: Final = Refusal(Check.SESSION, "open a session first")
-_NO_LOGS: Final = "the node keeps no messages: it has no engine"
 
 
 _log = get_logger("actors.node")
@@ -89,6 +88,7 @@ class NodeBus(Actor[messages.BusMessage]):
         self._resume = resume
         self._exchange = exchange
         self._others = exchange.others
+        self._is_alone = exchange.others.is_alone
         self._control = control
         self._services = services
         self._gate = gate
@@ -97,9 +97,6 @@ class NodeBus(Actor[messages.BusMessage]):
         self._routing = exchange.tables.routing
         self._remembered = exchange.tables.remembered
         self._node = exchange.tables.addresses
-        self._lookups = exchange.lookups
-        parts = (exchange.others, exchange.durable)
-        self._engine_parts = [part for part in parts if part is not None]
         self._drained: Reply[None] | None = None
         self._awake_at = math.inf
         self._failure: Exception | None = None
@@ -129,7 +126,7 @@ class NodeBus(Actor[messages.BusMessage]):
             done: Is answered when all is settled.
         """
         self._drained = done
-        is_possible = self._others is not None and self._others.leave()
+        is_possible = self._others.leave()
         self._exchange.turn.hand_over()
         self._exchange.departure.begin(trio.current_time(), is_possible=is_possible)
 
@@ -141,9 +138,7 @@ class NodeBus(Actor[messages.BusMessage]):
     @property
     def group(self) -> "Group":
         """The other nodes of the domain; only where there may be some."""
-        if self._others is None:
-            raise RuntimeError("this is the only node of its domain")
-        return self._others
+        return cast("Group", self._others)
 
     # ---- in
 
@@ -298,9 +293,7 @@ class NodeBus(Actor[messages.BusMessage]):
             self._exchange.statuses.said(message, by)
             if message.type in HEEDED:
                 self._exchange.tables.heed(message, by, trio.current_time())
-            durable = self._exchange.durable
-            if durable is None or not durable.ends(message, by):
-                self.route(message, by)
+            self.route(message, by)
         return refusal
 
     def _unbound(self, admission: Admitted, by: str) -> Refusal | None:
@@ -321,11 +314,7 @@ class NodeBus(Actor[messages.BusMessage]):
             message: The message.
             by: Address of the sending session; None: the node itself.
         """
-        if message.to in self._lookups and self._exchange.look_up(message, by):
-            return
-        runtime = self._log_of(message)
-        if runtime is not None and runtime != by:
-            self._keep(message, runtime, by)
+        if self._others.keep(message, by):
             return
         match self._remembered.route(message, by):
             case ToRuntimes(runtimes) if len(runtimes) > self._exchange.fan_out:
@@ -335,13 +324,14 @@ class NodeBus(Actor[messages.BusMessage]):
                 if is_published:
                     self._trace.hop(Op.PUBLISH, message, targets=len(runtimes))
                 entry = OutboundMessage(message, encode(message), {} if len(runtimes) > 1 else None)
-                here: Sequence[str] = runtimes
-                if self._others is not None:
-                    here = self._others.carrier.carried(entry, by, runtimes, nodes)
-                self._exchange.hand_out_to(here, entry)
+                if self._is_alone:
+                    self._exchange.hand_out_to(runtimes, entry)
+                else:
+                    here = self._others.send(entry, by, runtimes, nodes)
+                    self._exchange.hand_out_to(here, entry)
             case str() as address:
                 self._consult(message, address, by)
-            case Nobody(is_known=False) if self._exchange.look_up(message, by):
+            case Nobody(is_known=False) if self._others.look_up(message, by):
                 pass
             case Nobody(is_known=False) if (
                 self._is_returning and domain_of(message.to) == self._node.domain
@@ -355,26 +345,6 @@ class NodeBus(Actor[messages.BusMessage]):
     @property
     def _is_returning(self) -> bool:
         return self._exchange.returning.is_on(trio.current_time())
-
-    def _log_of(self, message: Message) -> str | None:
-        """Return the runtime whose log has to keep a message; another domain has its own logs."""
-        if not is_durable(message):
-            return None
-        # Not that of a subscriber: a runtime that has come back subscribes to its own addresses.
-        owner = self._routing.owner_of(message.to)
-        if owner is None or is_node(owner):
-            return None
-        # A log belongs to a session: if its row has not come yet, it is looked up first.
-        is_here = self._others is None or owner in self._exchange.sessions
-        return owner if is_here or self._exchange.tables.is_elsewhere(owner) else None
-
-    def _keep(self, message: Message, runtime: str, by: str | None) -> None:
-        """Have a message kept for a runtime, and its sender answered then."""
-        durable = self._exchange.durable
-        if durable is None or by is None:
-            self._exchange.undeliverable(message, Code.FORBIDDEN, _NO_LOGS, DropReason.DENIED)
-        else:
-            durable.keep(message, runtime, by)
 
     def emitted(self, message: Message, to_runtime: str | None) -> None:
         """Send on what a part of the node has to say.
@@ -403,7 +373,7 @@ class NodeBus(Actor[messages.BusMessage]):
             return
         self._trace.hop(Op.DELIVER, message, listener=address)
         service = self._services.get(address)
-        objection = None if service is None else self._exchange.objection()
+        objection = None if service is None else self._others.objection()
         if objection is not None:
             self._answered(by, refuse(message, objection.code, objection.why))
             return
@@ -478,8 +448,8 @@ class NodeBus(Actor[messages.BusMessage]):
 
     def _settle(self) -> None:
         exchange = self._exchange
-        if exchange.others is not None:
-            exchange.others.read_out()
+        if not self._is_alone:
+            self._others.catch_up()
         if exchange.departure.has_begun:
             exchange.departure.settle(trio.current_time())
         if exchange.notices:
@@ -488,8 +458,8 @@ class NodeBus(Actor[messages.BusMessage]):
             exchange.state.settle()
         if exchange.foreign.paths is not None:
             exchange.foreign.paths.settle()
-        for part in self._engine_parts:
-            part.settle()
+        if not self._is_alone:
+            self._others.settle()
         exchange.turn.write()
         if exchange.budget.is_exceeded:
             exchange.overload.check()
@@ -500,9 +470,8 @@ class NodeBus(Actor[messages.BusMessage]):
     @property
     def _is_settled(self) -> bool:
         """True if parts, files and other nodes have all that they must know."""
-        exchange, others = self._exchange, self._exchange.others
-        is_known = others is None or others.is_settled
-        is_known = is_known and exchange.departure.is_over
+        exchange = self._exchange
+        is_known = self._others.is_settled and exchange.departure.is_over
         return is_known and not exchange.notices and not exchange.state.changes
 
     @override
@@ -513,9 +482,7 @@ class NodeBus(Actor[messages.BusMessage]):
     def _due(self) -> float:
         exchange = self._exchange
         due = min(exchange.deadline(), exchange.departure.deadline(), self._control.deadline())
-        for part in self._engine_parts:
-            due = min(due, part.deadline())
-        return due
+        return due if self._is_alone else min(due, self._others.deadline())
 
     @override
     async def timed_out(self) -> None:
@@ -524,16 +491,14 @@ class NodeBus(Actor[messages.BusMessage]):
             await trio.lowlevel.checkpoint()
         self._exchange.tick()
         self._control.tick()
-        for part in self._engine_parts:
-            part.tick()
+        self._others.tick()
 
     @override
     async def stop(self) -> None:
         self.is_over = True
         self._exchange.turn.hand_over()
         self._exchange.rest()
-        if self._exchange.others is not None:
-            self._exchange.others.close()
+        self._others.close()
         self._exchange.components.close()
 
     # ---- parts
@@ -574,8 +539,7 @@ class NodeBus(Actor[messages.BusMessage]):
         self._exchange.ports[port.number] = port
         port.turn = self._exchange.turn
         self._trace.link(Op.OPEN, port.name, self._node.node)
-        others = self._exchange.others
-        if self._exchange.departure.has_begun or (others is not None and not others.is_member):
+        if self._exchange.departure.has_begun or not self._others.is_member:
             del self._exchange.ports[port.number]
             port.finish(CloseReason.GOING_AWAY)
 

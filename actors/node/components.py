@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from actors.node.errors import AddressTakenError
 from actors.node.messages import Component
-from actors.node.tables import Tables
+from actors.node.tables import ConsentEnded, Tables
 from actors.node.trace import ComponentTrace
 from fsm.effects import Refused, RowChanged
 from fsm.registry.allocation import ENTROPY
@@ -170,9 +170,8 @@ class PathService(LocalService):
         runtime = cut.runtime or rights.owner_of(cut.observer)
         if runtime is not None:
             for entity in entities:
-                self._tables.end_consent(
-                    entity, runtime, cut.observer, is_expired=bool(cut.expired)
-                )
+                is_expired = bool(cut.expired)
+                self._tables.end_consent(ConsentEnded(entity, runtime, cut.observer, is_expired))
         return None
 
     def _subscribe(self, resources: tuple[str, ...], by: str) -> Refused | None:

@@ -1,7 +1,7 @@
 """The tables of a node that routing looks at, and how they change together."""
 
 from collections.abc import Callable, Collection, Container
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 import attrs
 from typing_extensions import override
@@ -20,9 +20,6 @@ from specs.identity import Identity
 from specs.limits.bus import REMEMBERED
 from specs.message import Message
 from specs.trace import Op
-
-if TYPE_CHECKING:
-    from actors.node.group.group import Group
 
 
 class NodeAddresses:
@@ -60,6 +57,27 @@ class TableRules:
     rights: RightsRules
 
 
+@attrs.frozen(slots=True)
+class ConsentEnded:
+    """An observer at another node observes an object no longer.
+
+    Attributes:
+        entity: Address of the object.
+        runtime: Address of the runtime of the observer.
+        observer: Address of the observer.
+        is_expired: Whether its lease is over; False: the owner of the object shuts it out.
+    """
+
+    entity: str
+    runtime: str
+    observer: str
+    is_expired: bool
+
+
+TableChange: TypeAlias = RowChanged | ConsentEnded
+"""What other nodes of a domain have to know of the tables of a node."""
+
+
 class Tables(AllocationPort):
     """The owners of addresses, and the subscriptions.
 
@@ -67,7 +85,8 @@ class Tables(AllocationPort):
     subscriptions change anything, and every change is traced here.
 
     Attributes:
-        watcher: Is told of each change of a row; None: this is the only node of its domain.
+        publish: Tells the other nodes of the domain; None: there is none.
+        away: The runtimes with a session at another node of the domain; that is, its rows.
         elsewhere: Other nodes of the domain that have subscribers, by address; whoever changes it
             calls `remembered.forget`.
 
@@ -87,7 +106,8 @@ class Tables(AllocationPort):
         user_of: Callable[[str], str] = own_user,
     ) -> None:
         self.addresses = addresses
-        self.watcher: Group | None = None
+        self.publish: Callable[[TableChange], None] | None = None
+        self.away: Container[str] = ()
         self.elsewhere: dict[str, dict[str, None]] = {}
         self._forms: dict[str, PeerForm] = {}
         self._brought: dict[str, None] = {}
@@ -120,38 +140,20 @@ class Tables(AllocationPort):
         """
         self._consents.passed(message, by, now)
 
-    def is_elsewhere(self, runtime: str) -> bool:
-        """Return whether a runtime has its session at another node of the domain."""
-        return self.watcher is not None and self.watcher.is_elsewhere(runtime)
-
-    def end_consent(self, entity: str, runtime: str, observer: str, *, is_expired: bool) -> None:
-        """End the consent to an observer, at whichever node of the domain it is.
-
-        Args:
-            entity: Address of the object.
-            runtime: Address of the runtime.
-            observer: Address of the observer.
-            is_expired: Whether its lease is over; False: its owner shuts it out.
-        """
-        if self.watcher is not None and self.is_elsewhere(runtime):
-            self.watcher.lapsed(entity, runtime, observer, is_expired=is_expired)
-        elif is_expired:
-            self.lapse(entity, runtime, observer)
+    def end_consent(self, ended: ConsentEnded) -> None:
+        """End the consent to an observer, at whichever node of the domain it is."""
+        if self.publish is not None and ended.runtime in self.away:
+            self.publish(ended)
         else:
-            self.subscriptions.withdraw(entity, runtime, observer)
+            self.end_consent_here(ended)
 
-    def lapse(self, entity: str, runtime: str, observer: str) -> None:
-        """End the lease of an observer that has not renewed it; others there may be asking.
-
-        Args:
-            entity: Address of the object.
-            runtime: Address of the runtime.
-            observer: Address of the observer.
-        """
-        if self._consents.is_asking(entity, runtime):
-            self.subscriptions.withdraw(entity, runtime, observer)
-        else:
+    def end_consent_here(self, ended: ConsentEnded) -> None:
+        """End the consent to an observer at this node; others there may be asking for it."""
+        entity, runtime, observer = ended.entity, ended.runtime, ended.observer
+        if ended.is_expired and not self._consents.is_asking(entity, runtime):
             self.subscriptions.lapse(entity, runtime, observer)
+        else:
+            self.subscriptions.withdraw(entity, runtime, observer)
 
     def came(self, runtime: str, form: PeerForm) -> None:
         """Let a runtime that has a session have all that is below its address.
@@ -227,8 +229,8 @@ class Tables(AllocationPort):
 
     def _changed(self, row: RowChanged) -> None:
         self._trace.row(row)
-        if self.watcher is not None:
-            self.watcher.changed(row)
+        if self.publish is not None:
+            self.publish(row)
 
     def moved_away(self, runtime: str) -> None:
         """Let nothing of a runtime stay but what it owns: another node has its session.

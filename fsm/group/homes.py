@@ -27,6 +27,8 @@ class Homes:
 
     Attributes:
         order: As above.
+        sessions: The rows of runtimes that have a session elsewhere, or had one at a node that is
+            gone.
     """
 
     def __init__(
@@ -38,30 +40,25 @@ class Homes:
         self.order: Final = order
         self._is_live: Final = is_live
         self._elsewhere: Final = elsewhere
-        self._sessions: dict[str, SessionRow] = {}
+        self.sessions: Final = dict[str, SessionRow]()
         self._left: dict[str, float] = {}
         self._paths: dict[str, dict[str, PathRow]] = {}
 
     def __len__(self) -> int:
-        return len(self._sessions)
-
-    @property
-    def runtimes(self) -> tuple[str, ...]:
-        """The runtimes that have a session elsewhere, or had one at a node that is gone."""
-        return tuple(self._sessions)
+        return len(self.sessions)
 
     def row(self, runtime: str) -> SessionRow | None:
         """Return the session of a runtime; None: it has none elsewhere."""
-        return self._sessions.get(runtime)
+        return self.sessions.get(runtime)
 
     def node_of(self, runtime: str) -> str | None:
         """Return the node that has the session of a runtime; None: no member has it."""
-        row = self._sessions.get(runtime)
+        row = self.sessions.get(runtime)
         return row.holder.node if row is not None and runtime not in self._left else None
 
     def is_for_its_node_only(self, runtime: str) -> bool:
         """Return whether the node that has the session of a runtime cannot hand it over."""
-        row = self._sessions.get(runtime)
+        row = self.sessions.get(runtime)
         return row is not None and row.kept is None and self.node_of(runtime) is not None
 
     def kept(self, runtime: str, offset: float) -> KeptSession | None:
@@ -71,7 +68,7 @@ class Homes:
             runtime: Address of the runtime.
             offset: What is added to seconds since the epoch for those of the host's clock.
         """
-        row = self._sessions.get(runtime)
+        row = self.sessions.get(runtime)
         if row is None or row.kept is None:
             return None
         # Whether it is linked to a live node is not known here, so it is no one's to take.
@@ -91,7 +88,7 @@ class Homes:
             row: The session.
             now: Seconds on the host's clock.
         """
-        self._sessions[row.runtime] = row
+        self.sessions[row.runtime] = row
         if self._is_live(row.holder):
             self._left.pop(row.runtime, None)
         else:
@@ -99,7 +96,7 @@ class Homes:
 
     def session_over(self, runtime: str) -> None:
         """Note that a session is over, or is this node's now."""
-        self._sessions.pop(runtime, None)
+        self.sessions.pop(runtime, None)
         self._left.pop(runtime, None)
 
     def path(self, row: PathRow) -> None:
@@ -122,7 +119,7 @@ class Homes:
             node: Id of the node.
             now: Seconds on the host's clock.
         """
-        for row in [one for one in self._sessions.values() if one.holder.node == node]:
+        for row in [one for one in self.sessions.values() if one.holder.node == node]:
             self.session(row, now)
         for path in list(self._paths.get(node, {}).values()):
             self.path(path)

@@ -53,14 +53,14 @@ def never_gives_up(_yields):
     return lambda self, runtime, to, why: None
 
 
-def twice(carried):
+def twice(send):
     """Who has its session elsewhere gets a message twice."""
 
-    def carries(self, entry, by, runtimes, nodes):
-        carried(self, entry, by, runtimes, nodes)
+    def sends(self, entry, by, runtimes, nodes):
+        send(self, entry, by, runtimes, nodes)
         return runtimes
 
-    return carries
+    return sends
 
 
 def forgetful(settle):
@@ -94,7 +94,7 @@ MOVING = attrs.evolve(
 
 DEFECTS = {
     "claim I-M16": (MovesCore, "_yield", never_gives_up),
-    "claim I-M17": (Carrier, "carried", twice),
+    "claim I-M17": (Carrier, "send", twice),
     "claim I-M18": (Carrier, "settle", forgetful),
     "claim I-M7": (Tables, "moved_away", still_subscribed),
 }

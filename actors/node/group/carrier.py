@@ -1,43 +1,115 @@
 """Messages from node to node of a domain: one hop, once for all receivers at a node."""
 
+import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import attrs
 import trio
 
 from actors.kit.supervision.actor import ActorRef
-from actors.node.group.link import HeldLinks, LeftBehind
 from actors.node.group.messages import (
     Carry,
     HandedOver,
     Head,
     Outgoing,
-    Withdrawal,
     pairs,
     read_head,
     write_head,
 )
-from actors.node.group.trace import GroupTrace
-from actors.node.session.exchange import Exchange
+from actors.node.tables import ConsentEnded
 from fsm.effects import Refused
-from fsm.group.homes import Homes
-from fsm.group.kinds import Holder
-from fsm.group.membership import MembershipCore
+from fsm.group.kinds import Holder, Kind
 from fsm.limits.shares import Share, UserQueue, user_of
 from fsm.session.node_session_io import OutboundMessage
 from fsm.sync.subscriptions import HEEDED
 from specs.addresses.address import domain_of
 from specs.identity import READ
-from specs.limits.node import CARRIED_HOPS, CARRIED_MESSAGES, CARRIED_WAITING
+from specs.limits.group import GROUP_TERM
+from specs.limits.node import CARRIED_HOPS, CARRIED_MESSAGES, CARRIED_WAITING, HAND_OVER_TIMEOUT
 from specs.message import Message
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
 from transports.codec import BadLine, decode_line
 
 if TYPE_CHECKING:
+    from actors.node.group.group import Group
     from specs.dialects.dialect import Dialect
+
+
+class LeftBehind:
+    """The links of runtimes that have just come from other nodes, which hold messages for them.
+
+    Args:
+        release: Notes that a link waits for one thing less.
+    """
+
+    def __init__(self, release: Callable[[int | None], None]) -> None:
+        self._release: Final = release
+        self._awaited: dict[str, tuple[str, int | None, float]] = {}
+
+    def begin(self, runtime: str, node: str, link: int | None, now: float) -> None:
+        """Note that a link is held until a node has handed over what waits there.
+
+        Args:
+            runtime: Address of the runtime.
+            node: The node that had its session.
+            link: Number of the link; None: there is none.
+            now: Seconds on the host's clock.
+        """
+        self.end(runtime)
+        # The other node does not know yet; this one is fenced if it cannot say so.
+        self._awaited[runtime] = node, link, now + GROUP_TERM
+
+    def note_written(self, key: str, now: float) -> None:
+        """Note that a row is written: if it is a session's, the other node can know of it.
+
+        Args:
+            key: Key of the row.
+            now: Seconds on the host's clock.
+        """
+        kind, _, runtime = key.partition("/")
+        awaited = self._awaited.get(runtime) if kind == Kind.SESSION else None
+        if awaited is not None:
+            by, link, until = awaited
+            self._awaited[runtime] = by, link, min(until, now + HAND_OVER_TIMEOUT)
+
+    def is_from(self, runtime: str, node: str) -> bool:
+        """Return whether what a node sends for a runtime was left there.
+
+        Args:
+            runtime: Address of the runtime.
+            node: The node that sends it.
+        """
+        awaited = self._awaited.get(runtime)
+        return awaited is not None and awaited[0] == node
+
+    def end(self, runtime: str) -> None:
+        """Note that everything is handed over, or nothing comes any more. Idempotent."""
+        awaited = self._awaited.pop(runtime, None)
+        if awaited is not None:
+            self._release(awaited[1])
+
+    def lose(self, node: str) -> None:
+        """Note that a node is gone."""
+        for runtime, (by, _, _) in tuple(self._awaited.items()):
+            if by == node:
+                self.end(runtime)
+
+    def deadline(self) -> float:
+        """Return when `tick` is due."""
+        return min((until for _, _, until in self._awaited.values()), default=math.inf)
+
+    def tick(self, now: float) -> None:
+        """Wait no longer for nodes that take too long.
+
+        Args:
+            now: Seconds on the host's clock.
+        """
+        for runtime, (_, _, until) in tuple(self._awaited.items()):
+            if until <= now:
+                self.end(runtime)
 
 
 _HOMELESS: Final = "no node has the session of the receiver now"
@@ -55,53 +127,35 @@ class Carrier:
     """Gives messages to other nodes, and takes in theirs; part of the bus's task.
 
     Args:
-        exchange: The sessions of this node.
-        homes: The sessions of other nodes.
-        membership: The membership of this node.
-        trace: Of what comes from other nodes and goes to them.
-        held: The links that wait for rows.
+        group: The node in its group.
 
     Attributes:
         left_behind: The links that wait for what other nodes hand over.
     """
 
-    def __init__(
-        self,
-        exchange: Exchange,
-        homes: Homes,
-        membership: MembershipCore,
-        trace: GroupTrace,
-        held: HeldLinks,
-    ) -> None:
-        self.left_behind: Final = LeftBehind(held)
-        self._exchange: Final = exchange
-        self._tables: Final = exchange.tables
-        self._homes: Final = homes
-        self._membership: Final = membership
-        self._order: Final = homes.order
-        self._node: Final = trace.node
-        self._domain: Final = exchange.tables.addresses.domain
-        self._trace: Final = trace
-        self._counters: Final = trace.component.counters
+    def __init__(self, group: "Group") -> None:
+        self.left_behind: Final = LeftBehind(group.release)
+        self._group: Final = group
+        self._exchange: Final = group.exchange
+        self._tables: Final = group.exchange.tables
+        self._homes: Final = group.homes
+        self._order: Final = group.homes.order
+        self._node: Final = group.membership.node
+        self._domain: Final = group.exchange.tables.addresses.domain
+        self._trace: Final = group.trace
+        self._counters: Final = group.trace.component.counters
         self._outboxes: Final = defaultdict[str, UserQueue[Outgoing]](_outbox)
 
     # ---- messages to other nodes
 
-    def carried(
+    def send(
         self,
         entry: OutboundMessage,
         by: str | None,
         runtimes: Sequence[str],
         nodes: Collection[str],
     ) -> Sequence[str]:
-        """Give a message to other nodes; return those of its receivers that are not elsewhere.
-
-        Args:
-            entry: The message.
-            by: Runtime whose session brought it; None: this node itself made it.
-            runtimes: The runtimes that are to get it.
-            nodes: The nodes whose subscribers are to get it.
-        """
+        """Send a message to other nodes, as `OtherNodes.send`."""
         sessions = self._exchange.sessions
         home = 0
         if by is not None:
@@ -111,7 +165,7 @@ class Carrier:
                 return ()
         if not nodes and all(one in sessions for one in runtimes):
             return runtimes
-        if nodes and entry.message.is_request and self._exchange.objection() is not None:
+        if nodes and entry.message.is_request and self._group.objection() is not None:
             # Of the runtimes that are to have the same, some would get it and others not.
             self._answer(entry.message, _NOT_CARRIED, is_alone=True)
             return ()
@@ -119,45 +173,33 @@ class Carrier:
         is_alone = len(nodes) + len(runtimes) == 1
         if is_alone and not nodes and not away and domain_of(entry.message.to) == self._domain:
             # It has an owner, whose session is not known.
-            if not self._exchange.look_up(entry.message, by):
+            if not self._group.look_up(entry.message, by):
                 self._nobody(entry.message, _NOBODY)
             return ()
         for runtime in away:
-            self.carry(runtime, entry, self._head(runtime, by, home, is_alone=is_alone))
+            self._carry(runtime, entry, self._head(runtime, by, home, is_alone=is_alone))
         for node in nodes:
             self._send(node, self._head(None, by, home, is_alone=is_alone), entry)
         return [one for one in runtimes if one not in away]
 
-    def carry(self, runtime: str, entry: OutboundMessage, head: Head | None = None) -> None:
+    def _carry(self, runtime: str, entry: OutboundMessage, head: Head) -> None:
         """Give a message to the node of a runtime; answer or count it if there is none.
 
         Args:
             runtime: The runtime, which has no session here.
             entry: The message.
-            head: Its head; None: this node made it, and nobody else gets it.
+            head: Its head.
         """
-        if head is None:
-            head = self._head(runtime, None, 0, is_alone=True)
         node = self._homes.node_of(runtime)
         if node is None or node == self._node:
             self._answer(entry.message, _HOMELESS, is_alone=head.is_alone)
         else:
             self._send(node, head, entry)
 
-    def lapsed(self, entity: str, runtime: str, observer: str, *, is_expired: bool) -> None:
-        """Have the node of a runtime end the consent to an observer there.
-
-        Args:
-            entity: Address of the object.
-            runtime: Address of the runtime, which has its session elsewhere.
-            observer: Address of the observer.
-            is_expired: Whether its lease is over; False: its owner shuts it out.
-        """
-        node = self._homes.node_of(runtime)
-        if node is None:
-            return
-        said = Withdrawal(entity, runtime, observer, is_expired)
-        if self._put(node, Outgoing(write_head(said))) is not None:
+    def end_consent(self, ended: ConsentEnded) -> None:
+        """Have the node of a runtime end the consent to an observer there."""
+        node = self._homes.node_of(ended.runtime)
+        if node is not None and self._put(node, Outgoing(write_head(ended))) is not None:
             self._counters.drop(DropReason.OVERFLOW)
 
     def hand_over(self, runtime: str) -> None:
@@ -172,7 +214,7 @@ class Carrier:
         return self._outboxes[node].put(one, user, one.size)
 
     def _head(self, to: str | None, by: str | None, home: int, *, is_alone: bool) -> Head:
-        return Head(self._node, self._membership.boot, to, by, home, is_alone=is_alone)
+        return Head(self._node, self._group.membership.boot, to, by, home, is_alone=is_alone)
 
     def _send(self, node: str, head: Head, entry: OutboundMessage) -> None:
         refused = self._put(node, Outgoing(write_head(head), entry, head.is_alone))
@@ -257,23 +299,17 @@ class Carrier:
                 message = decode_line(line, READ)
                 if isinstance(message, BadLine):
                     self._counters.drop(DropReason.MALFORMED)
-                elif self._membership.takes_in(Holder(about.node, about.boot)):
+                elif self._group.membership.takes_in(Holder(about.node, about.boot)):
                     self._taken_in(about, message, line)
                 else:
                     link = f"{about.node}>{self._node}"
                     self._trace.component.drop(message, DropReason.SESSION_GONE, link=link)
-            case Withdrawal(entity, runtime, observer, is_expired):
-                self._withdrawn(entity, runtime, observer, is_expired=is_expired)
+            case ConsentEnded():
+                self._tables.end_consent_here(about)
             case HandedOver(runtime):
-                self.left_behind.over(runtime)
+                self.left_behind.end(runtime)
             case None:
                 self._counters.drop(DropReason.MALFORMED)
-
-    def _withdrawn(self, entity: str, runtime: str, observer: str, *, is_expired: bool) -> None:
-        if is_expired:
-            self._tables.lapse(entity, runtime, observer)
-        else:
-            self._tables.subscriptions.withdraw(entity, runtime, observer)
 
     def _taken_in(self, head: Head, message: Message, line: bytes) -> None:
         """Give a message to local sessions; its sender was admitted at the node that sent it."""
@@ -295,9 +331,9 @@ class Carrier:
         if runtime in self._exchange.sessions:
             self._give(runtime, head.node, OutboundMessage(message, line))
         elif head.hops < CARRIED_HOPS and self._homes.node_of(runtime) is not None:
-            here, hops = self._membership.holder, head.hops + 1
+            here, hops = self._group.membership.holder, head.hops + 1
             passed = attrs.evolve(head, node=here.node, boot=here.boot, to=runtime, hops=hops)
-            self.carry(runtime, OutboundMessage(message, line), passed)
+            self._carry(runtime, OutboundMessage(message, line), passed)
         elif head.is_alone:
             self._nobody(message, _NOBODY)
         else:

@@ -1,62 +1,78 @@
-"""The other nodes of the domain, as the bus knows them, and what this node writes for them.
+"""A node in the group of the nodes of its domain.
 
-This answers the bus: whether the node is a member, what may be changed now, which sessions are at
-other nodes. `DomainRows` follows the rows of the domain. A message for a runtime with a session
-elsewhere, or for subscribers there, is given to that node, once for all of them; what comes from
-other nodes is for local sessions only.
+`Group` hosts the cores of the membership, of the rows of the domain, and of the sessions that move.
+Rows that other nodes write are applied to the tables of this node: a runtime with a session
+elsewhere owns its addresses here, too. What local sessions change is written as rows, and the link
+that asked for it is answered when it is written.
+
+A message for a runtime with a session elsewhere, or for subscribers there, is given to that node,
+once for all of them; what comes from other nodes is for local sessions only.
 
 A node that may have lost its lease is fenced: it leaves all links, and forgets what it knows.
 """
 
+import math
 import secrets
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final, TypeVarTuple, assert_never
 
 import trio
 from typing_extensions import override
 
 from actors.kit.counters import Tally
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import ActorRef, Reply
+from actors.kit.supervision.actor import Reply
 from actors.node.catalogue.domain import DomainCatalogue
 from actors.node.dashboard.overview import Overview
-from actors.node.group import link, messages
-from actors.node.group.lookups import Lookups
-from actors.node.group.rows import DomainRows
-from actors.node.group.trace import GroupTrace
+from actors.node.group.carrier import Carrier
+from actors.node.group.durable import Durable
+from actors.node.group.engine_client import EngineClient
+from actors.node.group.lookups import DOWN, Lookups
+from actors.node.group.messages import LookUp
+from actors.node.group.trace import GroupTrace, report_refusal
 from actors.node.links.connection import Connection
 from actors.node.messages import RuntimeLeft
 from actors.node.policy.domain import DomainPolicies
 from actors.node.policy_hook import Asker
 from actors.node.session.exchange import Exchange
+from actors.node.session.other_nodes import Change, OtherNodes
 from actors.node.session.session import Session
+from actors.node.tables import ConsentEnded
 from fsm.effects import CoreHost, Refused, RowChanged, deferred
 from fsm.engine import Step
-from fsm.group import kinds
+from fsm.group import kinds, moves, rows
 from fsm.group.catalogue import CatalogueRow
+from fsm.group.homes import Homes
 from fsm.group.membership import MembershipCore, MembershipPort, PutLease
-from fsm.group.rows import Put
+from fsm.group.order import SenderOrder
+from fsm.group.policies import PolicyRow
 from fsm.policy.model import Book
 from fsm.session.node_session_io import OutboundMessage
-from fsm.session.runtime_names import Change as NameChange
-from fsm.session.runtime_names import NameForgotten
-from specs.limits.group import GROUP_ADDRESS, GROUP_NODES
+from fsm.session.runtime_names import NameForgotten, NameKept
+from specs.limits.group import GROUP_ADDRESS, GROUP_NODES, GROUP_READ_OUT
+from specs.message import Message, is_durable
+from specs.reply_code import Code
 from specs.trace import Op
 from transports.engine import contract
 from transports.engine.contract import ConflictError, Engine, EngineDownError
 from transports.errors import CloseReason
 
-if TYPE_CHECKING:
-    from actors.node.group.durable import Durable
+Ts = TypeVarTuple("Ts")
 
 _log = get_logger("actors.node")
+_NODES: Final = f"{kinds.Kind.NODE}/"
+
+_FENCED: Final = Refused(Code.UNAVAILABLE, "this node is no member of its group now")
+_FULL: Final = Refused(Code.UNAVAILABLE, "too much waits to be written to the engine")
+_LONG: Final = Refused(Code.TOO_LARGE, f"the address has more than {GROUP_ADDRESS} bytes")
+_ELSEWHERE: Final = Refused(Code.CONFLICT, "another node has the session, and cannot hand it over")
 
 
-class Group(CoreHost, MembershipPort):
-    """Host of the cores of the group; part of the bus's task.
+class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort):
+    """The other nodes of the domain; part of the bus's task.
 
     Args:
         exchange: The sessions of this node.
@@ -67,14 +83,17 @@ class Group(CoreHost, MembershipPort):
         catalogue: The catalogue of the domain.
 
     Attributes:
+        membership: Decides whether this node is a member.
+        rows: Decides which rows are applied, and what is written.
+        moves: Decides which node has a session that moves.
         homes: Where the sessions of other nodes are.
-        overview: What people are shown of the group.
         carrier: Takes messages to other nodes.
+        lookups: Looks receivers up.
         durable: The logs of the domain.
-        tidies: Returns whether this node, and no other, removes a row that belongs to no node.
+        overview: What people are shown of the group.
     """
 
-    durable: "Durable"
+    is_alone = False
 
     def __init__(
         self,
@@ -85,295 +104,159 @@ class Group(CoreHost, MembershipPort):
         policies: DomainPolicies,
         catalogue: DomainCatalogue,
     ) -> None:
-        self._exchange: Final = exchange
-        self._tables: Final = exchange.tables
-        self._engine: Final = engine
-        self._trace: Final = trace
+        super().__init__(exchange)
+        self.trace: Final = trace
         self.due = deque()
-        self._membership: Final = MembershipCore(trace.node, self, address)
-        self._policies: Final = policies
-        self._catalogue: Final = catalogue
-        self._rows: Final = DomainRows(
-            exchange, self._membership, trace, policies, catalogue, self._tell, self._heed_node
-        )
-        self.carrier: Final = self._rows.carrier
-        self.homes: Final = self._rows.homes
-        self._lookups: Final = Lookups(exchange, self._read)
-        self._sender: ActorRef[messages.Carry] | None = None
-        self._leases = deque[tuple[PutLease, contract.Written]]()
+        self.membership: Final = MembershipCore(trace.node, self, address)
+        self.rows: Final = rows.RowsCore(self)
+        self.moves: Final = moves.MovesCore(self)
+        order = SenderOrder(self.rows, self.moves)
+        self.homes: Final = Homes(self.membership.is_live, exchange.tables.elsewhere, order)
+        self.carrier: Final = Carrier(self)
+        self.lookups: Final = Lookups(self)
+        self.durable: Final = Durable(self)
         self.overview: Final = Overview(
-            self._membership, self.homes, self._rows.core, waiting=lambda: self.carrier.waiting,
+            self.membership, self.homes, self.rows, waiting=lambda: self.carrier.waiting,
             engine=engine, counters=trace.component.counters,
         )  # fmt: skip
-        self.tidies: Final = self._membership.tidies
+        self._tables: Final = exchange.tables
+        self._engine: Final = engine
+        self._policies: Final = policies
+        self._catalogue: Final = catalogue
+        self._client: EngineClient | None = None
+        self._begun: set[str] = set()
+        self._subscribers: Final = Counter[str]()
+        # Rows that have gone of what sessions of this node own; of the second ones the lease,
+        # which is being renewed, tells whether the engine has lost all rows.
+        self._missing: Final = dict[str, kinds.OwnerRow]()
+        self._asked_about: Final = dict[str, kinds.OwnerRow]()
+        # Sessions that other nodes have taken up while this one still reads their links.
+        self._given_up: Final = dict[str, tuple[moves.GiveUp, float]]()
         self._starting = list[Reply[None]]()
+        self._is_current = self._is_applying = False
         self._is_leaving = self._is_gone = False
-        exchange.tables.watcher = self
-        policies.begin(self._rows.write_agreed, self.objection)
-        catalogue.begin(self._rows.write_agreed)
+        exchange.others = self
+        self._tables.publish, self._tables.away = self.publish, self.homes.sessions
+        policies.begin(self._write_agreed, self.objection)
+        catalogue.begin(self._write_agreed)
 
-    # ---- what the actors that talk with the engine report, in the task of the bus
-
-    def begin(
-        self,
-        store: link.GroupStore,
-        sender: ActorRef[messages.Carry],
-        leases: deque[tuple[PutLease, contract.Written]],
-    ) -> None:
-        """Work with the actors, which have started, perhaps again.
-
-        What was under way is not answered any more.
-
-        Args:
-            store: Writes the rows of this node.
-            sender: Carries messages.
-            leases: Answers to renewals of the node's lease. They do not pass through the mailbox of
-                the bus: behind much else they would come so late that a node is fenced that has
-                renewed its lease.
-        """
-        self._sender, self._leases = sender, leases
-        self._rows.begin(store)
-        self._lookups.give_up(link.DOWN)
-        if self._membership.state is None:
-            self._join()
-
-    def start_serving(self, reply: Reply[None]) -> None:
-        """Answer when the node serves runtimes: it is a member, and knows all rows."""
-        self._starting.append(reply)
-        self._look_current()
-
-    def renew(self) -> None:
-        """Renew the lease: the engine answers again."""
-        self._tell(self._membership.renew)
-
-    def take_messages(self, payloads: Sequence[bytes]) -> None:
-        """Take in what other nodes have sent."""
-        self.carrier.take_messages(payloads)
-
-    def return_unsent(self, unsent: Sequence[messages.Outgoing]) -> None:
-        """Answer messages that could not be given to the engine."""
-        self.carrier.return_unsent(unsent)
-
-    def take_rows(self, prefix: str, news: Sequence[contract.Seen] | None) -> None:
-        """Take what the watch of a prefix has brought; None: it begins."""
-        self._rows.take_rows(prefix, news)
-        self._look_current()
-
-    def take_row_read(self, row: contract.Row | None, lookup: messages.LookUp | None) -> None:
-        """Take a row that was read.
-
-        Args:
-            row: The row; None: the engine did not answer.
-            lookup: The receiver that is looked up by that; None: none.
-        """
-        if row is not None:
-            self._rows.take_read(row)
-        self._look_current()
-        if lookup is not None:
-            self._lookups.on_row_read(lookup, is_read=row is not None)
-
-    def take_answers(self, answers: Sequence[tuple[Put, contract.Written]]) -> None:
-        """Take what has become of writes."""
-        self._rows.take_answers(answers)
-
-    def share_policies(self, book: Book, reply: Reply[Book | Refused]) -> None:
-        """Propose policies for the whole domain; the reply receives those in effect afterwards."""
-        self._policies.propose(book, reply.send, is_of_files=True)
-
-    def share_catalogue(self, files: Mapping[str, CatalogueRow]) -> None:
-        """Publish all usable files of this node's catalogue for the whole domain, by path."""
-        self._catalogue.core.set_directory(files)
-
-    def _join(self) -> None:
-        self._tell(partial(self._membership.join, secrets.randbits(62) + 1))
-
-    def _look_current(self) -> None:
-        """Look at what nobody holds once all rows are known, and begin to serve."""
-        if self._rows.look_current():
-            self._tidy_paths()
-        if self.is_member:
-            self._catalogue.core.join()
-            if self._policies.known():
-                for reply in self._starting:
-                    reply.send(None)
-                self._starting.clear()
-
-    # ---- the membership
-
-    def _tell(self, call: Callable[[float], None]) -> None:
-        """Call the membership, then perform what it asks for, in order."""
-        call(trio.current_time())
-        self.perform()
-
-    def _heed_node(self, node: str, row: kinds.NodeRow | None, revision: int) -> None:
-        """Take what the row of a node says of its membership."""
-        self._tell(partial(self._membership.take_node, node, row, revision))
-        if row is not None:
-            self.overview.heard(row)
-
-    def _lease_answered(self, lease: PutLease, answer: contract.Written) -> None:
-        self.overview.note_renewal(answer)
-        member, number = self._membership, lease.number
-        match answer:
-            case ConflictError(row=row):
-                self._tell(partial(member.take_conflict, number, *link.version_met(row, lease)))
-            case EngineDownError():
-                self._tell(partial(member.take_silence, number))
-            case revision:
-                with self._rows.applying():
-                    self._rows.owners.renewed()
-                self._tell(partial(member.take_written, number, revision))
-                self._trace.renewed(revision, member.holder)
-
-    # ---- port of the membership
+    # ---- what the node asks of the others
 
     @override
-    @deferred
-    def step(self, step: Step) -> None:
-        self._trace.component.step(step)
-
-    @override
-    @deferred
-    def put_lease(self, lease: PutLease) -> None:
-        reported, store = self.overview.add_report(lease), self._rows.store
-        self._rows.owners.asked()
-        if store is None or not store.renew(reported):
-            self._tell(partial(self._membership.take_silence, lease.number))
-
-    @override
-    @deferred
-    def drop_lease(self, key: str, expected: int) -> None:
-        if (store := self._rows.store) is not None:
-            store.drop_lease(key, expected)
-
-    @override
-    @deferred
-    def admit(self) -> None:
-        self._trace.component.counters.count(Tally.ADMISSIONS)
-        _log.info("group joined", node=self._membership.node)
-        self._look_anew()
-
-    @override
-    @deferred
-    def wait_for_id(self, other: kinds.Holder) -> None:
-        _log.info("node id taken", node=self._membership.node)
-        self._look_anew()
-
-    @override
-    @deferred
-    def wait_for_room(self) -> None:
-        _log.warning("group full", node=self._membership.node, members=GROUP_NODES)
-        self._look_anew()
-
-    @override
-    @deferred
-    def add_node(self, row: kinds.NodeRow) -> None:
-        self._trace.came(row.holder)
-        self._moved(row.holder)
-        self._tidy_paths()
-
-    @override
-    @deferred
-    def remove_node(self, holder: kinds.Holder) -> None:
-        self.overview.remember(holder)
-        self._trace.gone(holder, is_expected=self._is_leaving)
-        self._moved(holder)
-        self.carrier.lose(holder.node)
-        self._tidy_paths()
-
-    @override
-    @deferred
-    def refuse_row(self, key: str, reason: kinds.RowRefusal) -> None:
-        self._rows.refuse(key, reason)
-        self._tidy_paths()
-
-    @override
-    @deferred
-    def fence(self, why: str) -> None:
-        """Leave all links, and forget all: others may have the sessions of this node."""
-        self._trace.component.counters.count(Tally.FENCES)
-        _log.error("fenced", node=self._membership.node, why=why)
-        exchange = self._exchange
-        self._lookups.give_up(link.FENCED)
-        self._rows.fenced()
-        for session in list(exchange.sessions.values()):
-            session.move_away("the node has lost its lease")
-        for port in list(exchange.ports.values()):
-            port.finish(CloseReason.GOING_AWAY)
-        exchange.ports.clear()
-        self._rows.forget()
-        if not self._is_leaving and self._rows.store is not None:
-            self._rows.store.watch_anew()
-            self._join()
-
-    def _look_anew(self) -> None:
-        self._look_current()
-        self._tidy_paths()
-
-    def _moved(self, holder: kinds.Holder) -> None:
-        self.homes.node_moved(holder.node, trio.current_time())
-        self._tables.remembered.forget()
-
-    @property
-    def is_member(self) -> bool:
-        """Whether this node may serve runtimes now."""
-        return self._rows.is_current and self._membership.may_write(trio.current_time())
-
-    def _read(self, wanted: messages.LookUp) -> Refused | None:
-        """Read a row that may not have come yet; return why that is not possible."""
-        store = self._rows.store
-        if not self.is_member:
-            return link.FENCED
-        if store is None or not self._engine.health.is_up:
-            return link.DOWN
-        return None if store.read(wanted.key, lookup=wanted) else link.DOWN
-
     def objection(self, runtime: str | None = None) -> Refused | None:
-        """Return why nothing may be changed now; None: it may.
-
-        Args:
-            runtime: A runtime that asks for a session here; None: any change.
-        """
         if not self.is_member:
-            return link.FENCED
+            return _FENCED
         if not self._engine.health.is_up:
-            return link.DOWN
-        if self._rows.core.is_full:
-            return link.FULL
-        if runtime is None or runtime in self._exchange.sessions:
+            return DOWN
+        if self.rows.is_full:
+            return _FULL
+        if runtime is None or runtime in self.exchange.sessions:
             return None
         if len(runtime.encode()) > GROUP_ADDRESS:
-            return link.LONG
-        return (
-            link.ELSEWHERE if self.homes.is_for_its_node_only(runtime) else self._policies.objection
-        )
+            return _LONG
+        return _ELSEWHERE if self.homes.is_for_its_node_only(runtime) else self._policies.objection
 
-    # ---- rows of this node
+    @override
+    def publish(self, change: Change, link: Connection | None = None) -> None:
+        match change:
+            case RowChanged(table="subs"):
+                self._publish_path(change)
+            case RowChanged():
+                if not self._is_applying:
+                    self._publish_owner(change)
+            case ConsentEnded():
+                self.carrier.end_consent(change)
+            case Session():
+                self._publish_session(change, link)
+            case NameKept():
+                self._write(kinds.name_key(change.runtime), kinds.NameRow(change), _hold(link))
+            case NameForgotten():
+                self._write(kinds.name_key(change.runtime), None, _hold(link))
 
-    def changed(self, row: RowChanged) -> None:
-        """Note that a row has changed."""
-        if row.table == "subs":
-            if row.op is Op.DEL:
-                self._rows.paths.over(row.key)
-            else:
-                self._rows.paths.begun(row.key, self._rows.hold(str(row.val)))
-        elif not self._rows.is_applying:
-            self._rows.owners.changed(row)
+    def _publish_path(self, change: RowChanged) -> None:
+        resource, by = change.key, self.exchange.sessions.get(str(change.val))
+        row = kinds.PathRow(resource, self.membership.holder)
+        if change.op is not Op.DEL:
+            link = None if by is None else _hold(by.port)
+            self._subscribers[resource] += 1
+            self.homes.path_over(row)
+            # The engine may not have it yet, though this is not the first subscriber.
+            self._write(row.key, row, link)
+            return
+        self._subscribers[resource] -= 1
+        if not self._subscribers[resource]:
+            del self._subscribers[resource]
+            self._write(row.key, None)
 
-    # ---- sessions
+    def _publish_owner(self, change: RowChanged) -> None:
+        address, runtime = change.key, str(change.val)
+        key, session = kinds.owner_key(address), self.exchange.sessions.get(runtime)
+        self._forget_missing(key)
+        link = None if session is None else _hold(session.port)
+        if change.op is Op.DEL:
+            self._write(key, None, link)
+            return
+        allocation = self._tables.allocation
+        block, is_bound = allocation.block_of(address), allocation.is_bound(address)
+        self._write(key, kinds.OwnerRow(address, runtime, block, is_bound), link)
 
+    def _publish_session(self, session: Session, port: Connection | None) -> None:
+        core, runtime = session.core, session.core.runtime
+        form = self._tables.form_of(runtime)
+        if form is None or runtime in self._given_up:
+            return
+        here, before = self.membership.holder, self.rows.row(kinds.session_key(runtime))
+        row = kinds.SessionRow(runtime, here, 0, form, session.stub, core.kept, session.identity)
+        if (old := self.homes.node_of(runtime)) is not None:
+            self.carrier.left_behind.begin(runtime, old, _hold(port), trio.current_time())
+        kept, link = self.moves.keep(row, before), _hold(port)
+        self.homes.session_over(runtime)
+        self._tables.remembered.forget()
+        self._write(kept.key, kept, link)
+
+    @override
+    def send(
+        self,
+        entry: OutboundMessage,
+        by: str | None,
+        runtimes: Sequence[str],
+        nodes: Collection[str] = (),
+    ) -> Sequence[str]:
+        return self.carrier.send(entry, by, runtimes, nodes)
+
+    @override
+    def look_up(self, message: Message, by: str | None) -> bool:
+        return self.lookups.look_up(message, by)
+
+    def look_row_up(self, wanted: LookUp) -> Refused | None:
+        """Read a row that may not have come yet; return why that is not possible."""
+        if not self.is_member:
+            return _FENCED
+        is_up = self._engine.health.is_up
+        return None if is_up and self.begin(EngineClient.read_row, wanted.key, 0, wanted) else DOWN
+
+    @override
+    def keep(self, message: Message, by: str | None) -> bool:
+        if by is not None and self.durable.end(message, by):
+            return True
+        if message.to in self.lookups.pending and self.lookups.look_up(message, by):
+            return True
+        runtime = self.log_of(message) if is_durable(message) else None
+        if by is None or runtime is None or runtime == by:
+            return False
+        # A log belongs to a session: if its row has not come yet, it is looked up first.
+        is_known = runtime in self.exchange.sessions or runtime in self.homes.sessions
+        if is_known:
+            self.durable.keep(message, runtime, by)
+        return is_known
+
+    @override
+    def follow(self, session: Session) -> None:
+        self.durable.follow(session)
+
+    @override
     def take_up(self, runtime: str) -> Session | None:
-        """Make the session that a runtime has at another node one of this node, detached.
-
-        It is the other node's until it is kept; until then it can be given back.
-
-        Args:
-            runtime: Address of the runtime.
-
-        Returns:
-            The session; None: there is none that another node can take up.
-        """
-        exchange, row = self._exchange, self.homes.row(runtime)
+        exchange, row = self.exchange, self.homes.row(runtime)
         kept = self.homes.kept(runtime, trio.current_time() - exchange.names.wall())
         if row is None or kept is None:
             return None
@@ -384,167 +267,536 @@ class Group(CoreHost, MembershipPort):
         )
         return session
 
-    def keep(self, session: Session, port: Connection | None) -> None:
-        """Publish a session of this node to the other nodes.
+    @override
+    def end(self, left: RuntimeLeft, *, is_resumable: bool) -> None:
+        if self.moves.end(left.runtime) and not is_resumable:
+            self._write(kinds.session_key(left.runtime), None)
+        with self._applying() if is_resumable else nullcontext():
+            self._tables.release(left.runtime, left.why)
+        if not is_resumable:
+            self.exchange.left(left)
+
+    # ---- what comes from the engine
+
+    def connect(self, client: EngineClient) -> None:
+        """Work with the actor that talks with the engine, which has started, perhaps again.
+
+        What was under way is not answered any more.
+        """
+        self._client = client
+        self.rows.lose_answers(trio.current_time())
+        self.perform()
+        self.lookups.give_up(DOWN)
+        self.durable.begin()
+        if self.membership.state is None:
+            self._join()
+
+    def begin(
+        self,
+        work: Callable[[EngineClient, *Ts], Awaitable[object]],
+        *args: *Ts,
+    ) -> bool:
+        """Begin a piece of work with the engine; return False if nothing is begun now."""
+        client = self._client
+        return client is not None and client.begin(work, client, *args)
+
+    def start_serving(self, reply: Reply[None]) -> None:
+        """Answer when the node serves runtimes: it is a member, and knows all rows."""
+        self._starting.append(reply)
+        self._look_current()
+
+    def renew(self) -> None:
+        """Renew the lease: the engine answers again."""
+        self._tell(self.membership.renew)
+
+    def take_rows(self, prefix: str, news: Sequence[contract.Seen] | None) -> None:
+        """Take what the watch of a prefix has brought; None: it begins."""
+        if news is None:
+            self._begun.add(prefix)
+            self.rows.begin_watch(prefix)
+            if prefix == _NODES:
+                self._tell(self.membership.begin_watch)
+        for seen in news or ():
+            match seen:
+                case contract.Row(key, value, revision):
+                    self.rows.take_row(key, value, revision)
+                    self.perform()
+                case contract.Current():
+                    self.rows.end_list(prefix)
+                    self.perform()
+                    if prefix == _NODES:
+                        self._tell(self.membership.end_list)
+        self._look_current()
+
+    def take_row_read(self, row: contract.Row | None, lookup: LookUp | None) -> None:
+        """Take a row that was read.
 
         Args:
-            session: The session.
-            port: A link that is answered only when it is known; None: none.
+            row: The row; None: the engine did not answer.
+            lookup: The receiver that is looked up by that; None: none.
         """
-        core, runtime = session.core, session.core.runtime
-        form = self._tables.form_of(runtime)
-        if form is None or self._rows.reading.is_moved(runtime):
-            return
-        here, before = self._membership.holder, self._rows.core.row(kinds.session_key(runtime))
-        row = kinds.SessionRow(runtime, here, 0, form, session.stub, core.kept, session.identity)
-        if (old := self.homes.node_of(runtime)) is not None:
-            self.carrier.left_behind.begin(
-                runtime, old, self._rows.held.hold(port), trio.current_time()
-            )
-        kept, ticket = self._rows.moves.keep(row, before), self._rows.held.hold(port)
-        self.homes.session_over(runtime)
+        if row is not None:
+            self.rows.take_row(row.key, row.value, row.revision, is_read=True)
+            self.perform()
+        self._look_current()
+        if lookup is not None:
+            self.lookups.on_row_read(lookup, is_read=row is not None)
+
+    def take_answers(self, answers: Iterable[tuple[rows.Put, contract.Written]]) -> None:
+        """Take the answers of the engine to writes."""
+        for put, answer in answers:
+            match answer:
+                case ConflictError(row=row):
+                    self.rows.take_conflict(put.number, *_version_met(row, put))
+                case EngineDownError():
+                    self.rows.take_silence(put.number, trio.current_time())
+                case revision:
+                    self.rows.take_written(put.number, revision)
+            self.perform()
+
+    def share_policies(self, book: Book, reply: Reply[Book | Refused]) -> None:
+        """Propose policies for the whole domain; the reply receives those in effect afterwards."""
+        self._policies.propose(book, reply.send, is_of_files=True)
+
+    def share_catalogue(self, files: Mapping[str, CatalogueRow]) -> None:
+        """Publish all usable files of this node's catalogue for the whole domain, by path."""
+        self._catalogue.core.set_directory(files)
+
+    def _join(self) -> None:
+        self._tell(partial(self.membership.join, secrets.randbits(62) + 1))
+
+    def _look_current(self) -> None:
+        """Look at what nobody holds once all rows are known, and begin to serve."""
+        is_complete = len(self._begun) == len(kinds.Kind) and self.rows.is_current
+        if is_complete and not self._is_current:
+            self._is_current = True
+            self._tidy_paths()
+        if self.is_member:
+            self._catalogue.core.join()
+            if self._policies.known():
+                for reply in self._starting:
+                    reply.send(None)
+                self._starting.clear()
+
+    # ---- the membership
+
+    @property
+    @override
+    def is_member(self) -> bool:
+        return self._is_current and self.membership.may_write(trio.current_time())
+
+    def _tell(self, call: Callable[[float], None]) -> None:
+        """Call the membership, then perform what it asks for, in order."""
+        call(trio.current_time())
+        self.perform()
+
+    def _take_node(self, node: str, row: kinds.NodeRow | None, revision: int) -> None:
+        """Take what the row of a node says of its membership."""
+        self._tell(partial(self.membership.take_node, node, row, revision))
+        if row is not None:
+            self.overview.heard(row)
+
+    def _lease_answered(self, lease: PutLease, answer: contract.Written) -> None:
+        self.overview.note_renewal(answer)
+        member, number = self.membership, lease.number
+        match answer:
+            case ConflictError(row=row):
+                self._tell(partial(member.take_conflict, number, *_version_met(row, lease)))
+            case EngineDownError():
+                self._tell(partial(member.take_silence, number))
+            case revision:
+                # The engine has not lost all rows: what was missing has gone.
+                with self._applying():
+                    for gone in self._asked_about.values():
+                        self._tables.allocation.mirror_gone(gone.address)
+                self._asked_about.clear()
+                self._tell(partial(member.take_written, number, revision))
+                self.trace.renewed(revision, member.holder)
+
+    @override
+    @deferred
+    def step(self, step: Step) -> None:
+        self.trace.component.step(step)
+
+    @override
+    @deferred
+    def put_lease(self, lease: PutLease) -> None:
+        reported = self.overview.add_report(lease)
+        # The engine renews it only if it has its row.
+        self._asked_about.update(self._missing)
+        self._missing.clear()
+        if not self.begin(EngineClient.renew_lease, reported):
+            self._tell(partial(self.membership.take_silence, lease.number))
+
+    @override
+    @deferred
+    def drop_lease(self, key: str, expected: int) -> None:
+        if self._client is not None:
+            self._client.drop_lease(key, expected)
+
+    @override
+    @deferred
+    def admit(self) -> None:
+        self.trace.component.counters.count(Tally.ADMISSIONS)
+        _log.info("group joined", node=self.membership.node)
+        self._look_anew()
+
+    @override
+    @deferred
+    def wait_for_id(self, other: kinds.Holder) -> None:
+        _log.info("node id taken", node=self.membership.node)
+        self._look_anew()
+
+    @override
+    @deferred
+    def wait_for_room(self) -> None:
+        _log.warning("group full", node=self.membership.node, members=GROUP_NODES)
+        self._look_anew()
+
+    @override
+    @deferred
+    def add_node(self, row: kinds.NodeRow) -> None:
+        self.trace.came(row.holder)
+        self._moved(row.holder)
+        self._tidy_paths()
+
+    @override
+    @deferred
+    def remove_node(self, holder: kinds.Holder) -> None:
+        self.overview.remember(holder)
+        self.trace.gone(holder, is_expected=self._is_leaving)
+        self._moved(holder)
+        self.carrier.lose(holder.node)
+        self._tidy_paths()
+
+    @override
+    @deferred
+    def refuse_row(self, key: str, reason: kinds.RowRefusal) -> None:
+        report_refusal(self.trace.component.counters, key, reason)
+        self._tidy_paths()
+
+    @override
+    @deferred
+    def fence(self, why: str) -> None:
+        """Leave all links, and forget all: others may have the sessions of this node."""
+        self.trace.component.counters.count(Tally.FENCES)
+        _log.error("fenced", node=self.membership.node, why=why)
+        exchange = self.exchange
+        self.lookups.give_up(_FENCED)
+        self._is_current = False
+        self._begun.clear()
+        self.moves.fence()
+        self._policies.fenced()
+        self._catalogue.core.leave()
+        for session in list(exchange.sessions.values()):
+            session.move_away("the node has lost its lease")
+        for port in list(exchange.ports.values()):
+            port.finish(CloseReason.GOING_AWAY)
+        exchange.ports.clear()
+        self.carrier.lose_all()
+        self._missing.clear()
+        self._asked_about.clear()
+        self.rows.forget()
+        self.perform()
+        self._release_all()
+        if not self._is_leaving and self._client is not None:
+            self._client.watch_anew()
+            self._join()
+
+    def _look_anew(self) -> None:
+        self._look_current()
+        self._tidy_paths()
+
+    def _moved(self, holder: kinds.Holder) -> None:
+        self.homes.node_moved(holder.node, trio.current_time())
         self._tables.remembered.forget()
-        self._rows.write(kept.key, kept, ticket)
 
-    def keep_name(self, change: NameChange, port: Connection | None) -> None:
-        """Have other nodes know what this node has decided about a name.
+    # ---- rows
 
-        Args:
-            change: The change.
-            port: A link that is answered only when it is known; None: none.
-        """
-        row = None if isinstance(change, NameForgotten) else kinds.NameRow(change)
-        self._rows.write(kinds.name_key(change.runtime), row, self._rows.held.hold(port))
+    def _write(self, key: str, row: kinds.GroupRow | None, link: int | None = None) -> None:
+        """Write a row, None: remove it; a link that waits for it is answered then."""
+        if not self._is_current:
+            self.release(link)
+        else:
+            self.rows.change(key, row, link)
+            self.perform()
 
-    def ended(self, runtime: str, *, is_resumable: bool) -> AbstractContextManager[None]:
-        """Note that a session of this node is over; what it owned is released in this context.
+    def _write_agreed(self, row: PolicyRow | CatalogueRow) -> None:
+        """Write a row of the whole domain."""
+        self._write(row.key, row, rows.THE_NODE)
 
-        Args:
-            runtime: Address of the runtime.
-            is_resumable: Whether another node may resume it, with all that it owns.
-        """
-        if self._rows.moves.end(runtime) and not is_resumable:
-            self._rows.write(kinds.session_key(runtime), None)
-        return self._rows.applying() if is_resumable else nullcontext()
+    def release(self, link: int | None) -> None:
+        """Note that a link waits for one write less."""
+        port = None if link is None else self.exchange.ports.get(link)
+        if port is not None:
+            port.release()
+
+    @override
+    @deferred
+    def apply(self, row: kinds.GroupRow, revision: int) -> None:
+        match row:
+            case kinds.NodeRow(holder):
+                self._take_node(holder.node, row, revision)
+            case kinds.SessionRow():
+                self._take_session(row)
+            case kinds.OwnerRow(address, runtime, block, is_bound):
+                self._forget_missing(row.key)
+                with self._applying():
+                    self._tables.mirror(runtime, address, block, is_bound=is_bound)
+            case kinds.PathRow(resource, holder):
+                if holder != self.membership.holder:
+                    self.homes.path(row)
+                    self._tables.remembered.forget()
+                else:
+                    # A write of its own that was given up, and made after all.
+                    self._write(row.key, row if resource in self._subscribers else None)
+            case kinds.NameRow(name):
+                self.exchange.names.mirror(name)
+            case PolicyRow():
+                self._policies.there(row)
+            case CatalogueRow():
+                self._catalogue.core.set_row(row)
+            case _:
+                assert_never(row)
+
+    @override
+    @deferred
+    def withdraw(self, row: kinds.GroupRow, revision: int, *, is_lost: bool = False) -> None:
+        match row:
+            case kinds.NodeRow(holder):
+                self._take_node(holder.node, None, revision)
+            case kinds.SessionRow(runtime):
+                self._end_session(runtime)
+            case kinds.OwnerRow(address, runtime):
+                if is_lost or runtime not in self.exchange.sessions:
+                    with self._applying():
+                        self._tables.allocation.mirror_gone(address)
+                else:
+                    # It was removed, or the engine has lost all rows. Then the node is about to be
+                    # fenced, and until then its sessions keep what they own.
+                    self._missing[row.key] = row
+                    self._tell(self.membership.renew)
+            case kinds.PathRow(resource, holder):
+                self.homes.path_over(row)
+                self._tables.remembered.forget()
+                if holder == self.membership.holder and resource in self._subscribers:
+                    self._write(row.key, row)
+            case kinds.NameRow(name):
+                self.exchange.names.mirror(NameForgotten(name.runtime))
+            case PolicyRow():
+                self._policies.there(None)
+            case CatalogueRow(path):
+                self._catalogue.core.set_missing(path)
+            case _:
+                assert_never(row)
+
+    @override
+    @deferred
+    def confirm(
+        self, key: str, row: kinds.GroupRow | None, revision: int, tickets: tuple[int, ...]
+    ) -> None:
+        self.trace.home(row, revision, self.membership.holder)
+        self.carrier.left_behind.note_written(key, trio.current_time())
+        for link in tickets:
+            self.release(link)
+        self._policies.written(key)
+        self._catalogue.core.set_written(key)
+
+    @override
+    @deferred
+    def lose(self, key: str, tickets: tuple[int, ...]) -> None:
+        self.trace.component.counters.count(Tally.ROWS_LOST)
+        _log.info("row was changed by another node", key=key)
+        for link in tickets:
+            self.exchange.lost(link, "another node decided otherwise", is_misled=True)
+
+    @override
+    @deferred
+    def read(self, key: str, revision: int) -> None:
+        self.begin(EngineClient.read_row, key, revision, None)
+
+    @override
+    def refuse(self, key: str, reason: kinds.RowRefusal) -> None:
+        report_refusal(self.trace.component.counters, key, reason)
+
+    @contextmanager
+    def _applying(self) -> Iterator[None]:
+        """Change tables as another node has it: nothing is written."""
+        was, self._is_applying = self._is_applying, True
+        try:
+            yield
+        finally:
+            self._is_applying = was
+
+    def _forget_missing(self, key: str) -> None:
+        self._missing.pop(key, None)
+        self._asked_about.pop(key, None)
 
     def _tidy_paths(self) -> None:
-        if self.is_member:
-            self._rows.paths.tidy()
+        """Remove the rows of nodes that are gone, as far as they are this node's to remove."""
+        for row in list(self.homes.unheld_paths()) if self.is_member else ():
+            if self.membership.tidies(row.key):
+                self.homes.path_over(row)
+                self._write(row.key, None)
+
+    # ---- sessions that move
+
+    def _take_session(self, row: kinds.SessionRow) -> None:
+        """Follow the row of a session, which is right whatever this node has decided."""
+        here = self.membership.holder
+        if row.holder != here:
+            self.homes.session(row, trio.current_time())
+            with self._applying():
+                self._tables.came_elsewhere(row.runtime, row.form)
+        self.moves.take_row(row, here)
+        self.perform()
+
+    def _end_session(self, runtime: str) -> None:
+        """Follow that the row of a session has gone."""
+        self.moves.take_removal(runtime)
+        self.perform()
+        if runtime not in self.exchange.sessions:
+            self._release(runtime, "its session at another node is over")
+
+    def _release(self, runtime: str, why: str) -> None:
+        self.homes.session_over(runtime)
+        with self._applying():
+            self._tables.release(runtime, why)
+
+    def _release_all(self) -> None:
+        for runtime in tuple(self.homes.sessions):
+            self._release(runtime, "this node is none of the group any more")
+
+    @override
+    @deferred
+    def put_row(self, key: str, row: kinds.SessionRow | None) -> None:
+        self._write(key, row)
+
+    @override
+    @deferred
+    def give_up(self, session: moves.GiveUp) -> None:
+        """End this node's copy of a session, once its link is read.
+
+        What the runtime sent over it was sent before it went.
+        """
+        if self.exchange.departure.has_begun and self._is_read(session.runtime):
+            self._given_up[session.runtime] = session, trio.current_time() + GROUP_READ_OUT
+        else:
+            self._hand_over(session)
+
+    def _is_read(self, runtime: str) -> bool:
+        session = self.exchange.sessions.get(runtime)
+        return session is not None and session.port is not None
+
+    def _hand_over(self, gone: moves.GiveUp) -> None:
+        """End a session here that another node has, and hand over what waits for it."""
+        if (session := self.exchange.sessions.get(gone.runtime)) is not None:
+            session.move_away(gone.why)
+        if gone.to is not None:
+            self.carrier.hand_over(gone.runtime)
 
     def _expire(self, runtime: str) -> None:
         """End the session of a runtime whose node is gone, and that has not come back."""
-        if not self.tidies(kinds.session_key(runtime)) or self.homes.row(runtime) is None:
+        key = kinds.session_key(runtime)
+        if not self.membership.tidies(key) or self.homes.row(runtime) is None:
             return
-        why, exchange = "its node is gone, and it did not come back", self._exchange
+        why, exchange = "its node is gone, and it did not come back", self.exchange
         self.homes.session_over(runtime)
-        self._rows.write(kinds.session_key(runtime), None)
+        self._write(key, None)
         self._tables.release(runtime, why)
         is_released = exchange.names.ended(runtime)
         exchange.left(RuntimeLeft(runtime, why, is_released))
 
-    # ---- messages
-
-    def carry(self, runtime: str, entry: OutboundMessage) -> bool:
-        """Give a message to the node of a runtime without a session here.
-
-        A message that cannot be carried is answered, or counted.
-
-        Args:
-            runtime: Address of the runtime.
-            entry: The message.
-
-        Returns:
-            False: the runtime has no session elsewhere either.
-        """
-        if not self.is_elsewhere(runtime):
-            return False
-        self.carrier.carry(runtime, entry)
-        return True
-
-    def is_elsewhere(self, runtime: str) -> bool:
-        """Return whether a runtime has its session at another node of the domain."""
-        return self.homes.row(runtime) is not None
-
-    def lapsed(self, entity: str, runtime: str, observer: str, *, is_expired: bool) -> None:
-        """Ask the node of a runtime to end its consent to an observer.
-
-        Args:
-            entity: Address of the object.
-            runtime: Address of the runtime, which has its session elsewhere.
-            observer: Address of the observer.
-            is_expired: Whether its lease is over; False: its owner shuts it out.
-        """
-        self.carrier.lapsed(entity, runtime, observer, is_expired=is_expired)
-
-    # ---- turns of the bus
+    # ---- turns of the bus, and its end
 
     @property
+    @override
     def is_settled(self) -> bool:
-        """True if nothing waits for the engine."""
         return self._is_gone or (not self._is_leaving and self._has_sent_all)
 
     @property
     def _has_sent_all(self) -> bool:
-        is_kept = (durable := self._exchange.durable) is None or durable.is_settled
-        is_kept = is_kept and self._rows.core.is_settled
-        return is_kept and self.carrier.is_settled and not self._lookups.pending
+        is_kept = self.durable.is_settled and self.rows.is_settled
+        return is_kept and self.carrier.is_settled and not self.lookups.pending
 
-    def read_out(self) -> None:
-        """Take the answers to renewals of the lease; give up sessions that other nodes have.
-
-        Only those whose links are read no longer.
-        """
-        while self._leases:
-            self._lease_answered(*self._leases.popleft())
-        for gone in self._rows.reading.over(trio.current_time()):
-            self._rows.hand_over(gone)
-
-    def settle(self) -> None:
-        """Send what the turn of the bus has brought about."""
+    @override
+    def catch_up(self) -> None:
+        while self._client is not None and self._client.leases:
+            self._lease_answered(*self._client.leases.popleft())
         now = trio.current_time()
-        if self._rows.store is None or self._sender is None:
-            return
-        if not self._membership.may_write(now):
-            self._tell(self._membership.tick)
-            return
-        if self._rows.is_current:
-            self._rows.send(self._rows.store)
-        self.carrier.settle(self._sender)
-        if self._exchange.departure.is_over and self._has_sent_all:
-            self._go()
+        for runtime, (gone, until) in tuple(self._given_up.items()):
+            if until <= now or not self._is_read(runtime):
+                del self._given_up[runtime]
+                self._hand_over(gone)
+
+    @override
+    def settle(self) -> None:
+        now = trio.current_time()
+        if self._client is not None:
+            if self.membership.may_write(now):
+                self._send_rows(now)
+                self.carrier.settle(self._client.me)
+                if self.exchange.departure.is_over and self._has_sent_all:
+                    self._go()
+            else:
+                self._tell(self.membership.tick)
+        self.durable.settle()
+
+    def _send_rows(self, now: float) -> None:
+        puts = self.rows.writes(now) if self._is_current else ()
+        if puts and not self.begin(EngineClient.write_rows, puts):
+            for put in puts:
+                self.rows.take_silence(put.number, now)
+                self.perform()
 
     def _go(self) -> None:
         if not self._is_gone:
             self._is_gone = True
-            self._tell(self._membership.go)
+            self._tell(self.membership.go)
 
+    @override
     def deadline(self) -> float:
-        """Return when `tick` is due."""
-        moves = min(self.homes.deadline(), self.carrier.left_behind.deadline())
-        due = min(self._membership.deadline(), moves, self._rows.reading.deadline())
-        return (
-            min(due, self._rows.core.deadline(trio.current_time()))
-            if self._rows.is_current
-            else due
-        )
+        own = self.membership.deadline(), self.homes.deadline(), self.durable.deadline()
+        read_out = next((until for _, until in self._given_up.values()), math.inf)
+        due = min(*own, self.carrier.left_behind.deadline(), read_out)
+        return min(due, self.rows.deadline(trio.current_time())) if self._is_current else due
 
+    @override
     def tick(self) -> None:
-        """Do what is due."""
-        self.read_out()  # the lease may have been renewed in time
+        self.catch_up()  # the lease may have been renewed in time
         now = trio.current_time()
-        self._tell(self._membership.tick)
+        self._tell(self.membership.tick)
         self.carrier.left_behind.tick(now)
         for runtime in self.homes.overdue(now):
             self._expire(runtime)
+        self.durable.tick()
 
+    @override
     def leave(self) -> bool:
-        """Begin to leave the group; return whether another node can have the sessions."""
         self._is_leaving = True
-        is_possible = self.objection() is None and bool(self._membership.others)
-        self._tell(self._membership.leave)
+        is_possible = self.objection() is None and bool(self.membership.others)
+        self._tell(self.membership.leave)
         return is_possible
 
+    @override
     def close(self) -> None:
-        """Forget the sessions of other nodes, and all that they own. Idempotent."""
         self._go()
-        self._rows.release_all()
+        self._release_all()
+
+
+def _hold(port: Connection | None) -> int | None:
+    """Have a link wait for one write more; return its number, None if there is no link."""
+    if port is None:
+        return None
+    port.hold()
+    return port.number
+
+
+def _version_met(row: contract.Row | None, put: rows.Put | PutLease) -> tuple[bytes | None, int]:
+    """Return value and revision of the row because of which a write was not made.
+
+    Args:
+        row: The row; None: there is none.
+        put: The write.
+    """
+    return (None, put.expected) if row is None else (row.value, row.revision)

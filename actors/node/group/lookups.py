@@ -5,14 +5,11 @@ says that nobody has an address of its domain, it reads from the engine the row 
 that of the session of its owner. Messages for the address wait meanwhile, in order.
 """
 
-from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from actors.node.group.link import DOWN
 from actors.node.group.messages import LookUp
-from actors.node.session.exchange import Exchange
 from fsm.bus.node_routing import is_published
 from fsm.effects import Refused
 from fsm.group.kinds import owner_key, session_key
@@ -25,6 +22,12 @@ from specs.message import Message
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
 from transports.codec import encode
+
+if TYPE_CHECKING:
+    from actors.node.group.group import Group
+
+DOWN: Final = Refused(Code.UNAVAILABLE, "the engine of the domain cannot be reached now")
+"""The answer to what needs the engine while that does not answer."""
 
 _KIND: Final = "messages that wait until their receiver is looked up"
 _TOGETHER: Final = Share(GROUP_LOOKUPS, GROUP_LOOKUP_BYTES)
@@ -49,35 +52,25 @@ class Lookups:
     """Looks receivers up in the engine; part of the bus of the node.
 
     Args:
-        exchange: The sessions of this node.
-        read: Has a row read, and `on_row_read` called then; returns why that is not possible.
+        group: The node in its group.
 
     Attributes:
         pending: The addresses that are looked up, and what waits.
     """
 
-    def __init__(self, exchange: Exchange, read: Callable[[LookUp], Refused | None]) -> None:
+    def __init__(self, group: "Group") -> None:
         self.pending: Final[dict[str, _Lookup]] = {}
-        self._exchange: Final = exchange
-        self._tables: Final = exchange.tables
-        self._read: Final = read
-        user_of = exchange.names.user_of
-        self._shares: Final = UserShares(_KIND, _EACH, _TOGETHER, user_of, Code.UNAVAILABLE)
+        self._group: Final = group
+        self._exchange: Final = group.exchange
+        self._tables: Final = group.exchange.tables
+        self._shares: Final = UserShares(_KIND, _EACH, _TOGETHER, self._user_of, Code.UNAVAILABLE)
         self._settled: str | None = None
-        exchange.lookups, exchange.look_up = self.pending, self.look_up
+
+    def _user_of(self, runtime: str) -> str:
+        return self._exchange.names.user_of(runtime)
 
     def look_up(self, message: Message, by: str | None) -> bool:
-        """Have a message wait until its receiver is looked up; then it is routed again.
-
-        A message that cannot wait is answered, or counted.
-
-        Args:
-            message: The message.
-            by: Runtime whose session brought it; None: this node itself made it.
-
-        Returns:
-            False: no node has a row of the receiver that this node does not know.
-        """
+        """Have a message wait, as `OtherNodes.look_up`."""
         if self._settled == message.to:
             return False
         lookup = self.pending.get(message.to)
@@ -89,7 +82,7 @@ class Lookups:
         size = len(encode(message))
         refused, reason = self._shares.refusal(by or "", 1, size), DropReason.OVERFLOW
         if refused is None and not lookup.messages:
-            refused, reason = self._read(lookup.read), DropReason.NO_TARGET
+            refused, reason = self._group.look_row_up(lookup.read), DropReason.NO_TARGET
         if refused is not None:
             self._exchange.undeliverable(message, refused.code, refused.why, reason)
             return True
@@ -111,7 +104,7 @@ class Lookups:
             key = owner_key(entity_of(address))
         else:
             runtime = owner or runtime_of(address)
-            if runtime in self._exchange.sessions or self._tables.is_elsewhere(runtime):
+            if runtime in self._exchange.sessions or runtime in self._tables.away:
                 return None
             key = session_key(runtime)
         return key if len(key.encode()) <= ROW_KEY else None

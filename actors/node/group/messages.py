@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 import attrs
 import orjson
 
+from actors.node.tables import ConsentEnded
 from fsm.session.node_session_io import OutboundMessage
 from specs.limits.node import CARRIED_BYTES, CARRIED_PAIRS, HEAD_KEPT, HEADS_KEPT
 
@@ -53,7 +54,7 @@ class LookUp:
 
 class _Form(StrEnum):
     MESSAGE = "m"
-    WITHDRAWAL = "w"
+    CONSENT_ENDED = "w"
     HANDED_OVER = "h"
     KEPT = "k"
 
@@ -87,38 +88,24 @@ class Head:
 
 
 @attrs.frozen(slots=True)
-class Withdrawal:
-    """The owner of an object says that an observer observes it no longer; there is no message.
-
-    Attributes:
-        is_expired: Whether its lease is over; False: its owner shuts it out.
-    """
-
-    entity: str
-    runtime: str
-    observer: str
-    is_expired: bool
-
-
-@attrs.frozen(slots=True)
 class HandedOver:
     """All that waited for a runtime was sent before; there is no message."""
 
     runtime: str
 
 
-def write_head(head: Head | Withdrawal | HandedOver) -> bytes:
+def write_head(head: Head | ConsentEnded | HandedOver) -> bytes:
     """Return a head as a line."""
     is_short = isinstance(head, Head) and head.size <= HEAD_KEPT
     return _written_once(head) if is_short else _written(head)
 
 
-def _written(head: Head | Withdrawal | HandedOver) -> bytes:
+def _written(head: Head | ConsentEnded | HandedOver) -> bytes:
     match head:
         case Head(node, boot, to, by, home, hops, is_alone):
             return orjson.dumps([_Form.MESSAGE, node, boot, to, by, home, hops, is_alone])
-        case Withdrawal(entity, runtime, observer, is_expired):
-            return orjson.dumps([_Form.WITHDRAWAL, entity, runtime, observer, is_expired])
+        case ConsentEnded(entity, runtime, observer, is_expired):
+            return orjson.dumps([_Form.CONSENT_ENDED, entity, runtime, observer, is_expired])
         case HandedOver(runtime):
             return orjson.dumps([_Form.HANDED_OVER, runtime])
 
@@ -126,12 +113,12 @@ def _written(head: Head | Withdrawal | HandedOver) -> bytes:
 _written_once: Final = lru_cache(HEADS_KEPT)(_written)
 
 
-def read_head(line: bytes) -> Head | Withdrawal | HandedOver | None:
+def read_head(line: bytes) -> Head | ConsentEnded | HandedOver | None:
     """Read a head; None: it is none of this version."""
     return _read_once(line) if len(line) <= HEAD_KEPT else _read(line)
 
 
-def _read(line: bytes) -> Head | Withdrawal | HandedOver | None:
+def _read(line: bytes) -> Head | ConsentEnded | HandedOver | None:
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -148,8 +135,8 @@ def _read(line: bytes) -> Head | Withdrawal | HandedOver | None:
             bool(is_alone),
         ]:
             return Head(node, boot, to, by, home, hops, is_alone)
-        case [_Form.WITHDRAWAL, str(entity), str(runtime), str(observer), bool(is_expired)]:
-            return Withdrawal(entity, runtime, observer, is_expired)
+        case [_Form.CONSENT_ENDED, str(entity), str(runtime), str(observer), bool(is_expired)]:
+            return ConsentEnded(entity, runtime, observer, is_expired)
         case [_Form.HANDED_OVER, str(runtime)]:
             return HandedOver(runtime)
         case _:

@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from actors.kit.counters import Counters
 from actors.node.errors import RegistryFileError
-from actors.node.group.link import report_refusal
+from actors.node.group.trace import report_refusal
 from actors.node.login.provider import UsedTokens, UsedTokensError
 from actors.node.registry.record_file import RecordFile
 from actors.node.registry.registry import RecordNews, Take

@@ -11,14 +11,12 @@ import attrs
 import trio
 
 from actors.kit.counters import Counters, Gauge
-from actors.kit.log import get_logger
 from actors.node.catalogue.directory import CatalogueReader
 from actors.node.catalogue.domain import DomainCatalogue
 from actors.node.dashboard.colleagues import Colleagues, QuestionInbox
 from actors.node.dashboard.overview import Overview
-from actors.node.group.durable import Durable
+from actors.node.group.engine_client import EngineClient, domain_secret
 from actors.node.group.group import Group
-from actors.node.group.link import GroupLink, GroupStore, LogKeeper
 from actors.node.group.records import EngineRecords, EngineTokens
 from actors.node.group.trace import GroupTrace
 from actors.node.host import NodeHost
@@ -26,17 +24,8 @@ from actors.node.policy.domain import DomainPolicies
 from actors.node.session.exchange import Exchange
 from actors.policy.store import PolicyConfig, PolicyStore
 from fsm.registry.records import Row
-from specs.limits.group import GROUP_RETRY
 from specs.limits.node import NODE_CHANCE
-from transports.engine.contract import ConflictError, Engine, EngineDownError
-
-_log = get_logger("actors.node")
-
-_TOLD: Final = 2
-"""Failed attempts after which the log says so: at the first one the connection is only begun."""
-
-_MINT: Final = "secret/mint"
-"""Row of the secret by which all nodes of a domain know the addresses that they made."""
+from transports.engine.contract import Engine
 
 _NAME_BYTES: Final = 8
 
@@ -74,7 +63,7 @@ class Shared:
 
         If cancelled, nothing has changed, or this node has made the secret.
         """
-        self.mint = await _secret(self.engine, self.mint)
+        self.mint = await domain_secret(self.engine, self.mint)
 
     def join(self, host: NodeHost, exchange: Exchange, address: str) -> Group:
         """Let the bus know other nodes; return them.
@@ -87,10 +76,8 @@ class Shared:
         trace = host.trace("group")
         self.policies.wall = self._wall = host.login_clock
         own = GroupTrace(trace, self.node, _name_of(self.mint), self.engine.counts)
-        group = Group(exchange, self.engine, own, address, self.policies, self.catalogue)
-        self._group = exchange.others = group
-        exchange.durable = group.durable = Durable(exchange, trace, group.objection, group.homes)
-        return group
+        self._group = Group(exchange, self.engine, own, address, self.policies, self.catalogue)
+        return self._group
 
     def records(self) -> EngineRecords:
         """Return the records of the domain, which all its nodes share; all are read anew."""
@@ -110,20 +97,15 @@ class Shared:
         return EngineTokens(self.engine, wall)
 
     def _tidies(self, key: str) -> bool:
-        return self._group is not None and self._group.tidies(key)
+        return self._group is not None and self._group.membership.tidies(key)
 
     async def start(self, host: NodeHost) -> None:
         """Start the actors that talk with the engine, and wait until the node is a member.
 
         If cancelled, actors that have started go on.
         """
-        engine, bus = self.engine, host.bus
-        make_link = partial(GroupLink, engine, self.node, self._counters, bus)
-        link = await host.start("group-link", make_link)
-        await host.start("logs", partial(LogKeeper, engine, bus, self._wall))
-        # An engine that comes back empty has none: a node that starts then would make another.
-        keep_secret = partial(_secret, engine, self.mint)
-        await host.start("group-store", partial(GroupStore, engine, bus, link, keep_secret))
+        bus, about = host.bus, (self.engine, self.node, self.mint, self._counters)
+        await host.start("group", partial(EngineClient, *about, bus, self._wall))
         await host.start("group-questions", partial(QuestionInbox, self.colleagues))
         if self.catalogue.shown is not None:
             await host.start("catalogue", partial(CatalogueReader, self.catalogue.shown, bus))
@@ -175,21 +157,3 @@ async def open_shared(
 def _name_of(secret: bytes) -> str:
     """Return the name of a group in traces: the engine keeps its secret, also while it is empty."""
     return blake2b(secret, digest_size=_NAME_BYTES, person=b"group").hexdigest()
-
-
-async def _secret(engine: Engine, fresh: bytes) -> bytes:
-    """Return the secret of the domain, which the first of its nodes has made."""
-    failures = 0
-    while True:
-        try:
-            await engine.put(_MINT, fresh, 0)
-        except ConflictError as exc:
-            if exc.row is not None and exc.row.value is not None:
-                return exc.row.value
-        except EngineDownError as exc:
-            failures += 1
-            if failures == _TOLD:
-                _log.warning("waiting for the engine", why=exc.reason)
-        else:
-            return fresh
-        await trio.sleep(GROUP_RETRY)

@@ -6,15 +6,31 @@ its lease and its sessions. So judges can join the traces of the nodes of one gr
 
 from typing import Final
 
+from actors.kit.counters import Counters, Tally
 from actors.kit.log import get_logger
 from actors.node.trace import ComponentTrace
-from fsm.group.kinds import GroupRow, GroupTable, Holder, SessionRow
+from fsm.group.kinds import GroupRow, GroupTable, Holder, RowRefusal, SessionRow
 from specs.message import Message
 from specs.reply_code import DropReason
 from specs.trace import Fact, Kind, Op
 from transports.engine.contract import Counts
 
 _log = get_logger("actors.node")
+
+_KEY: Final = 120
+"""Characters of a key in the log."""
+
+
+def report_refusal(counters: Counters, key: str, reason: RowRefusal) -> None:
+    """Count and log a row that is none of ours, or one too many.
+
+    Args:
+        counters: Where it is counted.
+        key: Its key.
+        reason: Why it is not taken.
+    """
+    counters.count(Tally.ROWS, reason)
+    _log.warning("row of the engine refused", key=key[:_KEY], why=str(reason))
 
 
 class GroupTrace:

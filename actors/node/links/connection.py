@@ -107,11 +107,11 @@ class Connection:
     """
 
     __slots__ = (
-        "_at_once", "_budget", "_bytes", "_entries", "_errors", "_heart", "_is_choked",
-        "_is_closed", "_is_reading", "_is_working", "_limits", "_links", "_old", "_resting",
-        "_session_until", "_silence", "_taken", "_why", "_writing", "acceptor", "asker",
-        "close_reason", "end", "framed", "host", "is_begun", "is_held", "is_idle", "is_leaving",
-        "is_over", "link", "name", "number", "runtime", "traffic", "turn",
+        "_at_once", "_budget", "_bytes", "_entries", "_errors", "_heart", "_holds",
+        "_is_choked", "_is_closed", "_is_reading", "_is_working", "_limits", "_links", "_old",
+        "_resting", "_session_until", "_silence", "_taken", "_why", "_writing", "acceptor",
+        "asker", "close_reason", "end", "framed", "host", "is_begun", "is_held", "is_idle",
+        "is_leaving", "is_over", "link", "name", "number", "runtime", "traffic", "turn",
     )  # fmt: skip
 
     def __init__(self, number: int, link: Link, acceptor: Acceptor, links: "Links") -> None:
@@ -140,6 +140,7 @@ class Connection:
             self._session_until = max(link.guest.until, now + HANDSHAKE_TIMEOUT / 2)
         self._silence: trio.Event | None = None
         self._is_working = self._is_choked = False
+        self._holds = 0
         self._heart: Final = Heartbeat() if acceptor.liveness is Liveness.BY_LINK else None
         self._resting: trio.CancelScope | None = None
         self._is_reading = True
@@ -192,12 +193,14 @@ class Connection:
         self._add_to_turn()
 
     def hold(self) -> None:
-        """Write nothing until `release`, or until the link is to be left."""
+        """Write nothing until `release` is called as often, or until the link is to be left."""
+        self._holds += 1
         self.is_held = True
 
     def release(self) -> None:
-        """Write what waits. Idempotent."""
-        if self.is_held:
+        """Write what waits, if nothing else holds the link."""
+        self._holds -= 1
+        if not self._holds and self.is_held:
             self.is_held = False
             if self.is_idle:
                 self.wake()

@@ -268,7 +268,7 @@ class Control:
             The session; None: there is none.
         """
         session = self._exchange.sessions.get(runtime)
-        if session is not None or self._exchange.others is None:
+        if session is not None:
             yield session
             return
         taken = self._exchange.others.take_up(runtime)
@@ -279,7 +279,7 @@ class Control:
 
     def _is_elsewhere(self, request: opening.OpenRequest) -> bool:
         """Refuse a request for a session that this node of the domain cannot give out now."""
-        objection = self._exchange.objection(request.runtime)
+        objection = self._exchange.others.objection(request.runtime)
         if objection is not None:
             self._refuse(request, objection.code, objection.why)
         return objection is not None
@@ -482,8 +482,8 @@ class Control:
                 session.stub = request.message.from_
                 session.asker = asker or session.asker
                 request.port.belongs_to(session.asker)
-                if outcome.is_lasting or self._exchange.others is not None:
-                    self._exchange.store(session, request.port)
+                if outcome.is_lasting or not self._exchange.others.is_alone:
+                    self._exchange.others.publish(session, request.port)
                 answer = self._granted(request, outcome, session)
                 self._exchange.hand_out(request.port, answer, outcome.waiting)
             case Refused(code, why):
@@ -570,7 +570,7 @@ class Control:
             why = "names belong to users, and this session has no login"
             self._exchange.send_to_link(port, refuse(message, Code.FORBIDDEN, why))
             return
-        objection = self._exchange.objection()
+        objection = self._exchange.others.objection()
         if objection is not None:
             self._exchange.send_to_link(port, refuse(message, objection.code, objection.why))
             return

@@ -10,9 +10,9 @@ part of the bus's task.
 
 import math
 from collections import defaultdict, deque
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 import trio
@@ -26,8 +26,9 @@ from actors.node.messages import Component, RuntimeLeft
 from actors.node.policy_hook import Asker
 from actors.node.session.fan_out import FanOuts
 from actors.node.session.foreign_routes import ForeignRoutes
+from actors.node.session.other_nodes import OtherNodes
 from actors.node.session.session import Session
-from actors.node.state.file import SessionRow, StateChanges, Stored
+from actors.node.state.file import StateChanges, Stored
 from actors.node.tables import NodeAddresses, TableRules, Tables
 from actors.node.trace import ComponentTrace, ground_of
 from fsm.effects import Refused
@@ -53,11 +54,6 @@ from specs.reply_code import Code, DropReason, LinkEnd
 from specs.trace import Op
 from transports.codec import encode
 from transports.errors import CloseReason
-
-if TYPE_CHECKING:
-    from actors.node.group.durable import Durable
-    from actors.node.group.group import Group
-
 
 _log = get_logger("actors.node")
 
@@ -199,11 +195,7 @@ class Exchange:
         departure: How the node goes down.
         has_login: Whether runtimes can log in.
         returning: Whether runtimes of an earlier process of the node may be on their way back.
-        others: The other nodes of the domain; None: there are none.
-        durable: What keeps durable messages; None: nothing does.
-        lookups: The receivers that are looked up, by address; `look_up` takes messages to them.
-        look_up: Has a message wait until its receiver is looked up at other nodes, then routes it
-            again; returns False if they have no receiver that this node does not know.
+        others: The other nodes of the domain.
         route: Routes an admitted message, which the session of a runtime has brought.
     """
 
@@ -237,12 +229,9 @@ class Exchange:
         self._failures = bounds.failures
         self.has_login = False
         self.returning = ReturnTime(trio.current_time())
-        self.others: Group | None = None
-        self.durable: Durable | None = None
-        self.lookups: Mapping[str, object] = {}
-        self.look_up: Callable[[Message, str | None], bool] = lambda *_: False
+        self.others = OtherNodes(self)
         self.state = StateChanges(None)
-        self.names = UserNames(self.state.note, trio.current_time)
+        self.names = UserNames(self.others.publish, trio.current_time)
         self.statuses = LiveStatuses()
         self._ended = 0
         self.overload: Final = Overload(self)
@@ -294,7 +283,7 @@ class Exchange:
         session = self.session_of(number)
         if session is not None:
             if session.core.note_life(now):
-                self.store(session)
+                self.others.publish(session)
             if session.port is not None:
                 session.port.belongs_to(session.asker)
         return session
@@ -320,14 +309,6 @@ class Exchange:
                 session.lose_link(number, why)
             self.overload.keep(session, unsent)
 
-    def objection(self, runtime: str | None = None) -> Refused | None:
-        """Return why nothing may be changed now; None: it may.
-
-        Args:
-            runtime: A runtime that asks for a session here; None: any change.
-        """
-        return None if self.others is None else self.others.objection(runtime)
-
     # ---- sessions that outlive the node
 
     def begin(self, stub: str, asker: Asker, runtime: str) -> Session:
@@ -344,19 +325,6 @@ class Exchange:
             key = f"{key}|{self._ended + 1}"
         session = self.sessions[runtime] = Session(self, key, stub, asker, runtime)
         return session
-
-    def store(self, session: Session, port: Connection | None = None) -> None:
-        """Have a session stored.
-
-        Args:
-            session: The session.
-            port: A link that is answered only when it is stored; None: none.
-        """
-        kept = session.core.kept
-        if self.others is not None:
-            self.others.keep(session, port)
-        elif kept is not None:
-            self.state.note(SessionRow(session.stub, kept, session.identity), port)
 
     def failed(self, port: Connection) -> None:
         """Note a request with a wrong token; leave a link whose host makes too many of them."""
@@ -443,7 +411,8 @@ class Exchange:
             runtime: Address of the runtime, which has no session here.
             entry: The message.
         """
-        if self.others is None or not self.others.carry(runtime, entry):
+        is_elsewhere = runtime in self.tables.away
+        if not is_elsewhere or self.others.send(entry, None, (runtime,)):
             self.trace.drop(entry.message, DropReason.SESSION_GONE)
 
     def _send_foreign(self, peer: str, entry: OutboundMessage) -> None:
@@ -479,8 +448,8 @@ class Exchange:
         for entry in waiting:
             self.trace.hop(Op.FLUSH, entry.message)
             self.trace.passed(Op.XMIT, entry.message, port.name)
-        if self.durable is not None and (session := self.session_of(port.number)) is not None:
-            self.durable.attached(session)
+        if (session := self.session_of(port.number)) is not None:
+            self.others.follow(session)
 
     def undeliverable(self, message: Message, code: Code, why: str, reason: DropReason) -> None:
         """Answer a request without a receiver; count anything else (MN-25, I-B12).

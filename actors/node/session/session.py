@@ -1,7 +1,6 @@
 """The session of a runtime: the host of its core, part of the bus's task."""
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -121,8 +120,7 @@ class Session:
         if self.port is not None and self.port.number == link:
             self.dialect = self.port.acceptor.dialect
             self.port = None
-            if exchange.durable is not None:
-                exchange.durable.detached(self.core.runtime)
+            exchange.others.follow(self)
 
     def _settle(self, *, is_leaving: bool = False) -> Outcome:
         """Do what was put off until the core has returned."""
@@ -224,11 +222,8 @@ class Session:
             exchange.state.note(SessionForgotten(runtime))
             is_released = exchange.names.ended(runtime)
         exchange.forget(runtime)
-        others = exchange.others
-        with others.ended(runtime, is_resumable=is_resumable) if others else nullcontext():
-            exchange.tables.release(runtime, why)
-        if others is None or not is_resumable:
-            exchange.left(RuntimeLeft(runtime, why, is_released))
+        left = RuntimeLeft(runtime, why, is_released)
+        exchange.others.end(left, is_resumable=is_resumable)
         shared = (entry.message for entry in exchange.fan_outs.take(runtime))
         gone = "no session owns address"
         for message in (*undelivered, *shared):

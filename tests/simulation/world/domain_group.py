@@ -108,7 +108,7 @@ class DomainGroup:
             if member.group is None or not member.group.is_member:
                 yield f"{name} is no member"
                 continue
-            mirror = {key: one.revision for key, one in member.group._rows.core._known.items()}
+            mirror = {key: one.revision for key, one in member.group.rows._known.items()}
             yield from _unlike(f"the mirror of {name}", mirror, revisions)
             yield from _of_tables(name, member.group, rows.values())
             if member.records is not None:
@@ -130,37 +130,36 @@ class DomainGroup:
             runtime
             for member in self.members.values()
             if member.group is not None
-            for runtime in member.group._exchange.sessions
+            for runtime in member.group.exchange.sessions
         )
         yield from (f"{count} nodes have {one}" for one, count in having.items() if count > 1)
 
 
 def _of_tables(name: str, group: Group, rows: Collection[GroupRow]) -> Iterator[str]:
     """Hold the tables of a node against all rows."""
-    allocation, holder = group._tables.allocation, group._membership.holder
+    tables, holder = group.exchange.tables, group.membership.holder
     sessions = {row.runtime: row for row in rows if isinstance(row, SessionRow)}
     here = {one for one, row in sessions.items() if row.holder == holder}
-    yield from _unlike(f"the sessions of {name}", _all(group._exchange.sessions), _all(here))
+    yield from _unlike(f"the sessions of {name}", _all(group.exchange.sessions), _all(here))
     away = {one: row.holder for one, row in sessions.items() if one not in here}
-    homes = {one: group.homes.row(one) for one in group.homes.runtimes}
-    known = {one: row.holder for one, row in homes.items() if row is not None}
+    known = {one: row.holder for one, row in group.homes.sessions.items()}
     yield from _unlike(f"what {name} knows of sessions elsewhere", known, away)
     for one in sorted(away):
         if group.homes.node_of(one) is None:
             yield f"{name} knows no member that has {one}"
     names = {row.name.runtime: row.name for row in rows if isinstance(row, NameRow)}
-    yield from _unlike(f"the names at {name}", group._exchange.names._core._names, names)
+    yield from _unlike(f"the names at {name}", group.exchange.names._core._names, names)
     owners = {row.address: row.runtime for row in rows if isinstance(row, OwnerRow)}
     runtimes = {*sessions, *owners.values()}
-    owned = {address: owner for address, owner in allocation._owners.items() if owner in runtimes}
+    owned = {
+        address: owner for address, owner in tables.allocation._owners.items() if owner in runtimes
+    }
     yield from _unlike(f"the owners at {name}", owned, owners)
     paths = [row for row in rows if isinstance(row, PathRow)]
     mine = [row.resource for row in paths if row.holder == holder]
-    yield from _unlike(
-        f"the subscribed of {name}", _all(group._rows.paths._subscribers), _all(mine)
-    )
+    yield from _unlike(f"the subscribed of {name}", _all(group._subscribers), _all(mine))
     others = [(row.resource, row.holder.node) for row in paths if row.holder != holder]
-    there = [(one, node) for one, nodes in group._tables.elsewhere.items() for node in nodes]
+    there = [(one, node) for one, nodes in tables.elsewhere.items() for node in nodes]
     yield from _unlike(f"what {name} knows of subscribers elsewhere", _all(there), _all(others))
 
 

@@ -263,7 +263,7 @@ def test_heads_of_all_forms_are_read_as_they_were_written(size):
     for head in (
         messages.Head("n", 1, None, None, 2, is_alone=True),
         messages.Head("n", 1, RA + more, RB),
-        messages.Withdrawal(f"comm://a.ex/{more}", RA, RB, is_expired=True),
+        messages.ConsentEnded(f"comm://a.ex/{more}", RA, RB, is_expired=True),
         messages.HandedOver(RA + more),
     ):
         assert messages.read_head(messages.write_head(head)) == head

@@ -10,8 +10,9 @@ import trio
 
 import actors
 from actors.hyperties import Caller
+from actors.kit.counters import Counters
 from actors.kit.supervision.actor import ActorRef, Mailbox
-from actors.node.group.link import LogKeeper
+from actors.node.group import engine_client
 from specs.limits.engine import LOG_UNITS
 from specs.limits.group import (
     DURABLE_ANSWER,
@@ -163,7 +164,7 @@ LISTING = 60.0
 
 async def test_only_logs_that_have_entries_are_read(monkeypatch, autojump_clock):
     """A log that another node has trimmed is read until the logs are listed anew."""
-    monkeypatch.setattr("actors.node.group.link.DURABLE_LISTING", LISTING)
+    monkeypatch.setattr(engine_client, "DURABLE_LISTING", LISTING)
     kept, read = [], []
     async with open_group(3) as group, parties(group, partial(Ledger, kept)) as parts:
         first, second, ledger, caller = parts
@@ -197,6 +198,7 @@ class Closed:
 
     def __init__(self):
         self.lists = 0
+        self.client = engine_client.EngineClient(self, "n", b"", Counters(), self, lambda: 0.0)
 
     def begin_list(self):
         self.lists += 1
@@ -214,18 +216,17 @@ class Closed:
 
 async def test_what_follows_logs_ends_with_its_engine():
     closed = Closed()
-    await LogKeeper(closed, closed, None)._follow()
+    await closed.client._follow_logs()
     assert closed.lists == 1
 
 
 async def test_a_log_that_ends_begins_nothing_more():
     """Who asks is answered at once, and does not wait for an answer that never comes."""
-    closed = Closed()
-    keeper = LogKeeper(closed, closed, None)
+    client = Closed().client
     async with trio.open_nursery() as nursery:
-        keeper.enter(ActorRef(Mailbox("logs", 1)), nursery, lambda: None)
-        await keeper.closing()
-        assert not keeper.fetch("r", 1, 0, 1)
+        client.enter(ActorRef(Mailbox("logs", 1)), nursery, lambda: None)
+        await client.closing()
+        assert not client.begin(client.fetch, "r", 1, 0, 1)
 
 
 async def test_what_was_delivered_is_not_delivered_again_by_the_next_node(group, autojump_clock):
@@ -445,7 +446,7 @@ async def test_what_has_waited_too_long_is_counted_and_missing(
 ):
     """OBS-06: its receiver comes back after its life is over."""
     away = SESSION_IDLE + 100
-    monkeypatch.setattr("actors.node.group.link.DURABLE_LIFE", away + (-10 if is_late else 10))
+    monkeypatch.setattr(engine_client, "DURABLE_LIFE", away + (-10 if is_late else 10))
     assert (await ends.send("kept")).code == 202
     await ends.receiver.link.aclose()
     await trio.sleep(away)

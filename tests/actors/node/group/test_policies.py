@@ -60,7 +60,7 @@ async def reason(peer) -> str | None:
 
 def versions(member) -> tuple[int, int]:
     """The version that a node knows of, and the one that it judges by."""
-    read = member.node.counters._gauges[Gauge.POLICY_VERSION]()
+    read = member.node.counters.gauges[Gauge.POLICY_VERSION]()
     return read[Whose.DOMAIN], read[Whose.NODE]
 
 

@@ -1,0 +1,286 @@
+"""The actor that talks with the engine: for the rows, for the logs, for what goes between nodes."""
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final, TypeVarTuple
+
+import trio
+from typing_extensions import override
+
+from actors.kit.counters import Counters
+from actors.kit.errors import ActorStoppedError
+from actors.kit.log import get_logger
+from actors.kit.supervision.actor import Actor, ActorRef
+from actors.node.group import messages
+from actors.node.messages import BusMessage
+from fsm.group.durable import Kept
+from fsm.group.kinds import Kind
+from fsm.group.membership import PutLease
+from fsm.group.row_form import write_row
+from fsm.group.rows import Put
+from specs.identity import READ
+from specs.limits.group import (
+    DURABLE_LIFE,
+    DURABLE_LISTING,
+    GROUP_LEASE,
+    GROUP_LEASES,
+    GROUP_RETRY,
+)
+from specs.message import Message
+from specs.reply_code import DropReason
+from transports.codec import decode_line
+from transports.engine import contract
+from transports.engine.contract import ConflictError, Engine, EngineDownError
+
+Ts = TypeVarTuple("Ts")
+
+_log = get_logger("actors.node")
+
+
+class EngineClient(Actor[messages.Carry]):
+    """Carries messages from and to other nodes, follows all rows and logs, and does other work.
+
+    Such work is begun by `begin`. What it leads to is a call of the group, by the bus of the node.
+
+    Args:
+        engine: The engine.
+        node: Id of this node.
+        mint: The secret of the domain.
+        counters: Where the messages are counted that find no room.
+        bus: The bus of this node.
+        wall: Returns the seconds since the epoch.
+
+    Attributes:
+        leases: Answers to renewals of the node's lease. They do not pass through the mailbox of
+            the bus: behind much else they would come so late that a node is fenced that has
+            renewed its lease.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        node: str,
+        mint: bytes,
+        counters: Counters,
+        bus: ActorRef[BusMessage],
+        wall: Callable[[], float],
+    ) -> None:
+        self.leases: Final = deque[tuple[PutLease, contract.Written]](maxlen=GROUP_LEASES)
+        self._engine: Final = engine
+        self._node: Final = node
+        self._mint: Final = mint
+        self._counters: Final = counters
+        self._bus: Final = bus
+        self._wall: Final = wall
+        self._is_open: Final = trio.Event()
+        self._is_closing = False
+        self._watching: list[trio.CancelScope] = []
+        self._dropped: trio.Event | None = None
+
+    @override
+    async def start(self) -> None:
+        self.spawn(self._receive)
+        await self._is_open.wait()
+        await self._bus.tell(lambda node: node.group.connect(self))
+        self.spawn(self._notice)
+        self.spawn(self._follow_logs)
+        self._follow_rows()
+
+    def begin(self, work: Callable[[*Ts], Awaitable[object]], *args: *Ts) -> bool:
+        """Begin a piece of work; return False if nothing is begun any more."""
+        if self._is_closing:
+            return False
+        try:
+            self.spawn(work, *args)
+        except ActorStoppedError:
+            return False
+        return True
+
+    @override
+    async def closing(self) -> None:
+        self._is_closing = True
+        # Other nodes are to know at once that this one has left.
+        if self._dropped is not None:
+            await self._dropped.wait()
+
+    # ---- messages
+
+    @override
+    async def handle(self, message: messages.Carry) -> None:
+        to, outgoing = message
+        lines = ((one.head, b"" if one.entry is None else one.entry.line) for one in outgoing)
+        try:
+            await self._engine.publish(to, tuple(messages.payloads(lines)))
+        except EngineDownError:
+            await self._bus.tell(lambda node: node.group.carrier.return_unsent(outgoing))
+
+    async def _receive(self) -> None:
+        async with self._engine.inbox(self._node, self._lose) as came:
+            self._is_open.set()
+            async for batch in came:
+                await self._take_in(batch)
+
+    async def _take_in(self, payloads: Sequence[bytes]) -> None:
+        await self._bus.tell(lambda node: node.group.carrier.take_messages(payloads))
+
+    def _lose(self, payload: bytes) -> None:
+        for _ in messages.pairs(payload):
+            self._counters.drop(DropReason.OVERFLOW)
+
+    # ---- rows
+
+    async def write_rows(self, puts: Sequence[Put]) -> None:
+        """Write rows, and report what has become of each."""
+        written = await self._engine.put_all(
+            [contract.Put(put.key, put.value, put.expected) for put in puts]
+        )
+        answers = tuple(zip(puts, written, strict=True))
+        await self._bus.tell(lambda node: node.group.take_answers(answers))
+
+    async def read_row(self, key: str, revision: int, lookup: messages.LookUp | None) -> None:
+        """Read a row, and report it.
+
+        Args:
+            key: Key of the row.
+            revision: That of the report, if there is no row.
+            lookup: The receiver that is looked up by that; None: none.
+        """
+        row: contract.Row | None = None
+        with suppress(EngineDownError):  # the watch begins anew after that, and names what has gone
+            row = await self._engine.get(key) or contract.Row(key, None, revision)
+        await self._bus.tell(lambda node: node.group.take_row_read(row, lookup))
+
+    async def renew_lease(self, lease: PutLease) -> None:
+        """Write the node's row; the answer is among `leases`."""
+        if self._dropped is not None:
+            await self._dropped.wait()
+        row = lease.row
+        put = contract.Put(row.key, write_row(row), lease.expected, GROUP_LEASE)
+        (written,) = await self._engine.put_all((put,))
+        self.leases.append((lease, written))
+        # A bus whose mailbox is full looks without being told.
+        self._bus.try_tell(lambda _: None)
+
+    def drop_lease(self, key: str, expected: int) -> None:
+        """Delete the node's own row, if it has the expected revision; nothing is reported."""
+        self._dropped = trio.Event()
+        self.begin(self._drop, contract.Put(key, None, expected), self._dropped)
+
+    async def _drop(self, lease: contract.Put, dropped: trio.Event) -> None:
+        await self._engine.put_all((lease,))
+        dropped.set()
+
+    def watch_anew(self) -> None:
+        """Bring all rows again; the next actor does so anyway."""
+        # An engine that comes back empty has no secret: a node that starts would make another.
+        if self.begin(domain_secret, self._engine, self._mint):
+            self._follow_rows()
+
+    def _follow_rows(self) -> None:
+        for scope in self._watching:
+            scope.cancel()
+        self._watching = [trio.CancelScope() for _ in Kind]
+        for kind, scope in zip(Kind, self._watching, strict=True):
+            self.spawn(self._watch, f"{kind}/", scope)
+
+    async def _watch(self, prefix: str, scope: trio.CancelScope) -> None:
+        with scope:
+            async with self._engine.watch(prefix) as seen:
+                await self._take_rows(prefix, None)
+                async for batch in seen:
+                    await self._take_rows(prefix, batch)
+
+    async def _take_rows(self, prefix: str, news: Sequence[contract.Seen] | None) -> None:
+        await self._bus.tell(lambda node: node.group.take_rows(prefix, news))
+
+    async def _notice(self) -> None:
+        while True:
+            health = await self._engine.health_changed()
+            if health.is_up:
+                await self._bus.tell(lambda node: node.group.renew())
+
+    # ---- logs
+
+    async def append(self, number: int, appends: Sequence[contract.Append]) -> None:
+        """Add entries to logs; the report of the batch has its number."""
+        outcomes = await self._engine.append_all(appends)
+        await self._bus.tell(lambda node: node.group.durable.take_outcomes(number, outcomes))
+
+    async def fetch(self, runtime: str, number: int, after: int, most: int) -> None:
+        """Read a log; the arguments are as of `fsm.group.durable.LogPort`."""
+        kept: Sequence[Kept] | None = None
+        with suppress(EngineDownError):
+            entries = await self._engine.fetch(runtime, after, most)
+            offset = trio.current_time() - self._wall()
+            kept = tuple(_kept(entry, offset) for entry in entries)
+        await self._bus.tell(lambda node: node.group.durable.take_entries(runtime, number, kept))
+
+    async def trim(self, reached: Mapping[str, int]) -> None:
+        """Remove the entries of logs up to a position each."""
+        is_done = False
+        with suppress(EngineDownError):
+            await self._engine.acknowledge(reached)
+            is_done = True
+        await self._bus.tell(lambda node: node.group.durable.end_trims(reached, is_done=is_done))
+
+    async def _follow_logs(self) -> None:
+        has_ended = False
+        while not has_ended:
+            with trio.move_on_after(DURABLE_LISTING) as turn:
+                await self._bus.tell(lambda node: node.group.durable.begin_list())
+                async with self._engine.follow_logs() as reached:
+                    async for batch in reached:
+                        await self._add_entries(batch)
+            # It has ended with the engine's handle, if not by the clock.
+            has_ended = not turn.cancelled_caught
+
+    async def _add_entries(self, entries: Sequence[tuple[str, int]]) -> None:
+        await self._bus.tell(lambda node: node.group.durable.add_entries(entries))
+
+
+def _kept(entry: contract.Entry, offset: float) -> Kept:
+    """Return what an entry of a log holds.
+
+    Args:
+        entry: The entry.
+        offset: What is added to seconds since the epoch for those of the host's clock.
+    """
+    read = messages.read_entry(entry.payload)
+    if read is None:
+        return Kept(entry.position, None)
+    whose, at, line = read
+    message = decode_line(line, READ)
+    if not isinstance(message, Message):
+        return Kept(entry.position, None)
+    return Kept(entry.position, message, whose, at + DURABLE_LIFE + offset)
+
+
+_TOLD: Final = 2
+"""Failed attempts after which the log says so: at the first one the connection is only begun."""
+
+_MINT: Final = "secret/mint"
+"""Row of the secret by which all nodes of a domain know the addresses that they made."""
+
+
+async def domain_secret(engine: Engine, fresh: bytes) -> bytes:
+    """Return the secret of the domain, which the first of its nodes has made.
+
+    Args:
+        engine: The engine.
+        fresh: The secret, if the engine has none.
+    """
+    failures = 0
+    while True:
+        try:
+            await engine.put(_MINT, fresh, 0)
+        except ConflictError as exc:
+            if exc.row is not None and exc.row.value is not None:
+                return exc.row.value
+        except EngineDownError as exc:
+            failures += 1
+            if failures == _TOLD:
+                _log.warning("waiting for the engine", why=exc.reason)
+        else:
+            return fresh
+        await trio.sleep(GROUP_RETRY)
