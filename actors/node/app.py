@@ -34,7 +34,7 @@ from actors.node.bus import NodeBus
 from actors.node.components import AllocationService, LocalService, PathService
 from actors.node.config import NOWHERE, NodeConfig
 from actors.node.connectors.back_ends import served_by, start_connectors
-from actors.node.foreign import ForeignHost, path_service
+from actors.node.foreign import ForeignHost, Onward
 from actors.node.health import probes, watch
 from actors.node.host import NodeHost
 from actors.node.http.rest_link import RestLinks
@@ -126,7 +126,7 @@ class MessageNode(NodeHost):
         if self.state is not None:
             make = partial(StateWriter, self.state, self.counters)
             writer = await self.start("state-writer", make)
-        self.bus = await self.start("bus", partial(self._make_bus, writer))
+        self.bus_ref = await self.start("bus", partial(self._make_bus, writer))
         if self.shared is not None:
             await self.shared.start(self)
         await self._start_listener(listeners)
@@ -166,9 +166,10 @@ class MessageNode(NodeHost):
         control = Control(
             exchange, gate, self.entropy, config.login, self.domain_keys, self.login_clock
         )
-        return NodeBus(
+        self.bus = NodeBus(
             exchange, control, self._services(exchange), gate, partial(self._resume, exchange)
         )
+        return self.bus
 
     async def _resume(self, exchange: Exchange) -> None:
         """Bring the stored sessions and names back."""
@@ -180,10 +181,12 @@ class MessageNode(NodeHost):
 
     def _services(self, exchange: Exchange) -> dict[str, LocalService]:
         config, addresses, tables = self.config, self.addresses, exchange.tables
+        if config.foreign is not NOWHERE:
+            exchange.foreign.paths = Onward(exchange)
         schemes = config.object_schemes | {"hyperty"}
         services: dict[str, LocalService] = {
             addresses.allocation: AllocationService(tables, schemes, self.entropy),
-            addresses.paths: path_service(PathService(tables), exchange, config.foreign),
+            addresses.paths: PathService(tables, exchange.foreign.paths),
         }
         if self.policing is not None:
             services[addresses.policies] = self.policing.service(exchange)
@@ -391,7 +394,7 @@ async def _serving(
                 if rest is not None:
                     rest.close()
                 await sources.close()
-                await _drain(node.bus)
+                await _drain(node.bus_ref)
                 if not is_orderly:
                     # The parts finish what they were ordered to do, though the node is cancelled.
                     await node.supervisor.stop_children()
@@ -502,7 +505,7 @@ def _handle(node: MessageNode, address: str) -> Node:
         http_url=http_url,
         rest_url=http_url + REST if http_url is not None and _has_rest(node.config) else None,
         counters=node.counters,
-        bus=node.bus,
+        bus=node.bus_ref,
         policing=node.policing,
     )
 

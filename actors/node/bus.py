@@ -3,13 +3,13 @@
 It checks what links bring: normal form, session, source, loop, policy, in this order. A refused
 request is answered over the link it came from; any other refused message is counted. An admitted
 message goes to sessions, to parts of the node, to other nodes. Sessions, and how messages reach
-them, are in `session/exchange.py`. It is called by links and by its own task, for the parts; no
-call waits, so that none is interrupted by another.
+them, are in `session/exchange.py`. It is called by links, by parts and by its own task; no call
+waits, so that none is interrupted by another.
 """
 
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, TypeVarTuple, cast
 
 import attrs
 import trio
@@ -20,7 +20,6 @@ from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, Reply
 from actors.node import messages
 from actors.node.components import LocalService
-from actors.node.errors import AddressTakenError
 from actors.node.links.acceptor import Claim as SessionClaim
 from actors.node.links.acceptor import Item
 from actors.node.links.connection import Connection
@@ -51,6 +50,8 @@ from transports.errors import CloseReason
 if TYPE_CHECKING:
     from actors.node.group.group import Group
 
+Ts = TypeVarTuple("Ts")
+
 _OVER: Final = Refusal(Check.SESSION, "the credentials of the session are over; log in again")
 _WRONG_TOKEN: Final = Refusal(
     Check.SESSION, "the message carries a token that is not that of its session"
@@ -68,6 +69,10 @@ _log = get_logger("actors.node")
 
 class NodeBus(Actor[messages.BusMessage]):
     """Routes between sessions and the parts of the node; owns all that it is made of.
+
+    Attributes:
+        is_over: Whether it has ended, or crashed.
+        is_in_turn: Whether calls of a turn follow each other, and are written at its end.
 
     Args:
         exchange: Sessions and links.
@@ -100,7 +105,7 @@ class NodeBus(Actor[messages.BusMessage]):
         self._drained: Reply[None] | None = None
         self._awake_at = math.inf
         self._failure: Exception | None = None
-        self.is_over = False
+        self.is_over = self.is_in_turn = False
         exchange.route = self.route
 
     @override
@@ -113,11 +118,22 @@ class NodeBus(Actor[messages.BusMessage]):
     async def handle(self, message: messages.BusMessage) -> None:
         if self._failure is not None:
             raise self._failure
-        match message:
-            case messages.Emitted(emitted, to_runtime):
-                self.emitted(emitted, to_runtime)
-            case _:
-                message(self)
+        message(self)
+
+    def call(self, act: Callable[[*Ts], object], *args: *Ts) -> bool:
+        """Call a method of this object, and write what came of it; return False if it has ended.
+
+        An exception of the method is a crash of the bus, and not of its caller.
+        """
+        if self.is_over:
+            return False
+        try:
+            act(*args)
+            if not self.is_in_turn:
+                self.end_turn()
+        except Exception as exc:  # noqa: BLE001 - a crash of the bus, not of who calls it
+            self.fail(exc)
+        return True
 
     def drain(self, done: Reply[None]) -> None:
         """Close every session, and take no new one.
@@ -346,12 +362,12 @@ class NodeBus(Actor[messages.BusMessage]):
     def _is_returning(self) -> bool:
         return self._exchange.returning.is_on(trio.current_time())
 
-    def emitted(self, message: Message, to_runtime: str | None) -> None:
+    def emit(self, message: Message, to_runtime: str | None = None) -> None:
         """Send on what a part of the node has to say.
 
         Args:
             message: The message.
-            to_runtime: Only receiver of the message; None: every subscriber.
+            to_runtime: The session that an answer goes back over; None: by its address.
         """
         if to_runtime is not None:
             if to_runtime in self._exchange.requests_at_parts:
@@ -503,21 +519,19 @@ class NodeBus(Actor[messages.BusMessage]):
 
     # ---- parts
 
-    def attach(self, address: str, component: messages.Component) -> AddressTakenError | None:
-        """Make a part reachable at an address (MN-09); return the objection to it.
+    def attach(self, address: str, component: messages.Component) -> None:
+        """Make a part reachable at an address (MN-09).
 
         Args:
             address: The address.
             component: The part.
+
+        Raises:
+            AddressTakenError: Another part answers there.
         """
-        try:
-            self._exchange.components.attach(address, component)
-        except AddressTakenError as exc:
-            _log.error("address taken", address=exc.address, part=exc.part, holder=exc.holder)
-            return exc
+        self._exchange.components.attach(address, component)
         # What a part was asked before it was started again, it does not answer.
         self._exchange.requests_at_parts = self._exchange.fresh_request_shares()
-        return None
 
     def detach(self, address: str, component: messages.Component) -> None:
         """Have a part answer at an address no longer. Idempotent."""

@@ -7,7 +7,7 @@ Two parts answer on the spot, inside the bus's task: the subscription manager at
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Container
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
 
@@ -19,7 +19,7 @@ from fsm.effects import Refused, RowChanged
 from fsm.registry.allocation import ENTROPY
 from fsm.registry.node_rights import Hearing
 from fsm.sync.subscriptions import entity_of
-from specs.addresses.address import domain_of
+from specs.addresses.address import domain_of, is_node
 from specs.bodies.link import Path
 from specs.bodies.object import CutPath, PathRequest, path_class
 from specs.bodies.registry import Allocate, Allocated, Free
@@ -28,6 +28,9 @@ from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from specs.trace import Op
 from transports.bodies import read_body, write_body
+
+if TYPE_CHECKING:
+    from actors.node.foreign import Onward
 
 
 class LocalService(ABC):
@@ -136,20 +139,28 @@ class PathService(LocalService):
     That `source` belongs to the session was checked when the message came in. A path on
     another session's object waits for its owner; what is not made to be observed is refused.
     An owner reports expelled observers: nothing is delivered for that observer any more.
+
+    Args:
+        onward: Sets paths at the nodes of other domains, too; None: there are no routes there.
     """
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Tables, onward: "Onward | None" = None) -> None:
         self._tables = tables
+        self._onward = onward
 
     @override
-    def receive(self, message: Message, by: str) -> Message:
-        refused = self._changed(message, by)
+    def receive(self, message: Message, by: str) -> Message | None:
+        known = () if self._onward is None else self._tables.subscriptions.resources_of(by)
+        body: PathRequest = read_body(message, path_class(message))
+        refused = self._changed(message, body, by)
         if refused is not None:
             return refuse(message, refused.code, refused.why)
+        is_set = message.type is MessageType.SUBSCRIBE and isinstance(body, Path)
+        if self._onward is not None and is_set and not is_node(by):
+            return self._onward.subscribe(message, by, body.resources, known)
         return reply_to(message, Code.OK)
 
-    def _changed(self, message: Message, by: str) -> Refused | None:
-        body: PathRequest = read_body(message, path_class(message))
+    def _changed(self, message: Message, body: PathRequest, by: str) -> Refused | None:
         match message.type, body:
             case _, CutPath():
                 return self._cut(body, by)

@@ -11,7 +11,7 @@ for the other node's answer. When a node has lost the session, all paths are set
 """
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -32,17 +32,14 @@ from actors.kit.supervision.supervisor import (
     open_supervisor,
 )
 from actors.node import messages
-from actors.node.components import LocalService
-from actors.node.config import NOWHERE, ForeignPlan
+from actors.node.config import ForeignPlan
 from actors.node.described_stubs import DescribedStubs, ForeignStub
 from actors.node.host import NodeHost
 from actors.node.session.exchange import Exchange
-from actors.node.session.foreign_routes import Paths
-from actors.node.tables import Tables
 from actors.pipe.host import HandInResult, HostTools, StubHost
 from actors.pipe.plan import SandboxPlan, nothing
 from fsm.catalogue.foreign import ForeignCore, ForeignPort
-from fsm.effects import Refused
+from fsm.effects import CoreHost, Refused, deferred
 from fsm.engine import Step
 from fsm.limits.shares import user_of
 from fsm.machines.stub_connection import State
@@ -54,7 +51,7 @@ from specs.limits.protocol import MAX_LIST, REPLY_TIMEOUT, STUB_QUEUE
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import LAST_SUCCESS, Code, DropReason, Ground
 from specs.trace import Op
-from transports.bodies import read_body, write_body
+from transports.bodies import write_body
 from transports.codec import encode
 
 
@@ -62,7 +59,8 @@ class ForeignStubHost(StubHost[OutboundMessage]):
     """Reports one sandbox to the owner of the table, and delivers messages to its stub.
 
     Args:
-        forget: Called in the owner's task when the sandbox has ended.
+        hosts: The hosts of the owner, by the address of the stub: this is one of them while it
+            runs.
     """
 
     def __init__(
@@ -70,11 +68,16 @@ class ForeignStubHost(StubHost[OutboundMessage]):
         plan: SandboxPlan,
         tools: HostTools,
         owner: ActorRef[messages.ForeignCall],
-        forget: Callable[[str], None],
+        hosts: dict[str, ActorRef[OutboundMessage]],
     ) -> None:
         super().__init__(plan, tools)
         self._owner = owner
-        self._forget = forget
+        self._hosts = hosts
+
+    @override
+    async def start(self) -> None:
+        self._hosts[self.plan.url] = self.me
+        await super().start()
 
     @override
     async def handle(self, message: OutboundMessage) -> None:
@@ -127,7 +130,8 @@ class ForeignStubHost(StubHost[OutboundMessage]):
         url, why = self.plan.url, self.why
 
         def gone(core: ForeignCore, now: float) -> None:
-            self._forget(url)
+            self._hosts.pop(url, None)
+            self.tools.counters.count(Tally.STUBS_GONE)
             core.sandbox_gone(url, why, now)
 
         await self._report(gone)
@@ -141,11 +145,8 @@ class ForeignStubHost(StubHost[OutboundMessage]):
 _log = get_logger("actors.node")
 
 
-class ForeignHost(Actor[messages.ForeignCall], ForeignPort):
-    """Opens a sandbox for the stub of each domain that is wanted, and carries messages.
-
-    What the table wants done waits until the call of it has returned, and is done in order.
-    """
+class ForeignHost(Actor[messages.ForeignCall], CoreHost, ForeignPort):
+    """Opens a sandbox for the stub of each domain that is wanted, and carries messages."""
 
     def __init__(self, host: NodeHost, plan: ForeignPlan) -> None:
         self._host = host
@@ -153,9 +154,9 @@ class ForeignHost(Actor[messages.ForeignCall], ForeignPort):
         self._trace = host.trace("foreign")
         own = host.addresses
         self._core = ForeignCore(own.node, plan.reach(own.domain), self, plan.idle)
-        self._wanted: deque[Callable[[], Awaitable[object]]] = deque()
+        self.due = deque()
         self._stubs = None if plan.catalogues is None else DescribedStubs(plan.catalogues)
-        self._fetches: dict[str, trio.CancelScope] = {}
+        self._starting: dict[str, trio.CancelScope] = {}
         self._hosts: dict[str, ActorRef[OutboundMessage]] = {}
         self._sandboxes: Supervisor | None = None
         self._is_open = trio.Event()
@@ -167,7 +168,7 @@ class ForeignHost(Actor[messages.ForeignCall], ForeignPort):
         self._host.counters.watch(Gauge.STUBS, self._hosts.__len__)
         self.spawn(self._keep_sandboxes)
         await self._is_open.wait()
-        await self._host.bus.tell(lambda node: node.connect_abroad(self.me))
+        self._host.bus.connect_abroad(self.me)
 
     async def _keep_sandboxes(self) -> None:
         async with open_supervisor(
@@ -180,7 +181,7 @@ class ForeignHost(Actor[messages.ForeignCall], ForeignPort):
     @override
     async def handle(self, message: messages.ForeignCall) -> None:
         message(self._core, trio.current_time())
-        await self._do_wanted()
+        self.perform()
 
     @override
     def deadline(self) -> float:
@@ -189,11 +190,7 @@ class ForeignHost(Actor[messages.ForeignCall], ForeignPort):
     @override
     async def timed_out(self) -> None:
         self._core.tick(trio.current_time())
-        await self._do_wanted()
-
-    async def _do_wanted(self) -> None:
-        while self._wanted:
-            await self._wanted.popleft()()
+        self.perform()
 
     @override
     async def closing(self) -> None:
@@ -215,93 +212,87 @@ class ForeignHost(Actor[messages.ForeignCall], ForeignPort):
         self._trace.step(step)
 
     @override
+    @deferred
     def open(self, stub: str, domain: str, token: str | None) -> None:
-        self._wanted.append(partial(self._open, stub, domain, token))
+        scope = self._starting[stub] = trio.CancelScope()
+        self.spawn(self._start, stub, domain, token, scope)
 
     @override
+    @deferred
     def deliver(self, stub: str, entry: OutboundMessage) -> None:
-        self._wanted.append(partial(self._hand, stub, entry))
+        host = self._hosts.get(stub)
+        if host is None or not host.try_tell(entry):
+            self._core.sandbox_unreachable(stub, entry.message)
+            self.perform()
 
     @override
+    @deferred
     def end(self, stub: str, why: str) -> None:
-        self._wanted.append(partial(self._end, stub))
+        if stub in self._starting:
+            self._starting[stub].cancel()
+        elif self._sandboxes is not None:
+            self.spawn(self._sandboxes.stop_child, stub)
 
     @override
+    @deferred
     def pass_on(self, domain: str, stub: str, message: Message) -> None:
-        self._tell(lambda node: node.take_foreign(message, message_node(domain), stub))
+        bus = self._host.bus
+        bus.call(bus.take_foreign, message, message_node(domain), stub)
 
     @override
+    @deferred
     def renew(self, domain: str) -> None:
-        self._tell(lambda node: node.renew_paths(message_node(domain)))
-
-    def _tell(self, message: messages.BusMessage) -> None:
-        self._wanted.append(partial(self._host.bus.tell, message))
+        bus = self._host.bus
+        bus.call(bus.renew_paths, message_node(domain))
 
     @override
+    @deferred
     def drop(self, message: Message, reason: DropReason) -> None:
-        self._wanted.append(partial(self._drop, message, reason))
-
-    @override
-    def refuse(self, message: Message, code: Code, why: str, retry_after: float | None) -> None:
-        self._wanted.append(partial(self._refuse, message, code, why, retry_after))
-
-    @override
-    def answer(self, stub: str, message: Message, code: Code, why: str) -> None:
-        self._wanted.append(partial(self._answer, stub, message, code, why))
-
-    async def _drop(self, message: Message, reason: DropReason) -> None:
         self._trace.drop(message, reason)
 
-    async def _refuse(
-        self, message: Message, code: Code, why: str, retry_after: float | None
-    ) -> None:
+    @override
+    @deferred
+    def refuse(self, message: Message, code: Code, why: str, retry_after: float | None) -> None:
         answer = refuse(message, code, why, retry_after)
         self._trace.refused(message, "", code, why, Ground.ROUTE)
         self._trace.hop(Op.SYNTH, answer)
-        await self._host.send(answer)
+        self._host.send(answer)
 
-    async def _answer(self, stub: str, message: Message, code: Code, why: str) -> None:
+    @override
+    @deferred
+    def answer(self, stub: str, message: Message, code: Code, why: str) -> None:
         answer = refuse(message, code, why)
         self._trace.deny(message, code, why)
         self._trace.refused(message, stub, code, why, Ground.OWNERSHIP)
-        await self._hand(stub, OutboundMessage(answer, encode(answer)))
+        self.deliver(stub, OutboundMessage(answer, encode(answer)))
+        self.perform()
 
     # ---- sandboxes
 
-    async def _open(self, stub: str, domain: str, token: str | None) -> None:
-        endpoint = self._plan.domains.get(domain)
-        if endpoint is not None:
-            foreign_stub = ForeignStub((endpoint.url,), self._host.network, login=endpoint.login)
-            await self._run(stub, domain, token, foreign_stub)
-        elif self._stubs is not None:
-            scope = self._fetches[stub] = trio.CancelScope()
-            self.spawn(self._fetch, stub, domain, token, self._stubs, scope)
-
-    async def _fetch(
-        self,
-        stub: str,
-        domain: str,
-        token: str | None,
-        stubs: DescribedStubs,
-        scope: trio.CancelScope,
+    async def _start(
+        self, url: str, domain: str, token: str | None, scope: trio.CancelScope
     ) -> None:
-        """Fetch the stub of a domain, for as long as its deployment may take."""
-        outcome: ForeignStub | str = "it took too long"
+        """Start the sandbox of a stub; to find the stub may take as long as its deployment."""
+        stub: ForeignStub | str | None = None
+        why: str | None = "it took too long"
         with scope:
-            outcome = await stubs.find(domain, self._host.network)
-
-        def fetched(core: ForeignCore, now: float) -> None:
-            del self._fetches[stub]
-            if isinstance(outcome, str):
-                _log.warning("no stub of another domain", domain=domain, why=outcome)
-                core.sandbox_gone(stub, outcome, now)
+            endpoint = self._plan.domains.get(domain)
+            if endpoint is not None:
+                stub = ForeignStub((endpoint.url,), self._host.network, login=endpoint.login)
+            elif self._stubs is not None:
+                stub = await self._stubs.find(domain, self._host.network)
+                if isinstance(stub, ForeignStub):
+                    stub = attrs.evolve(stub, login=self._plan.logins.get(domain, nothing))
+            if isinstance(stub, ForeignStub):
+                await self._run(url, domain, token, stub)
+                why = None
             else:
-                login = self._plan.logins.get(domain, nothing)
-                run = partial(self._run, stub, domain, token, attrs.evolve(outcome, login=login))
-                self._wanted.append(run)
-
-        with suppress(ActorStoppedError):
-            await self.me.tell(fetched)
+                why = stub
+        del self._starting[url]
+        if why is not None:
+            _log.warning("no stub of another domain", domain=domain, why=why)
+            self._core.sandbox_gone(url, why, trio.current_time())
+            self.perform()
 
     async def _run(self, url: str, domain: str, token: str | None, stub: ForeignStub) -> None:
         plan = SandboxPlan(
@@ -323,26 +314,10 @@ class ForeignHost(Actor[messages.ForeignCall], ForeignPort):
             stub.archive,
             patience=FOREIGN_YIELD,
         )
-        keep = partial(ForeignStubHost, plan, tools, self.me, self._forget)
-        spec = ChildSpec(url, keep, Restart.TEMPORARY)
+        keep = partial(ForeignStubHost, plan, tools, self.me, self._hosts)
         if self._sandboxes is not None:
             self._host.counters.count(Tally.STUBS_OPENED)
-            self._hosts[url] = await self._sandboxes.start_child(spec)
-
-    def _forget(self, stub: str) -> None:
-        self._hosts.pop(stub, None)
-        self._host.counters.count(Tally.STUBS_GONE)
-
-    async def _hand(self, stub: str, entry: OutboundMessage) -> None:
-        host = self._hosts.get(stub)
-        if host is None or not host.try_tell(entry):
-            self._core.sandbox_unreachable(stub, entry.message)
-
-    async def _end(self, stub: str) -> None:
-        if stub in self._fetches:
-            self._fetches[stub].cancel()
-        elif self._sandboxes is not None:
-            self.spawn(self._sandboxes.stop_child, stub)
+            await self._sandboxes.start_child(ChildSpec(url, keep, Restart.TEMPORARY))
 
 
 _AWAY: Final = "too many paths to other domains are being set up"
@@ -368,8 +343,8 @@ class _Asked:
     until: float = attrs.field(factory=lambda: trio.current_time() + REPLY_TIMEOUT)
 
 
-class Onward(Paths):
-    """Subscriptions of this node at others; part of the bus's task."""
+class Onward:
+    """Subscriptions of this node at the nodes of other domains; part of the bus's task."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
@@ -398,19 +373,21 @@ class Onward(Paths):
         return wanted
 
     def subscribe(
-        self, request: Message, by: str, resources: tuple[str, ...], give_up: Callable[[], object]
+        self, request: Message, by: str, resources: tuple[str, ...], known: Container[str]
     ) -> Message | None:
         """Set at other nodes what they have to fan out.
 
         Args:
-            request: The subscription of a local runtime.
+            request: The subscription of a local runtime, which is set here.
             by: Address of the subscribing runtime.
             resources: The paths.
-            give_up: Is called if the attempt ends.
+            known: Those that it had before.
 
         Returns:
             The answer; None: it follows when the other node has answered.
         """
+        fresh = tuple(one for one in resources if one not in known)
+        give_up = partial(self._exchange.tables.subscriptions.unsubscribe, by, fresh)
         self._give_up_late()
         wanted = self.wanted(resources, by)
         if not wanted:
@@ -427,8 +404,8 @@ class Onward(Paths):
         self._ask(peer, _Asked(_manager(peer), missing, request, by, give_up, user))
         return None
 
-    @override
     def answered(self, answer: Message) -> bool:
+        """Take the answer of another node; return whether it was asked."""
         asked = self._asked.get(answer.id)
         if asked is None or not answer.is_final or answer.from_ != asked.manager:
             return False
@@ -460,8 +437,8 @@ class Onward(Paths):
         for held in self._held.values():
             held.difference_update(resources)
 
-    @override
     def settle(self) -> None:
+        """Remove at other nodes paths that no local session uses any more."""
         if not self._exchange.tables.has_lost_paths():
             return
         subscriptions = self._exchange.tables.subscriptions
@@ -476,8 +453,8 @@ class Onward(Paths):
                 number = self._exchange.next_id(self._node.paths)
                 self._say(peer, MessageType.UNSUBSCRIBE, tuple(left), number)
 
-    @override
     def renew(self, peer: str) -> None:
+        """Set everything again at a node that may have forgotten it."""
         held = sorted(self._held.get(peer, ()))
         for start in range(0, len(held), MAX_LIST):
             self._ask(peer, _Asked(_manager(peer), tuple(held[start : start + MAX_LIST])))
@@ -509,39 +486,3 @@ def _refusal(answer: Message) -> Refused:
     text = why if isinstance(why, str) else "the object's node gave no reason"
     code = Code(answer.code) if answer.code in set(Code) else Code.BAD_BACKEND
     return Refused(code, text)
-
-
-class OnwardPathService(LocalService):
-    """The subscription manager of a node that has routes to other domains."""
-
-    def __init__(self, service: LocalService, onward: Onward, tables: Tables) -> None:
-        self._service = service
-        self._onward = onward
-        self._tables = tables
-
-    @override
-    def receive(self, message: Message, by: str) -> Message | None:
-        known = self._tables.subscriptions.resources_of(by)
-        answer = self._service.receive(message, by)
-        is_set = answer is not None and answer.code <= LAST_SUCCESS
-        if message.type is not MessageType.SUBSCRIBE or not is_set or is_node(by):
-            return answer
-        resources = read_body(message, Path).resources
-        fresh = tuple(one for one in resources if one not in known)
-        give_up = partial(self._tables.subscriptions.unsubscribe, by, fresh)
-        return self._onward.subscribe(message, by, resources, give_up)
-
-
-def path_service(service: LocalService, exchange: Exchange, plan: ForeignPlan) -> LocalService:
-    """Return the subscription manager: with routes to other domains it subscribes onward.
-
-    Args:
-        service: Subscription manager of the node.
-        exchange: Exchange of the node.
-        plan: The plan.
-    """
-    if plan is NOWHERE:
-        return service
-    onward = Onward(exchange)
-    exchange.foreign.paths = onward
-    return OnwardPathService(service, onward, exchange.tables)

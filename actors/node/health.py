@@ -66,7 +66,7 @@ async def _bus(host: NodeHost) -> str | None:
     if down is not None:
         return down
     try:
-        await host.bus.ask(_alive)
+        await host.bus_ref.ask(_alive)
     except ActorStoppedError:
         return "it has stopped"
     return None

@@ -1,22 +1,24 @@
 """What all parts of one node use; each part is given it, and what is the part's own."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 import trio
 
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
-from actors.kit.supervision.actor import Actor, ActorRef, Reply
+from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.supervisor import ChildSpec, Monitor, Supervisor
 from actors.kit.trace import Tracer
-from actors.node.errors import AddressTakenError
-from actors.node.messages import BusMessage, Component, Emitted
+from actors.node.messages import BusMessage
 from actors.node.tables import NodeAddresses
 from actors.node.trace import ComponentTrace
 from specs.message import Message
 from transports.link import Network
+
+if TYPE_CHECKING:
+    from actors.node.bus import NodeBus
 
 M = TypeVar("M")
 
@@ -30,7 +32,8 @@ class NodeHost:
         login_clock: Returns the seconds since the epoch by which logins, names and statements are
             good.
         supervisor: Supervisor of the parts; set before the first one starts.
-        bus: The message bus, which is the first of them.
+        bus: The message bus, which is the first of them; another one after it has crashed.
+        bus_ref: Has the task of the bus make a call.
     """
 
     addresses: NodeAddresses
@@ -43,7 +46,8 @@ class NodeHost:
     clock_offset: float
     login_clock: Callable[[], float]
     supervisor: Supervisor = attrs.field(init=False)
-    bus: ActorRef[BusMessage] = attrs.field(init=False)
+    bus: "NodeBus" = attrs.field(init=False)
+    bus_ref: ActorRef[BusMessage] = attrs.field(init=False)
 
     def clock(self) -> float:
         """Return the seconds since the epoch, as the node counts them."""
@@ -64,33 +68,11 @@ class NodeHost:
         """
         return await self.supervisor.start_child(ChildSpec(name, make))
 
-    async def send(self, message: Message, to_runtime: str | None = None) -> None:
-        """Send a message of a part by the bus; an answer goes back over the session that asked.
+    def send(self, message: Message, to_runtime: str | None = None) -> None:
+        """Send a message of a part by the bus; nothing if the bus has ended.
 
-        If cancelled, nothing is sent.
-
-        Raises:
-            ActorStoppedError: The bus is gone.
+        Args:
+            message: The message.
+            to_runtime: The session that an answer goes back over; None: by its address.
         """
-        await self.bus.tell(Emitted(message, to_runtime))
-
-    async def attach(self, address: str, component: Component) -> None:
-        """Let an actor answer at an address from now on.
-
-        If cancelled, it may do so or not.
-
-        Raises:
-            AddressTakenError: Another part answers there.
-            ActorStoppedError: The bus is gone.
-        """
-
-        def attached(verdict: Reply[AddressTakenError | None]) -> BusMessage:
-            return lambda node: verdict.send(node.attach(address, component))
-
-        error = await self.bus.ask(attached)
-        if error is not None:
-            raise error
-
-    def detach(self, address: str, component: Component) -> None:
-        """Let an actor answer at an address no longer; a bus that is gone needs no notice."""
-        self.bus.try_tell(lambda node: node.detach(address, component))
+        self.bus.call(self.bus.emit, message, to_runtime)

@@ -8,7 +8,6 @@ import attrs
 from actors.kit.back_ends.requests import Asked
 from actors.kit.supervision.actor import ActorRef
 from fsm.catalogue.foreign import ForeignCore
-from specs.message import Message
 
 if TYPE_CHECKING:
     from actors.node.bus import NodeBus
@@ -38,18 +37,6 @@ Component: TypeAlias = ActorRef[Asked | RuntimeLeft]
 
 
 @attrs.frozen
-class Emitted:
-    """A component has something to say.
-
-    Attributes:
-        to_runtime: The session an answer goes back over; None: by its address.
-    """
-
-    message: Message
-    to_runtime: str | None = None
-
-
-@attrs.frozen
 class SessionView:
     """The state of a session.
 
@@ -64,5 +51,5 @@ class SessionView:
     paths: tuple[str, ...]
 
 
-BusMessage: TypeAlias = "Emitted | Callable[[NodeBus], object]"
-"""What parts have to say, or a call; the task of the bus makes it."""
+BusMessage: TypeAlias = "Callable[[NodeBus], object]"
+"""A call, which the task of the bus makes."""

@@ -1,7 +1,6 @@
 """The connectors of a node to its back ends, and the part that relays to one (CON-07)."""
 
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
 from typing import Final, TypeAlias, assert_never, final
@@ -12,7 +11,6 @@ from typing_extensions import override
 
 from actors.kit.back_ends.requests import Asked, BackEndError
 from actors.kit.counters import BackEnd, Outcome, Timing
-from actors.kit.errors import ActorStoppedError
 from actors.kit.http_client import HttpError, ServerUrl
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor
@@ -78,7 +76,6 @@ class Connector(Actor[_Message], RelayPort):
         self._service: Final = service
         self._trace: Final = host.trace(f"connector:{name}")
         self._core = RelayCore(limits, self)
-        self._answers: deque[Callable[[], Awaitable[None]]] = deque()
         self._jobs: dict[int, _Job] = {}
         self._outcomes: dict[int, Replied] = {}
         self._numbers = count(1)
@@ -87,19 +84,18 @@ class Connector(Actor[_Message], RelayPort):
     @override
     async def start(self) -> None:
         self.spawn(self._service.run, self._host.send)
-        await self._host.attach(self._address, self.me)
+        self._host.bus.attach(self._address, self.me)
 
     @override
     async def handle(self, message: _Message) -> None:
         match message:
             case Asked():
-                await self._asked(message)
+                self._asked(message)
             case RuntimeLeft(runtime):
                 self._core.leave(runtime)
-                await self._answer()
                 self._service.left(runtime)
             case _Done():
-                await self._done(message)
+                self._done(message)
             case _:
                 assert_never(message)
 
@@ -110,7 +106,6 @@ class Connector(Actor[_Message], RelayPort):
     @override
     async def timed_out(self) -> None:
         self._core.tick(trio.current_time())
-        await self._answer()
 
     @override
     async def closing(self) -> None:
@@ -119,32 +114,26 @@ class Connector(Actor[_Message], RelayPort):
     @override
     async def stop(self) -> None:
         """Answer all open requests; the bus may have ended before."""
-        self._host.detach(self._address, self.me)
-        try:
-            await self._answer()
-            for job in self._jobs.values():
-                job.scope.cancel()
-                await self._refuse(job, Code.UNAVAILABLE, "the connector to the back end stops")
-        except ActorStoppedError:
-            pass
+        self._host.bus.detach(self._address, self.me)
+        for job in self._jobs.values():
+            self._refuse(job, Code.UNAVAILABLE, "the connector to the back end stops")
         await self._service.aclose()
 
-    async def _asked(self, asked: Asked) -> None:
+    def _asked(self, asked: Asked) -> None:
         try:
             plan = self._service.plan(asked)
         except BadMessageError as exc:
-            await self._send(refuse(asked.message, exc.code, exc.reason), asked)
+            self._send(refuse(asked.message, exc.code, exc.reason), asked)
             return
         if isinstance(plan, Replied):
-            await self._send(reply_to(asked.message, plan.code, plan.body), asked)
+            self._send(reply_to(asked.message, plan.code, plan.body), asked)
             return
         number = next(self._numbers)
         self._jobs[number] = _Job(asked, plan)
         user = user_of(asked.message, domain_of(self._address))
         self._core.want(number, asked.by, trio.current_time(), plan.lane, user)
-        await self._answer()
 
-    async def _done(self, done: _Done) -> None:
+    def _done(self, done: _Done) -> None:
         match done.outcome:
             case Replied():
                 self._outcomes[done.number] = done.outcome
@@ -154,14 +143,6 @@ class Connector(Actor[_Message], RelayPort):
             case error:
                 self._lost(error.reason)
                 self._core.take_failure(done.number, error.reason)
-        await self._answer()
-
-    async def _answer(self) -> None:
-        """Send the answers that the core wants sent, in order."""
-        while self._answers:
-            # One whose sending is cancelled stays, and is sent when the connector stops.
-            await self._answers[0]()
-            self._answers.popleft()
 
     # ---- what the core wants done
 
@@ -173,14 +154,17 @@ class Connector(Actor[_Message], RelayPort):
 
     @override
     def deliver(self, number: int) -> None:
-        job = self._jobs.pop(number)
-        self._answers.append(partial(self._deliver, job, self._outcomes[number]))
+        job, replied = self._jobs.pop(number), self._outcomes[number]
+        answer = reply_to(job.asked.message, replied.code, replied.body)
+        self._trace.relay(answer, Direction.IN)
+        self._count(job, Outcome.OK if replied.code <= LAST_SUCCESS else Outcome.REFUSED)
+        self._send(answer, job.asked)
+        for one in replied.notices:
+            self._host.send(one)
 
     @override
     def refuse(self, number: int, code: Code, why: str) -> None:
-        job = self._jobs.pop(number)
-        job.scope.cancel()
-        self._answers.append(partial(self._refuse, job, code, why))
+        self._refuse(self._jobs.pop(number), code, why)
 
     @override
     def give_up(self, number: int) -> None:
@@ -204,26 +188,19 @@ class Connector(Actor[_Message], RelayPort):
                 outcome = exc
             await self.me.tell(_Done(number, outcome))
 
-    async def _deliver(self, job: _Job, replied: Replied) -> None:
-        answer = reply_to(job.asked.message, replied.code, replied.body)
-        self._trace.relay(answer, Direction.IN)
-        self._count(job, Outcome.OK if replied.code <= LAST_SUCCESS else Outcome.REFUSED)
-        await self._send(answer, job.asked)
-        for one in replied.notices:
-            await self._host.send(one)
-
-    async def _refuse(self, job: _Job, code: Code, why: str) -> None:
+    def _refuse(self, job: _Job, code: Code, why: str) -> None:
+        job.scope.cancel()
         self._count(job, Outcome.TIMEOUT if code == Code.BACKEND_TIMEOUT else Outcome.FAILED)
         answer = refuse(job.asked.message, code, why)
         self._trace.hop(Op.SYNTH, answer)
-        await self._send(answer, job.asked)
+        self._send(answer, job.asked)
 
     def _count(self, job: _Job, outcome: Outcome) -> None:
         seconds = trio.current_time() - job.begun
         self._trace.counters.took(Timing.CONNECTOR, seconds, self._name, outcome)
 
-    async def _send(self, answer: Message, asked: Asked) -> None:
-        await self._host.send(answer, asked.by)
+    def _send(self, answer: Message, asked: Asked) -> None:
+        self._host.send(answer, asked.by)
 
     def _lost(self, why: str) -> None:
         """Say once that the back end is away, however often it is asked meanwhile."""

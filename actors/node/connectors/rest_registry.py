@@ -88,7 +88,7 @@ class RestRegistry(Service):
 
     async def _notify(self, url: str, status: str) -> None:
         if self._say is not None:
-            await self._say(self._notice(url, status))
+            self._say(self._notice(url, status))
 
     async def _disconnect(self, url: str) -> None:
         status = await self._records.disconnect(url)

@@ -19,7 +19,7 @@ from specs.limits.node import BACKEND_TIMEOUT
 from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message
 
-Say: TypeAlias = Callable[[Message], Awaitable[None]]
+Say: TypeAlias = Callable[[Message], None]
 """Sends a message by its address, as the connector's."""
 
 

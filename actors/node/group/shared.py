@@ -104,7 +104,7 @@ class Shared:
 
         If cancelled, actors that have started go on.
         """
-        bus, about = host.bus, (self.engine, self.node, self.mint, self._counters)
+        bus, about = host.bus_ref, (self.engine, self.node, self.mint, self._counters)
         await host.start("group", partial(EngineClient, *about, bus, self._wall))
         await host.start("group-questions", partial(QuestionInbox, self.colleagues))
         if self.catalogue.shown is not None:

@@ -543,10 +543,10 @@ class Connection:
         items = self._items(frame)
         self.traffic.received += len(items)
         links = self._links
-        links.tell(links.bus.take_items, self.number, items)
+        links.bus.call(links.bus.take_items, self.number, items)
         if BadLine in map(type, items) and not self._tolerates(items):
             self.read_no_more()
-            links.tell(links.bus.expel, self.number)
+            links.bus.call(links.bus.expel, self.number)
             return 0
         who, identity = self.runtime or self.number, self.asker.identity
         return links.bounds.pause(who, identity, len(items) or 1)
@@ -575,7 +575,7 @@ class Connection:
         """Note that nothing more can be read."""
         match error:
             case FrameTooLargeError():
-                self._links.tell(self._links.bus.refuse_frame, self.number)
+                self._links.bus.call(self._links.bus.refuse_frame, self.number)
             case FrameTooSlowError():
                 self.lose(LinkEnd.SLOW_FRAME, error.reason, CloseReason.REFUSED)
             case LinkBrokenError():
@@ -655,7 +655,7 @@ class Connection:
         self._settle_guest()
         self.end = self.end or LinkEnd.CLOSED
         why = self._why or "closed by the node"
-        if not self._links.tell(self._links.bus.remove_link, self.number, self.name, why):
+        if not self._links.bus.call(self._links.bus.remove_link, self.number, self.name, why):
             self._take_back()
         self._links.bounds.counters.count(Tally.LINKS_CLOSED, self.end)
 

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, Never, TypeAlias, TypeVarTuple
+from typing import TYPE_CHECKING, Final, Never, TypeAlias
 
 import trio
 from typing_extensions import override
@@ -35,22 +35,20 @@ if TYPE_CHECKING:
 
 _log = get_logger("actors.node")
 
-Ts = TypeVarTuple("Ts")
-
 AcceptorMaker: TypeAlias = Callable[[Upgrade], Acceptor]
 """Makes the acceptor of one link out of what its dialler asked for."""
 
 
 class Links:
-    """The links of a node, and what they need; every call of the bus for them passes here.
+    """The links of a node, and what they need.
 
     Attributes:
         bounds: The limits, and what has been used of them.
-        bus: The bus; called by `tell` only.
+        bus: The bus.
         watched: The connections that are read whenever something has come, with their descriptors.
 
     Args:
-        bus: The bus; an exception of a call is a crash of it.
+        bus: The bus; its methods are called by `call` only.
         spawn: Starts a task.
         monitor: Takes the exceptions of links.
     """
@@ -71,7 +69,6 @@ class Links:
         self._selector: Final = selectors.DefaultSelector()
         self.watched: Final[dict[Connection, int]] = {}
         self._connections: Final[dict[int, Connection]] = {}
-        self._is_in_turn = False
         self._is_empty = trio.Event()
         self._has_alarm = trio.Event()
 
@@ -85,9 +82,9 @@ class Links:
 
     def _begin(self, connection: Connection) -> None:
         link, greeting = connection.link, connection.acceptor.greeting()
-        self.tell(self.bus.add_link, connection)
+        self.bus.call(self.bus.add_link, connection)
         if greeting:
-            self.tell(self.bus.take_items, connection.number, greeting)
+            self.bus.call(self.bus.take_items, connection.number, greeting)
         if link.guest is not None:
             link.guest.watch(connection.make_room)
         self.arm(connection)
@@ -152,18 +149,6 @@ class Links:
 
     # ---- what links have done
 
-    def tell(self, call: Callable[[*Ts], object], *args: *Ts) -> bool:
-        """Call a method of the bus, and let it write; return False if it has ended."""
-        if self.bus.is_over:
-            return False
-        try:
-            call(*args)
-            if not self._is_in_turn:
-                self.bus.end_turn()
-        except Exception as exc:  # noqa: BLE001 - a crash of the bus, not of who calls it
-            self.bus.fail(exc)
-        return True
-
     def start(self, connection: Connection, work: Callable[[], Awaitable[None]]) -> None:
         """Run work of a connection in a task; an exception of it is the end of that connection."""
         with suppress(ActorStoppedError):  # `close` is next
@@ -197,15 +182,15 @@ class Links:
                 for key, _ in self._selector.select(0):
                     ready.append(key.data)
             until = self.bounds.work_clock() + READ_SLICE
-            self._is_in_turn = True
+            self.bus.is_in_turn = True
             while ready:
                 connection = ready.popleft()
                 if connection in self.watched:
                     self._guard(connection, connection.read)
                 if self.bounds.work_clock() >= until:
                     break
-            self._is_in_turn = False
-            self.tell(self.bus.end_turn)
+            self.bus.is_in_turn = False
+            self.bus.call(self.bus.end_turn)
 
     def _guard(self, connection: Connection, call: Callable[[], None]) -> None:
         try:
@@ -260,8 +245,7 @@ class SessionListener(Actor[Never]):
 
     @override
     async def start(self) -> None:
-        bus: NodeBus = await self._host.bus.ask(lambda reply: reply.send)
-        self._links = Links(bus, self._bounds, self.spawn, self._host.monitor)
+        self._links = Links(self._host.bus, self._bounds, self.spawn, self._host.monitor)
         for work in (self._links.run, self._links.run_alarms, self._accept):
             self.spawn(work)
 

@@ -112,7 +112,7 @@ class IdentityConnector(Actor[_Message]):
 
     @override
     async def start(self) -> None:
-        await self._host.attach(self._host.addresses.identities, self.me)
+        self._host.bus.attach(self._host.addresses.identities, self.me)
 
     @override
     async def handle(self, message: Asked | RuntimeLeft) -> None:
@@ -122,11 +122,11 @@ class IdentityConnector(Actor[_Message]):
             assertion = _assertion(message.message)
             key = self._key(message.message)
         except BadMessageError as exc:
-            await self._answer(message, refuse(message.message, exc.code, exc.reason))
+            self._answer(message, refuse(message.message, exc.code, exc.reason))
             return
         if self._pending >= LOGINS_PENDING:
             why = f"{LOGINS_PENDING} logins are open; try again"
-            await self._answer(message, refuse(message.message, Code.UNAVAILABLE, why))
+            self._answer(message, refuse(message.message, Code.UNAVAILABLE, why))
             return
         self._pending += 1
         self.spawn(self._look_into, message, assertion, key)
@@ -144,7 +144,7 @@ class IdentityConnector(Actor[_Message]):
                 answer = await self._validated(asked.message, assertion, key)
         finally:
             self._pending -= 1
-        await self._answer(asked, answer)
+        self._answer(asked, answer)
 
     async def _validated(self, message: Message, assertion: str, key: str | None) -> Message:
         try:
@@ -155,9 +155,9 @@ class IdentityConnector(Actor[_Message]):
             return refuse(message, Code.BAD_BACKEND, exc.reason)
         return reply_to(message, Code.OK, {"value": written_identity(identity)})
 
-    async def _answer(self, asked: Asked, answer: Message) -> None:
+    def _answer(self, asked: Asked, answer: Message) -> None:
         is_own = asked.message.from_ == self._session
-        await self._host.send(answer, None if is_own else asked.by)
+        self._host.send(answer, None if is_own else asked.by)
 
 
 def _assertion(message: Message) -> str:

@@ -78,7 +78,7 @@ class PolicyReloader(Actor[_Message]):
         outcome = await self._reloaded()
         match message:
             case ReloadAsked(asked, by):
-                await self._host.send(self._answer(asked, outcome), by)
+                self._host.send(self._answer(asked, outcome), by)
             case Reload(reply):
                 reply.send("" if isinstance(outcome, Book) else _why(outcome))
 
@@ -88,7 +88,7 @@ class PolicyReloader(Actor[_Message]):
         book = await reread(self._store)
         if isinstance(book, PolicyFileError):
             return book
-        outcome: Book | Refused = await self._host.bus.ask(
+        outcome: Book | Refused = await self._host.bus_ref.ask(
             lambda reply: lambda node: node.group.share_policies(book, reply)
         )
         if isinstance(outcome, Book):

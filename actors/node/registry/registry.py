@@ -8,7 +8,6 @@ of it (I-G3). If that fails, all of it is as if it had not been asked: every ask
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Final, TypeAlias, assert_never
 
@@ -18,12 +17,11 @@ from typing_extensions import override
 
 from actors.kit.back_ends.requests import Asked, answer_body, read_request
 from actors.kit.counters import Gauge, Timing
-from actors.kit.errors import ActorStoppedError
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor
 from actors.node.errors import RegistryFileError
 from actors.node.host import NodeHost
-from actors.node.messages import Emitted, RuntimeLeft
+from actors.node.messages import RuntimeLeft
 from actors.node.registry import record_file
 from fsm.engine import Step
 from fsm.limits.shares import UserTurns
@@ -115,6 +113,10 @@ _NOT_READ: Final = "the records of other nodes cannot be read now"
 _NOT_KEPT: Final = "the registry cannot write its file now; nothing was changed"
 
 
+_Said: TypeAlias = tuple[Message, str | None]
+"""What the registry says, and over whose session; None: by its address."""
+
+
 @attrs.define
 class _Batch:
     """Changes that become durable together, and the messages that follow.
@@ -126,8 +128,8 @@ class _Batch:
 
     changes: list[records.Change] = attrs.field(factory=list)
     steps: list[Step] = attrs.field(factory=list)
-    anyway: list[Emitted] = attrs.field(factory=list)
-    emitted: list[Emitted] = attrs.field(factory=list)
+    anyway: list[_Said] = attrs.field(factory=list)
+    emitted: list[_Said] = attrs.field(factory=list)
     asked: list[Asked] = attrs.field(factory=list)
     left: dict[str, RuntimeLeft] = attrs.field(factory=dict)
 
@@ -169,7 +171,7 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
             self.spawn(self._news.follow, self._mirrored)
             await self._is_current.wait()
         self._trace.counters.watch(Gauge.RECORDS, self._core.__len__)
-        await self._host.attach(self._address, self.me)
+        self._host.bus.attach(self._address, self.me)
 
     async def _mirrored(self, changes: Sequence[records.Change], is_current: bool) -> None:  # noqa: FBT001 - see `Take`
         """Take over what other nodes write; before the actor serves, it is nobody's turn."""
@@ -200,7 +202,7 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
         changes = await news.look_up(url)
         self._lookups -= 1
         if changes is None:
-            await self._host.bus.tell(_not_now(asked, _NOT_READ))
+            self._host.send(*_not_now(asked, _NOT_READ))
         else:
             await self.me.tell(_Mirrored(changes, asked))
 
@@ -216,11 +218,10 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
             self._core.rest()
             for step in self._batch.steps:
                 self._trace.step(step)
-        with suppress(ActorStoppedError):
-            while self._searches:
-                _, asked = self._searches.take()
-                await self._host.bus.tell(_not_now(asked, _ENDED))
-        self._host.detach(self._address, self.me)
+        while self._searches:
+            _, asked = self._searches.take()
+            self._host.send(*_not_now(asked, _ENDED))
+        self._host.bus.detach(self._address, self.me)
 
     @override
     def deadline(self) -> float:
@@ -254,15 +255,18 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
         self._core.settle()
         for step in batch.steps:
             self._trace.step(step)
-        for one in (*batch.anyway, *batch.emitted):
-            await self._host.bus.tell(one)
+        self._host.bus.call(self._say, [*batch.anyway, *batch.emitted])
+
+    def _say(self, said: Sequence[_Said]) -> None:
+        for message, to_runtime in said:
+            self._host.bus.emit(message, to_runtime)
 
     def _answer(self, asked: Asked, *, is_looked_up: bool = False) -> None:
         try:
             request = read_request(asked)
         except BadMessageError as exc:
             refusal = refuse(asked.message, exc.code, exc.reason)
-            self._batch.anyway.append(Emitted(refusal, asked.by))
+            self._batch.anyway.append((refusal, asked.by))
             return
         if isinstance(request, records.Find) and request.search.by is records.By.RUNTIME:
             # A runtime looks for its own: nobody else is on the way back with them.
@@ -306,7 +310,7 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
             page = attrs.evolve(answer, after=None) if asked.is_upstream else answer
             reply = answer_to(asked.message, page)
         # The requester is answered before the subscribers (SC-12).
-        batch.emitted.insert(place, Emitted(reply, asked.by))
+        batch.emitted.insert(place, (reply, asked.by))
 
     # ---- port of the core
 
@@ -325,7 +329,7 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
     @override
     def report_status(self, url: str, status: State) -> None:
         number = self._host.ids.next(self._address)
-        self._batch.emitted.append(Emitted(notification(number, self._address, url, status)))
+        self._batch.emitted.append((notification(number, self._address, url, status), None))
 
     def _may_come(self, asked: Asked, answer: records.Answered) -> bool:
         """Return whether what was looked for may be registered again in a moment."""
@@ -366,5 +370,5 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
             self._leave(left)
 
 
-def _not_now(asked: Asked, why: str = _NOT_KEPT) -> Emitted:
-    return Emitted(refuse(asked.message, Code.UNAVAILABLE, why), asked.by)
+def _not_now(asked: Asked, why: str = _NOT_KEPT) -> _Said:
+    return refuse(asked.message, Code.UNAVAILABLE, why), asked.by

@@ -1,7 +1,7 @@
 """Routes of the bus to other domains, and the quarantine of their nodes."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Container
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -12,21 +12,8 @@ from specs.addresses.address import domain_of
 from specs.child import parent_of
 from specs.message import Message
 
-
-class Paths(ABC):
-    """Subscriptions of this node at the nodes of other domains."""
-
-    @abstractmethod
-    def answered(self, answer: Message) -> bool:
-        """Take the answer of another node; return whether it was asked."""
-
-    @abstractmethod
-    def renew(self, peer: str) -> None:
-        """Set everything again at a node that may have forgotten it."""
-
-    @abstractmethod
-    def settle(self) -> None:
-        """Remove at other nodes paths that no local session uses any more."""
+if TYPE_CHECKING:
+    from actors.node.foreign import Onward
 
 
 class ForeignRoutes:
@@ -44,7 +31,7 @@ class ForeignRoutes:
         self._domains = domains
         self._quarantine = QuarantineCore()
         self._foreign: ForeignRef | None = None
-        self.paths: Paths | None = None
+        self.paths: Onward | None = None
 
     def open(self, foreign: ForeignRef) -> None:
         """Take the actor that carries messages abroad."""

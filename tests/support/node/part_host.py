@@ -4,16 +4,15 @@ import trio
 
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
-from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.supervisor import Supervisor
 from actors.kit.trace import NULL_TRACER
+from actors.node.bus import NodeBus
 from actors.node.host import NodeHost
-from actors.node.messages import BusMessage
 from actors.node.tables import NodeAddresses
 from transports.memory import MemoryNetwork
 
 
-def host_of(supervisor: Supervisor, bus: ActorRef[BusMessage], domain: str = "a.ex") -> NodeHost:
+def host_of(supervisor: Supervisor, bus: NodeBus, domain: str = "a.ex") -> NodeHost:
     """Make what the parts of a node use."""
     host = NodeHost(
         addresses=NodeAddresses(domain),

@@ -2,6 +2,7 @@
 
 import socket
 from collections import Counter
+from collections.abc import Callable
 
 import attrs
 import trio
@@ -62,7 +63,7 @@ class NotedBus:
         grants: Whether each link has a session from the start.
     """
 
-    is_over = False
+    is_over = is_in_turn = False
 
     def __init__(self, *, grants: bool = True) -> None:
         self._grants = grants
@@ -85,6 +86,11 @@ class NotedBus:
 
     def end_turn(self) -> None:
         """Write nothing."""
+
+    def call(self, act: Callable[..., object], *args: object) -> bool:
+        """Call a method of this object."""
+        act(*args)
+        return True
 
 
 @attrs.define(eq=False)

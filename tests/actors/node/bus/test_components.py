@@ -11,7 +11,6 @@ from actors.node.errors import AddressTakenError
 from actors.node.trace import ComponentTrace
 from specs.trace import Kind
 from tests.support.node.node_peer import ALLOCATION, DR, RA, SESSION, SM, open_world
-from tests.support.node.part_host import host_of
 from tests.support.trace.memory import MemoryTracer
 
 HERE = "domain://here.a.ex"
@@ -20,6 +19,10 @@ HERE = "domain://here.a.ex"
 class Part(Actor):
     async def handle(self, message):
         pass
+
+
+async def bus_of(world):
+    return await world.node._bus.ask(lambda reply: reply.send)
 
 
 def rows(tracer):
@@ -98,25 +101,24 @@ async def test_the_parts_of_a_node_stand_in_its_table_and_leave_none_behind(auto
     assert sorted(changes) == sorted((op, key) for op in ("add", "del") for key in there)
 
 
-async def test_a_second_part_at_an_address_is_refused_with_a_sentence(
-    autojump_clock, supervisor, parts
-):
+async def test_a_second_part_at_an_address_is_refused_with_a_sentence(autojump_clock, parts):
     one, _ = parts
     async with open_world() as world:
         with pytest.raises(AddressTakenError, match=f"one cannot answer at {DR}: registry"):
-            await host_of(supervisor, world.node._bus).attach(DR, one)
+            (await bus_of(world)).attach(DR, one)
         ra = await world.peer(RA)
         assert (await ra.ask("read", f"{RA}/registry", DR, resource="hyperty://a.ex/x")).code == 404
 
 
-async def test_a_part_may_come_and_go_while_the_node_runs(autojump_clock, supervisor, parts):
+async def test_a_part_may_come_and_go_while_the_node_runs(autojump_clock, parts):
     one, _ = parts
     async with open_world() as world:
         ra = await world.peer(RA)
         assert (await ra.ask("read", f"{RA}/ua", HERE)).code == 404
-        await world.node._bus.tell(lambda node: node.attach(HERE, one))
+        bus = await bus_of(world)
+        bus.attach(HERE, one)
         with trio.move_on_after(1):
             await ra.ask("read", f"{RA}/ua", HERE)
-        host_of(supervisor, world.node._bus).detach(HERE, one)
+        bus.detach(HERE, one)
         assert (await ra.ask("read", f"{RA}/ua", HERE)).code == 404
-        await world.node._bus.tell(lambda node: node.detach(HERE, one))
+        bus.detach(HERE, one)

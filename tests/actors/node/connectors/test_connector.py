@@ -3,7 +3,7 @@
 from contextlib import asynccontextmanager
 
 import pytest
-import trio
+import trio.testing
 
 from actors.kit.back_ends.requests import BackEndError
 from actors.kit.http_client import HttpError
@@ -121,6 +121,7 @@ async def test_a_too_slow_request_gets_504_and_is_stopped(autojump_clock):
         start = trio.current_time()
         assert (await ask(ra)).code == 504
         assert trio.current_time() - start == pytest.approx(10.0, abs=0.1)
+        await trio.testing.wait_all_tasks_blocked()
         assert puppet.ended == [GUID]
 
 

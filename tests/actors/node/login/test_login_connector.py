@@ -10,7 +10,6 @@ from typing_extensions import override
 
 from actors.node.limits import UNLIMITED
 from actors.node.login.provider import IdentityProvider, Login, LoginRefusedError
-from actors.node.messages import Emitted
 from specs.identity import Identity
 from specs.limits.node import LOGIN_TIMEOUT, LOGINS_PENDING
 from specs.limits.protocol import OPEN_TIMEOUT
@@ -158,7 +157,8 @@ async def test_a_link_that_is_cut_before_its_end_is_reported_of_gets_nothing(aut
         reported = {"code": 200, "value": {"user": ALICE}}
         bus = world.node._bus
         assert bus.try_tell(lambda node: node.take_items(1, pings))
-        assert bus.try_tell(Emitted(Message(1, MessageType.RESPONSE, IDM, SESSION, reported)))
+        answer = Message(1, MessageType.RESPONSE, IDM, SESSION, reported)
+        assert bus.try_tell(lambda node: node.emit(answer))
         await trio.testing.wait_all_tasks_blocked()
 
         assert await world.states() == {}
