@@ -1,6 +1,6 @@
 """Bob's runtime sleeps; Alice wakes it, and it answers her by the node of her domain.
 
-Run it: `python examples/wake_a_runtime.py` (after `pip install 'protofly[push]'`)
+Run it: `python examples/wake_a_runtime.py` (after `pip install '.[push]'`)
 
 Bob's device has registered itself at the node of its domain. The node calls it by Web Push; the
 call is encrypted for the device. The push service here is a small HTTP server, which stands for

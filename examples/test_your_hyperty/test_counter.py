@@ -1,6 +1,6 @@
 """Tests of a hyperty with a domain in memory, on a virtual clock, while links break.
 
-Run it: `python -m pytest examples/test_your_hyperty` (after `pip install protofly[testing]`)
+Run it: `python -m pytest examples/test_your_hyperty` (after `pip install '.[testing]'`)
 
 The fixtures `protofly_domain`, `protofly_chaos` and `protofly_trace` come with protofly;
 `autojump_clock` comes with pytest-trio: no test waits for anything in earnest.

@@ -104,7 +104,7 @@ def page() -> str:
     tried = {one.feature for one in REMOVALS}
     states = [one.state for one in FEATURES.values()]
     counts = ", ".join(f"{states.count(state)} {state}" for state in State)
-    parts = [_HEAD, f"{len(FEATURES)} features: {counts}. {len(tried)} were removed.\n"]
+    parts = [_HEAD, f"{len(FEATURES)} features: {counts}. {len(tried)} removals were tried.\n"]
     for area, features in groupby(FEATURES.values(), lambda one: one.area):
         rows = [_row(one, is_tried=one.id in tried) for one in features]
         parts.append(f"## {_AREAS[area]}\n\n{_TITLES}\n" + "\n".join(rows) + "\n")
