@@ -142,7 +142,7 @@ export class Runtime {
     });
   }
 
-  // ---- for the parts of a runtime: seams, see docs/browser.md
+  // ---- for the parts of a runtime: seams, see docs/architecture.md
 
   /** What its parts share. */
   get tools() {
