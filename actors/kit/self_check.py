@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from actors.kit.counters import Counters
 from actors.kit.log import get_logger
-from actors.kit.trace import More, Ruling, Tracer
+from actors.kit.trace import More, PassingTracer, Tracer
 from fsm.bus.transactions import is_sampled
 from fsm.engine import Step
 from fsm.judge.claims.fold import Finding
@@ -34,7 +34,7 @@ _OPS: Final = frozenset({Op.ADMIT, Op.CALLBACK, Op.DELIVER})
 _TRANSACTION: Final = "transaction"
 
 
-class SelfCheck(Tracer):
+class SelfCheck(PassingTracer):
     """A tracer that passes everything on, and judges it.
 
     Args:
@@ -45,24 +45,16 @@ class SelfCheck(Tracer):
     """
 
     def __init__(self, tracer: Tracer, node: str, home: str | None, counters: Counters) -> None:
-        self.hops = tracer.hops
-        self.bodies = tracer.bodies
-        self.names = tracer.names
-        self.watches = True
-        self._tracer = tracer
+        super().__init__(tracer)
+        self.watches = self.steps = True
         self._judge = OnlineJudge(node, home)
         self._counters = counters
         self._number = 0
         self._answer = TraceLine("", "", 0, Kind.MSG, op=Op.CALLBACK)
 
-    @property
-    @override
-    def dropped(self) -> int:  # type: ignore[override] # it counts, and is never set
-        return self._tracer.dropped
-
     @override
     def record(self, actor: str, fact: Fact) -> None:
-        self._tracer.record(actor, fact)
+        super().record(actor, fact)
         if fact.k in _KINDS:
             fields = {name: getattr(fact, name) for name in _FIELDS}
             self._take(
@@ -71,7 +63,7 @@ class SelfCheck(Tracer):
 
     @override
     def step(self, actor: str, step: Step) -> None:
-        self._tracer.step(actor, step)
+        super().step(actor, step)
         if step.machine not in self._judge.machines:
             return
         if step.machine == _TRANSACTION and step.old is not None:
@@ -87,7 +79,7 @@ class SelfCheck(Tracer):
 
     @override
     def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
-        self._tracer.message(actor, op, message, **more)
+        super().message(actor, op, message, **more)
         if op in _OPS and is_sampled(message.id):
             # No fold keeps a record of a message, so that one is enough.
             line = self._answer
@@ -97,10 +89,6 @@ class SelfCheck(Tracer):
             line.type, line.id, line.code = message.type, message.id, message.code
             line.from_, line.to = message.from_, message.to
             self._take(line)
-
-    @override
-    def ruled(self, actor: str, message: Message, **ruling: Unpack[Ruling]) -> None:
-        self._tracer.ruled(actor, message, **ruling)
 
     def _next(self) -> int:
         self._number += 1

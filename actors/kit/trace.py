@@ -454,7 +454,7 @@ class Tracer(ABC):
         self.record(actor, self.message_fact(op, message, **more))
 
     def hop(self, hop: Hop, message: Message, seq: int = 0) -> None:
-        """Keep what happened to a message where the same happens to many: `message` or `ruled`.
+        """Keep what happened to a message where the same happens to many, or what was ruled of it.
 
         Args:
             hop: All but the message: it is made once.
@@ -463,7 +463,7 @@ class Tracer(ABC):
         """
         more = {**hop.more, "seq": seq} if seq else hop.more
         if not hop.ops:
-            self.ruled(hop.actor, message, **more)
+            self.record(hop.actor, ruling_fact(message, **more))
         for op in hop.ops:
             self.message(hop.actor, op, message, **more)
 
@@ -476,15 +476,6 @@ class Tracer(ABC):
             message: The message.
         """
         return message_fact(op, message, has_body=self.bodies, has_name=self.names, **more)
-
-    def ruled(self, actor: str, message: Message, **ruling: Unpack[Ruling]) -> None:
-        """Keep what a policy engine said of a message; likewise.
-
-        Args:
-            actor: Name of the reporting actor.
-            message: The judged message.
-        """
-        self.record(actor, ruling_fact(message, **ruling))
 
 
 class _NullTracer(Tracer):
@@ -503,10 +494,39 @@ class _NullTracer(Tracer):
     def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
         pass
 
-    @override
-    def ruled(self, actor: str, message: Message, **ruling: Unpack[Ruling]) -> None:
-        pass
-
 
 NULL_TRACER: Final[Tracer] = _NullTracer()
 """Keeps nothing."""
+
+
+class PassingTracer(Tracer):
+    """Passes everything on to another tracer: the base of those that look at it.
+
+    Args:
+        tracer: Takes everything.
+    """
+
+    def __init__(self, tracer: Tracer) -> None:
+        self.hops = tracer.hops
+        self.steps = tracer.steps
+        self.bodies = tracer.bodies
+        self.names = tracer.names
+        self.watches = tracer.watches
+        self._tracer: Final = tracer
+
+    @property
+    @override
+    def dropped(self) -> int:  # type: ignore[override] # it counts, and is never set
+        return self._tracer.dropped
+
+    @override
+    def record(self, actor: str, fact: Fact) -> None:
+        self._tracer.record(actor, fact)
+
+    @override
+    def step(self, actor: str, step: Step) -> None:
+        self._tracer.step(actor, step)
+
+    @override
+    def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
+        self._tracer.message(actor, op, message, **more)

@@ -26,15 +26,7 @@ from typing_extensions import override
 
 from actors.kit.errors import TraceDirectoryError
 from actors.kit.log import get_logger
-from actors.kit.trace import (
-    Hop,
-    More,
-    Ruling,
-    Tracer,
-    digest_from,
-    ends_hash,
-    further_fields,
-)  # fmt: skip
+from actors.kit.trace import Hop, More, Tracer, digest_from, ends_hash, further_fields
 from fsm.engine import Step
 from fsm.limits.shares import Memory
 from fsm.machine_list import MACHINES
@@ -236,10 +228,6 @@ class FileTracer(Tracer):
             texts = [value for value in more.values() if isinstance(value, str)]
             hop = self._hops.keep(kind, Hop(actor, (op,), more), texts)
         self.hop(hop, message)
-
-    @override
-    def ruled(self, actor: str, message: Message, **ruling: Unpack[Ruling]) -> None:
-        self.hop(Hop(actor, (), ruling), message)
 
     def take(self) -> list[bytes]:
         """Take the pages gathered so far, the count of drops with them."""

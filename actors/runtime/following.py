@@ -11,7 +11,7 @@ from functools import partial
 from inspect import iscoroutinefunction
 from itertools import count
 from types import TracebackType
-from typing import Final, Generic, Self, TypeVar, Unpack, final
+from typing import Final, Generic, Self, TypeVar, final
 
 import trio
 from typing_extensions import override
@@ -19,21 +19,20 @@ from typing_extensions import override
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.supervisor import ChildSpec, Crash, Supervisor
-from actors.kit.trace import More, Ruling, Tracer
+from actors.kit.trace import PassingTracer, Tracer
 from fsm.engine import Step, machine_of
 from fsm.machine_list import table_named
 from fsm.machines.transaction import TRANSACTION
 from fsm.table import Table
 from specs.limits.protocol import DRAIN_TIMEOUT, MODELS_FOLLOWING
-from specs.message import Message
-from specs.trace import ABSENT, Fact, Op
+from specs.trace import ABSENT
 
 M = TypeVar("M")
 
 _log = get_logger("actors.runtime")
 
 
-class StepFeed(Tracer):
+class StepFeed(PassingTracer):
     """The tracer of one runtime, which also offers its steps to followers.
 
     Args:
@@ -41,11 +40,7 @@ class StepFeed(Tracer):
     """
 
     def __init__(self, tracer: Tracer) -> None:
-        self.hops = tracer.hops
-        self.steps = tracer.steps
-        self.bodies = tracer.bodies
-        self.watches = tracer.watches
-        self._tracer = tracer
+        super().__init__(tracer)
         self._offers: dict[str, tuple[Callable[[Step], None], ...]] = {}
 
     def add(self, machine: str, offer: Callable[[Step], None]) -> None:
@@ -73,22 +68,10 @@ class StepFeed(Tracer):
         return self._tracer.messages
 
     @override
-    def record(self, actor: str, fact: Fact) -> None:
-        self._tracer.record(actor, fact)
-
-    @override
     def step(self, actor: str, step: Step) -> None:
         self._tracer.step(actor, step)
         for offer in self._offers.get(step.machine, ()):
             offer(step)
-
-    @override
-    def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
-        self._tracer.message(actor, op, message, **more)
-
-    @override
-    def ruled(self, actor: str, message: Message, **ruling: Unpack[Ruling]) -> None:
-        self._tracer.ruled(actor, message, **ruling)
 
 
 class _Models(Generic[M]):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 import trio
 from typing_extensions import override
 
-from actors.kit.trace import More, Ruling, Tracer
+from actors.kit.trace import More, PassingTracer, Tracer
 from fsm.dashboard.fleet import Fleet, Watched
 from fsm.engine import Step
 from fsm.machines.registration import REGISTRATION
@@ -30,7 +30,7 @@ def wall() -> float:
     return time.time_ns() / _NANO
 
 
-class Tap(Tracer):
+class Tap(PassingTracer):
     """The tracer of a node that has a dashboard.
 
     Args:
@@ -41,20 +41,12 @@ class Tap(Tracer):
     """
 
     def __init__(self, tracer: Tracer, fleet: Fleet, watched: Watched) -> None:
-        self.hops = self._has_hops = tracer.hops
+        super().__init__(tracer)
         self.steps = True
-        self.bodies = tracer.bodies
-        self.names = tracer.names
-        self.watches = tracer.watches
+        self._has_hops = tracer.hops
         self.owner_of: Callable[[str], str | None] = lambda _: None
-        self._tracer = tracer
         self._fleet = fleet
         self._watched = watched
-
-    @property
-    @override
-    def dropped(self) -> int:  # type: ignore[override] # it counts, and is never set
-        return self._tracer.dropped
 
     def watch(self, runtime: str) -> bool:
         """Have the messages of a connection reported for a while; False: too many others are.
@@ -105,8 +97,3 @@ class Tap(Tracer):
         runtime = self._fleet.runtime_of(more.get("link", ""))
         why = more.get("reason") or more.get("listener") or more.get("why") or ""
         self._watched.passed(op, message, runtime, why, wall())
-
-    @override
-    def ruled(self, actor: str, message: Message, **ruling: Unpack[Ruling]) -> None:
-        if self._has_hops:
-            self._tracer.ruled(actor, message, **ruling)

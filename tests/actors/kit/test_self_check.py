@@ -8,7 +8,7 @@ from actors.hyperties import Caller, Echo
 from actors.kit.counters import Counters
 from actors.kit.log import Style, configure_log
 from actors.kit.self_check import SelfCheck
-from actors.kit.trace import NULL_TRACER
+from actors.kit.trace import NULL_TRACER, Hop
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
@@ -78,7 +78,7 @@ def test_records_pass_the_self_check_unchanged():
     inner = MemoryTracer()
     check, _ = checked(inner)
     check.message("bus", Op.CALLBACK, answer(SAMPLED))
-    check.ruled("bus", answer(SAMPLED), decision="permit")
+    check.hop(Hop("bus", (), {"decision": "permit"}), answer(SAMPLED))
 
     assert [fact.k for fact in inner.facts] == [Kind.MSG, Kind.AUTHZ]
 

@@ -6,11 +6,16 @@ import trio.testing
 
 import actors
 from actors.hyperties import Caller
+from actors.kit.counters import Counters
 from actors.kit.supervision.supervisor import open_supervisor
 from actors.runtime.following import Followers, StepFeed
+from actors.runtime.hop_trace import HopTrace
 from fsm.engine import Entity
 from fsm.machines.sync.observer_copy import OBSERVER_COPY, Condition, Trigger
+from specs.identity import SenderIdentity
 from specs.limits import protocol as limits
+from specs.message import Message, MessageType
+from specs.reply_code import Code
 from tests.support.trace.memory import MemoryTracer
 from transports.link import Kind
 
@@ -181,6 +186,14 @@ async def test_following_does_not_change_the_trace(copy):
     for tracer in (plain, StepFeed(fed)):
         tracer.step("sm", step)
     assert plain.records == fed.records
+
+
+async def test_a_denied_message_names_its_user_in_a_trace_with_names():
+    sender = SenderIdentity("hyperty-runtime://a.example/ra", "user://idp.example/alice")
+    message = Message(1, MessageType.READ, OBSERVER, OBJECT, identity=sender)
+    tracer = MemoryTracer(names=True)
+    HopTrace(StepFeed(tracer), "bus", Counters()).denied(message, "ra", Code.FORBIDDEN, "no")
+    assert {fact.user for fact in tracer.facts} == {"user://idp.example/alice"}
 
 
 async def test_no_machine_of_that_name_can_be_followed(followers):

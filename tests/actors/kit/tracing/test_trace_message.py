@@ -62,7 +62,7 @@ async def test_a_tracer_that_knows_no_hops_keeps_them_as_what_they_stand_for():
     plain.message("stub", Op.RCV, REQUEST, link="L", seq=5)
     plain.message("bus", Op.SUBMIT, REQUEST, by="S")
     plain.message("bus", Op.ADMIT, REQUEST, by="S")
-    plain.ruled("bus", REQUEST, decision="permit")
+    plain.hop(Hop("bus", (), {"decision": "permit"}), REQUEST)
     assert tracer.records == plain.records
 
 
@@ -84,7 +84,7 @@ async def test_what_is_remembered_of_hops_is_bounded():
 )
 async def test_a_ruling_is_reported_like_its_fact(ruling):
     tracer = FileTracer("ra")
-    tracer.ruled("bus", REQUEST, **ruling)
+    tracer.hop(Hop("bus", (), ruling), REQUEST)
     tracer.record("bus", ruling_fact(REQUEST, **ruling))
     short, fact = reported(tracer)
     assert short == fact
@@ -136,7 +136,9 @@ async def test_an_unrecordable_message_is_counted():
     broken = attrs.evolve(REQUEST, to="hyperty://b.ex/\ud800")
     tracer.message("bus", Op.SUBMIT, broken)
     tracer.hop(ADMITTED["S"], broken)
-    tracer.ruled("bus", attrs.evolve(REQUEST, from_="hyperty://b.ex/\ud800"), decision="permit")
+    tracer.hop(
+        Hop("bus", (), {"decision": "permit"}), attrs.evolve(REQUEST, from_="hyperty://b.ex/\ud800")
+    )
     tracer.message("bus", Op.SUBMIT, REQUEST, by="\ud800")
     tracer.message("bus", Op.SUBMIT, REQUEST)
     records = reported(tracer)
