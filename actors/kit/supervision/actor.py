@@ -5,7 +5,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from enum import Enum, auto
-from typing import Final, Generic, Never, Protocol, TypeAlias, TypeVar, TypeVarTuple, final
+from typing import Final, Generic, Never, Protocol, TypeAlias, TypeVar, TypeVarTuple, cast, final
+from weakref import WeakKeyDictionary
 
 import attrs
 import trio
@@ -34,7 +35,7 @@ class Reply(Generic[R]):
     through others. An answer is dropped if its requester no longer waits.
     """
 
-    __slots__ = ("_asker", "_error", "_state", "_value")
+    __slots__ = ("__weakref__", "_asker", "_error", "_state", "_value")
 
     def __init__(self) -> None:
         self._asker: trio.lowlevel.Task | None = None
@@ -120,10 +121,6 @@ M = TypeVar("M")
 M_co = TypeVar("M_co", covariant=True)
 
 
-_FEW: Final = 16
-"""Deferred asks that are kept before answered ones are sorted out."""
-
-
 class Losable(Protocol):
     """The part of a `Reply` that the mailbox uses, for any type of answer."""
 
@@ -177,7 +174,7 @@ class Nothing(Enum):
 class Asked(Generic[M_co]):
     """A message whose sender waits for an answer, with the reply."""
 
-    message: M_co | Nothing
+    message: M_co
     reply: Losable
 
 
@@ -187,109 +184,8 @@ def _nobody() -> Reply[None]:
     return reply
 
 
-_WAKE_UP: Final[Asked[Never]] = Asked(Nothing.YET, _nobody())
-"""A request without a requester: it only ends a wait for an item."""
-
-
-class Mailbox(Generic[M]):
-    """Messages for one actor, and the asks that it has not answered.
-
-    Attributes:
-        put_nowait: Puts without waiting; raises what a Trio channel raises.
-        receive: Waits for an item and takes it; raises what a Trio channel raises.
-        take_nowait: Takes without waiting; raises what a Trio channel raises.
-        stopped: Set when the actor has ended for good.
-        cause: The exception of its last crash then; None: it ended in order.
-    """
-
-    def __init__(self, name: str, size: int) -> None:
-        channel = trio.open_memory_channel[M | Asked[M]](size)
-        self._send, self._receive = channel
-        self._deferred: list[Losable] = []
-        self._sweep_at = _FEW
-        self._in_hand: Losable | None = None
-        self.name = name
-        self.put_nowait = self._send.send_nowait
-        self.receive = self._receive.receive
-        self.take_nowait = self._receive.receive_nowait
-        self.stopped = trio.Event()
-        self.cause: Exception | None = None
-
-    @property
-    def waiting(self) -> int:
-        """Number of items that were put and not taken yet."""
-        return self._receive.statistics().current_buffer_used
-
-    async def put(self, item: M | Asked[M]) -> None:
-        """Put an item, and wait while the mailbox is full.
-
-        If cancelled, nothing was put.
-
-        Raises:
-            ActorStoppedError: The actor is gone, or ended during the wait.
-        """
-        try:
-            await self._send.send(item)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            raise ActorStoppedError(self.name) from None
-
-    def wake(self) -> None:
-        """End a wait in `receive`, by an item without a meaning."""
-        # Full or closed: then `receive` does not wait.
-        with suppress(trio.WouldBlock, trio.ClosedResourceError, trio.BrokenResourceError):
-            self._send.send_nowait(_WAKE_UP)
-
-    def poll(self) -> M | Asked[M] | Nothing:
-        """Return the next item; `Nothing.YET`: none, `Nothing.EVER`: none, and it is closed."""
-        try:
-            return self.take_nowait()
-        except trio.WouldBlock:
-            return Nothing.YET
-        except trio.EndOfChannel:
-            return Nothing.EVER
-
-    def open(self, asked: Asked[M]) -> M | Nothing:
-        """Return the message of an ask, now in hand; nothing if its sender has given up."""
-        if not asked.reply.is_open:
-            return Nothing.YET
-        self._in_hand = asked.reply
-        return asked.message
-
-    def handled(self) -> None:
-        """Note that the ask in hand was handled, whether it was answered or not."""
-        reply, self._in_hand = self._in_hand, None
-        if reply is not None and reply.is_open:
-            self._deferred.append(reply)
-            if len(self._deferred) > self._sweep_at:
-                self._deferred = [held for held in self._deferred if held.is_open]
-                self._sweep_at = 2 * len(self._deferred) + _FEW
-
-    def lose_taken(self, cause: BaseException | None) -> None:
-        """Fail every ask that was taken and not answered, at the end of a life."""
-        taken = [*self._deferred, *([] if self._in_hand is None else [self._in_hand])]
-        self._deferred = []
-        self._in_hand = None
-        for reply in taken:
-            reply.lose(_stopped(self.name, cause))
-
-    def close(self) -> None:
-        """Refuse further items; those inside can still be taken. Idempotent."""
-        self._send.close()
-
-    def bury(self, cause: Exception | None) -> list[M]:
-        """End the mailbox for good: asks in it fail, other messages are returned."""
-        self._send.close()
-        self.lose_taken(cause)
-        lost: list[M] = []
-        while not isinstance(item := self.poll(), Nothing):
-            if isinstance(item, Asked):
-                item.reply.lose(_stopped(self.name, cause))
-            else:
-                lost.append(item)
-        self._receive.close()
-        self.cause = cause
-        self.stopped.set()
-        return lost
+_WAKE_UP: Final = Asked(cast("Never", None), _nobody())
+"""A request without a requester, which is never handled: it only ends a wait for an item."""
 
 
 def _stopped(name: str, cause: BaseException | None) -> ActorStoppedError:
@@ -309,12 +205,14 @@ class ActorRef(Generic[M_contra]):
         name: Name of the actor, for people and traces.
     """
 
-    __slots__ = ("_mailbox", "_put_nowait", "name")
-
-    def __init__(self, mailbox: Mailbox[M_contra]) -> None:
-        self.name = mailbox.name
-        self._mailbox = mailbox
-        self._put_nowait = mailbox.put_nowait
+    def __init__(
+        self, name: str, send: "trio.MemorySendChannel[M_contra | Asked[M_contra]]"
+    ) -> None:
+        self.name = name
+        self._send = send
+        self._put_nowait = send.send_nowait
+        self._stopped = trio.Event()
+        self._cause: Exception | None = None
 
     async def tell(self, message: M_contra) -> None:
         """Put a message into the mailbox, and wait while it is full.
@@ -328,9 +226,10 @@ class ActorRef(Generic[M_contra]):
             ActorStoppedError: The actor is gone.
         """
         try:
-            self._put_nowait(message)
-        except trio.WouldBlock:
-            await self._mailbox.put(message)
+            try:
+                self._put_nowait(message)
+            except trio.WouldBlock:
+                await self._send.send(message)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             raise ActorStoppedError(self.name) from None
 
@@ -359,14 +258,8 @@ class ActorRef(Generic[M_contra]):
         """
         # Not `Reply[R]`: to make it by its alias takes four times as long.
         reply: Reply[R] = Reply()
-        asked = Asked(make(reply), reply)
         try:
-            try:
-                self._put_nowait(asked)
-            except trio.WouldBlock:
-                await self._mailbox.put(asked)
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                raise ActorStoppedError(self.name) from None
+            await self.tell(cast("M_contra", Asked(make(reply), reply)))
             return await reply.get()
         finally:
             reply.abandon()
@@ -374,12 +267,12 @@ class ActorRef(Generic[M_contra]):
     @property
     def waiting(self) -> int:
         """Number of messages in the mailbox."""
-        return self._mailbox.waiting
+        return self._send.statistics().current_buffer_used
 
     @property
     def is_gone(self) -> bool:
         """True if the actor has ended for good; a restart is no end."""
-        return self._mailbox.stopped.is_set()
+        return self._stopped.is_set()
 
     async def wait_stopped(self) -> Exception | None:
         """Wait until the actor has ended for good; a restart is no end.
@@ -389,8 +282,65 @@ class ActorRef(Generic[M_contra]):
         Returns:
             The exception of its last crash; None if it ended without one.
         """
-        await self._mailbox.stopped.wait()
-        return self._mailbox.cause
+        await self._stopped.wait()
+        return self._cause
+
+
+class Mailbox(ActorRef[M]):
+    """The end of an actor itself: messages for it, and the asks that it has not answered.
+
+    Attributes:
+        receive: Waits for an item and takes it; raises what a Trio channel raises.
+        take_nowait: Takes without waiting; raises what a Trio channel raises.
+        taken: The replies to asks that were taken, in order, as long as somebody has them.
+    """
+
+    def __init__(self, name: str, size: int) -> None:
+        send, self._receive = trio.open_memory_channel[M | Asked[M]](size)
+        super().__init__(name, send)
+        self.receive = self._receive.receive
+        self.take_nowait = self._receive.receive_nowait
+        self.taken: Final = WeakKeyDictionary[Losable, None]()
+
+    def wake(self) -> None:
+        """End a wait in `receive`, by an item without a meaning."""
+        # Full or closed: then `receive` does not wait.
+        with suppress(trio.WouldBlock, trio.ClosedResourceError, trio.BrokenResourceError):
+            self._put_nowait(_WAKE_UP)
+
+    def poll(self) -> M | Asked[M] | Nothing:
+        """Return the next item; `Nothing.YET`: none, `Nothing.EVER`: none, and it is closed."""
+        try:
+            return self.take_nowait()
+        except trio.WouldBlock:
+            return Nothing.YET
+        except trio.EndOfChannel:
+            return Nothing.EVER
+
+    def lose_taken(self, cause: BaseException | None) -> None:
+        """Fail every ask that was taken and not answered, at the end of a life."""
+        for reply in [*self.taken]:
+            reply.lose(_stopped(self.name, cause))
+        self.taken.clear()
+
+    def close(self) -> None:
+        """Refuse further items; those inside can still be taken. Idempotent."""
+        self._send.close()
+
+    def bury(self, cause: Exception | None) -> list[M]:
+        """End the mailbox for good: asks in it fail, other messages are returned."""
+        self._send.close()
+        self.lose_taken(cause)
+        lost: list[M] = []
+        while not isinstance(item := self.poll(), Nothing):
+            if isinstance(item, Asked):
+                item.reply.lose(_stopped(self.name, cause))
+            else:
+                lost.append(item)
+        self._receive.close()
+        self._cause = cause
+        self._stopped.set()
+        return lost
 
 
 class Actor(ABC, Generic[M_contra]):

@@ -300,17 +300,15 @@ class Incarnation(Generic[M]):
         self.scope = trio.CancelScope()
         self.ended = trio.Event()
         self.has_started = False
-        self._is_to_stop = False
         self.stop_by = math.inf
 
     async def run(
-        self, make: Callable[[], Actor[M]], ref: ActorRef[M], started: Callable[[], None]
+        self, make: Callable[[], Actor[M]], started: Callable[[], None]
     ) -> Exception | None:
         """Live until the mailbox is closed, the actor finishes, crashes or is cancelled.
 
         Args:
             make: Builds the actor.
-            ref: Its reference.
             started: Called when its `start` has returned.
 
         If cancelled before `started` was called, this life ends; afterwards only its `scope`
@@ -321,14 +319,14 @@ class Incarnation(Generic[M]):
         """
         try:
             with Crash() as crash:
-                actor = make()
+                actor, is_to_stop = make(), False
                 try:
                     # Each wake-up of an actor passes all frames up to here: one for a whole life.
                     with self.scope:
                         async with trio.open_nursery() as nursery:
-                            actor.enter(ref, nursery, self._mailbox.wake)
+                            actor.enter(self._mailbox, nursery, self._mailbox.wake)
                             await actor.start()
-                            self._is_to_stop = True
+                            is_to_stop = True
                             # A starter that was cancelled meanwhile would wait for the shielded
                             # task for ever.
                             await trio.lowlevel.checkpoint_if_cancelled()
@@ -343,14 +341,15 @@ class Incarnation(Generic[M]):
                     actor.leave()
                     until = min(trio.current_time() + GOODBYE_TIMEOUT, self.stop_by)
                     with trio.CancelScope(deadline=until, shield=True):
-                        await self._let_go(actor)
+                        if is_to_stop:
+                            await actor.stop()
             self._mailbox.lose_taken(crash.error)
             self.error = crash.error
         finally:
             self.ended.set()
         return self.error
 
-    async def _serve(self, actor: Actor[M]) -> None:  # noqa: PLR0912 - a wait in a function of its own is a frame more for each wake-up
+    async def _serve(self, actor: Actor[M]) -> None:  # noqa: C901, PLR0912 - a wait in a function of its own is a frame more for each wake-up
         handle, mailbox = actor.handle, self._mailbox
         while not actor.is_finished:
             until = actor.deadline()
@@ -377,10 +376,11 @@ class Incarnation(Generic[M]):
             left = BATCH
             # Once per message of the whole process: no call here that can be spared.
             while not isinstance(item, Nothing):
-                if type(item) is Asked:
-                    await self._answer(actor, item)
-                else:
+                if type(item) is not Asked:
                     await handle(item)
+                elif item.reply.is_open:
+                    mailbox.taken[item.reply] = None
+                    await handle(item.message)
                 left -= 1
                 if actor.is_finished or not left:  # type: ignore[redundant-expr]  # it may be now
                     break
@@ -389,16 +389,6 @@ class Incarnation(Generic[M]):
                 except (trio.WouldBlock, trio.EndOfChannel):
                     break
             await actor.drained()
-
-    async def _answer(self, actor: Actor[M], asked: Asked[M]) -> None:
-        message = self._mailbox.open(asked)
-        if not isinstance(message, Nothing):
-            await actor.handle(message)
-            self._mailbox.handled()
-
-    async def _let_go(self, actor: Actor[M]) -> None:
-        if self._is_to_stop:
-            await actor.stop()
 
 
 class Restart(Enum):
@@ -437,19 +427,13 @@ class Child(Generic[M]):
 
     def __init__(self, spec: ChildSpec[M], restarting: trio.Lock) -> None:
         self._make = spec.make
-        self._mailbox = Mailbox[M](spec.name, spec.mailbox)
         self.name = spec.name
         self.restart = spec.restart
         self.restarting = restarting
-        self.ref: ActorRef[M] = ActorRef(self._mailbox)
-        self.life = Incarnation(self._mailbox)
+        self.ref = Mailbox[M](spec.name, spec.mailbox)
+        self.life = Incarnation(self.ref)
         self.was_started = False
         self.is_leaving = False
-
-    def reborn(self) -> Incarnation[M]:
-        """Make a new life the current one, and return it."""
-        self.life = Incarnation(self._mailbox, self.life.error)
-        return self.life
 
     def live(self, started: Callable[[], None]) -> Awaitable[Exception | None]:
         """Return what runs the current life, as `Incarnation.run` does.
@@ -462,7 +446,7 @@ class Child(Generic[M]):
             self.was_started = True
             started()
 
-        return self.life.run(self._make, self.ref, settle)
+        return self.life.run(self._make, settle)
 
     async def end_life(self) -> None:
         """End the current life by force, and wait for its end; the mailbox stays.
@@ -479,7 +463,7 @@ class Child(Generic[M]):
         If cancelled, the mailbox is closed, and the child goes on handling its messages.
         """
         self.is_leaving = True
-        self._mailbox.close()
+        self.ref.close()
         with trio.move_on_at(until) as waiting:
             await self.life.ended.wait()
         if waiting.cancelled_caught:
@@ -488,7 +472,7 @@ class Child(Generic[M]):
     def bury(self, dead_letters: DeadLetters) -> None:
         """End the child for good, and hand over the unhandled messages."""
         self.is_leaving = True
-        for message in self._mailbox.bury(self.life.error):
+        for message in self.ref.bury(self.life.error):
             dead_letters(self.name, message)
 
 
@@ -638,7 +622,7 @@ class Supervisor:
         self._forget(child)
 
     async def _begin(self, child: _AnyChild) -> None:
-        life = child.reborn()
+        life = child.life = Incarnation(child.ref, child.life.error)
         await self._nursery.start(self._run, child, life)
 
     async def _run(
@@ -657,43 +641,30 @@ class Supervisor:
         if error is not None:
             _log_crash(child, error)
         async with child.restarting:
-            if child.life is life and self._may_live(child):
-                await self._decide(child, error)
-
-    async def _decide(self, child: _AnyChild, error: Exception | None) -> None:
-        match child.restart:
-            case Restart.TEMPORARY:
+            if child.life is not life or not self._may_live(child):
+                return
+            is_over = child.restart is Restart.TRANSIENT and error is None
+            if is_over or child.restart is Restart.TEMPORARY:
                 self._forget(child)
-            case Restart.TRANSIENT if error is None:
-                self._forget(child)
-            case _:
+            else:
                 await self._restart(child, error)
 
-    async def _restart(self, child: _AnyChild, error: Exception | None) -> None:
-        failed: tuple[_AnyChild, Exception | None] | None = (child, error)
+    async def _restart(self, failed: _AnyChild | None, error: Exception | None) -> None:
         while failed is not None:
-            child, error = failed
-            self._count_restart(child, error)
-            affected = self._affected(child)
-            for sibling in reversed(affected):
-                await sibling.end_life()
-            failed = await self._begin_all(affected)
-
-    async def _begin_all(
-        self, children: list[_AnyChild]
-    ) -> tuple[_AnyChild, Exception | None] | None:
-        for child in children:
-            if child.restart is Restart.TEMPORARY:
-                self._forget(child)
-                continue
-            if not self._may_live(child):
-                continue
-            with Crash() as crash:
-                await self._begin(child)
-            if crash.error is not None and self._may_live(child):
-                _log_crash(child, crash.error)
-                return child, crash.error
-        return None
+            self._count_restart(failed, error)
+            affected, failed = self._affected(failed), None
+            for child in reversed(affected):
+                await child.end_life()
+            for child in affected:
+                if child.restart is Restart.TEMPORARY:
+                    self._forget(child)
+                elif self._may_live(child):
+                    with Crash() as crash:
+                        await self._begin(child)
+                    if (error := crash.error) is not None and self._may_live(child):
+                        _log_crash(child, error)
+                        failed = child
+                        break
 
     @property
     def _restarts_others(self) -> bool:

@@ -11,7 +11,7 @@ import trio
 import actors
 from actors.hyperties import Caller
 from actors.kit.counters import Counters
-from actors.kit.supervision.actor import ActorRef, Mailbox
+from actors.kit.supervision.actor import Mailbox
 from actors.node.group import engine_client
 from specs.limits.engine import LOG_UNITS
 from specs.limits.group import (
@@ -224,7 +224,7 @@ async def test_a_log_that_ends_begins_nothing_more():
     """Who asks is answered at once, and does not wait for an answer that never comes."""
     client = Closed().client
     async with trio.open_nursery() as nursery:
-        client.enter(ActorRef(Mailbox("logs", 1)), nursery, lambda: None)
+        client.enter(Mailbox("logs", 1), nursery, lambda: None)
         await client.closing()
         assert not client.begin(client.fetch, "r", 1, 0, 1)
 
