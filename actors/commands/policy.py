@@ -133,23 +133,16 @@ def check(*, files: tuple[Path, ...] = _FILES, as_json: bool = option(flag="--js
                 "policy-check",
                 file=policies.source,
                 id=policies.id,
-                rules=_rules(policies),
+                rules=policies.rules,
                 remarks=explanation,
             )
             continue
         group.echo(
-            f"{policies.source}: set {policies.id}, rules: {_rules(policies)}, odd: {len(remarks)}"
+            f"{policies.source}: set {policies.id}, rules: {policies.rules}, odd: {len(remarks)}"
         )
         for remark in remarks:
             group.echo(f"  {remark.path} {remark.what}")
     return group.ExitCode.FAILED if is_odd else group.ExitCode.OK
-
-
-def _rules(policies: model.PolicySet) -> int:
-    return sum(len(policy.rules) for policy in policies.policies)
-
-
-# ---- explain
 
 
 def _sender(

@@ -133,10 +133,7 @@ def _unknown(message: Message, name: str) -> Message:
 
 def _listed(book: Book, counts: Mapping[str, int]) -> policy.PolicyBook:
     entries = tuple(
-        policy.PolicyEntry(
-            one.id, one.version, sum(len(each.rules) for each in one.policies), one.source
-        )
-        for one in book.sets
+        policy.PolicyEntry(one.id, one.version, one.rules, one.source) for one in book.sets
     )
     combining, default = str(book.combining), str(book.default)
     return policy.PolicyBook(book.version, combining, default, entries, dict(counts))

@@ -85,15 +85,8 @@ def explain(book: model.Book, request: Request) -> Explanation:
     alone = [decisions.about(request, one) for one in subjects(request)]
     if len(alone) > 1:
         request = next(one for one in alone if pdp.decide(one).result is verdict.result)
-    findings: list[Finding] = []
-    for one in model.in_order(book.sets):
-        findings.append(_finding(request, decisions.judge_of_set(one), one.scope))
-        for policy in model.in_order(one.policies):
-            judge = decisions.judge_of_policy(policy, one)
-            findings.append(_finding(request, judge, one.scope, policy.scope))
-            findings += [
-                _of_rule(request, rule, policy, one) for rule in model.in_order(policy.rules)
-            ]
+    walks = (one.walk() for one in model.in_order(book.sets))
+    findings = [_finding(request, path, element) for walk in walks for path, element in walk]
     happens = effective(verdict, book.default)
     return Explanation(verdict, happens, tuple(findings), missing(request))
 
@@ -117,21 +110,13 @@ def missing(request: Request) -> dict[str, str]:
     }
 
 
-def _of_rule(
-    request: Request, rule: model.Rule, policy: model.Policy, of: model.PolicySet
-) -> Finding:
-    judge = decisions.judge_of_rule(rule, policy, of)
-    finding = _finding(request, judge, of.scope, policy.scope, rule.scope)
-    return attrs.evolve(finding, condition=_seen_if_any(rule.condition, request))
-
-
-def _finding(request: Request, judge: decisions.Judge, *scopes: model.Scope) -> Finding:
-    scope = scopes[-1]
-    is_addressed = scope.direction is Direction.BOTH or (
-        (scope.direction is Direction.OUT) is request.is_outgoing
+def _finding(request: Request, path: str, element: model.Element) -> Finding:
+    result, direction = decisions.judge_of(element, path)(request).result, element.direction
+    is_addressed = direction is Direction.BOTH or (
+        (direction is Direction.OUT) is request.is_outgoing
     )
-    target = _seen_if_any(scope.target, request)
-    return Finding(decisions.path_of(*scopes), judge(request).result, is_addressed, target)
+    target, condition = (_seen_if_any(one, request) for one in (element.target, element.condition))
+    return Finding(path, result, is_addressed, target, condition)
 
 
 def _seen_if_any(condition: model.Condition, request: Request) -> Seen | None:
@@ -191,36 +176,36 @@ class Remark:
 
 def review(one: model.PolicySet) -> list[Remark]:
     """Look for what its author cannot have meant."""
-    remarks = list(_duties(one.scope, decisions.path_of(one.scope), tuple(Result)))
-    if not one.policies:
+    remarks = list(_duties(one, one.id, tuple(Result)))
+    if not one.parts:
         remarks.append(Remark(one.id, "has no policies, so nothing of it ever applies"))
-    for policy in one.policies:
+    for policy in one.parts:
         remarks += _of_policy(policy, one)
     return remarks
 
 
-def _of_policy(policy: model.Policy, of: model.PolicySet) -> Iterator[Remark]:
-    path = decisions.path_of(of.scope, policy.scope)
-    yield from _duties(policy.scope, path, tuple(Result))
-    if not policy.rules:
+def _of_policy(policy: model.Element, of: model.Element) -> Iterator[Remark]:
+    path = f"{of.id}/{policy.id}"
+    yield from _duties(policy, path, tuple(Result))
+    if not policy.parts:
         yield Remark(path, "has no rules, so nothing of it ever applies")
-    above = _asked(of.scope.target) + _asked(policy.scope.target)
-    scopes = (of.scope.direction, policy.scope.direction)
-    rules = model.in_order(policy.rules)
+    rules = model.in_order(policy.parts)
     for place, rule in enumerate(rules):
-        path = decisions.path_of(of.scope, policy.scope, rule.scope)
-        yield from _duties(rule.scope, path, (rule.effect,))
-        never = _never(rule, above, scopes)
+        name = f"{path}/{rule.id}"
+        yield from _duties(rule, name, (rule.effect,))
+        never = _never(of, policy, rule)
         if never:
-            yield Remark(path, f"never applies: {never}")
+            yield Remark(name, f"never applies: {never}")
             continue
         by = _covering(rules, place, policy.combining)
         if by is not None:
-            yield Remark(path, f"never decides: {by.scope.id} applies to all of it and prevails")
+            yield Remark(name, f"never decides: {by.id} applies to all of it and prevails")
 
 
-def _duties(scope: model.Scope, path: str, effects: Sequence[Result]) -> Iterator[Remark]:
-    for effect, tasks in scope.duties.items():
+def _duties(
+    element: model.Element, path: str, effects: Sequence[Result | None]
+) -> Iterator[Remark]:
+    for effect, tasks in element.duties.items():
         if effect not in effects:
             yield Remark(path, f"has tasks for {effect}, which it never says; remove them")
         for task in tasks:
@@ -232,14 +217,11 @@ def _duties(scope: model.Scope, path: str, effects: Sequence[Result]) -> Iterato
 # ---- rules that cannot apply
 
 
-def _never(
-    rule: model.Rule, above: tuple[model.Condition, ...], scopes: Sequence[Direction]
-) -> str:
-    """Return why no message can be meant; empty: one can."""
-    directions = {one for one in (*scopes, rule.scope.direction) if one is not Direction.BOTH}
-    if len(directions) > 1:
+def _never(*elements: model.Element) -> str:
+    """Return why no message can be meant by a rule in a policy in a set; empty: one can."""
+    if {Direction.IN, Direction.OUT} <= {one.direction for one in elements}:
         return "no message is incoming and outgoing"
-    asked = above + _asked(rule.scope.target) + _asked(rule.condition)
+    asked = [condition for one in elements for condition in _asked_by(one)]
     wanted: dict[str, frozenset[Value]] = {}
     for one in asked:
         if isinstance(one, model.Leaf) and one.operator in _EXACT:
@@ -257,7 +239,9 @@ def _values(leaf: model.Leaf) -> frozenset[Value]:
 # ---- rules that others forestall
 
 
-def _covering(rules: Sequence[model.Rule], place: int, combining: Algorithm) -> model.Rule | None:
+def _covering(
+    rules: Sequence[model.Element], place: int, combining: Algorithm
+) -> model.Element | None:
     """Return the rule that decides whenever the one at a place could."""
     rule, stronger = rules[place], _STRONGER.get(combining)
     others = list(rules[:place])
@@ -267,12 +251,16 @@ def _covering(rules: Sequence[model.Rule], place: int, combining: Algorithm) -> 
     return next((one for one in others if _covers(one, rule)), None)
 
 
-def _covers(other: model.Rule, rule: model.Rule) -> bool:
-    if other.scope.direction not in {Direction.BOTH, rule.scope.direction}:
+def _covers(other: model.Element, rule: model.Element) -> bool:
+    if other.direction not in {Direction.BOTH, rule.direction}:
         return False
-    theirs = _asked(other.scope.target) + _asked(other.condition)
-    ours = _asked(rule.scope.target) + _asked(rule.condition)
-    return all(any(_implies(mine, one) for mine in ours) for one in theirs)
+    return all(
+        any(_implies(ours, theirs) for ours in _asked_by(rule)) for theirs in _asked_by(other)
+    )
+
+
+def _asked_by(element: model.Element) -> tuple[model.Condition, ...]:
+    return _asked(element.target) + _asked(element.condition)
 
 
 def _implies(ours: model.Condition, theirs: model.Condition) -> bool:

@@ -5,8 +5,9 @@ an attribute cannot be had and the rest does not decide it alone. The order of i
 no difference.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeAlias, TypeVar, final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
+from typing import Final, TypeAlias, final
 
 import attrs
 
@@ -153,8 +154,8 @@ Duties: TypeAlias = dict[Result, tuple[Task, ...]]
 
 
 @attrs.frozen(kw_only=True)
-class Scope:
-    """The common part of rules, policies and sets.
+class Element:
+    """A rule, a policy that has rules, or a set that has policies (POL-06..POL-08).
 
     Attributes:
         id: Its name among its neighbours.
@@ -163,6 +164,11 @@ class Scope:
         priority: Its place among its neighbours, the smallest first; those with the
             same stand in the order of the document (C-61).
         duties: What is to be done along with its decisions.
+        parts: Rules of a policy, policies of a set.
+        combining: How the results of its parts become one.
+        effect: Permit or deny, of a rule; None: it is none.
+        condition: Which messages a rule is about.
+        reason: Half a sentence of a rule for the refused sender; empty: none is given.
     """
 
     id: str
@@ -170,36 +176,34 @@ class Scope:
     direction: Direction = Direction.BOTH
     priority: float = 0
     duties: Duties = attrs.field(factory=dict)
-
-
-@attrs.frozen(kw_only=True)
-class Rule:
-    """The effect on messages that a condition describes (POL-06).
-
-    Attributes:
-        effect: Permit or deny.
-        reason: Half a sentence for the refused sender; empty: none is given.
-    """
-
-    scope: Scope
-    effect: Result
+    parts: tuple["Element", ...] = ()
+    combining: Algorithm = Algorithm.DENY_OVERRIDES
+    effect: Result | None = None
     condition: Condition = ALWAYS
     reason: str = ""
 
+    def walk(self, above: str = "") -> Iterator[tuple[str, "Element"]]:
+        """Go through it and all below, outer ones first: `set/policy/rule`, and the element."""
+        path = f"{above}{self.id}"
+        yield path, self
+        for part in in_order(self.parts):
+            yield from part.walk(f"{path}/")
+
+    def conditions(self) -> Iterator[Leaf]:
+        """Go through all comparisons in it."""
+        for _, one in self.walk():
+            yield from leaves(one.target)
+            yield from leaves(one.condition)
+
+    @property
+    def rules(self) -> int:
+        """Number of rules in it."""
+        return sum(one.effect is not None for _, one in self.walk())
+
 
 @final
 @attrs.frozen(kw_only=True)
-class Policy:
-    """Rules and how their results become one (POL-07)."""
-
-    scope: Scope
-    rules: tuple[Rule, ...]
-    combining: Algorithm = Algorithm.DENY_OVERRIDES
-
-
-@final
-@attrs.frozen(kw_only=True)
-class PolicySet:
+class PolicySet(Element):
     """Policies and how their results become one: what stands in one file (POL-08).
 
     Attributes:
@@ -209,21 +213,10 @@ class PolicySet:
         document: It, as it was read.
     """
 
-    scope: Scope
-    policies: tuple[Policy, ...]
-    combining: Algorithm = Algorithm.DENY_OVERRIDES
     version: str = ""
     update: str = ""
     source: str = attrs.field(default="", eq=False)
     document: JsonObject = attrs.field(factory=dict, eq=False, repr=False)
-
-    @property
-    def id(self) -> str:
-        """Its name."""
-        return self.scope.id
-
-
-_E = TypeVar("_E", Rule, Policy, PolicySet)
 
 
 @attrs.frozen(kw_only=True)
@@ -247,6 +240,6 @@ class Book:
         return next((one for one in self.sets if one.id == name), None)
 
 
-def in_order(elements: Sequence[_E]) -> list[_E]:
-    """Return elements in the order of their evaluation (C-61)."""
-    return sorted(elements, key=lambda one: one.scope.priority)
+def in_order(elements: Iterable[Element]) -> list[Element]:
+    """Return elements in the order of their priorities."""
+    return sorted(elements, key=attrgetter("priority"))

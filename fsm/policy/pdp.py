@@ -54,12 +54,14 @@ class Pdp:
 
     def __init__(self, book: model.Book) -> None:
         self.book = book
-        self._judge = _combined(
-            book.combining, [judge_of_set(one) for one in model.in_order(book.sets)]
-        )
-        self._is_per_resource = any(_asks_resource(one) for one in book.sets)
+        judges = [judge_of(one, one.id) for one in model.in_order(book.sets)]
+        self._judge = _combined(book.combining, judges)
+        leaves = (leaf for one in book.sets for leaf in one.conditions())
+        self._is_per_resource = any(leaf.attribute.name in RESOURCE for leaf in leaves)
         self.is_silent = not book.sets
-        self.is_stamping = any(map(_is_stamping, book.sets))
+        elements = (element for one in book.sets for _, element in one.walk())
+        duties = (tasks for element in elements for tasks in element.duties.values())
+        self.is_stamping = any(task.do == _STAMP for tasks in duties for task in tasks)
 
     def decide(self, request: Request) -> Verdict:
         """Return the result of the policies; with `notApplicable` the default holds.
@@ -106,68 +108,30 @@ def _of_all(verdicts: Sequence[Verdict], default: Result) -> Verdict:
     return SILENT
 
 
-def _asks_resource(one: model.PolicySet) -> bool:
-    conditions = [scope.target for scope in _scopes(one)]
-    conditions += [rule.condition for policy in one.policies for rule in policy.rules]
-    return any(
-        leaf.attribute.name in RESOURCE for each in conditions for leaf in model.leaves(each)
-    )
-
-
-def _is_stamping(one: model.PolicySet) -> bool:
-    tasks = (task for scope in _scopes(one) for some in scope.duties.values() for task in some)
-    return any(task.do == _STAMP for task in tasks)
-
-
-def _scopes(one: model.PolicySet) -> list[model.Scope]:
-    rules = [rule.scope for policy in one.policies for rule in policy.rules]
-    return [one.scope, *(policy.scope for policy in one.policies), *rules]
-
-
 # ---- elements
 
 
-def path_of(*scopes: model.Scope) -> str:
-    """Return how an element is called from outside."""
-    return "/".join(scope.id for scope in scopes)
+def judge_of(element: model.Element, path: str) -> Judge:
+    """Return what judges by a rule, a policy or a set.
 
-
-def judge_of_set(one: model.PolicySet) -> Judge:
-    """Return what judges by a set."""
-    inner = [judge_of_policy(policy, one) for policy in model.in_order(one.policies)]
-    return _scoped(one.scope, path_of(one.scope), _combined(one.combining, inner))
-
-
-def judge_of_policy(policy: model.Policy, of: model.PolicySet) -> Judge:
-    """Return the judge that evaluates a policy.
+    It looks at direction and target first, and adds the tasks of the element.
 
     Args:
-        policy: The policy.
-        of: The set that it belongs to.
+        element: The element.
+        path: How it is called from outside: `set/policy/rule`.
     """
-    inner = [judge_of_rule(rule, policy, of) for rule in model.in_order(policy.rules)]
-    path = path_of(of.scope, policy.scope)
-    return _scoped(policy.scope, path, _combined(policy.combining, inner))
-
-
-def judge_of_rule(rule: model.Rule, policy: model.Policy, of: model.PolicySet) -> Judge:
-    """Return the judge that evaluates a rule.
-
-    Args:
-        rule: The rule.
-        policy: The policy that it belongs to.
-        of: The set that the policy belongs to.
-    """
-    path = path_of(of.scope, policy.scope, rule.scope)
-    says = Verdict(rule.effect, path, rule.reason, rule.scope.duties.get(rule.effect, ()))
-    check = model.check_of(rule.condition)
-    plain = attrs.evolve(rule.scope, duties={})
-
-    def judge(_: Request) -> Verdict:
-        return says
-
-    aimed = judge if check is None else _aimed(check, _unsure(path, "condition"), judge)
-    return _scoped(plain, path, aimed)
+    effect, duties = element.effect, element.duties
+    if effect is None:
+        parts = model.in_order(element.parts)
+        inner = _combined(element.combining, [judge_of(one, f"{path}/{one.id}") for one in parts])
+        judge = _dutiful(duties, inner) if duties else inner
+    else:
+        says = Verdict(effect, path, element.reason, duties.get(effect, ()))
+        judge = _aimed(element.condition, _unsure(path, "condition"), lambda _: says)
+    judge = _aimed(element.target, _unsure(path, "target"), judge)
+    if element.direction is not Direction.BOTH:
+        judge = _directed(element.direction is Direction.OUT, judge)
+    return judge
 
 
 def _unsure(path: str, part: str) -> Verdict:
@@ -175,20 +139,7 @@ def _unsure(path: str, part: str) -> Verdict:
     return Verdict(Result.INDETERMINATE, path, why)
 
 
-def _scoped(scope: model.Scope, path: str, inner: Judge) -> Judge:
-    """Return a judge that looks at direction and target first, and adds its own tasks."""
-    judge = _dutiful(scope, inner) if scope.duties else inner
-    target = model.check_of(scope.target)
-    if target is not None:
-        judge = _aimed(target, _unsure(path, "target"), judge)
-    if scope.direction is not Direction.BOTH:
-        judge = _directed(scope.direction is Direction.OUT, judge)
-    return judge
-
-
-def _dutiful(scope: model.Scope, inner: Judge) -> Judge:
-    duties = scope.duties
-
+def _dutiful(duties: model.Duties, inner: Judge) -> Judge:
     def judge(request: Request) -> Verdict:
         verdict = inner(request)
         tasks = duties.get(verdict.result)
@@ -197,9 +148,13 @@ def _dutiful(scope: model.Scope, inner: Judge) -> Judge:
     return judge
 
 
-def _aimed(target: model.Check, unsure: Verdict, inner: Judge) -> Judge:
+def _aimed(target: model.Condition, unsure: Verdict, inner: Judge) -> Judge:
+    check = model.check_of(target)
+    if check is None:
+        return inner
+
     def judge(request: Request) -> Verdict:
-        outcome = target(request)
+        outcome = check(request)
         if outcome is None:
             return unsure
         return inner(request) if outcome else SILENT

@@ -9,6 +9,8 @@ In a condition, a table is "and", a list is "or", nothing is "always" (POL-09).
 import re
 from typing import Final
 
+import attrs
+
 from fsm.policy import model
 from fsm.policy.attributes import ALIASES, ATTRIBUTES, Attribute
 from fsm.policy.operators import ParameterError, make_test
@@ -140,44 +142,44 @@ def read_set(document: object, source: str) -> model.PolicySet:
     at = Place(source, "", document)
     _known(at, SET_KEYS)
     policies = tuple(_policy(one) for one in at.key("policies").items(node.MAX_POLICY_RULES))
+    common = attrs.asdict(_element(at), recurse=False)
+    common |= {"parts": policies, "combining": _algorithm(at.key("policyCombiningAlgorithm"))}
     made = model.PolicySet(
-        scope=_scope(at),
-        policies=policies,
-        combining=_algorithm(at.key("policyCombiningAlgorithm")),
+        **common,
         version=at.key("version").label(),
         update=at.key("update").text(),
         source=source,
         document=document,  # type: ignore[arg-type] # an object, and every value was read
     )
-    _distinct(at.key("policies"), [one.scope.id for one in policies])
+    _distinct(at.key("policies"), policies)
     _bounded(at, made)
     return made
 
 
-def _policy(at: Place) -> model.Policy:
+def _policy(at: Place) -> model.Element:
     _known(at, POLICY_KEYS)
     rules = tuple(_rule(one) for one in at.key("rules").items(node.MAX_POLICY_RULES))
-    _distinct(at.key("rules"), [one.scope.id for one in rules])
+    _distinct(at.key("rules"), rules)
     combining = _algorithm(at.key("ruleCombiningAlgorithm"))
-    return model.Policy(scope=_scope(at), rules=rules, combining=combining)
+    return attrs.evolve(_element(at), parts=rules, combining=combining)
 
 
-def _rule(at: Place) -> model.Rule:
+def _rule(at: Place) -> model.Element:
     _known(at, RULE_KEYS)
     effect = at.key("effect").word(EFFECTS, None)
     if effect is None:
         raise at.bad('has no effect; write effect = "permit" or "deny"')
     condition = read_condition(at.key("condition"))
     reason = at.key("reason").text()
-    return model.Rule(scope=_scope(at), effect=effect, condition=condition, reason=reason)
+    return attrs.evolve(_element(at), effect=effect, condition=condition, reason=reason)
 
 
-def _scope(at: Place) -> model.Scope:
+def _element(at: Place) -> model.Element:
     name = at.key("id").label()
     if not re.fullmatch(ID, name):
         raise at.key("id").bad("must be 1 to 64 letters, digits, dots, dashes or underscores")
     at.key("description").text()
-    return model.Scope(
+    return model.Element(
         id=name,
         target=read_condition(at.key("target")),
         direction=at.key("direction").word(_DIRECTIONS, Direction.BOTH),
@@ -228,19 +230,17 @@ def _known(at: Place, keys: tuple[str, ...]) -> None:
         pass
 
 
-def _distinct(at: Place, names: list[str]) -> None:
+def _distinct(at: Place, elements: tuple[model.Element, ...]) -> None:
+    names = [one.id for one in elements]
     twice = next((one for one in names if names.count(one) > 1), None)
     if twice is not None:
         raise at.bad(f"two are called {twice!r}; give each an id of its own")
 
 
-def _bounded(at: Place, made: model.PolicySet) -> None:
-    rules = [rule for policy in made.policies for rule in policy.rules]
-    if len(rules) > node.MAX_POLICY_RULES:
-        raise at.bad(f"has {len(rules)} rules; more than {node.MAX_POLICY_RULES} are too many")
-    scopes = (made.scope, *(one.scope for one in made.policies), *(one.scope for one in rules))
-    conditions = (*(one.target for one in scopes), *(one.condition for one in rules))
-    number = sum(1 for one in conditions for _ in model.leaves(one))
+def _bounded(at: Place, made: model.Element) -> None:
+    if made.rules > node.MAX_POLICY_RULES:
+        raise at.bad(f"has {made.rules} rules; more than {node.MAX_POLICY_RULES} are too many")
+    number = sum(1 for _ in made.conditions())
     if number > node.MAX_POLICY_CONDITIONS:
         most = node.MAX_POLICY_CONDITIONS
         raise at.bad(f"makes {number} comparisons; more than {most} are too many")

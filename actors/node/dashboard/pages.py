@@ -249,8 +249,7 @@ class _Views:
                 "sets": [
                     {
                         "id": one.id, "version": one.version, "source": one.source,
-                        "rules": sum(len(each.rules) for each in one.policies),
-                        "document": one.document,
+                        "rules": one.rules, "document": one.document,
                     }
                     for one in book.sets
                 ],

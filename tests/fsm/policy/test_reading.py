@@ -45,17 +45,17 @@ def test_everything_a_document_says_is_kept():
     assert (one.id, one.version, one.update, one.source) == (
         "7", "3", "2026-11-21 10:00:00", "f.toml",
     )  # fmt: skip
-    assert (one.scope.direction, one.scope.priority) == (Direction.OUT, -1.5)
+    assert (one.direction, one.priority) == (Direction.OUT, -1.5)
     assert one.combining is Algorithm.DENY_OVERRIDES
-    assert one.scope.duties == {Result.PERMIT: (Task("log", text="t"),)}
-    (policy,) = one.policies
-    assert (policy.combining, policy.scope.priority) == (Algorithm.FIRST_APPLICABLE, 2)
-    (first,) = policy.rules
-    assert (first.effect, first.reason, first.scope.direction) == (
+    assert one.duties == {Result.PERMIT: (Task("log", text="t"),)}
+    (policy,) = one.parts
+    assert (policy.combining, policy.priority) == (Algorithm.FIRST_APPLICABLE, 2)
+    (first,) = policy.parts
+    assert (first.effect, first.reason, first.direction) == (
         Result.DENY, "why", Direction.IN,
     )  # fmt: skip
     late = Task("count", Moment.AFTER, "n", is_advice=True)
-    assert first.scope.duties == {Result.DENY: (late,)}
+    assert first.duties == {Result.DENY: (late,)}
     assert one.document == document
 
 
