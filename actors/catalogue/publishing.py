@@ -18,8 +18,9 @@ from actors.catalogue import seal as seals
 from actors.catalogue.archive import check_archive
 from actors.catalogue.memory import write_whole
 from actors.catalogue.source import LISTING, package_path
-from actors.keys.key_set import EDDSA, BadKeysError, Keys, read_keys
+from actors.keys.key_set import EDDSA, Keys, read_keys
 from actors.keys.signing import SigningKey
+from actors.kit.files import errors_of
 from fsm.catalogue.descriptor import Reason, Refused, Seen, judge_entry
 from specs.addresses.address import DOMAIN_KEYS, REVOKED, CatalogueType, Entry
 from specs.descriptor import LANGUAGE, Described, Listing, ListingEntry, Revocations, Revoked
@@ -166,10 +167,8 @@ class CatalogueFolder:
             raise errors.CatalogueFileError(
                 path, "no keys are published there yet; `stub publish --keys` does that"
             )
-        try:
+        with errors_of(path, errors.CatalogueFileError):
             return read_keys(text)
-        except BadKeysError as exc:
-            raise errors.CatalogueFileError(path, exc.reason) from exc
 
     def publish(
         self, text: bytes, now: float, package: bytes | None = None, keys: bytes | None = None
@@ -329,23 +328,20 @@ class CatalogueFolder:
 
     def _read(self, path: str, limit: int) -> bytes | None:
         where = self._directory / path
-        try:
-            with where.open("rb") as file:
-                content = file.read(limit + 1)
-        except FileNotFoundError:
-            return None
-        except OSError as exc:
-            raise errors.CatalogueFileError(where, exc.strerror or "it cannot be read") from exc
+        with errors_of(where, errors.CatalogueFileError):
+            try:
+                with where.open("rb") as file:
+                    content = file.read(limit + 1)
+            except FileNotFoundError:
+                return None
         if len(content) > limit:
             raise errors.CatalogueFileError(where, f"it is larger than {limit} bytes")
         return content
 
     def _write(self, path: str, content: bytes) -> None:
         where = self._directory / path
-        try:
+        with errors_of(where, errors.CatalogueFileError):
             write_whole(where, content)
-        except OSError as exc:
-            raise errors.CatalogueFileError(where, exc.strerror or "it cannot be written") from exc
 
 
 # Descriptors as upstream's catalogues keep them, as drafts of ours.

@@ -20,7 +20,6 @@ them. Key files are relative to the folder of the trust
 file.
 """
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from pathlib import Path
@@ -32,8 +31,8 @@ import attrs
 from actors.catalogue.errors import TrustFileError
 from actors.keys.key_set import BadKeysError, Keys, read_keys
 from actors.kit.arguments import PathInput, as_path
+from actors.kit.files import check_names, errors_of, read_toml
 from actors.kit.http_client import HttpUrlError, ServerUrl
-from actors.kit.toml import read_toml
 from fsm.catalogue.descriptor import Reach, Terms
 from specs.addresses.address import parse
 from specs.errors import BadUrlError
@@ -124,79 +123,76 @@ def read_trust(path: PathInput) -> Trust:
         TrustFileError: A file cannot be read, or the trust file has unknown or wrong entries.
     """
     path = as_path(path, "the trust file")
-    try:
-        content: dict[str, object] = read_toml(path.read_text())
-    except OSError as exc:
-        raise TrustFileError(path, exc.strerror or "it cannot be read") from exc
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
-        raise TrustFileError(path, f"it is no TOML: {exc}") from exc
-    reader = _Reader(path)
-    reader.known("the file", content, {"domains", "publishers", "issuer"})
-    publishers = {
-        name: reader.publisher(name, said) for name, said in reader.tables(content, "publishers")
-    }
-    domains: dict[str, DomainTrust] = {}
-    for written, said in reader.tables(content, "domains"):
-        name, trust = reader.domain(written, said, publishers)
-        if name in domains:
-            raise TrustFileError(path, f"domain {name!r} stands there twice")
-        domains[name] = trust
-    issuers = dict(reader.issuers(content))
-    return Trust(MappingProxyType(domains), MappingProxyType(publishers), MappingProxyType(issuers))
+    with errors_of(path, TrustFileError):
+        return _Reader(path.parent).trust(read_toml(path.read_text()))
 
 
 @attrs.frozen
 class _Reader:
-    """Reads the parts of one file."""
+    """Reads the parts of one file; they raise `ValueError` for what is wrong.
 
-    path: Path
+    Attributes:
+        folder: Where it is, and the key files that it names by relative paths.
+    """
 
-    def tables(
+    folder: Path
+
+    def trust(self, content: Mapping[str, object]) -> Trust:
+        check_names("the file", content, {"domains", "publishers", "issuer"})
+        publishers: dict[str, Keys] = {}
+        for name, said in self._tables(content, "publishers"):
+            where = f"publisher {name!r}"
+            check_names(where, said, _PUBLISHER)
+            publishers[name] = self._key_file(where, said.get("keys"))
+        domains: dict[str, DomainTrust] = {}
+        for written, said in self._tables(content, "domains"):
+            name, trust = self._domain(written, said, publishers)
+            if name in domains:
+                raise ValueError(f"domain {name!r} stands there twice")
+            domains[name] = trust
+        issuers = MappingProxyType(dict(self._issuers(content)))
+        return Trust(MappingProxyType(domains), MappingProxyType(publishers), issuers)
+
+    def _tables(
         self, content: Mapping[str, object], name: str
     ) -> Iterable[tuple[str, Mapping[str, object]]]:
         table = content.get(name, {})
         if not isinstance(table, dict):
-            raise TrustFileError(self.path, f"{name!r} is no table")
+            raise TypeError(f"{name!r} is no table")
         for key, value in table.items():
             if not isinstance(value, dict):
-                raise TrustFileError(self.path, f"[{name}.{key!r}] is no table")
+                raise TypeError(f"[{name}.{key!r}] is no table")
             yield str(key), value
 
-    def known(self, where: str, said: Iterable[str], names: Iterable[str]) -> None:
-        for odd in sorted(set(said) - set(names)):
-            raise TrustFileError(self.path, f"{where} says {odd!r}, which has no meaning")
-
-    def publisher(self, name: str, said: Mapping[str, object]) -> Keys:
-        self.known(f"publisher {name!r}", said, _PUBLISHER)
-        return self._key_file(f"publisher {name!r}", said.get("keys"))
-
-    def domain(
+    def _domain(
         self, name: str, said: Mapping[str, object], publishers: Iterable[str]
     ) -> tuple[str, DomainTrust]:
         where = f"domain {name!r}"
-        self.known(where, said, _DOMAIN)
+        check_names(where, said, _DOMAIN)
         allowed = self._publishers(where, said.get("publishers", []), publishers)
-        terms = Terms(allowed, self._reach(where, said.get("reach", Reach.PUBLIC.value)))
+        reach, words = said.get("reach", Reach.PUBLIC.value), [one.value for one in Reach]
+        if reach not in words:
+            raise ValueError(f"{where}: reach is one of {', '.join(words)}")
         keys, stated = said.get("keys"), said.get("statements")
         if stated is not None and name == ANY:
             why = "statements belong to one domain: their keys would speak for all others"
-            raise TrustFileError(self.path, f"{where}: {why}")
+            raise ValueError(f"{where}: {why}")
         is_found = keys in [one.value for one in KeyTrust]
         found = KeyTrust(keys) if is_found else self._key_file(where, keys)
         statements: Keys = {} if stated is None else self._key_file(where, stated)
-        return self._name(name), DomainTrust(found, terms, statements)
+        return _domain_name(name), DomainTrust(found, Terms(allowed, Reach(reach)), statements)
 
-    def issuers(self, content: Mapping[str, object]) -> Iterable[tuple[str, IssuerTrust]]:
+    def _issuers(self, content: Mapping[str, object]) -> Iterable[tuple[str, IssuerTrust]]:
         entries = content.get("issuer", [])
         if not isinstance(entries, list):
-            raise TrustFileError(self.path, "'issuer' is no list of tables such as [[issuer]]")
+            raise TypeError("'issuer' is no list of tables such as [[issuer]]")
         names: set[str] = set()
         for said in entries:
             name = _name_of(said)
             if not isinstance(said, dict) or not isinstance(name, str) or not name:
-                raise TrustFileError(self.path, "an [[issuer]] has no name, or one that is no text")
+                raise ValueError("an [[issuer]] has no name, or one that is no text")
             if name in names:
-                raise TrustFileError(self.path, f"issuer {name!r} stands there twice")
+                raise ValueError(f"issuer {name!r} stands there twice")
             names.add(name)
             others = [other for other in entries if _name_of(other) != name]
             is_shared = self._place(said) in map(self._place, others)
@@ -206,80 +202,76 @@ class _Reader:
         """Return where the keys of an issuer are; each place has one spelling."""
         keys = said.get("keys") if isinstance(said, dict) else None
         is_file = isinstance(keys, str) and "://" not in keys
-        return str((self.path.parent / str(keys)).resolve()) if is_file else str(keys)
+        return str((self.folder / str(keys)).resolve()) if is_file else str(keys)
 
     def _issuer(self, name: str, said: Mapping[str, object], *, is_shared: bool) -> IssuerTrust:
-        where = f"issuer {name!r}"
-        self.known(where, said, _ISSUER)
-        keys = said.get("keys")
-        is_url = isinstance(keys, str) and "://" in keys
-        if is_url and is_shared:
-            raise TrustFileError(self.path, f"{where}: {_SHARED}")
-        return IssuerTrust(
-            self._url(where, str(keys))
-            if is_url
-            else self._own_keys(name, self._key_file(where, keys), is_shared=is_shared),
-            self._texts(where, "audience", said),
-            self._texts(where, "clients", said),
-        )
-
-    def _own_keys(self, name: str, keys: Keys, *, is_shared: bool) -> Keys:
-        """Return the keys of a set that verify tokens of an issuer; refuse a key of nobody."""
-        if is_shared and any(key.issuer is None for key in keys.values()):
-            raise TrustFileError(self.path, f"issuer {name!r}: {_SHARED}")
-        own = {kid: key for kid, key in keys.items() if key.is_of(name, is_shared=is_shared)}
-        if not own:
-            raise TrustFileError(self.path, f"issuer {name!r}: no key of its set is its own")
-        return MappingProxyType(own)
-
-    def _url(self, where: str, text: str) -> ServerUrl:
-        try:
-            url = ServerUrl.read(text)
-        except HttpUrlError as exc:
-            raise TrustFileError(self.path, f"{where}: {exc}") from exc
-        if is_plain(url.text):
-            why = "keys come by https, or from this machine"
-            raise TrustFileError(self.path, f"{where}: {text} cannot be used: {why}")
-        return url
-
-    def _texts(self, where: str, name: str, said: Mapping[str, object]) -> frozenset[str]:
-        value = said.get(name, [])
-        texts = [value] if isinstance(value, str) else value
-        if not isinstance(texts, list) or not all(isinstance(one, str) and one for one in texts):
-            raise TrustFileError(self.path, f"{where}: {name} is no list of texts")
-        return frozenset(texts)
-
-    def _name(self, name: str) -> str:
-        if name == ANY:
-            return name
-        try:
-            return parse(f"domain://{name}").domain
-        except BadUrlError as exc:
-            raise TrustFileError(self.path, f"{name!r} is no domain such as b.example") from exc
-
-    def _reach(self, where: str, said: object) -> Reach:
-        words = [one.value for one in Reach]
-        if said not in words:
-            raise TrustFileError(self.path, f"{where}: reach is one of {', '.join(words)}")
-        return Reach(said)
+        where, keys = f"issuer {name!r}", said.get("keys")
+        check_names(where, said, _ISSUER)
+        found: Keys | ServerUrl
+        if isinstance(keys, str) and "://" in keys:
+            if is_shared:
+                raise ValueError(f"{where}: {_SHARED}")
+            found = _url(where, keys)
+        else:
+            found = _own_keys(name, self._key_file(where, keys), is_shared=is_shared)
+        audience, clients = (_texts(where, one, said) for one in ("audience", "clients"))
+        return IssuerTrust(found, audience, clients)
 
     def _publishers(self, where: str, said: object, known: Iterable[str]) -> frozenset[str]:
         if not isinstance(said, list) or not all(isinstance(one, str) for one in said):
-            raise TrustFileError(self.path, f"{where}: publishers is no list of names")
+            raise ValueError(f"{where}: publishers is no list of names")
         for odd in sorted(set(said) - set(known)):
-            raise TrustFileError(self.path, f"{where} allows {odd!r}, which [publishers] lacks")
+            raise ValueError(f"{where} allows {odd!r}, which [publishers] lacks")
         return frozenset(said)
 
     def _key_file(self, where: str, said: object) -> Keys:
         if not isinstance(said, str):
-            raise TrustFileError(self.path, f"{where}: keys is missing, or no text")
+            raise TypeError(f"{where}: keys is missing, or no text")
         try:
-            with (self.path.parent / said).open("rb") as file:
-                return read_keys(file.read(JWKS_BYTES + 1), str(self.path.parent / said))
+            with (self.folder / said).open("rb") as file:
+                return read_keys(file.read(JWKS_BYTES + 1), str(self.folder / said))
         except OSError as exc:
-            raise TrustFileError(self.path, f"{where}: {said} cannot be read") from exc
+            raise ValueError(f"{where}: {said} cannot be read") from exc
         except BadKeysError as exc:
-            raise TrustFileError(self.path, f"{where}: {said} is {exc}") from exc
+            raise ValueError(f"{where}: {said} is {exc}") from exc
+
+
+def _own_keys(name: str, keys: Keys, *, is_shared: bool) -> Keys:
+    """Return the keys of a set that verify tokens of an issuer; refuse a key of nobody."""
+    if is_shared and any(key.issuer is None for key in keys.values()):
+        raise ValueError(f"issuer {name!r}: {_SHARED}")
+    own = {kid: key for kid, key in keys.items() if key.is_of(name, is_shared=is_shared)}
+    if not own:
+        raise ValueError(f"issuer {name!r}: no key of its set is its own")
+    return MappingProxyType(own)
+
+
+def _url(where: str, text: str) -> ServerUrl:
+    try:
+        url = ServerUrl.read(text)
+    except HttpUrlError as exc:
+        raise ValueError(f"{where}: {exc}") from exc
+    if is_plain(url.text):
+        why = "keys come by https, or from this machine"
+        raise ValueError(f"{where}: {text} cannot be used: {why}")
+    return url
+
+
+def _texts(where: str, name: str, said: Mapping[str, object]) -> frozenset[str]:
+    value = said.get(name, [])
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not all(isinstance(one, str) and one for one in texts):
+        raise ValueError(f"{where}: {name} is no list of texts")
+    return frozenset(texts)
+
+
+def _domain_name(name: str) -> str:
+    if name == ANY:
+        return name
+    try:
+        return parse(f"domain://{name}").domain
+    except BadUrlError as exc:
+        raise ValueError(f"{name!r} is no domain such as b.example") from exc
 
 
 def _name_of(said: object) -> object:

@@ -15,8 +15,8 @@ import click
 from click.core import ParameterSource
 
 from actors.cli.group import SUMMARIES, CommandError, ExitCode, did_you_mean, echo
+from actors.kit.files import read_toml
 from actors.kit.log import get_logger
-from actors.kit.toml import read_toml
 from specs.jsonvalue import one_line
 
 _log = get_logger("actors.commands")

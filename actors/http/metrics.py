@@ -225,8 +225,8 @@ class _Reader(Collector):
     def _constant(self) -> Iterator[Metric]:
         counters = self._counters
         read: dict[Constant, Iterable[tuple[tuple[str, ...], int]]] = {
-            Constant.RECEIVED: [((form,), one.received) for form, one in counters.traffic.items()],
-            Constant.SENT: [((form,), one.sent) for form, one in counters.traffic.items()],
+            Constant.RECEIVED: [((form,), n) for form, n in counters.received.items()],
+            Constant.SENT: [((form,), n) for form, n in counters.sent.items()],
             Constant.ADMITTED: [((), counters.admitted)],
             Constant.DECISIONS: [(("permit",), counters.permitted), (("deny",), counters.denied)],
             Constant.DROPPED: [((one,), counters.drops.get(one, 0)) for one in DropReason],

@@ -5,8 +5,8 @@ import secrets
 from pathlib import Path
 from typing import Final, final
 
-from actors.keys.key_set import BadKeysError
 from actors.keys.runtime_key import RuntimeKey, make_runtime_key, read_runtime_key
+from actors.kit.files import errors_of
 from actors.kit.log import get_logger
 from specs.errors import PlaceError
 from specs.limits.node import JWKS_BYTES
@@ -38,16 +38,12 @@ def open_key_file(path: Path) -> RuntimeKey:
     Raises:
         KeyFileError: It cannot be read or made, or it holds no key for Ed25519.
     """
-    try:
+    with errors_of(path, KeyFileError):
         if not path.exists():
             write_private(path, make_runtime_key().stored())
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode & 0o777
             key = read_runtime_key(file.read(JWKS_BYTES))
-    except OSError as exc:
-        raise KeyFileError(path, exc.strerror or "it cannot be read") from exc
-    except BadKeysError as exc:
-        raise KeyFileError(path, exc.reason) from exc
     if mode & _OTHERS:
         why = f"not only its owner has rights on it; run chmod 600 {path}"
         _log.warning("key file open to others", path=str(path), mode=f"{mode:03o}", why=why)

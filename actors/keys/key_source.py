@@ -7,8 +7,9 @@ from typing import Final
 import trio
 from typing_extensions import override
 
-from actors.keys.key_set import BadKeysError, Keys, log_skipped, read_key_set
-from actors.kit.http_client import HttpClient, HttpError, ServerUrl
+from actors.keys.key_set import Keys, log_skipped, read_key_set
+from actors.kit.files import errors_of
+from actors.kit.http_client import HttpClient, ServerUrl
 from actors.kit.log import get_logger
 from fsm.session.assertion import KeyCacheCore
 from specs.errors import PlaceError
@@ -81,13 +82,8 @@ class KeyFile(KeySource):
         Raises:
             KeysAwayError: It cannot be read, or holds none.
         """
-        try:
-            with self._path.open("rb") as file:
-                return self._read(file.read(node.JWKS_BYTES + 1))
-        except OSError as exc:
-            raise KeysAwayError(self.name, exc.strerror or "it cannot be read") from exc
-        except BadKeysError as exc:
-            raise KeysAwayError(self.name, exc.reason) from exc
+        with errors_of(self.name, KeysAwayError), self._path.open("rb") as file:
+            return self._read(file.read(node.JWKS_BYTES + 1))
 
 
 _OK: Final = 200
@@ -105,19 +101,16 @@ class KeyUrl(KeySource):
 
     @override
     async def fetch(self) -> Keys:
-        try:
-            with trio.fail_after(node.KEYS_TIMEOUT):
-                answer = await self._client.ask("GET", "")
-        except trio.TooSlowError as exc:
-            raise KeysAwayError(self.name, f"no answer within {node.KEYS_TIMEOUT} s") from exc
-        except HttpError as exc:
-            raise KeysAwayError(self.name, exc.reason) from exc
-        if answer.status != _OK:
-            raise KeysAwayError(self.name, f"it answers with status {answer.status}")
-        try:
+        with errors_of(self.name, KeysAwayError):
+            try:
+                with trio.fail_after(node.KEYS_TIMEOUT):
+                    answer = await self._client.ask("GET", "")
+            except trio.TooSlowError as exc:
+                why = f"no answer within {node.KEYS_TIMEOUT} s"
+                raise KeysAwayError(self.name, why) from exc
+            if answer.status != _OK:
+                raise KeysAwayError(self.name, f"it answers with status {answer.status}")
             return self._read(answer.body)
-        except BadKeysError as exc:
-            raise KeysAwayError(self.name, exc.reason) from exc
 
     @override
     async def aclose(self) -> None:

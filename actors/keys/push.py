@@ -21,9 +21,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from actors.keys.base64url import read_base64url, write_base64url
 from actors.keys.key_file import KeyFileError, write_private
-from actors.keys.key_set import BadKeysError
 from actors.keys.signing import SigningKey, make_key, read_key
 from actors.kit.arguments import PathInput, as_path
+from actors.kit.files import errors_of
 from specs.bodies.push import Call, PushSubscription
 from specs.bodies.push import PushKeys as PublicKeys
 from specs.errors import BadMessageError, ReasonError
@@ -174,14 +174,10 @@ def open_push_key(path: Path) -> SigningKey:
     Raises:
         KeyFileError: It cannot be read or made, or holds no such key.
     """
-    try:
+    with errors_of(path, KeyFileError):
         if not path.exists():
             write_private(path, orjson.dumps(make_key("ES256").private()))
         key = read_key(path)
-    except OSError as exc:
-        raise KeyFileError(path, exc.strerror or "it cannot be made") from exc
-    except BadKeysError as exc:
-        raise KeyFileError(path, exc.reason) from exc
     if key.algorithm != "ES256":
         raise KeyFileError(path, f"it is a key for {key.algorithm}, and push services take ES256")
     return key

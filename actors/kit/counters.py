@@ -234,16 +234,6 @@ BOUNDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 """Seconds at which the classes of durations end; the last class has no end."""
 
 
-class Traffic:
-    """Messages of one wire form."""
-
-    __slots__ = ("received", "sent")
-
-    def __init__(self) -> None:
-        self.received = 0
-        self.sent = 0
-
-
 class Durations:
     """Durations, counted in classes.
 
@@ -268,6 +258,8 @@ class Counters:
     """Counts of one process, for tests and metrics; each drop is counted once.
 
     Attributes:
+        received: Messages that came over links, by their wire form.
+        sent: Messages that were passed to links, likewise.
         drops: Messages not delivered, by the one reason each has.
         grounds: Messages refused, by ground and code.
         monitor_resets: How often a fold of the monitor forgot what it knew, to bound its memory.
@@ -287,7 +279,8 @@ class Counters:
         self.tallies: Final = {one: Counter[Labels]() for one in Tally}
         self.timings: Final[dict[Timing, dict[Labels, Durations]]] = {one: {} for one in Timing}
         self.gauges: Final = dict[Gauge, Callable[[], Reading]]()
-        self.traffic: Final = {form: Traffic() for form in Form}
+        self.received: Final = dict.fromkeys(Form, 0)
+        self.sent: Final = dict.fromkeys(Form, 0)
         self.monitor_resets = 0
         self.admitted = 0
         self.permitted = 0
@@ -398,8 +391,8 @@ class Counters:
             "monitor_resets": self.monitor_resets,
             "dead_letters": self.dead_letters.total(),
         }
-        for form, traffic in self.traffic.items():
-            found[f"received.{form}"], found[f"sent.{form}"] = traffic.received, traffic.sent
+        for form in Form:
+            found[f"received.{form}"], found[f"sent.{form}"] = self.received[form], self.sent[form]
         found.update((f"refused.{ground}.{code}", n) for (ground, code), n in self.grounds.items())
         found.update((f"dropped.{reason}", n) for reason, n in self.drops.items())
         found.update((f"violations.{machine}", n) for machine, n in self.violations.items())

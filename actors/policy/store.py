@@ -13,8 +13,8 @@ import orjson
 import trio
 
 from actors.kit.arguments import as_paths, type_checked
+from actors.kit.files import read_toml
 from actors.kit.log import get_logger
-from actors.kit.toml import read_toml
 from fsm.policy.model import Book, PolicySet
 from fsm.policy.page import BadPolicyError
 from fsm.policy.pdp import Pdp

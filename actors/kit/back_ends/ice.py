@@ -24,15 +24,14 @@ import hashlib
 import hmac
 import os
 import re
-import tomllib
 from base64 import b64encode
 from typing import Final, final
 
 import attrs
 
 from actors.kit.arguments import PathInput, as_path
+from actors.kit.files import check_names, errors_of, read_toml
 from actors.kit.log import get_logger
-from actors.kit.toml import read_toml
 from specs.bodies.session import IceServer, IceServers, TurnServer
 from specs.errors import PlaceError
 from specs.limits.p2p import ICE_FILE_BYTES, ICE_TTL, ICE_TTL_LEAST, ICE_TTL_MOST, LISTED_SERVERS
@@ -166,18 +165,9 @@ def read_ice(path: PathInput) -> IcePlan:
         IceFileError: It cannot be read, or has unknown or wrong entries.
     """
     path = as_path(path, "the list of servers")
-    try:
-        with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode & 0o777
-            content: dict[str, object] = read_toml(file.read(ICE_FILE_BYTES).decode())
-    except OSError as exc:
-        raise IceFileError(path, exc.strerror or "it cannot be read") from exc
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
-        raise IceFileError(path, f"it is no TOML: {exc}") from exc
-    try:
-        plan = _plan(content)
-    except (TypeError, ValueError) as exc:
-        raise IceFileError(path, str(exc)) from exc
+    with errors_of(path, IceFileError), path.open("rb") as file:
+        mode = os.fstat(file.fileno()).st_mode & 0o777
+        plan = _plan(read_toml(file.read(ICE_FILE_BYTES).decode()))
     if mode & _OTHERS and any(one.secret or one.credential for one in plan.servers):
         why = f"not only its owner has rights on it; run chmod 600 {path}"
         _log.warning("list of servers open to others", path=str(path), mode=f"{mode:03o}", why=why)
@@ -191,7 +181,7 @@ def _plan(content: dict[str, object]) -> IcePlan:
         TypeError: A value is of a wrong kind.
         ValueError: It says something else.
     """
-    _known("the file", content, _FILE)
+    check_names("the file", content, _FILE)
     entries, ttl = content.get("server"), content.get("ttl", ICE_TTL)
     if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
         raise ValueError("it has no list of tables [[server]]")
@@ -201,7 +191,7 @@ def _plan(content: dict[str, object]) -> IcePlan:
 
 
 def _server(where: str, said: dict[str, object]) -> ListedServer:
-    _known(where, said, _SERVER)
+    check_names(where, said, _SERVER)
     urls = said.get("urls")
     if not isinstance(urls, list) or not all(isinstance(url, str) for url in urls):
         raise ValueError(f"{where}: urls is no list of texts")
@@ -215,8 +205,3 @@ def _server(where: str, said: dict[str, object]) -> ListedServer:
         return ListedServer(tuple(urls), **texts)
     except ValueError as exc:
         raise ValueError(f"{where}: {exc}") from exc
-
-
-def _known(where: str, said: dict[str, object], names: frozenset[str]) -> None:
-    for odd in sorted(set(said) - names):
-        raise ValueError(f"{where} says {odd!r}, which has no meaning")

@@ -107,11 +107,11 @@ class Connection:
     """
 
     __slots__ = (
-        "_at_once", "_budget", "_bytes", "_entries", "_errors", "_heart", "_holds",
+        "_at_once", "_budget", "_bytes", "_counters", "_entries", "_errors", "_heart", "_holds",
         "_is_choked", "_is_closed", "_is_reading", "_is_working", "_limits", "_links", "_old",
         "_resting", "_session_until", "_silence", "_taken", "_why", "_writing", "acceptor",
         "asker", "close_reason", "end", "framed", "host", "is_begun", "is_held", "is_idle",
-        "is_leaving", "is_over", "link", "name", "number", "runtime", "traffic", "turn",
+        "is_leaving", "is_over", "link", "name", "number", "runtime", "turn",
     )  # fmt: skip
 
     def __init__(self, number: int, link: Link, acceptor: Acceptor, links: "Links") -> None:
@@ -122,7 +122,7 @@ class Connection:
         self._links: Final = links
         self._limits: Final = links.bounds.limits
         self._budget: Final = links.bounds.budget
-        self.traffic: Final = links.bounds.counters.traffic[acceptor.wire]
+        self._counters: Final = links.bounds.counters
         self.host = "" if link.guest is None else link.guest.host
         self.close_reason = CloseReason.DONE
         self.end: LinkEnd | None = None
@@ -256,7 +256,7 @@ class Connection:
         """Note that what was taken has left."""
         taken, self._taken = self._taken, ()
         self.is_begun = False
-        self.traffic.sent += len(taken)
+        self._counters.sent[self.acceptor.wire] += len(taken)
         self._let_go(taken)
 
     def _let_go(self, entries: Iterable[OutboundMessage]) -> None:
@@ -313,7 +313,7 @@ class Connection:
             data = wrapped[type(link)] = link.wrapped(tuple(self.acceptor.write(entries)))
         self.is_begun = not link.write_wrapped(data)
         if not self.is_begun:
-            self.traffic.sent += len(entries)
+            self._counters.sent[self.acceptor.wire] += len(entries)
             return True
         self._taken = tuple(entries)
         self.framed = len(data)
@@ -541,7 +541,7 @@ class Connection:
         if frame is None or not self._is_reading:
             return 0
         items = self._items(frame)
-        self.traffic.received += len(items)
+        self._counters.received[self.acceptor.wire] += len(items)
         links = self._links
         links.bus.call(links.bus.take_items, self.number, items)
         if BadLine in map(type, items) and not self._tolerates(items):
@@ -657,7 +657,7 @@ class Connection:
         why = self._why or "closed by the node"
         if not self._links.bus.call(self._links.bus.remove_link, self.number, self.name, why):
             self._take_back()
-        self._links.bounds.counters.count(Tally.LINKS_CLOSED, self.end)
+        self._counters.count(Tally.LINKS_CLOSED, self.end)
 
     def _settle_guest(self) -> None:
         guest, self.link.guest = self.link.guest, None

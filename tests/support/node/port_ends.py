@@ -49,7 +49,7 @@ class Tasks:
     @property
     def sent(self) -> int:
         """The messages that all links have written."""
-        return sum(one.sent for one in self.bounds.counters.traffic.values())
+        return sum(self.bounds.counters.sent.values())
 
     def start(self, connection: Connection, _work: object) -> None:
         """Count a task."""

@@ -101,7 +101,7 @@ async def test_counts_are_shown_by_their_labels():
     counters.restarts["connection:7"] += 1
     counters.restarts["connection:8"] += 1
     counters.count(Tally.REFUSALS, Code.FORBIDDEN)
-    counters.traffic[Form.PLAIN].received += 3
+    counters.received[Form.PLAIN] += 3
     counters.watch(Gauge.RECORDS, lambda: 5)
     shown = await page_of(counters)
     assert shown["protofly_messages_dropped_total", ("reason", "loop")] == 1
