@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Final
 from actors.modules import imported
 
 if TYPE_CHECKING:
-    from actors.catalogue.client import CatalogueAccess, CatalogueStore
+    from actors.catalogue.client import CatalogueAccess
     from actors.catalogue.errors import TrustFileError
+    from actors.catalogue.memory import CatalogueStore
     from actors.catalogue.source import BadPlaceError, Places, read_places
     from actors.catalogue.trust_file import Trust, read_trust
     from actors.deployed import Deployed, DeployedApart
@@ -281,7 +282,8 @@ __all__ = [
 
 _PLACES: Final = MappingProxyType(
     {
-        "actors.catalogue.client": ("CatalogueAccess", "CatalogueStore"),
+        "actors.catalogue.client": ("CatalogueAccess",),
+        "actors.catalogue.memory": ("CatalogueStore",),
         "actors.catalogue.source": ("Places", "read_places", "BadPlaceError"),
         "actors.catalogue.trust_file": ("Trust", "read_trust"),
         "actors.embedded_node": ("open_node",),

@@ -12,13 +12,7 @@ import attrs
 import trio
 
 from actors.catalogue import errors, seal
-from actors.catalogue.memory import (
-    CatalogueMemory,
-    Kept,
-    Known,
-    PackageStore,
-    fetched_package,
-)
+from actors.catalogue.memory import CatalogueStore, Kept, Known, fetched_package
 from actors.catalogue.source import BadPlaceError, Places, Source
 from actors.catalogue.trust_file import DomainTrust, KeyTrust, Trust
 from actors.keys.key_set import BadKeysError, Keys, read_keys
@@ -141,15 +135,6 @@ class Found(Generic[D]):
     def level(self) -> Level:
         """Whether a shipped stub is configured, or a package runs in a sandbox."""
         return Level.PROFILE if self.package is None else Level.PACKAGE
-
-
-@final
-@attrs.frozen
-class CatalogueStore:
-    """The accepted descriptors and packages of a client."""
-
-    memory: CatalogueMemory
-    packages: PackageStore
 
 
 @attrs.frozen
@@ -283,7 +268,7 @@ class CatalogueClient:
 
     async def _load(self) -> Kept:
         if self._kept is None:
-            self._kept = await self._store.memory.load()
+            self._kept = await self._store.load()
         return self._kept
 
     def _now(self) -> float:
@@ -311,7 +296,7 @@ class CatalogueClient:
         if promised is None:
             return None
         seal.check_publisher(promised, self._trust.publishers.get(promised.publisher, {}))
-        return await fetched_package(self._store.packages, source, promised)
+        return await fetched_package(self._store, source, promised)
 
     async def _verified(self, kind: type[D], visit: _Visit) -> tuple[D, str]:
         """Return a descriptor that may be acted upon, and the hash of what was signed."""
@@ -372,12 +357,8 @@ class CatalogueClient:
                 keys[domain] = visit.published
             kept = Kept(known, revoked, keys)
             if kept != old:
-                await self._store.memory.save(kept)
+                await self._store.save(kept)
                 self._kept = kept
-
-
-def _forgetful() -> CatalogueStore:
-    return CatalogueStore(CatalogueMemory(), PackageStore())
 
 
 @final
@@ -395,5 +376,5 @@ class CatalogueAccess:
 
     places: Places
     trust: Trust
-    store: CatalogueStore = attrs.field(factory=_forgetful)
+    store: CatalogueStore = attrs.field(factory=CatalogueStore)
     clock_offset: float = 0.0

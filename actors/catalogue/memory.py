@@ -64,85 +64,6 @@ def write_whole(path: Path, content: bytes) -> None:
         os.close(folder)
 
 
-class PackageStore:
-    """Keeps packages that were verified, if it keeps any: that one cannot be kept is no error."""
-
-    async def get(self, digest: str) -> bytes | None:
-        """Return the package with a hash, which is computed again; None: there is none.
-
-        If cancelled, nothing has changed.
-        """
-        del digest
-        await trio.lowlevel.checkpoint()
-        return None
-
-    async def put(self, digest: str, content: bytes) -> None:
-        """Keep a package by its SHA-256, in hexadecimal digits.
-
-        If cancelled, the package may be kept.
-
-        Args:
-            digest: SHA-256, in hexadecimal digits.
-            content: Bytes of the package.
-        """
-        del digest, content
-        await trio.lowlevel.checkpoint()
-
-
-class FolderStore(PackageStore):
-    """Keeps packages as files in a folder.
-
-    The returned bytes are the ones whose hash was computed; the file is read once.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder: Final = folder
-
-    @override
-    async def get(self, digest: str) -> bytes | None:
-        return await trio.to_thread.run_sync(self._read, digest)
-
-    @override
-    async def put(self, digest: str, content: bytes) -> None:
-        await trio.to_thread.run_sync(self._write, digest, content)
-
-    def _read(self, digest: str) -> bytes | None:
-        try:
-            with (self._folder / digest).open("rb") as file:
-                content = file.read(PACKAGE_BYTES + 1)
-        except OSError:
-            return None
-        return content if sha256(content).hexdigest() == digest else None
-
-    def _write(self, digest: str, content: bytes) -> None:
-        with suppress(OSError):
-            write_whole(self._folder / digest, content)
-
-
-async def fetched_package(store: PackageStore, source: Source, promised: SourcePackage) -> bytes:
-    """Return the package that a verified descriptor promises, and keep it.
-
-    A kept package is verified like a fetched one, as its store may have changed it.
-
-    If cancelled, the package may be kept.
-
-    Args:
-        store: Store of packages.
-        source: Place of the catalogue.
-        promised: The promised package.
-
-    Raises:
-        RefusalError: The package is not served, or is not the promised one.
-    """
-    kept = await store.get(promised.sha256)
-    if kept is not None and flaw_of(promised, kept) is None:
-        return kept
-    content = await source.read(package_path(promised.sha256), PACKAGE_BYTES)
-    refuse_if(flaw_of(promised, content))
-    await store.put(promised.sha256, content)
-    return content
-
-
 @attrs.frozen
 class Known:
     """The newest descriptor of an address."""
@@ -165,8 +86,8 @@ class Kept:
     keys: Mapping[str, str] = attrs.field(factory=dict)
 
 
-class CatalogueMemory:
-    """Remembers what was accepted of catalogues, until the process ends."""
+class CatalogueStore:
+    """The accepted descriptors of a client, until the process ends; packages are not kept."""
 
     def __init__(self) -> None:
         self._kept = Kept()
@@ -177,7 +98,7 @@ class CatalogueMemory:
         If cancelled, nothing has changed.
 
         Raises:
-            CatalogueFileError: It cannot be read; nothing can be trusted without it.
+            ProtoflyError: It cannot be read; nothing can be trusted without it.
         """
         await trio.lowlevel.checkpoint()
         return self._kept
@@ -188,25 +109,68 @@ class CatalogueMemory:
         If cancelled before the write begins, nothing is saved; a write that has begun is completed.
 
         Raises:
-            CatalogueFileError: It cannot be written.
+            ProtoflyError: It cannot be written.
         """
         self._kept = kept
         await trio.lowlevel.checkpoint()
 
+    async def package(self, digest: str) -> bytes | None:  # noqa: ARG002 - for those that keep any
+        """Return the verified package with a hash, which is computed again; None: there is none.
 
-class FileMemory(CatalogueMemory):
-    """Remembers in a JSON file, which is replaced as a whole at each change.
+        If cancelled, nothing has changed.
+        """
+        await trio.lowlevel.checkpoint()
+        return None
 
-    What another process has stored there meanwhile is kept.
+    async def keep_package(self, digest: str, content: bytes) -> None:  # noqa: ARG002 - as above
+        """Keep a package by its SHA-256; that it cannot be kept is no error.
+
+        If cancelled, the package may be kept.
+
+        Args:
+            digest: SHA-256, in hexadecimal digits.
+            content: Bytes of the package.
+        """
+        await trio.lowlevel.checkpoint()
+
+
+class FolderStore(CatalogueStore):
+    """Remembers in a folder, over the end of the process.
+
+    Descriptors are in a JSON file, which is replaced as a whole at each change; what another
+    process has stored there meanwhile is kept. Packages are files: the returned bytes are the ones
+    whose hash was computed, as the file is read once.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         super().__init__()
-        self.path: Final = path
+        self.path: Final = folder / "memory.json"
+        self._packages: Final = folder / "packages"
 
     @override
     async def load(self) -> Kept:
         return await trio.to_thread.run_sync(self.read)
+
+    @override
+    async def save(self, kept: Kept) -> None:
+        await trio.to_thread.run_sync(self._add, kept)
+
+    @override
+    async def package(self, digest: str) -> bytes | None:
+        return await trio.to_thread.run_sync(self._read_package, digest)
+
+    @override
+    async def keep_package(self, digest: str, content: bytes) -> None:
+        with suppress(OSError):
+            await trio.to_thread.run_sync(write_whole, self._packages / digest, content)
+
+    def _read_package(self, digest: str) -> bytes | None:
+        try:
+            with (self._packages / digest).open("rb") as file:
+                content = file.read(PACKAGE_BYTES + 1)
+        except OSError:
+            return None
+        return content if sha256(content).hexdigest() == digest else None
 
     def read(self) -> Kept:
         """Return all that is remembered; blocks.
@@ -228,10 +192,6 @@ class FileMemory(CatalogueMemory):
             reason = "it is damaged; restore it, or delete it if old descriptors may be taken again"
             raise CatalogueFileError(self.path, reason) from exc
 
-    @override
-    async def save(self, kept: Kept) -> None:
-        await trio.to_thread.run_sync(self._add, kept)
-
     def _add(self, kept: Kept) -> None:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -245,6 +205,30 @@ class FileMemory(CatalogueMemory):
         if len(text) > CATALOGUE_MEMORY_BYTES:
             raise CatalogueFileError(self.path, f"it would have {len(text)} bytes; start a new one")
         write_whole(self.path, text)
+
+
+async def fetched_package(store: CatalogueStore, source: Source, promised: SourcePackage) -> bytes:
+    """Return the package that a verified descriptor promises, and keep it.
+
+    A kept package is verified like a fetched one, as its store may have changed it.
+
+    If cancelled, the package may be kept.
+
+    Args:
+        store: Store of packages.
+        source: Place of the catalogue.
+        promised: The promised package.
+
+    Raises:
+        RefusalError: The package is not served, or is not the promised one.
+    """
+    kept = await store.package(promised.sha256)
+    if kept is not None and flaw_of(promised, kept) is None:
+        return kept
+    content = await source.read(package_path(promised.sha256), PACKAGE_BYTES)
+    refuse_if(flaw_of(promised, content))
+    await store.keep_package(promised.sha256, content)
+    return content
 
 
 def _newest(old: Kept, new: Kept) -> Kept:

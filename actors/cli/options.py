@@ -460,12 +460,11 @@ def catalogue_access(
             "and trusted signers; add the other one"
         )
     # Signatures are slow to import, and not needed without fetching.
-    from actors.catalogue.client import CatalogueAccess, CatalogueStore  # noqa: PLC0415
-    from actors.catalogue.memory import FileMemory, FolderStore  # noqa: PLC0415
+    from actors.catalogue.client import CatalogueAccess  # noqa: PLC0415
+    from actors.catalogue.memory import FolderStore  # noqa: PLC0415
     from actors.catalogue.trust_file import read_trust  # noqa: PLC0415
 
-    kept = trust.with_name(f"{trust.name}.seen") / name
-    store = CatalogueStore(FileMemory(kept / "memory.json"), FolderStore(kept / "packages"))
+    store = FolderStore(trust.with_name(f"{trust.name}.seen") / name)
     return CatalogueAccess(places, read_trust(trust), store)
 
 

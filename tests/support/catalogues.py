@@ -9,9 +9,9 @@ import orjson
 import trio
 
 from actors.catalogue.archive import pack
-from actors.catalogue.client import CatalogueClient, CatalogueStore
+from actors.catalogue.client import CatalogueClient
 from actors.catalogue.errors import SourceAwayError
-from actors.catalogue.memory import CatalogueMemory, PackageStore
+from actors.catalogue.memory import CatalogueStore
 from actors.catalogue.publishing import packaged, revocation_list, sealed, signed_draft
 from actors.catalogue.seal import SealType
 from actors.catalogue.source import MemorySource, Places, Source, package_path
@@ -165,7 +165,7 @@ def noise(size: int) -> dict[str, str]:
 
 
 def client_of(publishing: Publishing, trust: Trust | None = None, memory=None, here=HERE):
-    shelf = CatalogueStore(CatalogueMemory() if memory is None else memory, PackageStore())
+    shelf = CatalogueStore() if memory is None else memory
     trusted = publishing.trust() if trust is None else trust
     return CatalogueClient(publishing.places, trusted, here, shelf, Wall(publishing).offset)
 

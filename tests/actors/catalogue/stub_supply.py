@@ -8,9 +8,9 @@ from hashlib import sha256
 import attrs
 import pytest
 
-from actors.catalogue.client import CatalogueAccess, CatalogueStore
+from actors.catalogue.client import CatalogueAccess
 from actors.catalogue.errors import RefusedDescriptorError
-from actors.catalogue.memory import CatalogueMemory, PackageStore
+from actors.catalogue.memory import CatalogueStore
 from actors.catalogue.source import Places, package_path
 from actors.catalogue.trust_file import Trust
 from actors.keys.runtime_key import make_runtime_key
@@ -33,9 +33,7 @@ class Runtime:
 
     publishing: Publishing
     trust: Trust
-    shelf: CatalogueStore = attrs.field(
-        factory=lambda: CatalogueStore(CatalogueMemory(), PackageStore())
-    )
+    shelf: CatalogueStore = attrs.field(factory=CatalogueStore)
     tracer: MemoryTracer = attrs.field(factory=MemoryTracer)
     counters: Counters = attrs.field(factory=Counters)
     places: Places | None = None

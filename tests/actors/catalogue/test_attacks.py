@@ -9,8 +9,7 @@ import json
 
 import pytest
 
-from actors.catalogue.client import CatalogueStore
-from actors.catalogue.memory import FileMemory, PackageStore
+from actors.catalogue.memory import FolderStore
 from actors.catalogue.seal import SealType
 from actors.keys.signing import make_key
 from specs.addresses.address import CatalogueType, Entry
@@ -173,9 +172,7 @@ async def test_another_one_with_the_same_counter(domain, autojump_clock):
 
 async def test_rolled_back_after_a_restart(domain, tmp_path):
     domain.offers(counter=5)
-    await runtime(
-        domain, shelf=CatalogueStore(FileMemory(tmp_path / "m.json"), PackageStore())
-    ).found()
+    await runtime(domain, shelf=FolderStore(tmp_path)).found()
     domain.offers(counter=4)
-    again = runtime(domain, shelf=CatalogueStore(FileMemory(tmp_path / "m.json"), PackageStore()))
+    again = runtime(domain, shelf=FolderStore(tmp_path))
     await again.refused("rolled-back", "its counter 4 is less than 5")

@@ -4,8 +4,7 @@ from hashlib import sha256
 
 import pytest
 
-from actors.catalogue.client import CatalogueStore
-from actors.catalogue.memory import CatalogueMemory, FolderStore
+from actors.catalogue.memory import FolderStore
 from actors.keys.signing import make_key
 from specs.limits.foreign_code import PACKAGE_BYTES
 from tests.actors.catalogue.stub_supply import runtime, served_package
@@ -38,10 +37,10 @@ async def test_changed_in_the_store_after_it_was_checked(domain, archive, tmp_pa
     """T15: what lies in the store is hashed anew; a swapped file is fetched again."""
     domain.serves(domain.code(archive))
     store = FolderStore(tmp_path / "store")
-    await store.put(sha256(archive).hexdigest(), b"swapped")
-    assert await store.get(sha256(archive).hexdigest()) is None
+    await store.keep_package(sha256(archive).hexdigest(), b"swapped")
+    assert await store.package(sha256(archive).hexdigest()) is None
     domain.files.pop(served_package(domain, archive))
-    asked = runtime(domain, shelf=CatalogueStore(CatalogueMemory(), store))
+    asked = runtime(domain, shelf=store)
     await asked.refused("not-there", "has no .well-known/sourcepackage/")
 
 

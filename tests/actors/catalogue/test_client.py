@@ -6,9 +6,9 @@ import pytest
 import trio
 import trio.testing
 
-from actors.catalogue.client import CatalogueClient, CatalogueStore
+from actors.catalogue.client import CatalogueClient
 from actors.catalogue.errors import CatalogueFileError, RefusedDescriptorError
-from actors.catalogue.memory import CatalogueMemory, FolderStore, Kept, PackageStore
+from actors.catalogue.memory import CatalogueStore, FolderStore, Kept
 from actors.catalogue.source import MemorySource, Places, Source, package_path
 from actors.catalogue.trust_file import Trust
 from fsm.catalogue.descriptor import Reason
@@ -41,12 +41,11 @@ def domain():
     return made
 
 
-def counted(domain, store=None, memory=None):
+def counted(domain, store=None):
     files = Counting(domain.files)
     places = Places({domain.domain: lambda _: MemorySource("memory", files)})
-    shelf = CatalogueStore(memory or CatalogueMemory(), store or PackageStore())
     trust = domain.trust(publishers=("acme",))
-    client = CatalogueClient(places, trust, HERE, shelf, Wall(domain).offset)
+    client = CatalogueClient(places, trust, HERE, store or CatalogueStore(), Wall(domain).offset)
     return client, files.asked.count
 
 
@@ -137,7 +136,7 @@ async def test_a_slow_catalogue_delays_no_other(domain, autojump_clock):
     slow = Publishing(domain="c.ex")
     places = Places({"b.ex": domain.source, "c.ex": lambda _: Slow()})
     trust = Trust({**domain.trust().domains, **slow.trust().domains})
-    shelf = CatalogueStore(CatalogueMemory(), PackageStore())
+    shelf = CatalogueStore()
     client = CatalogueClient(places, trust, HERE, shelf, Wall(domain).offset)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(client.find, slow.entry)
@@ -149,7 +148,7 @@ async def test_a_slow_catalogue_delays_no_other(domain, autojump_clock):
     assert client._locks == {}
 
 
-class Lame(CatalogueMemory):
+class Lame(CatalogueStore):
     """A disk that takes a second for each change."""
 
     def __init__(self):
@@ -169,9 +168,7 @@ async def test_of_two_domains_at_once_both_are_remembered(domain, autojump_clock
     other.offers()
     places = Places({"b.ex": domain.source, "c.ex": other.source})
     trust = Trust({**domain.trust().domains, **other.trust().domains})
-    client = CatalogueClient(
-        places, trust, HERE, CatalogueStore(memory, PackageStore()), Wall(domain).offset
-    )
+    client = CatalogueClient(places, trust, HERE, memory, Wall(domain).offset)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(client.find, STUB_B)
         nursery.start_soon(client.find, other.entry)
@@ -180,11 +177,11 @@ async def test_of_two_domains_at_once_both_are_remembered(domain, autojump_clock
 
 async def test_one_domain_does_not_fill_the_memory_of_all(domain, autojump_clock):
     """T15: its further descriptors are refused; what is known of it is renewed, and others come."""
-    other, memory = Publishing(domain="c.ex"), CatalogueMemory()
+    other, memory = Publishing(domain="c.ex"), CatalogueStore()
     other.offers()
     places = Places({"b.ex": domain.source, "c.ex": other.source})
     trust = Trust({**domain.trust().domains, **other.trust().domains})
-    shelf = CatalogueStore(memory, PackageStore())
+    shelf = memory
     client = CatalogueClient(places, trust, HERE, shelf, Wall(domain).offset)
     schema = {"$comment": "x" * (DESCRIPTOR_BYTES // 2)}
     reasons, many = [], 2 * CATALOGUE_DOMAIN_BYTES // DESCRIPTOR_BYTES
@@ -204,7 +201,7 @@ async def test_one_domain_does_not_fill_the_memory_of_all(domain, autojump_clock
     assert reasons == 2 * [(number, Reason.TOO_LARGE) for number in range(first, many + 1)]
 
 
-class Full(CatalogueMemory):
+class Full(CatalogueStore):
     """A disk that is full."""
 
     async def load(self):
@@ -217,7 +214,7 @@ class Full(CatalogueMemory):
 
 
 async def test_a_descriptor_that_cannot_be_stored_is_not_deployed(domain, autojump_clock):
-    client, _ = counted(domain, memory=Full())
+    client, _ = counted(domain, Full())
     with pytest.raises(CatalogueFileError, match="No space left"):
         await client.find(STUB_B)
 

@@ -9,12 +9,10 @@ import trio
 
 from actors.catalogue.errors import CatalogueFileError
 from actors.catalogue.memory import (
-    CatalogueMemory,
-    FileMemory,
+    CatalogueStore,
     FolderStore,
     Kept,
     Known,
-    PackageStore,
     write_whole,
 )
 from fsm.catalogue.descriptor import Seen
@@ -32,9 +30,7 @@ def kept(counter=1, entry=ONE):
 
 @pytest.fixture(params=["volatile", "file"])
 def memory(request, tmp_path):
-    return (
-        CatalogueMemory() if request.param == "volatile" else FileMemory(tmp_path / "a" / "m.json")
-    )
+    return CatalogueStore() if request.param == "volatile" else FolderStore(tmp_path / "a")
 
 
 async def test_a_new_memory_is_empty(memory):
@@ -47,12 +43,12 @@ async def test_a_saved_memory_is_read_again(memory):
 
 
 async def test_a_memory_is_there_for_the_next_process(tmp_path):
-    await FileMemory(tmp_path / "m.json").save(kept())
-    assert await FileMemory(tmp_path / "m.json").load() == kept()
+    await FolderStore(tmp_path).save(kept())
+    assert await FolderStore(tmp_path).load() == kept()
 
 
 async def test_two_processes_lose_nothing_of_each_other(tmp_path):
-    one, two = FileMemory(tmp_path / "m.json"), FileMemory(tmp_path / "m.json")
+    one, two = FolderStore(tmp_path), FolderStore(tmp_path)
     await one.save(kept(counter=7))
     await two.save(kept(entry=TWO))
     both = await one.load()
@@ -60,7 +56,7 @@ async def test_two_processes_lose_nothing_of_each_other(tmp_path):
 
 
 async def test_no_counter_decreases_for_any_order_of_saving(tmp_path):
-    one, two = FileMemory(tmp_path / "m.json"), FileMemory(tmp_path / "m.json")
+    one, two = FolderStore(tmp_path), FolderStore(tmp_path)
     await one.save(kept(counter=7))
     await two.save(kept(counter=6))
     assert (await one.load()).known[ONE].seen.counter == 7
@@ -74,9 +70,9 @@ async def test_no_revocation_list_is_replaced_by_an_older_one_for_any_order_of_s
         domain.revokes(counter=counter)
         lists.append(Kept(revoked={"b.ex": domain.files[REVOKED].decode()}))
     older, newer = lists
-    await FileMemory(tmp_path / "m.json").save(newer)
-    await FileMemory(tmp_path / "m.json").save(older)
-    assert await FileMemory(tmp_path / "m.json").load() == newer
+    await FolderStore(tmp_path).save(newer)
+    await FolderStore(tmp_path).save(older)
+    assert await FolderStore(tmp_path).load() == newer
 
 
 @pytest.mark.parametrize(
@@ -90,24 +86,24 @@ async def test_no_revocation_list_is_replaced_by_an_older_one_for_any_order_of_s
 )  # fmt: skip
 async def test_a_damaged_file_is_said_and_not_taken_for_an_empty_one(tmp_path, text):
     """An attacker who can only damage it does not open the way back."""
-    (tmp_path / "m.json").write_text(text)
-    memory = FileMemory(tmp_path / "m.json")
+    (tmp_path / "memory.json").write_text(text)
+    memory = FolderStore(tmp_path)
     with pytest.raises(CatalogueFileError, match="it is damaged"):
         await memory.load()
     with pytest.raises(CatalogueFileError, match="it is damaged"):
         await memory.save(kept())
-    assert (tmp_path / "m.json").read_text() == text
+    assert (tmp_path / "memory.json").read_text() == text
 
 
 @pytest.mark.parametrize(
     "spoilt", [{"counter": "7"}, {"counter": -1}, {"digest": 1}, {"text": None}]
 )
 async def test_a_damaged_line_is_said(tmp_path, spoilt):
-    memory = FileMemory(tmp_path / "m.json")
+    memory = FolderStore(tmp_path)
     await memory.save(kept())
-    content = json.loads((tmp_path / "m.json").read_text())
+    content = json.loads((tmp_path / "memory.json").read_text())
     content["known"][ONE.address].update(spoilt)
-    (tmp_path / "m.json").write_text(json.dumps(content))
+    (tmp_path / "memory.json").write_text(json.dumps(content))
     with pytest.raises(CatalogueFileError, match="it is damaged"):
         await memory.load()
 
@@ -115,11 +111,11 @@ async def test_a_damaged_line_is_said(tmp_path, spoilt):
 async def test_an_unwritable_memory_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CatalogueFileError, match="cannot use"):
-        await FileMemory(tmp_path / "file" / "m.json").save(kept())
+        await FolderStore(tmp_path / "file").save(kept())
 
 
 async def test_a_file_that_would_be_too_large_is_not_written(tmp_path):
-    memory = FileMemory(tmp_path / "m.json")
+    memory = FolderStore(tmp_path)
     await memory.save(kept())
     large = Kept(revoked={"b.ex": "x" * CATALOGUE_MEMORY_BYTES})
     with pytest.raises(CatalogueFileError, match="start a new one"):
@@ -159,34 +155,34 @@ def test_a_file_that_cannot_be_replaced_stays_and_nothing_is_left(tmp_path, monk
 
 async def test_a_package_is_found_by_its_hash(tmp_path):
     store, digest = FolderStore(tmp_path / "s"), sha256(b"code").hexdigest()
-    assert await store.get(digest) is None
-    await store.put(digest, b"code")
-    assert await store.get(digest) == b"code"
-    assert await FolderStore(tmp_path / "s").get(digest) == b"code"
+    assert await store.package(digest) is None
+    await store.keep_package(digest, b"code")
+    assert await store.package(digest) == b"code"
+    assert await FolderStore(tmp_path / "s").package(digest) == b"code"
 
 
 async def test_a_package_that_was_swapped_is_none(tmp_path):
     store, digest = FolderStore(tmp_path), sha256(b"code").hexdigest()
-    await store.put(digest, b"code")
-    (tmp_path / digest).write_bytes(b"evil")
-    assert await store.get(digest) is None
+    await store.keep_package(digest, b"code")
+    (tmp_path / "packages" / digest).write_bytes(b"evil")
+    assert await store.package(digest) is None
 
 
 async def test_a_store_that_cannot_be_written_is_no_loss(tmp_path):
     (tmp_path / "file").write_text("")
     store = FolderStore(tmp_path / "file")
-    await store.put("0" * 64, b"code")
-    assert await store.get("0" * 64) is None
+    await store.keep_package("0" * 64, b"code")
+    assert await store.package("0" * 64) is None
 
 
 async def test_without_a_store_nothing_is_kept():
-    store = PackageStore()
-    await store.put("0" * 64, b"code")
-    assert await store.get("0" * 64) is None
+    store = CatalogueStore()
+    await store.keep_package("0" * 64, b"code")
+    assert await store.package("0" * 64) is None
 
 
 async def test_many_saves_at_once_end_in_one_whole_file(tmp_path):
-    memory = FileMemory(tmp_path / "m.json")
+    memory = FolderStore(tmp_path)
     async with trio.open_nursery() as nursery:
         for counter in range(1, 20):
             nursery.start_soon(memory.save, kept(counter))

@@ -6,9 +6,9 @@ from contextlib import AsyncExitStack
 import pytest
 import trio
 
-from actors.catalogue.client import CatalogueClient, CatalogueStore
+from actors.catalogue.client import CatalogueClient
 from actors.catalogue.errors import RefusedDescriptorError
-from actors.catalogue.memory import CatalogueMemory, PackageStore
+from actors.catalogue.memory import CatalogueStore
 from actors.catalogue.publishing import CatalogueFolder
 from actors.catalogue.source import HttpSource, Places
 from actors.kit.http_client import ServerUrl
@@ -31,7 +31,7 @@ async def fetched(domain, node):
     places = Places({B: lambda _: HttpSource(ServerUrl.read(node.ready["http_url"]))})
     with trio.fail_after(PATIENCE):
         while True:
-            store = CatalogueStore(CatalogueMemory(), PackageStore())
+            store = CatalogueStore()
             trust = domain.trust(publishers=["acme"])
             client = CatalogueClient(places, trust, HERE, store, Wall(domain).offset)
             try:

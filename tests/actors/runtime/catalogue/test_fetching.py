@@ -6,8 +6,8 @@ import attrs
 import pytest
 import trio
 
-from actors.catalogue.client import CatalogueAccess, CatalogueStore
-from actors.catalogue.memory import FileMemory, PackageStore
+from actors.catalogue.client import CatalogueAccess
+from actors.catalogue.memory import FolderStore
 from actors.catalogue.source import Places
 from actors.catalogue.trust_file import Trust
 from actors.hyperties import Caller
@@ -108,7 +108,7 @@ def access(publishing, path=None, reach=Reach.ANYWHERE):
     trust = publishing.trust(reach)
     if path is None:
         return CatalogueAccess(publishing.places, trust, clock_offset=offset)
-    shelf = CatalogueStore(FileMemory(path), PackageStore())
+    shelf = FolderStore(path)
     return CatalogueAccess(publishing.places, trust, shelf, clock_offset=offset)
 
 
