@@ -18,311 +18,231 @@ from typing import TYPE_CHECKING, Final
 from actors.modules import imported
 
 if TYPE_CHECKING:
-    from actors.catalogue.client import CatalogueAccess
-    from actors.catalogue.errors import TrustFileError
-    from actors.catalogue.memory import CatalogueStore
-    from actors.catalogue.source import BadPlaceError, Places, read_places
-    from actors.catalogue.trust_file import Trust, read_trust
-    from actors.deployed import Deployed, DeployedApart
-    from actors.embedded_node import open_node
-    from actors.embedding import Runtime, open_runtime
-    from actors.http.config import HttpConfig, HttpPlaceError, OpenMetricsError, ShownCatalogue
-    from actors.keys.key_file import KeyFileError
-    from actors.keys.key_set import BadKeysError
-    from actors.keys.push import PushError, PushKeys
-    from actors.keys.signing import SigningKey, read_key
-    from actors.kit.back_ends.ice import IceFileError, IcePlan, ListedServer, read_ice
-    from actors.kit.back_ends.requests import BackEndError
-    from actors.kit.counters import Drop, DropLedger
-    from actors.kit.errors import ActorStoppedError, RestartLimitError, TraceDirectoryError
-    from actors.kit.http_client import HttpError, HttpUrlError, PlainUrlError, ServerUrl
-    from actors.kit.ids import IdSource
-    from actors.kit.trace_file import open_trace
-    from actors.node.app import Node
-    from actors.node.config import Endpoint, ForeignPlan, NodeConfig
-    from actors.node.connectors.back_ends import BackEnds
-    from actors.node.connectors.global_registry import GlobalRecords
-    from actors.node.connectors.push import PushConfig
-    from actors.node.connectors.quality import QualityBroker
-    from actors.node.errors import AddressTakenError, RegistryFileError, StateFileError
-    from actors.node.limits import NodeLimits
-    from actors.node.login.provider import (
-        Admission,
-        IdentityProvider,
-        Login,
-        LoginRefusedError,
-        ProviderAwayError,
-        ProviderMaker,
-        UsedTokensError,
-    )
-    from actors.pipe.plan import SandboxEndedError, SandboxError, Spawn, TokenSource
-    from actors.policy.store import PolicyConfig, PolicyFileError
-    from actors.runtime.bus.pipeline import Interceptor, Objection, StagePlaceError
-    from actors.runtime.config import RuntimeConfig
-    from actors.runtime.discovery.identity_gui import IdentityGui
-    from actors.runtime.discovery.search import RecordSearch, SearchError, Watching
-    from actors.runtime.following import Following
-    from actors.runtime.hyperty.handlers import handles
-    from actors.runtime.hyperty.hyperty import (
-        Hyperty,
-        HypertyFailedError,
-        HypertyState,
-        Invited,
-        Refused,
-    )
-    from actors.runtime.hyperty.typed import read_as
-    from actors.runtime.isolation import HypertyLoadError, LoadStep, NoCodeError
-    from actors.runtime.objects.children import Child, ChildChange, Children
-    from actors.runtime.objects.observation import ObjectState, ObservedObject
-    from actors.runtime.objects.participant import ObjectError, SchemaError
-    from actors.runtime.objects.reported_object import ReportedObject
-    from actors.runtime.policy import Policy
-    from actors.runtime.registry.allocation import AllocationError
-    from actors.runtime.registry.registrations import RegistrationError
-    from actors.runtime.store.file import StoreFileError
-    from actors.runtime.stubs.catalogue import NotInCatalogueError, WrongKindError
-    from actors.runtime.stubs.credentials import (
-        Credentials,
-        CredentialsError,
-        GivenToken,
-        IdpCredentials,
-        ReleaseError,
-        SessionError,
-        TokenFile,
-    )
-    from actors.runtime.stubs.token_sources import OAuthCredentials, TokenCommand
-    from fsm.bus.listeners import ForwardRefusedError
-    from fsm.limits.rates import Rate
-    from fsm.limits.shares import SandboxTotals
-    from fsm.p2p.dialling import LinkPolicy, P2pUse, P2pWait, PeerPolicy
-    from fsm.policy.model import PolicySet
-    from fsm.policy.terms import Algorithm, Result
-    from fsm.registry.discovery import Change, EntryChange, FoundEntry
-    from fsm.registry.node_rights import Names, Observation
-    from fsm.registry.relay import RelayLimits
-    from fsm.registry.resolve.links import Topology
-    from fsm.sync.observers import ObserverJoined, ObserverLeft, ObserverMove
-    from fsm.sync.value.json import NotJsonError
-    from fsm.sync.value.value import ObjectChange
-    from fsm.table import UnknownMachineError
-    from specs.errors import AnswerError, BadMessageError, BadUrlError, ProtoflyError
-    from specs.identity import SenderIdentity, VouchedBy
-    from specs.jsonvalue import Json, JsonInput, JsonObject
-    from specs.message import Message, MessageType
-    from specs.reply_code import Code, DropReason
-    from specs.routing import Check, Direction
-    from transports.errors import (
-        CertificateError,
-        DialError,
-        FrameTooLargeError,
-        LinkBrokenError,
-        LinkClosedError,
-        LinkError,
-        ListenError,
-    )
-    from transports.link import Kind, Link
-    from transports.tls import TlsFileError
-
-__all__ = [
-    "ActorStoppedError",
-    "AddressTakenError",
-    "Admission",
-    "Algorithm",
-    "AllocationError",
-    "AnswerError",
-    "BackEndError",
-    "BackEnds",
-    "BadKeysError",
-    "BadMessageError",
-    "BadPlaceError",
-    "BadUrlError",
-    "CatalogueAccess",
-    "CatalogueStore",
-    "CertificateError",
-    "Change",
-    "Check",
-    "Child",
-    "ChildChange",
-    "Children",
-    "Code",
-    "Credentials",
-    "CredentialsError",
-    "Deployed",
-    "DeployedApart",
-    "DialError",
-    "Direction",
-    "Drop",
-    "DropLedger",
-    "DropReason",
-    "Endpoint",
-    "EntryChange",
-    "Following",
-    "ForeignPlan",
-    "ForwardRefusedError",
-    "FoundEntry",
-    "FrameTooLargeError",
-    "GivenToken",
-    "GlobalRecords",
-    "HttpConfig",
-    "HttpError",
-    "HttpPlaceError",
-    "HttpUrlError",
-    "Hyperty",
-    "HypertyFailedError",
-    "HypertyLoadError",
-    "HypertyState",
-    "IceFileError",
-    "IcePlan",
-    "IdSource",
-    "IdentityGui",
-    "IdentityProvider",
-    "IdpCredentials",
-    "Interceptor",
-    "Invited",
-    "Json",
-    "JsonInput",
-    "JsonObject",
-    "KeyFileError",
-    "Kind",
-    "Link",
-    "LinkBrokenError",
-    "LinkClosedError",
-    "LinkError",
-    "LinkPolicy",
-    "ListedServer",
-    "ListenError",
-    "LoadStep",
-    "Login",
-    "LoginRefusedError",
-    "Message",
-    "MessageType",
-    "Names",
-    "NoCodeError",
-    "Node",
-    "NodeConfig",
-    "NodeLimits",
-    "NotInCatalogueError",
-    "NotJsonError",
-    "OAuthCredentials",
-    "ObjectChange",
-    "ObjectError",
-    "ObjectState",
-    "Objection",
-    "Observation",
-    "ObservedObject",
-    "ObserverJoined",
-    "ObserverLeft",
-    "ObserverMove",
-    "OpenMetricsError",
-    "P2pUse",
-    "P2pWait",
-    "PeerPolicy",
-    "Places",
-    "PlainUrlError",
-    "Policy",
-    "PolicyConfig",
-    "PolicyFileError",
-    "PolicySet",
-    "ProtoflyError",
-    "ProviderAwayError",
-    "ProviderMaker",
-    "PushConfig",
-    "PushError",
-    "PushKeys",
-    "QualityBroker",
-    "Rate",
-    "RecordSearch",
-    "Refused",
-    "RegistrationError",
-    "RegistryFileError",
-    "RelayLimits",
-    "ReleaseError",
-    "ReportedObject",
-    "RestartLimitError",
-    "Result",
-    "Runtime",
-    "RuntimeConfig",
-    "SandboxEndedError",
-    "SandboxError",
-    "SandboxTotals",
-    "SchemaError",
-    "SearchError",
-    "SenderIdentity",
-    "ServerUrl",
-    "SessionError",
-    "ShownCatalogue",
-    "SigningKey",
-    "Spawn",
-    "StagePlaceError",
-    "StateFileError",
-    "StoreFileError",
-    "TlsFileError",
-    "TokenCommand",
-    "TokenFile",
-    "TokenSource",
-    "Topology",
-    "TraceDirectoryError",
-    "Trust",
-    "TrustFileError",
-    "UnknownMachineError",
-    "UsedTokensError",
-    "VouchedBy",
-    "Watching",
-    "WrongKindError",
-    "handles",
-    "open_node",
-    "open_runtime",
-    "open_trace",
-    "read_as",
-    "read_ice",
-    "read_key",
-    "read_places",
-    "read_trust",
-]
+    from actors.catalogue.client import CatalogueAccess as CatalogueAccess
+    from actors.catalogue.errors import TrustFileError as TrustFileError
+    from actors.catalogue.memory import CatalogueStore as CatalogueStore
+    from actors.catalogue.source import BadPlaceError as BadPlaceError
+    from actors.catalogue.source import Places as Places
+    from actors.catalogue.source import read_places as read_places
+    from actors.catalogue.trust_file import Trust as Trust
+    from actors.catalogue.trust_file import read_trust as read_trust
+    from actors.deployed import Deployed as Deployed
+    from actors.deployed import DeployedApart as DeployedApart
+    from actors.embedded_node import open_node as open_node
+    from actors.embedding import Runtime as Runtime
+    from actors.embedding import open_runtime as open_runtime
+    from actors.http.config import HttpConfig as HttpConfig
+    from actors.http.config import HttpPlaceError as HttpPlaceError
+    from actors.http.config import OpenMetricsError as OpenMetricsError
+    from actors.http.config import ShownCatalogue as ShownCatalogue
+    from actors.keys.key_file import KeyFileError as KeyFileError
+    from actors.keys.key_set import BadKeysError as BadKeysError
+    from actors.keys.push import PushError as PushError
+    from actors.keys.push import PushKeys as PushKeys
+    from actors.keys.signing import SigningKey as SigningKey
+    from actors.keys.signing import read_key as read_key
+    from actors.kit.back_ends.ice import IceFileError as IceFileError
+    from actors.kit.back_ends.ice import IcePlan as IcePlan
+    from actors.kit.back_ends.ice import ListedServer as ListedServer
+    from actors.kit.back_ends.ice import read_ice as read_ice
+    from actors.kit.back_ends.requests import BackEndError as BackEndError
+    from actors.kit.counters import Drop as Drop
+    from actors.kit.counters import DropLedger as DropLedger
+    from actors.kit.errors import ActorStoppedError as ActorStoppedError
+    from actors.kit.errors import RestartLimitError as RestartLimitError
+    from actors.kit.errors import TraceDirectoryError as TraceDirectoryError
+    from actors.kit.http_client import HttpError as HttpError
+    from actors.kit.http_client import HttpUrlError as HttpUrlError
+    from actors.kit.http_client import PlainUrlError as PlainUrlError
+    from actors.kit.http_client import ServerUrl as ServerUrl
+    from actors.kit.ids import IdSource as IdSource
+    from actors.kit.trace_file import open_trace as open_trace
+    from actors.node.app import Node as Node
+    from actors.node.config import Endpoint as Endpoint
+    from actors.node.config import ForeignPlan as ForeignPlan
+    from actors.node.config import NodeConfig as NodeConfig
+    from actors.node.connectors.back_ends import BackEnds as BackEnds
+    from actors.node.connectors.global_registry import GlobalRecords as GlobalRecords
+    from actors.node.connectors.push import PushConfig as PushConfig
+    from actors.node.connectors.quality import QualityBroker as QualityBroker
+    from actors.node.errors import AddressTakenError as AddressTakenError
+    from actors.node.errors import RegistryFileError as RegistryFileError
+    from actors.node.errors import StateFileError as StateFileError
+    from actors.node.limits import NodeLimits as NodeLimits
+    from actors.node.login.provider import Admission as Admission
+    from actors.node.login.provider import IdentityProvider as IdentityProvider
+    from actors.node.login.provider import Login as Login
+    from actors.node.login.provider import LoginRefusedError as LoginRefusedError
+    from actors.node.login.provider import ProviderAwayError as ProviderAwayError
+    from actors.node.login.provider import ProviderMaker as ProviderMaker
+    from actors.node.login.provider import UsedTokensError as UsedTokensError
+    from actors.pipe.plan import SandboxEndedError as SandboxEndedError
+    from actors.pipe.plan import SandboxError as SandboxError
+    from actors.pipe.plan import Spawn as Spawn
+    from actors.pipe.plan import TokenSource as TokenSource
+    from actors.policy.store import PolicyConfig as PolicyConfig
+    from actors.policy.store import PolicyFileError as PolicyFileError
+    from actors.runtime.bus.pipeline import Interceptor as Interceptor
+    from actors.runtime.bus.pipeline import Objection as Objection
+    from actors.runtime.bus.pipeline import StagePlaceError as StagePlaceError
+    from actors.runtime.config import RuntimeConfig as RuntimeConfig
+    from actors.runtime.discovery.identity_gui import IdentityGui as IdentityGui
+    from actors.runtime.discovery.search import RecordSearch as RecordSearch
+    from actors.runtime.discovery.search import SearchError as SearchError
+    from actors.runtime.discovery.search import Watching as Watching
+    from actors.runtime.following import Following as Following
+    from actors.runtime.hyperty.handlers import handles as handles
+    from actors.runtime.hyperty.hyperty import Hyperty as Hyperty
+    from actors.runtime.hyperty.hyperty import HypertyFailedError as HypertyFailedError
+    from actors.runtime.hyperty.hyperty import HypertyState as HypertyState
+    from actors.runtime.hyperty.hyperty import Invited as Invited
+    from actors.runtime.hyperty.hyperty import Refused as Refused
+    from actors.runtime.hyperty.typed import read_as as read_as
+    from actors.runtime.isolation import HypertyLoadError as HypertyLoadError
+    from actors.runtime.isolation import LoadStep as LoadStep
+    from actors.runtime.isolation import NoCodeError as NoCodeError
+    from actors.runtime.objects.children import Child as Child
+    from actors.runtime.objects.children import ChildChange as ChildChange
+    from actors.runtime.objects.children import Children as Children
+    from actors.runtime.objects.observation import ObjectState as ObjectState
+    from actors.runtime.objects.observation import ObservedObject as ObservedObject
+    from actors.runtime.objects.participant import ObjectError as ObjectError
+    from actors.runtime.objects.participant import SchemaError as SchemaError
+    from actors.runtime.objects.reported_object import ReportedObject as ReportedObject
+    from actors.runtime.policy import Policy as Policy
+    from actors.runtime.registry.allocation import AllocationError as AllocationError
+    from actors.runtime.registry.registrations import RegistrationError as RegistrationError
+    from actors.runtime.store.file import StoreFileError as StoreFileError
+    from actors.runtime.stubs.catalogue import NotInCatalogueError as NotInCatalogueError
+    from actors.runtime.stubs.catalogue import WrongKindError as WrongKindError
+    from actors.runtime.stubs.credentials import Credentials as Credentials
+    from actors.runtime.stubs.credentials import CredentialsError as CredentialsError
+    from actors.runtime.stubs.credentials import GivenToken as GivenToken
+    from actors.runtime.stubs.credentials import IdpCredentials as IdpCredentials
+    from actors.runtime.stubs.credentials import ReleaseError as ReleaseError
+    from actors.runtime.stubs.credentials import SessionError as SessionError
+    from actors.runtime.stubs.credentials import TokenFile as TokenFile
+    from actors.runtime.stubs.token_sources import OAuthCredentials as OAuthCredentials
+    from actors.runtime.stubs.token_sources import TokenCommand as TokenCommand
+    from fsm.bus.listeners import ForwardRefusedError as ForwardRefusedError
+    from fsm.limits.rates import Rate as Rate
+    from fsm.limits.shares import SandboxTotals as SandboxTotals
+    from fsm.p2p.dialling import LinkPolicy as LinkPolicy
+    from fsm.p2p.dialling import P2pUse as P2pUse
+    from fsm.p2p.dialling import P2pWait as P2pWait
+    from fsm.p2p.dialling import PeerPolicy as PeerPolicy
+    from fsm.policy.model import PolicySet as PolicySet
+    from fsm.policy.terms import Algorithm as Algorithm
+    from fsm.policy.terms import Result as Result
+    from fsm.registry.discovery import Change as Change
+    from fsm.registry.discovery import EntryChange as EntryChange
+    from fsm.registry.discovery import FoundEntry as FoundEntry
+    from fsm.registry.node_rights import Names as Names
+    from fsm.registry.node_rights import Observation as Observation
+    from fsm.registry.relay import RelayLimits as RelayLimits
+    from fsm.registry.resolve.links import Topology as Topology
+    from fsm.sync.observers import ObserverJoined as ObserverJoined
+    from fsm.sync.observers import ObserverLeft as ObserverLeft
+    from fsm.sync.observers import ObserverMove as ObserverMove
+    from fsm.sync.value.json import NotJsonError as NotJsonError
+    from fsm.sync.value.value import ObjectChange as ObjectChange
+    from fsm.table import UnknownMachineError as UnknownMachineError
+    from specs.errors import AnswerError as AnswerError
+    from specs.errors import BadMessageError as BadMessageError
+    from specs.errors import BadUrlError as BadUrlError
+    from specs.errors import ProtoflyError as ProtoflyError
+    from specs.identity import SenderIdentity as SenderIdentity
+    from specs.identity import VouchedBy as VouchedBy
+    from specs.jsonvalue import Json as Json
+    from specs.jsonvalue import JsonInput as JsonInput
+    from specs.jsonvalue import JsonObject as JsonObject
+    from specs.message import Message as Message
+    from specs.message import MessageType as MessageType
+    from specs.reply_code import Code as Code
+    from specs.reply_code import DropReason as DropReason
+    from specs.routing import Check as Check
+    from specs.routing import Direction as Direction
+    from transports.errors import CertificateError as CertificateError
+    from transports.errors import DialError as DialError
+    from transports.errors import FrameTooLargeError as FrameTooLargeError
+    from transports.errors import LinkBrokenError as LinkBrokenError
+    from transports.errors import LinkClosedError as LinkClosedError
+    from transports.errors import LinkError as LinkError
+    from transports.errors import ListenError as ListenError
+    from transports.link import Kind as Kind
+    from transports.link import Link as Link
+    from transports.tls import TlsFileError as TlsFileError
 
 _PLACES: Final = MappingProxyType(
     {
         "actors.catalogue.client": ("CatalogueAccess",),
+        "actors.catalogue.errors": ("TrustFileError",),
         "actors.catalogue.memory": ("CatalogueStore",),
-        "actors.catalogue.source": ("Places", "read_places", "BadPlaceError"),
+        "actors.catalogue.source": ("BadPlaceError", "Places", "read_places"),
         "actors.catalogue.trust_file": ("Trust", "read_trust"),
+        "actors.deployed": ("Deployed", "DeployedApart"),
         "actors.embedded_node": ("open_node",),
         "actors.embedding": ("Runtime", "open_runtime"),
-        "actors.deployed": ("Deployed", "DeployedApart"),
         "actors.http.config": (
             "HttpConfig",
-            "ShownCatalogue",
             "HttpPlaceError",
             "OpenMetricsError",
+            "ShownCatalogue",
         ),
+        "actors.keys.key_file": ("KeyFileError",),
+        "actors.keys.key_set": ("BadKeysError",),
+        "actors.keys.push": ("PushError", "PushKeys"),
         "actors.keys.signing": ("SigningKey", "read_key"),
-        "actors.kit.back_ends.ice": ("IcePlan", "ListedServer", "read_ice", "IceFileError"),
+        "actors.kit.back_ends.ice": ("IceFileError", "IcePlan", "ListedServer", "read_ice"),
+        "actors.kit.back_ends.requests": ("BackEndError",),
         "actors.kit.counters": ("Drop", "DropLedger"),
-        "actors.node.app": ("Node",),
-        "actors.node.config": ("Endpoint", "ForeignPlan", "NodeConfig"),
-        "actors.kit.http_client": ("ServerUrl", "HttpError", "HttpUrlError", "PlainUrlError"),
+        "actors.kit.errors": ("ActorStoppedError", "RestartLimitError", "TraceDirectoryError"),
+        "actors.kit.http_client": ("HttpError", "HttpUrlError", "PlainUrlError", "ServerUrl"),
         "actors.kit.ids": ("IdSource",),
         "actors.kit.trace_file": ("open_trace",),
+        "actors.node.app": ("Node",),
+        "actors.node.config": ("Endpoint", "ForeignPlan", "NodeConfig"),
+        "actors.node.connectors.back_ends": ("BackEnds",),
         "actors.node.connectors.global_registry": ("GlobalRecords",),
+        "actors.node.connectors.push": ("PushConfig",),
         "actors.node.connectors.quality": ("QualityBroker",),
+        "actors.node.errors": ("AddressTakenError", "RegistryFileError", "StateFileError"),
         "actors.node.limits": ("NodeLimits",),
         "actors.node.login.provider": (
             "Admission",
             "IdentityProvider",
             "Login",
-            "ProviderMaker",
             "LoginRefusedError",
             "ProviderAwayError",
+            "ProviderMaker",
             "UsedTokensError",
         ),
-        "actors.pipe.plan": ("Spawn", "TokenSource", "SandboxError", "SandboxEndedError"),
+        "actors.pipe.plan": ("SandboxEndedError", "SandboxError", "Spawn", "TokenSource"),
         "actors.policy.store": ("PolicyConfig", "PolicyFileError"),
-        "actors.node.connectors.back_ends": ("BackEnds",),
-        "actors.node.connectors.push": ("PushConfig",),
-        "actors.keys.push": ("PushError", "PushKeys"),
-        "actors.runtime.registry.allocation": ("AllocationError",),
-        "actors.runtime.objects.children": ("Child", "ChildChange", "Children"),
+        "actors.runtime.bus.pipeline": ("Interceptor", "Objection", "StagePlaceError"),
         "actors.runtime.config": ("RuntimeConfig",),
+        "actors.runtime.discovery.identity_gui": ("IdentityGui",),
+        "actors.runtime.discovery.search": ("RecordSearch", "SearchError", "Watching"),
+        "actors.runtime.following": ("Following",),
+        "actors.runtime.hyperty.handlers": ("handles",),
+        "actors.runtime.hyperty.hyperty": (
+            "Hyperty",
+            "HypertyFailedError",
+            "HypertyState",
+            "Invited",
+            "Refused",
+        ),
+        "actors.runtime.hyperty.typed": ("read_as",),
+        "actors.runtime.isolation": ("HypertyLoadError", "LoadStep", "NoCodeError"),
+        "actors.runtime.objects.children": ("Child", "ChildChange", "Children"),
+        "actors.runtime.objects.observation": ("ObjectState", "ObservedObject"),
+        "actors.runtime.objects.participant": ("ObjectError", "SchemaError"),
+        "actors.runtime.objects.reported_object": ("ReportedObject",),
+        "actors.runtime.policy": ("Policy",),
+        "actors.runtime.registry.allocation": ("AllocationError",),
+        "actors.runtime.registry.registrations": ("RegistrationError",),
+        "actors.runtime.store.file": ("StoreFileError",),
+        "actors.runtime.stubs.catalogue": ("NotInCatalogueError", "WrongKindError"),
         "actors.runtime.stubs.credentials": (
             "Credentials",
             "CredentialsError",
@@ -333,50 +253,26 @@ _PLACES: Final = MappingProxyType(
             "TokenFile",
         ),
         "actors.runtime.stubs.token_sources": ("OAuthCredentials", "TokenCommand"),
-        "actors.runtime.following": ("Following",),
-        "actors.runtime.hyperty.handlers": ("handles",),
-        "actors.runtime.isolation": ("HypertyLoadError", "LoadStep", "NoCodeError"),
-        "actors.runtime.hyperty.typed": ("read_as",),
-        "actors.runtime.hyperty.hyperty": (
-            "Hyperty",
-            "HypertyFailedError",
-            "HypertyState",
-            "Invited",
-            "Refused",
-        ),
-        "actors.runtime.bus.pipeline": ("Interceptor", "Objection", "StagePlaceError"),
-        "actors.runtime.objects.participant": ("ObjectError", "SchemaError"),
-        "actors.runtime.objects.observation": ("ObjectState", "ObservedObject"),
-        "actors.runtime.policy": ("Policy",),
-        "actors.runtime.registry.registrations": ("RegistrationError",),
-        "actors.runtime.discovery.identity_gui": ("IdentityGui",),
-        "actors.runtime.discovery.search": ("RecordSearch", "SearchError", "Watching"),
-        "actors.runtime.objects.reported_object": ("ReportedObject",),
+        "fsm.bus.listeners": ("ForwardRefusedError",),
         "fsm.limits.rates": ("Rate",),
-        "fsm.policy.model": ("PolicySet",),
-        "fsm.policy.terms": ("Algorithm", "Result"),
-        "fsm.registry.node_rights": ("Names", "Observation"),
-        "fsm.registry.relay": ("RelayLimits",),
         "fsm.limits.shares": ("SandboxTotals",),
         "fsm.p2p.dialling": ("LinkPolicy", "P2pUse", "P2pWait", "PeerPolicy"),
-        "fsm.registry.resolve.links": ("Topology",),
-        "fsm.bus.listeners": ("ForwardRefusedError",),
-        "fsm.table": ("UnknownMachineError",),
-        "fsm.sync.value.value": ("ObjectChange",),
-        "fsm.sync.value.json": ("NotJsonError",),
-        "fsm.sync.observers": ("ObserverJoined", "ObserverLeft", "ObserverMove"),
+        "fsm.policy.model": ("PolicySet",),
+        "fsm.policy.terms": ("Algorithm", "Result"),
         "fsm.registry.discovery": ("Change", "EntryChange", "FoundEntry"),
-        "specs.errors": ("AnswerError", "ProtoflyError", "BadMessageError", "BadUrlError"),
+        "fsm.registry.node_rights": ("Names", "Observation"),
+        "fsm.registry.relay": ("RelayLimits",),
+        "fsm.registry.resolve.links": ("Topology",),
+        "fsm.sync.observers": ("ObserverJoined", "ObserverLeft", "ObserverMove"),
+        "fsm.sync.value.json": ("NotJsonError",),
+        "fsm.sync.value.value": ("ObjectChange",),
+        "fsm.table": ("UnknownMachineError",),
+        "specs.errors": ("AnswerError", "BadMessageError", "BadUrlError", "ProtoflyError"),
         "specs.identity": ("SenderIdentity", "VouchedBy"),
         "specs.jsonvalue": ("Json", "JsonInput", "JsonObject"),
         "specs.message": ("Message", "MessageType"),
         "specs.reply_code": ("Code", "DropReason"),
         "specs.routing": ("Check", "Direction"),
-        "transports.link": ("Kind", "Link"),
-        "actors.kit.errors": ("ActorStoppedError", "RestartLimitError", "TraceDirectoryError"),
-        "actors.node.errors": ("AddressTakenError", "RegistryFileError", "StateFileError"),
-        "actors.kit.back_ends.requests": ("BackEndError",),
-        "actors.keys.key_set": ("BadKeysError",),
         "transports.errors": (
             "CertificateError",
             "DialError",
@@ -386,14 +282,13 @@ _PLACES: Final = MappingProxyType(
             "LinkError",
             "ListenError",
         ),
-        "actors.keys.key_file": ("KeyFileError",),
-        "actors.runtime.stubs.catalogue": ("NotInCatalogueError", "WrongKindError"),
-        "actors.runtime.store.file": ("StoreFileError",),
+        "transports.link": ("Kind", "Link"),
         "transports.tls": ("TlsFileError",),
-        "actors.catalogue.errors": ("TrustFileError",),
     }
 )
 """The module that defines each exported name."""
+
+__all__ = sorted(name for names in _PLACES.values() for name in names)  # noqa: PLE0605 - names
 
 
 def _check_packages() -> None:
