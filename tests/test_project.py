@@ -22,6 +22,7 @@ _MODULE = re.compile(
 )
 _LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
 _WALK_ROW = re.compile(
     r"^\|[^|]*\|[^|]*\| `(?P<file>[\w/.]+\.py)` \| `(?P<name>[\w.]+)`", re.MULTILINE
 )
@@ -94,6 +95,22 @@ def test_every_link_of_a_document_leads_somewhere():
     texts = {page: _FENCE.sub("", page.read_text()) for page in DOCUMENTS}
     links = [(page, link) for page, text in texts.items() for link in _LINK.findall(text)]
     assert [(page, link) for page, link in links if not (page.parent / link).exists()] == []
+
+
+def unknown_options(text: str) -> set[str]:
+    """Options in code that no command of ours has."""
+    known = (ROOT / "tests" / "actors" / "commands" / "options.txt").read_text()
+    code = " ".join([*_CODE.findall(_FENCE.sub("", text)), *_FENCE.findall(text)])
+    return set(_OPTION.findall(code)) - set(_OPTION.findall(known))
+
+
+def test_every_option_that_a_page_for_users_names_exists():
+    of_pip_and_spark = {"--require-hashes", "--no-build-isolation", "--no-deps", "--py-files"}
+    of_tools = {"--web", "--records"}
+    pages = [page for page in DOCUMENTS if page.name not in {"testing.md", "performance.md"}]
+    found = {option for page in pages for option in unknown_options(page.read_text())}
+    assert found == of_pip_and_spark | of_tools
+    assert unknown_options("`--no-such-option`") == {"--no-such-option"}
 
 
 def test_the_architecture_page_walks_through_named_places():

@@ -105,10 +105,13 @@ def test_every_name_that_users_import_is_described_once(pages):
     assert not hasattr(spark, "__all__")
 
 
-def test_arguments_and_defaults_of_a_configuration_are_shown(site):
+def test_arguments_of_a_configuration_and_members_of_an_enumeration_are_shown(site):
     text = re.sub(r"<[^>]+>", "", (site / "api" / "runtimes.html").read_text())
     assert re.search(r"RuntimeConfig\(\s*\*,\s*domain:\s*str", text)
     assert "stop_on_failure: bool = False" in text
+    assert "ice_source: IceSource,\n" not in text  # a property is no argument
+    text = re.sub(r"<[^>]+>", "", (site / "api" / "messages.html").read_text())
+    assert re.search(r"UNAVAILABLE\W+503", text)
 
 
 def test_nothing_is_loaded_from_another_host(site, pages):

@@ -1,19 +1,31 @@
-"""Reads the arguments of attrs classes from their fields, for the pages of the reference."""
+"""What the pages of the reference say of attrs classes and of enumerations, beside docstrings."""
 
 import ast
 from typing import Any
 
-from griffe import Attribute, Class, Expr, Extension, Function, Parameter, ParameterKind, Parameters
+from griffe import (
+    Attribute,
+    Class,
+    Docstring,
+    Expr,
+    Extension,
+    Function,
+    Parameter,
+    ParameterKind,
+    Parameters,
+)
 
 _FIELD = ("attrs.field(", "attrs.Factory(")
 
 
-class AttrsFields(Extension):
-    """Gives each attrs class the `__init__` that attrs makes at run time."""
+class ShownClasses(Extension):
+    """Gives attrs classes the `__init__` of their run time, and lists members of enumerations."""
 
     def on_class_members(self, *, cls: Class, **kwargs: Any) -> None:
-        """Add it to a class that has none of its own."""
+        """Add them to a class that has none of its own."""
         del kwargs
+        if any(str(base).endswith("Enum") for base in cls.bases):
+            _list_members(cls)
         made = [str(one.value) for one in cls.decorators if str(one.value).startswith("attrs.")]
         if not made or "__init__" in cls.members:
             return
@@ -22,6 +34,19 @@ class AttrsFields(Extension):
         given = [_parameter(one, is_keyword=is_keyword) for one in fields if _is_field(one)]
         parameters = Parameters(Parameter("self"), *(one for one in given if one is not None))
         cls.set_member("__init__", Function("__init__", parameters=parameters, parent=cls))
+
+
+def _list_members(cls: Class) -> None:
+    """Put the members into the docstring of the class: most have none of their own."""
+    found = [one for one in cls.members.values() if isinstance(one, Attribute)]
+    members = [one for one in found if one.name.isupper() and "property" not in one.labels]
+    lines = []
+    for one in members:
+        said = " ".join(one.docstring.value.split()) if one.docstring else ""
+        lines.append(f"    {one.name}: `{one.value}`" + (f": {said}" if said else ""))
+        cls.del_member(one.name)
+    said = cls.docstring.value if cls.docstring else ""
+    cls.docstring = Docstring(f"{said}\n\nAttributes:\n" + "\n".join(lines), parent=cls)
 
 
 def _is_field(one: Attribute) -> bool:
