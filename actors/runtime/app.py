@@ -48,7 +48,7 @@ from actors.runtime.policing import PEP, Policing
 from actors.runtime.policy import Judge
 from actors.runtime.registry.allocation import AddressAllocation
 from actors.runtime.registry.registrations import Registrar, RuntimeStatus
-from actors.runtime.registry.registry import Registry, RegistryParts
+from actors.runtime.registry.registry import Registry
 from actors.runtime.runtime import Runtime
 from actors.runtime.store.runtime_store import open_store
 from actors.runtime.stubs import node_stub
@@ -347,19 +347,7 @@ def _registry(runtime: Runtime, port: CorePort) -> Registry:
         stub_idle=config.stub_idle,
         has_catalogues=config.catalogues is not None,
     )
-    parts = RegistryParts(
-        port=port,
-        bus=runtime.bus,
-        loader=runtime.loader,
-        ids=config.ids,
-        hops=_hops(runtime, "registry"),
-        paths_lost=runtime.paths_lost,
-        status=runtime.status,
-        kinds=config.kinds,
-        p2p_host=config.p2p_host,
-        ice=config.ice_source,
-    )
-    return Registry(resolve, parts)
+    return Registry(resolve, runtime, port, _hops(runtime, "registry"))
 
 
 def _sync_manager(runtime: Runtime) -> SyncManager:

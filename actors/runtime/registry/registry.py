@@ -14,22 +14,18 @@ and reads the records of the entities.
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor, ActorRef, Delivery, Reply
-from actors.runtime.bus.message_bus import MessageBus
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.registry.registrations import RuntimeStatus
 from actors.runtime.registry.watch import RecordWatches, RegistryClient, is_registration
 from actors.runtime.stubs.catalogue import StubKind
-from actors.runtime.stubs.loader import Loader
-from actors.runtime.stubs.stub import LOOPBACK, NO_SERVERS, IceSource, StubConfig
+from actors.runtime.stubs.stub import StubConfig
 from fsm.effects import Intent, LinkHint, RowChanged
 from fsm.engine import Step
 from fsm.p2p.link_end import FIRST, Role
@@ -55,7 +51,9 @@ from specs.message import Message, MessageType, reason_in, refuse, reply_to
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.trace import Fact, Kind, Op
 from transports.bodies import read_body, write_body
-from transports.link import Kind as LinkKind
+
+if TYPE_CHECKING:
+    from actors.runtime.runtime import Runtime
 
 _PART: Final = "changes"
 
@@ -71,30 +69,6 @@ class RegistryView:
     links: tuple[LinkEntry, ...]
     node_stubs: tuple[str, ...]
     watched: tuple[str, ...] = ()
-
-
-@attrs.frozen(slots=True)
-class RegistryParts:
-    """The actors that the registry works with.
-
-    Attributes:
-        paths_lost: Gets the domain whose node has forgotten our session, and the new session.
-        kinds: What P2P links may use, best first.
-        p2p_host: Where they are listened for.
-        ice: Where data channels get servers of STUN and TURN from.
-        status: The status of the runtime.
-    """
-
-    port: CorePort
-    bus: MessageBus
-    loader: Loader
-    ids: IdSource
-    hops: HopTrace
-    paths_lost: Callable[[str, str | None], Awaitable[None]]
-    status: RuntimeStatus
-    kinds: tuple[LinkKind, ...] = ()
-    p2p_host: str = LOOPBACK
-    ice: IceSource = NO_SERVERS
 
 
 def is_changes(message: Message) -> bool:
@@ -117,180 +91,6 @@ class _Steps(changes.ChangesPort):
         self._hops.step(step)
 
 
-@attrs.define
-class RegistryChanges(changes.ChangesPort):
-    """Hosts both ends of the registries' talk; part of the registry's task.
-
-    Attributes:
-        runtime: The own one.
-        routes: The links, and the runtimes of entities.
-        request_list: Asks for the list of a runtime, in a task.
-        send_answer: Sends an answer by the route known now, before the reports after it.
-    """
-
-    runtime: str
-    routes: ResolveCore
-    parts: RegistryParts
-    request_list: Callable[[str, int], None]
-    send_answer: Callable[[Message], None]
-    publisher: changes.ChangesPublisher = attrs.field(init=False)
-    follower: changes.ChangesFollower = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.publisher = changes.ChangesPublisher(self.runtime, self)
-        self.follower = changes.ChangesFollower(self.runtime, self)
-
-    # ---- requests and events
-
-    def take_request(self, request: Message) -> None:
-        """Let the other registry follow, or end that; only a registry may (M-08, M-10)."""
-        entry = self._speaker(request)
-        try:
-            resources = read_body(request, Path).resources
-        except BadMessageError as error:
-            self.parts.port.send(refuse(request, error.code, error.reason))
-            return
-        if entry is None:
-            why = "the contents are reported to the registry of a linked runtime only"
-            self.parts.port.send(refuse(request, Code.FORBIDDEN, why))
-        elif resources != (changes.changes_of(self.runtime),):
-            self.parts.port.send(refuse(request, Code.NOT_FOUND, "nothing else can be read here"))
-        elif request.type is MessageType.SUBSCRIBE:
-            self.publisher.subscribe(request, entry.remote, entry.link, trio.current_time())
-        else:
-            self.publisher.unsubscribe(request, entry.remote)
-
-    def take_event(self, event: Message) -> None:
-        """Take a report of another registry (M-09); one about other entities is dropped."""
-        entry = self._speaker(event)
-        if entry is None or event.to != changes.changes_of(entry.remote):
-            self.parts.hops.dropped(event, DropReason.FORGED_STATUS)
-            return
-        try:
-            change = read_body(event, ListChange)
-        except BadMessageError:
-            self.parts.hops.dropped(event, DropReason.MALFORMED)
-            return
-        operation = Operation(change.operation)
-        self.follower.change(entry.remote, entry.link, operation, change.value)
-
-    def _speaker(self, message: Message) -> LinkEntry | None:
-        """Return the link by which another registry speaks for its own runtime; None: it does not.
-
-        The bus stamped the link's address last.
-        """
-        by = message.via[-1:]
-        found = next((entry for entry in self.routes.links() if (entry.link,) == by), None)
-        is_own_word = found is not None and message.from_ == changes.registry_of(found.remote)
-        return found if is_own_word else None
-
-    # ---- links
-
-    def link_up(self, remote: str, link: str) -> None:
-        """Exchange lists over a link."""
-        self.publisher.link_up(remote, link)
-        self.follower.link_up(remote, link)
-
-    def link_down(self, remote: str) -> None:
-        """Stop that; the link may come back."""
-        self.publisher.link_down(remote)
-        self.follower.link_down(remote)
-
-    def link_gone(self, remote: str) -> None:
-        """Stop that for good."""
-        self.publisher.link_down(remote)
-        self.follower.link_gone(remote)
-
-    def stop(self) -> None:
-        """From now on only trace how links end."""
-        self.publisher.port = self.follower.port = _Steps(self.parts.hops)
-
-    # ---- the port
-
-    @override
-    def step(self, step: Step) -> None:
-        self.parts.hops.step(step)
-
-    @override
-    def answer(self, message: Message) -> None:
-        self.send_answer(message)
-
-    @override
-    def follow(self, link: str) -> None:
-        self.parts.port.add_link(changes.changes_of(self.runtime), link)
-
-    @override
-    def unfollow(self, link: str) -> None:
-        self.parts.port.remove_link(changes.changes_of(self.runtime), link)
-
-    @override
-    def publish(self, operation: Operation, url: str) -> None:
-        sender, to = self.parts.port.url, changes.changes_of(self.runtime)
-        body = write_body(ListChange((url,), operation.value))
-        self.parts.port.send(
-            Message(self.parts.ids.next(sender), MessageType.UPDATE, sender, to, body)
-        )
-
-    @override
-    def listen(self, remote: str) -> None:
-        self.parts.port.follow(changes.changes_of(remote), self.parts.port.url)
-
-    @override
-    def unlisten(self, remote: str) -> None:
-        self.parts.port.unfollow(changes.changes_of(remote), self.parts.port.url)
-
-    @override
-    def ask(self, remote: str, number: int) -> None:
-        self.request_list(remote, number)
-
-    @override
-    def list_entities(self, remote: str, there: tuple[str, ...], gone: tuple[str, ...]) -> None:
-        self.routes.entities_listed(remote, there, gone, trio.current_time())
-
-
-class LinkQueries:
-    """Answers what other components ask about links.
-
-    A handler that asks whether it may accept a link waits while our own request has not said
-    that it yields (P2P-27). Memory: one question per link of the handler, which gives up at
-    its own deadline. Others than parts of the runtime are refused: a row says which hyperties live
-    at a peer.
-    """
-
-    def __init__(self, core: ResolveCore, runtime: str) -> None:
-        self._core: Final = core
-        self._runtime: Final = runtime
-        self._waiting: list[Message] = []
-
-    def take(self, request: Message) -> list[Message]:
-        """Return the answer; none, if the question waits."""
-        if not is_below(request.from_, self._runtime):
-            why = "a registry answers the parts of its own runtime only"
-            return [refuse(request, Code.FORBIDDEN, why)]
-        if request.type is not MessageType.READ:
-            return [refuse(request, Code.MALFORMED, "the registry can only be read or followed")]
-        self._waiting.append(request)
-        return self.pop_answers()
-
-    def pop_answers(self) -> list[Message]:
-        """Return the answers to all questions that need not wait any more."""
-        waiting, self._waiting = self._waiting, []
-        return [answer for request in waiting for answer in self._answers(request)]
-
-    def _answers(self, request: Message) -> list[Message]:
-        try:
-            whom = read_body(request, ObjectName).resource
-        except BadMessageError as error:
-            return [refuse(request, error.code, error.reason)]
-        entry = self._core.row(whom, request.from_)
-        if entry is None:
-            return [refuse(request, Code.NOT_FOUND, "no link leads there")]
-        if entry.is_held(request.from_):
-            self._waiting.append(request)
-            return []
-        return [reply_to(request, Code.OK, {"value": _row(entry)})]
-
-
 def _row(entry: LinkEntry) -> dict[str, Json]:
     return {
         "remote": entry.remote,
@@ -309,64 +109,81 @@ RegistryMessage: TypeAlias = Delivery | Callable[[], None]
 _T = TypeVar("_T")
 
 
-class Registry(Actor[RegistryMessage], RoutesPort):
-    """Hosts the route search: its methods are inputs for others, and the port of the core."""
+class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
+    """Hosts the route search, and the lists of entities that linked registries exchange.
 
-    def __init__(self, config: ResolveConfig, parts: RegistryParts) -> None:
-        self._config = config
-        self._parts = parts
+    Its methods are inputs for others, and the port of these cores.
+
+    Args:
+        config: The configuration of the route search.
+        runtime: The runtime, for all that the registry works with.
+        port: The registry's own port to the Message BUS.
+        hops: Takes what it traces.
+    """
+
+    def __init__(
+        self, config: ResolveConfig, runtime: "Runtime", port: CorePort, hops: HopTrace
+    ) -> None:
+        self._config, self._runtime, self._port, self._hops = config, runtime, port, hops
+        self._bus, self._ids = runtime.bus, runtime.config.ids
         self._core = ResolveCore(config, self)
-        self._rows = LinkQueries(self._core, config.runtime)
-        self._client = client = RegistryClient(config.domain, parts.port, parts.ids)
-        self._watches = RecordWatches(self._core, client, parts.port, parts.hops, self.spawn)
-        self._changes = RegistryChanges(
-            config.runtime, self._core, parts, self._request_list, self._answer_now
-        )
-        self._awaited: list[tuple[str, str | None, Reply[str | None]]] = []
-        self._witnessed: list[tuple[str, str, str, Reply[bool]]] = []
+        self._client = client = RegistryClient(config.domain, port, self._ids)
+        self._watches = RecordWatches(self._core, client, port, hops, self.spawn)
+        self._publisher = changes.ChangesPublisher(config.runtime, self)
+        self._follower = changes.ChangesFollower(config.runtime, self)
+        self._own_changes = changes.changes_of(config.runtime)
+        # What waits for an answer: each is called again until it returns True.
+        self._awaiting_routes: list[Callable[[], bool]] = []
+        self._waiting: list[Callable[[], bool]] = []
         self._after: deque[Callable[[], None]] = deque()
         self._are_routes_new = False
         self._is_stopped = False
 
     @override
     async def start(self) -> None:
-        await self._parts.port.add_listener(self._parts.port.url, self.me)
-        await self._parts.status.begin()
+        await self._port.add_listener(self._port.url, self.me)
+        await self._runtime.status.begin()
 
     @override
     async def stop(self) -> None:
         self._is_stopped = True
-        self._changes.stop()
+        self._publisher.port = self._follower.port = _Steps(self._hops)
         self._core.stop()
 
     @override
     def deadline(self) -> float:
-        return min(self._core.deadline(), self._changes.publisher.deadline())
+        return min(self._core.deadline(), self._publisher.deadline())
 
     @override
     async def timed_out(self) -> None:
         self._core.time_over(trio.current_time())
-        self._changes.publisher.time_over(trio.current_time())
+        self._publisher.time_over(trio.current_time())
         self._settle()
 
     @override
     async def handle(self, message: RegistryMessage) -> None:
         if isinstance(message, Delivery):
-            self._delivered(message.message)
+            request = message.message
+            try:
+                self._delivered(request)
+            except BadMessageError as error:
+                if request.is_request:
+                    self._port.send(refuse(request, error.code, error.reason))
         else:
             message()
         self._settle()
 
     def _settle(self) -> None:
         """Do what the core has asked for that calls it back; answer what can be answered."""
-        while self._after:
-            self._after.popleft()()
+        self._do_after()
         if self._are_routes_new:
             self._are_routes_new = False
-            self._answer_links()
-        self._answer_witnesses()
-        for answer in self._rows.pop_answers():
-            self._parts.port.send(answer)
+            self._awaiting_routes = [ask for ask in self._awaiting_routes if not ask()]
+        self._waiting = [ask for ask in self._waiting if not ask()]
+
+    def _do_after(self) -> None:
+        while self._after:
+            self._after.popleft()()
 
     @property
     def listener(self) -> ActorRef[RegistryMessage]:
@@ -414,11 +231,11 @@ class Registry(Actor[RegistryMessage], RoutesPort):
 
     async def show_local(self, url: str) -> None:
         """Report to linked runtimes that a hyperty or object can be reached. Idempotent."""
-        await self._tell(lambda: self._changes.publisher.add_local(url))
+        await self._tell(lambda: self._publisher.add_local(url))
 
     async def hide_local(self, url: str) -> None:
         """Report to them that it can no longer be reached. Idempotent."""
-        await self._tell(lambda: self._changes.publisher.remove_local(url))
+        await self._tell(lambda: self._publisher.remove_local(url))
 
     async def view(self) -> RegistryView:
         """Return the P2P entries, the node stubs, and the watched records."""
@@ -451,11 +268,8 @@ class Registry(Actor[RegistryMessage], RoutesPort):
 
     def _ask(self, to: str, intent: Intent, hint: LinkHint | None) -> None:
         begun = Fact(k=Kind.RESOLVE, op=Op.BEGIN, to=to, kind=intent.value)
-        self._parts.hops.fact(begun)
+        self._hops.fact(begun)
         self._core.ask(to, intent, trio.current_time(), hint)
-
-    def _request_list(self, remote: str, number: int) -> None:
-        self.spawn(self._read_list, remote, number)
 
     async def _read_list(self, remote: str, number: int) -> None:
         answer = await self._client.follow_changes(remote)
@@ -467,7 +281,7 @@ class Registry(Actor[RegistryMessage], RoutesPort):
                 urls = read_body(answer, AddressesListed).value
             except BadMessageError as error:
                 why = error.reason
-        await self._tell(lambda: self._changes.follower.take_list(remote, number, urls, why))
+        await self._tell(lambda: self._follower.take_list(remote, number, urls, why))
 
     def _show(self, reply: Reply[RegistryView]) -> None:
         links = tuple(attrs.evolve(entry) for entry in self._core.links())
@@ -482,32 +296,26 @@ class Registry(Actor[RegistryMessage], RoutesPort):
     def _await_link(
         self, entity: str, known: str | None, reply: Reply[str | None], *, is_wanted: bool
     ) -> None:
-        self._awaited.append((entity, known, reply))
-        self._answer_links()
-        if is_wanted and reply.is_open:
-            self._core.seek_link(entity, trio.current_time())
-
-    def _answer_links(self) -> None:
-        waiting, self._awaited = self._awaited, []
-        for entity, known, reply in waiting:
+        def ask() -> bool:
             link = self._core.live_link(entity)
             if link != known:
                 reply.send(link)
-            elif reply.is_open:
-                self._awaited.append((entity, known, reply))
+            return not reply.is_open
+
+        if not ask():
+            self._awaiting_routes.append(ask)
+            if is_wanted:
+                self._core.seek_link(entity, trio.current_time())
 
     def _witness(self, link: str, part: str, entity: str, reply: Reply[bool]) -> None:
-        self._witnessed.append((link, part, entity, reply))
-        self._core.witness(link, entity, trio.current_time())
-
-    def _answer_witnesses(self) -> None:
-        waiting, self._witnessed = self._witnessed, []
-        for link, part, entity, reply in waiting:
+        def ask() -> bool:
             speaks = self._core.speaks_for(link, part, entity, trio.current_time())
             if speaks is not None:
                 reply.send(speaks)
-            elif reply.is_open:
-                self._witnessed.append((link, part, entity, reply))
+            return not reply.is_open
+
+        self._waiting.append(ask)
+        self._core.witness(link, entity, trio.current_time())
 
     # ---- messages
 
@@ -517,10 +325,8 @@ class Registry(Actor[RegistryMessage], RoutesPort):
             if reported is not None:
                 self._core.record_reported(*reported, trio.current_time())
         elif is_changes(message):
-            if message.is_event:
-                self._changes.take_event(message)
-            else:
-                self._changes.take_request(message)
+            take = self._entities_changed if message.is_event else self._follow_asked
+            take(message)
         elif message.is_event:
             self._status(message)
         elif message.type in {MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE}:
@@ -528,143 +334,197 @@ class Registry(Actor[RegistryMessage], RoutesPort):
         elif message.type is MessageType.DELETE:
             self._link_over(message)
         elif message.is_request:
-            for answer in self._rows.take(message):
-                self._parts.port.send(answer)
+            self._read(message)
 
     def _status(self, message: Message) -> None:
         stub, now = message.from_, trio.current_time()
-        try:
-            if message.body.get("resource") is None:
-                status = read_body(message, Status)
-                why = status.description or ""
-                self._core.node_status(stub, status.value, status.link, why, now)
+        if message.body.get("resource") is None:
+            status = read_body(message, Status)
+            why = status.description or ""
+            self._core.node_status(stub, status.value, status.link, why, now)
+        else:
+            of = read_body(message, LinkStatus)
+            self._core.link_status(stub, of.value, of.resource, of.link, now)
+
+    def _read(self, request: Message) -> None:
+        """Answer what a component asks about a link (P2P-18).
+
+        A handler that asks whether it may accept a link waits while our own request has not said
+        that it yields (P2P-27). Memory: one question per link of the handler, which gives up at
+        its own deadline. Others than parts of the runtime are refused: a row says which hyperties
+        live at a peer.
+        """
+        if not is_below(request.from_, self._config.runtime):
+            why = "a registry answers the parts of its own runtime only"
+            raise BadMessageError(why, Code.FORBIDDEN)
+        if request.type is not MessageType.READ:
+            raise BadMessageError("the registry can only be read or followed")
+        whom = read_body(request, ObjectName).resource
+
+        def ask() -> bool:
+            entry = self._core.row(whom, request.from_)
+            if entry is None:
+                self._port.send(refuse(request, Code.NOT_FOUND, "no link leads there"))
+            elif entry.is_held(request.from_):
+                return False
             else:
-                of = read_body(message, LinkStatus)
-                self._core.link_status(stub, of.value, of.resource, of.link, now)
-        except BadMessageError:
-            return
+                self._port.send(reply_to(request, Code.OK, {"value": _row(entry)}))
+            return True
+
+        self._waiting.append(ask)
 
     def _link_over(self, message: Message) -> None:
         """Remove the entry of a link that its handler will not get back; repeated is fine."""
-        try:
-            link = read_body(message, ObjectName).resource
-        except BadMessageError as error:
-            self._parts.port.send(refuse(message, error.code, error.reason))
-            return
+        link = read_body(message, ObjectName).resource
         self._core.link_over(message.from_, link, trio.current_time())
-        self._parts.port.send(reply_to(message, Code.OK))
+        self._port.send(reply_to(message, Code.OK))
 
-    def _answer_now(self, answer: Message) -> None:
-        """Send an answer with its route: if the bus asked for it, later messages would go first."""
-        self._core.ask(answer.to, Intent.KNOWN, trio.current_time())
-        self._parts.port.send(answer)
+    # ---- what other registries say
+
+    def _follow_asked(self, request: Message) -> None:
+        """Let the other registry follow, or end that; only a registry may (M-08, M-10)."""
+        entry = self._speaker(request)
+        resources = read_body(request, Path).resources
+        if entry is None:
+            why = "the contents are reported to the registry of a linked runtime only"
+            raise BadMessageError(why, Code.FORBIDDEN)
+        if resources != (self._own_changes,):
+            raise BadMessageError("nothing else can be read here", Code.NOT_FOUND)
+        if request.type is MessageType.SUBSCRIBE:
+            self._publisher.subscribe(request, entry.remote, entry.link, trio.current_time())
+        else:
+            self._publisher.unsubscribe(request, entry.remote)
+
+    def _entities_changed(self, event: Message) -> None:
+        """Take a report of another registry (M-09); one about other entities is dropped."""
+        entry = self._speaker(event)
+        if entry is None or event.to != changes.changes_of(entry.remote):
+            self._hops.dropped(event, DropReason.FORGED_STATUS)
+            return
+        try:
+            change = read_body(event, ListChange)
+        except BadMessageError:
+            self._hops.dropped(event, DropReason.MALFORMED)
+            return
+        operation = Operation(change.operation)
+        self._follower.change(entry.remote, entry.link, operation, change.value)
+
+    def _speaker(self, message: Message) -> LinkEntry | None:
+        """Return the link by which another registry speaks for its own runtime; None: it does not.
+
+        The bus stamped the link's address last.
+        """
+        by = message.via[-1:]
+        found = next((entry for entry in self._core.links() if (entry.link,) == by), None)
+        is_own_word = found is not None and message.from_ == changes.registry_of(found.remote)
+        return found if is_own_word else None
 
     # ---- the port: traces
 
     @override
     def step(self, step: Step) -> None:
-        self._parts.hops.step(step)
+        self._hops.step(step)
 
     @override
     def row(self, row: RowChanged) -> None:
-        self._parts.hops.rows([row])
+        self._hops.rows([row])
 
     @override
     def refuse_stub(self, address: str, why: str) -> None:
-        self._parts.hops.stub_refused(address, why)
+        self._hops.stub_refused(address, why)
 
     @override
     def refuse_hint(self, entity: str, why: str) -> None:
-        self._parts.hops.hint_refused(entity, why)
+        self._hops.hint_refused(entity, why)
 
     # ---- the port: the Message BUS
 
     @override
     def route(self, to: str, intent: Intent, url: str, until: float, why: str) -> None:
         self._trace_done(to, intent, url, why)
-        self._parts.bus.take_route(to, intent, url, until)
+        self._bus.take_route(to, intent, url, until)
 
     @override
     def no_route(
         self, to: str, intent: Intent, code: Code, why: str, retry_after: float | None = None
     ) -> None:
         self._trace_done(to, intent, None, why)
-        self._parts.bus.no_route(to, intent, code, why, retry_after)
+        self._bus.no_route(to, intent, code, why, retry_after)
 
     def _trace_done(self, to: str, intent: Intent, result: str | None, why: str) -> None:
         done = Fact(k=Kind.RESOLVE, op=Op.DONE, to=to, result=result, why=why, kind=intent.value)
-        self._parts.hops.fact(done)
+        self._hops.fact(done)
 
     @override
     def forget_routes(self) -> None:
         self._are_routes_new = True
         if not self._is_stopped:
-            self._parts.bus.forget_routes()
+            self._bus.forget_routes()
 
     @override
     def release(self, url: str, domain: str, number: int) -> None:
         self._after.append(partial(self._release, url, domain, number))
 
     def _release(self, url: str, domain: str, number: int) -> None:
-        is_free = self._parts.bus.release(url, domain)
+        is_free = self._bus.release(url, domain)
         self._core.stub_released(url, number, trio.current_time(), is_free=is_free)
 
     @override
     def add_peer(self, link: str, remote: str) -> None:
-        self._parts.bus.add_peer(link, remote)
+        self._bus.add_peer(link, remote)
 
     @override
     def remove_peer(self, link: str) -> None:
-        self._parts.bus.remove_peer(link)
+        self._bus.remove_peer(link)
 
     @override
     def set_owner(self, entity: str, owner: str | None) -> None:
-        self._parts.bus.set_owner(entity, owner)
+        self._bus.set_owner(entity, owner)
 
     @override
     def forget_owner(self, entity: str) -> None:
-        self._parts.bus.forget_owner(entity)
+        self._bus.forget_owner(entity)
 
     # ---- the port: stubs
 
     @override
     def deploy(self, url: str, plan: StubPlan) -> None:
-        own, domain = self._config.runtime, self._config.domain
+        own, options = self._config.runtime, self._runtime.config
         if isinstance(plan, NodePlan):
             find = catalogue_idp if plan.is_idp else catalogue_stub
             config = StubConfig(own, plan.domain, is_again=plan.is_again)
-            self._parts.loader.load(url, find(plan.domain), config)
+            self._runtime.loader.load(url, find(plan.domain), config)
             return
         config = StubConfig(
             own,
-            domain,
+            self._config.domain,
             remote_runtime=plan.remote,
             p2p_handler=plan.handler,
-            kinds=self._parts.kinds,
-            host=self._parts.p2p_host,
-            ice=self._parts.ice,
+            kinds=options.kinds,
+            host=options.p2p_host,
+            ice=options.ice_source,
             links=self._config.link_policy,
         )
-        self._parts.loader.load(url, plan.descriptor, config, StubKind.P2P_REQUESTER)
+        self._runtime.loader.load(url, plan.descriptor, config, StubKind.P2P_REQUESTER)
 
     @override
     def undeploy(self, url: str) -> None:
-        self._parts.loader.unload(url)
+        self._runtime.loader.unload(url)
 
     @override
     def set_own_node(self, stub: str, *, is_live: bool, end: str | None = None) -> None:
-        self._parts.status.set_connection(stub, is_live=is_live, end=end)
-        if is_live and self._parts.status.is_published:
+        self._runtime.status.set_connection(stub, is_live=is_live, end=end)
+        if is_live and self._runtime.status.is_published:
             self.spawn(self._publish_status)
 
     async def _publish_status(self) -> None:
         """Subscribe to the own status, by which the node knows that others may, and publish it."""
         await self._client.set_path(status_of(self._config.runtime))
-        await self._parts.status.publish()
+        await self._runtime.status.publish()
 
     @override
     def renew_paths(self, domain: str, session: str | None) -> None:
-        self.spawn(self._parts.paths_lost, domain, session)
+        self.spawn(self._runtime.paths_lost, domain, session)
         self._after.append(partial(self._renew_paths, domain))
 
     def _renew_paths(self, domain: str) -> None:
@@ -720,7 +580,7 @@ class Registry(Actor[RegistryMessage], RoutesPort):
     @override
     def unregister_link(self, link: str) -> None:
         if not self._is_stopped:
-            self._parts.port.unfollow_all(link)
+            self._port.unfollow_all(link)
 
     @override
     def connect(self, stub: str, handler: str) -> None:
@@ -748,15 +608,55 @@ class Registry(Actor[RegistryMessage], RoutesPort):
 
     @override
     def link_up(self, remote: str, link: str) -> None:
-        self._after.append(partial(self._changes.link_up, remote, link))
+        self._after.append(partial(self._publisher.link_up, remote, link))
+        self._after.append(partial(self._follower.link_up, remote, link))
 
     @override
     def link_down(self, remote: str) -> None:
-        self._after.append(partial(self._changes.link_down, remote))
+        self._after.append(partial(self._publisher.link_down, remote))
+        self._after.append(partial(self._follower.link_down, remote))
 
     @override
     def link_gone(self, remote: str) -> None:
+        self._after.append(partial(self._publisher.link_down, remote))
+        self._after.append(partial(self._follower.link_gone, remote))
         if self._is_stopped:
-            self._changes.link_gone(remote)
-        else:
-            self._after.append(partial(self._changes.link_gone, remote))
+            self._do_after()
+
+    # ---- the port: lists of entities
+
+    @override
+    def answer(self, message: Message) -> None:
+        # With its route: if the bus asked for that, later messages would go first.
+        self._core.ask(message.to, Intent.KNOWN, trio.current_time())
+        self._port.send(message)
+
+    @override
+    def follow(self, link: str) -> None:
+        self._port.add_link(self._own_changes, link)
+
+    @override
+    def unfollow(self, link: str) -> None:
+        self._port.remove_link(self._own_changes, link)
+
+    @override
+    def publish(self, operation: Operation, url: str) -> None:
+        sender, to = self._port.url, self._own_changes
+        body = write_body(ListChange((url,), operation.value))
+        self._port.send(Message(self._ids.next(sender), MessageType.UPDATE, sender, to, body))
+
+    @override
+    def listen(self, remote: str) -> None:
+        self._port.follow(changes.changes_of(remote), self._port.url)
+
+    @override
+    def unlisten(self, remote: str) -> None:
+        self._port.unfollow(changes.changes_of(remote), self._port.url)
+
+    @override
+    def ask(self, remote: str, number: int) -> None:
+        self.spawn(self._read_list, remote, number)
+
+    @override
+    def list_entities(self, remote: str, there: tuple[str, ...], gone: tuple[str, ...]) -> None:
+        self._core.entities_listed(remote, there, gone, trio.current_time())

@@ -1,19 +1,17 @@
 """The registry as an actor: what it says of its searches, and when it is stopped (I-R7)."""
 
+from types import SimpleNamespace
+
 import attrs
 import pytest
 import trio.testing
 
 from actors.kit.ids import IdSource
+from actors.kit.supervision.actor import Delivery
 from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.registry.registrations import RuntimeStatus
-from actors.runtime.registry.registry import (
-    LinkQueries,
-    Registry,
-    RegistryChanges,
-    RegistryParts,
-)
+from actors.runtime.registry.registry import Registry
 from actors.runtime.stubs.catalogue import StubKind
 from fsm.effects import Intent
 from fsm.p2p.dialling import WHENEVER_POSSIBLE
@@ -47,17 +45,16 @@ class Loaded:
 
 async def started(world, loaded):
     port, ids = world.port(f"{R}/registry"), IdSource()
-    parts = RegistryParts(
-        port=port,
+    runtime = SimpleNamespace(
         bus=world.bus,
         loader=Loaded(loaded),
-        ids=ids,
+        config=SimpleNamespace(ids=ids),
         status=RuntimeStatus(R, port, ids, is_published=False),
-        hops=HopTrace(world.tracer, "registry", world.counters),
         paths_lost=nothing_to_renew,
     )
     config = ResolveConfig(R, "a.ex", WHENEVER_POSSIBLE)
-    registry = Registry(config, parts)
+    hops = HopTrace(world.tracer, "registry", world.counters)
+    registry = Registry(config, runtime, port, hops)
     await world.supervisor.start_child(ChildSpec("own registry", lambda: registry))
     return registry
 
@@ -105,14 +102,19 @@ async def test_a_record_that_is_watched_is_read_again_when_its_node_has_lost_its
         assert not registry._core._records.is_known(HB, 0.0)
 
 
-def test_rows_are_for_the_parts_of_the_own_runtime():
-    asked = Message(1, MessageType.READ, HB, f"{R}/registry", {"resource": RB})
-    (answer,) = LinkQueries(None, R).take(asked)
-    assert answer.code == Code.FORBIDDEN
+async def test_rows_are_for_the_parts_of_the_own_runtime():
+    async with open_bus() as world:
+        registry = await started(world, [])
+        answers = []
+        registry._port = SimpleNamespace(send=answers.append)
+        for sender in (HB, UA):
+            asked = Message(1, MessageType.READ, sender, registry.name, {"resource": RB})
+            await registry.handle(Delivery(asked, registry.name))
+        assert [answer.code for answer in answers] == [Code.FORBIDDEN, Code.NOT_FOUND]
 
 
-@pytest.mark.parametrize(("port", "host"), [(RoutesPort, Registry), (ChangesPort, RegistryChanges)])
-def test_a_host_does_all_that_its_cores_want(port, host):
+@pytest.mark.parametrize("port", [RoutesPort, ChangesPort])
+def test_a_host_does_all_that_its_cores_want(port):
     """A method that is not overridden would do nothing, without a word."""
     wanted = {name for name in vars(port) if not name.startswith("_")}
-    assert wanted <= vars(host).keys()
+    assert wanted <= vars(Registry).keys()
