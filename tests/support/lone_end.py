@@ -11,7 +11,6 @@ def lone_end(context, remote, peer, role=Role.REQUESTER):
     stub = SimpleNamespace(
         context=context,
         policy=DialPolicy(()),
-        report=None,
         kinds_left_out=set(),
         spawn=lambda *_: None,
     )

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias, assert_never
 import orjson
 import trio
 
-from actors.runtime.stubs.stub import StubConfig
+from actors.runtime.stubs.stub import StubContext
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.transfer import Ack, Behind, Bye, Control, Ping, Pong
 from specs.addresses.address import canonical
@@ -164,11 +164,7 @@ async def dial_candidate(
     Raises:
         DialError: No listener, or not the peer.
     """
-    try:
-        kind = Kind(candidate.kind)
-    except ValueError as exc:
-        raise DialError(candidate.address, "the candidate is malformed") from exc
-    pipe = await network.dial(kind, candidate.address, tls=tls.dialling)
+    pipe = await network.dial(Kind(candidate.kind), candidate.address, tls=tls.dialling)
     return await greet(pipe, candidate.secret, tls, entropy)
 
 
@@ -268,12 +264,10 @@ def machine_secret() -> bytes | None:
 
 @asynccontextmanager
 async def open_candidates(
-    network: Network,
-    config: StubConfig,
+    context: StubContext,
     policy: DialPolicy,
     remote: str,
     tls: PinnedTls,
-    entropy: Entropy,
     left_out: Callable[[Kind, str], None] = lambda _kind, _why: None,
 ) -> AsyncIterator[tuple[OfferedCandidate, ...]]:
     """Listen for a runtime on every kind that can be listened on, until the context is left.
@@ -282,15 +276,14 @@ async def open_candidates(
     that only this user may enter.
 
     Args:
-        network: Network that opens links.
-        config: The configuration.
+        context: The context of the stub.
         policy: Policy on addresses to dial.
         remote: Address of the remote runtime.
         tls: The certificates of both ends.
         entropy: Source of random bytes.
         left_out: Is told of each kind that cannot be listened on here, and why.
     """
-    gate = Everybody(tls.listening)
+    gate, config = Everybody(tls.listening), context.config
     async with AsyncExitStack() as stack:
         offered: list[OfferedCandidate] = []
         for kind in config.kinds:
@@ -298,12 +291,12 @@ async def open_candidates(
                 continue
             try:
                 where = _where(stack, kind, config.host)
-                opening = network.listen(kind, where, {_PATH: PROTOFLY_V1}, gate)
+                opening = context.network.listen(kind, where, {_PATH: PROTOFLY_V1}, gate)
                 listener = await stack.enter_async_context(opening)
             except (ListenError, OSError) as exc:
                 left_out(kind, str(exc))
                 continue
-            offered.append(_offer(listener, kind, policy, entropy))
+            offered.append(_offer(listener, kind, policy, context.entropy))
         yield tuple(offered)
 
 

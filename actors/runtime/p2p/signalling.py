@@ -20,6 +20,7 @@ from actors.keys.base64url import read_base64url
 from actors.kit.errors import ActorStoppedError
 from actors.kit.trace import Tracer
 from actors.runtime.link_guard import Bond
+from actors.runtime.p2p.handshake import ProvenLink
 from actors.runtime.p2p.link import P2PLink
 from actors.runtime.p2p.link_work import LinkWork
 from actors.runtime.stubs.stub import PortHost
@@ -28,7 +29,7 @@ from fsm.engine import Step
 from fsm.machines.p2p_connection import State
 from fsm.machines.sync.observer_copy import State as CopyState
 from fsm.p2p.dialling import UNSIGNED, Believed, ChannelAnswer
-from fsm.p2p.link_end import LinkEnd, LinkPort, LinkTerms, Role, negotiation_of
+from fsm.p2p.link_end import LinkEnd, LinkPort, LinkTerms, Opening, Role, negotiation_of
 from fsm.sync.copy import CopyPort, ObserverCore
 from fsm.sync.value.value import check_path
 from specs.addresses.address import domain_of, is_below, status_of
@@ -81,11 +82,12 @@ class EndHost(PortHost, LinkPort):
     """
 
     def __init__(self, stub: "P2PStub", terms: LinkTerms, role: Role, offer: str = "") -> None:
-        context = stub.context
+        self.stub = stub
         self.core = LinkEnd(terms, role, stub.policy, self, offer)
         self.name = terms.name
         self.remote = terms.remote
-        self.tls = context.guard().tls()
+        self.tls = stub.context.guard().tls()
+        self.is_requester = role is Role.REQUESTER
         self.identity = SenderIdentity(terms.remote)
         self.proven = dict[str, Link]()
         self.link: P2PLink | None = None
@@ -95,20 +97,17 @@ class EndHost(PortHost, LinkPort):
         self.peer_object: str | None = None
         self.seen: bodies.ConnectionData | None = None
         self.due = deque()
-        self._stub = stub
-        self._context = context
-        self._guard = context.guard()
-        is_requester = role is Role.REQUESTER
-        self._description = DescriptionType.OFFER if is_requester else DescriptionType.ANSWER
+        self._context = stub.context
+        self._guard = stub.context.guard()
         self._own_sdp: str | None = None
         self._copy: ObserverCore | None = None
         self._believed: tuple[object, Believed] | None = None
         self._is_fetching = False
-        self._work = LinkWork(stub, self.core, self.tls)
+        self._work = LinkWork(self)
 
     async def start(self) -> None:
         """Begin to set up a link."""
-        self._stub.spawn(self._work.run)
+        self.stub.spawn(self._work.run)
         self.core.start(trio.current_time())
         await self.perform()
 
@@ -135,6 +134,47 @@ class EndHost(PortHost, LinkPort):
                 act()
         self.due.clear()
 
+    # --- tasks of this end --------------------------------------------------------------------
+
+    async def report(self, event: Callable[[], None]) -> None:
+        """Take an event in the task of the stub; after the end none is one any more."""
+        await self.stub.me.tell(partial(self._take_event, event))
+
+    async def _take_event(self, event: Callable[[], None]) -> None:
+        if not self.core.has_ended:
+            event()
+            await self.perform()
+
+    async def report_link(self, link: ProvenLink, opening: Opening, negotiation: int) -> None:
+        """Take a link that is proven; one that cannot be used any more is closed.
+
+        Args:
+            link: The link; the core decides whether it is used.
+            opening: The end that dialled.
+            negotiation: The one that the candidate is of.
+        """
+        name, pipe = link
+        if self.core.has_ended:
+            await trio.aclose_forcefully(pipe)
+            return
+
+        def tell() -> None:
+            self.core.link_opened(name, opening, negotiation, now=trio.current_time())
+
+        self.proven[name] = pipe
+        try:
+            await self.report(tell)
+        except BaseException:
+            self.proven.pop(name, None)
+            await trio.aclose_forcefully(pipe)
+            raise
+
+    async def close_unused(self) -> None:
+        """Close the links that are proven and not used: nothing comes of them any more."""
+        pipes, self.proven = self.proven, {}
+        for pipe in pipes.values():
+            await trio.aclose_forcefully(pipe)
+
     # --- messages: all are from the stub's own address ----------------------------------------
 
     def _message(self, kind: MessageType, to: str, body: attrs.AttrsInstance) -> Message:
@@ -154,8 +194,12 @@ class EndHost(PortHost, LinkPort):
         for change in changes:
             await self._context.bus.post(self._to_manager(MessageType.UPDATE, change))
 
+    def _described(self, sdp: str | None = None) -> bodies.ConnectionDescription:
+        kind = DescriptionType.OFFER if self.is_requester else DescriptionType.ANSWER
+        return bodies.ConnectionDescription(kind.value, sdp)
+
     def _value(self, status: str) -> JsonObject:
-        described = bodies.ConnectionDescription(self._description.value)
+        described = self._described()
         return write_body(bodies.ConnectionData(self._context.url, status, described))
 
     @override
@@ -177,14 +221,14 @@ class EndHost(PortHost, LinkPort):
     def answer_command(self, code: Code, why: str = "") -> None:
         command, self.command = self.command, None
         if command is not None:
-            self._stub.spawn(self._stub.answer_when_clean, command, code, why)
+            self.stub.spawn(self.stub.answer_when_clean, command, code, why)
 
     @override
     @deferred
     async def ask_row(self) -> None:
         registry = f"{self.core.terms.own}/registry"
         request = self._message(MessageType.READ, registry, bodies.ObjectName(self.remote))
-        await self._stub.ask(self, request, self._row_read)
+        await self.stub.ask(self, request, self._row_read)
 
     def _row_read(self, answer: Message) -> None:
         """Take the answer to `ask_row`: no row, or none that is readable, is none."""
@@ -202,7 +246,7 @@ class EndHost(PortHost, LinkPort):
         url, runtime = self._context.url, self.core.terms.own
         value = bodies.NewObject(url, self._value(""), runtime, name=_NAME, resources=("data",))
         body = bodies.CreateObject(value, self._schema, p2p=False)
-        await self._stub.ask(self, self._to_manager(MessageType.CREATE, body), self._created)
+        await self.stub.ask(self, self._to_manager(MessageType.CREATE, body), self._created)
 
     def _created(self, answer: Message) -> None:
         url = answer.body.get("resource")
@@ -220,7 +264,7 @@ class EndHost(PortHost, LinkPort):
             entry: JsonObject = {"runtime": runtime, "reporter": url}
             peer = self.core.terms.peer
             body = bodies.InviteObservers(self.own_object, self._schema, (peer,), entry)
-            await self._stub.ask(self, self._to_manager(MessageType.CREATE, body), self._invited)
+            await self.stub.ask(self, self._to_manager(MessageType.CREATE, body), self._invited)
 
     def _invited(self, answer: Message) -> None:
         self.core.invitation_answered(
@@ -232,7 +276,7 @@ class EndHost(PortHost, LinkPort):
     async def answer_invitation(self, url: str, code: Code, why: str = "") -> None:
         invitation, self.invitation = self.invitation, None
         if invitation is not None:
-            await self._stub.answer(invitation, code, why)
+            await self.stub.answer(invitation, code, why)
 
     # --- the own object -----------------------------------------------------------------------
 
@@ -242,9 +286,9 @@ class EndHost(PortHost, LinkPort):
         url = self.own_object
         if url is None:
             return
-        described = bodies.ConnectionDescription(self._description.value, sdp)
+        described = self._described(sdp)
         data = bodies.ConnectionData(self._context.url, "", described, candidates)
-        signed = self._guard.signed(data, self._own_bond(url))
+        signed = self._guard.signed(data, self._own_bond())
         self._own_sdp = sdp
         changes = list[bodies.ChangeObject]()
         if sdp is not None:
@@ -260,7 +304,9 @@ class EndHost(PortHost, LinkPort):
         url = self.own_object
         if url is not None and self._own_sdp is not None:
             bare = bodies.IceCandidate(candidate, "-", _MID, 0, host)
-            signed = self._guard.signed_ice(bare, self._own_sdp, self._own_bond(url))
+            signed = self._guard.signed_ice(
+                bare, self._own_sdp, self._bond(self.core.negotiation, is_own=True)
+            )
             added: list[Json] = [write_body(signed)]
             await self._write(bodies.ChangeObject(url, "iceCandidates", added, _ARRAY, "add"))
 
@@ -274,20 +320,23 @@ class EndHost(PortHost, LinkPort):
     @deferred
     async def renew(self, negotiation: int, status: str) -> None:
         self._work.cancel()
-        self._work = LinkWork(self._stub, self.core, self.tls)
-        self._stub.spawn(self._work.run)
+        self._work = LinkWork(self)
+        self.stub.spawn(self._work.run)
         if self.own_object is not None:
             # It is one change: no peer ever sees an old candidate under the new status.
             await self._write(bodies.ChangeObject(self.own_object, value=self._value(status)))
 
-    def _own_bond(self, url: str) -> Bond:
-        is_answer = self._description is DescriptionType.ANSWER
+    def _own_bond(self) -> Bond:
+        return self._bond(self.core.negotiation, is_own=True)
+
+    def _bond(self, negotiation: int, *, is_own: bool) -> Bond:
+        """Return what the own object is good for, or the peer's: an answer names its offer."""
+        own = self.core.terms.own, self.own_object or ""
+        peer = self.remote, self.peer_object or ""
+        (signer, url), (reader, other) = (own, peer) if is_own else (peer, own)
+        answers = "" if is_own is self.is_requester else other
         return Bond(
-            signer=self.core.terms.own,
-            reader=self.remote,
-            object=url,
-            answers=(self.peer_object or "") if is_answer else "",
-            negotiation=self.core.negotiation,
+            signer=signer, reader=reader, object=url, answers=answers, negotiation=negotiation
         )
 
     @override
@@ -299,16 +348,17 @@ class EndHost(PortHost, LinkPort):
             self._leave_copy()
             self._forget(peer)
             request = self._to_manager(MessageType.UNSUBSCRIBE, bodies.ObjectName(peer))
-            await self._stub.ask_withdrawal(self, request)
+            await self.stub.ask_withdrawal(self, request)
         if own is not None:
             request = self._to_manager(MessageType.DELETE, bodies.ObjectName(own))
-            await self._stub.ask_withdrawal(self, request)
+            await self.stub.ask_withdrawal(self, request)
 
     @override
     @deferred
     async def end(self) -> None:
         self._work.cancel()
-        await self._stub.end_removed(self.name)
+        await self.close_unused()
+        await self.stub.end_removed(self.name)
 
     # --- the peer's object --------------------------------------------------------------------
 
@@ -320,10 +370,10 @@ class EndHost(PortHost, LinkPort):
         self.peer_object = url
         # Its link shows whether the peer is there: a quiet copy needs not ask.
         self._copy = ObserverCore(url, stub, port, quiet=math.inf)
-        self._stub.watched[f"{url}/{_CHANGES}"] = self
+        self.stub.watched[f"{url}/{_CHANGES}"] = self
         self._copy.begin(trio.current_time())
         request = self._to_manager(MessageType.SUBSCRIBE, bodies.Observe(url, self._schema))
-        await self._stub.ask(self, request, self._observed)
+        await self.stub.ask(self, request, self._observed)
 
     @deferred
     async def read(self, number: int) -> None:
@@ -331,7 +381,7 @@ class EndHost(PortHost, LinkPort):
         own, url = self._context.url, self.peer_object
         if url is not None:
             request = Message(self._context.ids.next(own), MessageType.READ, own, url, {})
-            await self._stub.ask(self, request, partial(self._was_read, number))
+            await self.stub.ask(self, request, partial(self._was_read, number))
 
     def _observed(self, answer: Message) -> None:
         """Take the answer to the subscription."""
@@ -394,21 +444,9 @@ class EndHost(PortHost, LinkPort):
         believed later, by other keys.
         """
         guard, see = self._guard, partial(self.core.peer_object_seen, now=trio.current_time())
-        is_answer = self._description is DescriptionType.OFFER
-        bond = Bond(
-            signer=self.remote,
-            reader=self.core.terms.own,
-            object=self.peer_object or "",
-            answers=(self.own_object or "") if is_answer else "",
-            negotiation=negotiation_of(data.status),
-        )
-        offered = (
-            data.owner,
-            data.connection_description,
-            data.candidates,
-            data.security,
-            bond,
-        )
+        bond = self._bond(negotiation_of(data.status), is_own=False)
+        described = data.connection_description
+        offered = (data.owner, described, data.candidates, data.security, bond)
         if self._believed is not None:
             verified, standing = self._believed
             if verified == offered and trio.current_time() < standing.until:
@@ -417,7 +455,7 @@ class EndHost(PortHost, LinkPort):
         if guard.lacks_keys(data):
             if not self._is_fetching:
                 self._is_fetching = True
-                self._stub.spawn(self._fetch_keys, data)
+                self.stub.spawn(self._fetch_keys, data)
             see(data, UNSIGNED)
             return
         found = guard.standing(data, bond)
@@ -430,7 +468,7 @@ class EndHost(PortHost, LinkPort):
     async def _fetch_keys(self, data: bodies.ConnectionData) -> None:
         await self._guard.fetch_keys(data)
         with suppress(ActorStoppedError):
-            await self._stub.report(self.name, self.see_again)
+            await self.report(self.see_again)
 
     def see_again(self) -> None:
         """Tell the core of the newest value, now that keys were fetched."""
@@ -443,7 +481,7 @@ class EndHost(PortHost, LinkPort):
             self._copy.give_up("the observer leaves", trio.current_time())
 
     def _forget(self, url: str) -> None:
-        self._stub.watched.pop(f"{url}/{_CHANGES}", None)
+        self.stub.watched.pop(f"{url}/{_CHANGES}", None)
         self.peer_object = None
 
     # --- links --------------------------------------------------------------------------------
@@ -476,7 +514,7 @@ class EndHost(PortHost, LinkPort):
         self._trace_link(Op.OPEN, link)
         proven = link, self.proven.pop(link)
         self.link = P2PLink(proven, self._context, self.name, self.identity)
-        self._stub.spawn(self._run, self.link)
+        self.stub.spawn(self._run, self.link)
 
     async def _run(self, link: P2PLink) -> None:
         loss, why = await link.run()
@@ -486,7 +524,7 @@ class EndHost(PortHost, LinkPort):
 
         # A stub that is being undeployed has said why it closes already.
         with suppress(ActorStoppedError):
-            await self._stub.report(self.name, tell)
+            await self.report(tell)
 
     @override
     @deferred

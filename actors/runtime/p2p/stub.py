@@ -10,7 +10,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
@@ -20,7 +19,7 @@ from typing_extensions import override
 
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import Actor, Delivery, Purpose
-from actors.runtime.p2p.handshake import ProvenLink, machine_secret
+from actors.runtime.p2p.handshake import machine_secret
 from actors.runtime.p2p.link import P2PLink
 from actors.runtime.p2p.signalling import EndHost, shown_object
 from actors.runtime.stubs.catalogue import StubKind
@@ -30,7 +29,7 @@ from fsm.effects import is_p2p_part
 from fsm.engine import Entity
 from fsm.machines.stub_connection import STUB_CONNECTION, Trigger
 from fsm.p2p.dialling import DialPolicy, P2pUse
-from fsm.p2p.link_end import FIRST, HandlerQuota, LinkTerms, Opening, Role
+from fsm.p2p.link_end import FIRST, HandlerQuota, LinkTerms, Role
 from specs.addresses.address import is_below, runtime_of, status_of
 from specs.bodies.link import Command, Path
 from specs.bodies.object import Invitation, ObjectName
@@ -43,9 +42,7 @@ from specs.message import Message, MessageType, malformed_answer, refuse, reply_
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
 from transports.bodies import read_body, write_body
-from transports.errors import CloseReason
 from transports.link import Kind as LinkKind
-from transports.link import Link
 
 P2PMessage: TypeAlias = Delivery | Callable[[], Awaitable[None]]
 """A message that is delivered, or what a task of the stub has done in its own."""
@@ -72,7 +69,6 @@ class P2PStub(Actor[P2PMessage]):
         self._asked: dict[int, tuple[EndHost, Callable[[Message], None]]] = {}
         self._withdrawing = 0
         self._is_clean = trio.Event()
-        self._unread = set[Link]()
         self._unwritten: set[P2PLink] = set()
 
     # --- what subclasses say --------------------------------------------------------------
@@ -81,13 +77,19 @@ class P2PStub(Actor[P2PMessage]):
     def end_for(self, delivery: Delivery) -> str:
         """Return the end that a message of others is to go out by."""
 
-    @abstractmethod
-    async def take_own(self, message: Message) -> None:
-        """Take a request to the stub itself.
+    # These raise BadMessageError if a body is not what the catalogue says; it is answered so.
 
-        Raises:
-            BadMessageError: Its body is not what the catalogue says; it is answered so.
-        """
+    @abstractmethod
+    async def take_invitation(self, message: Message) -> None:
+        """Take the invitation of a peer to its object (M-34)."""
+
+    @abstractmethod
+    async def take_command(self, message: Message) -> None:
+        """Take a command of the registry (M-11, M-12)."""
+
+    async def listen_for_link(self, message: Message) -> None:
+        """Add the listener of a link, if it is one of this stub (M-05)."""
+        await self.answer(message, Code.NOT_FOUND, "this stub does not do this")
 
     async def end_removed(self, name: str) -> None:
         """Clean up after an end that is done."""
@@ -145,11 +147,22 @@ class P2PStub(Actor[P2PMessage]):
             await self._answered(message)
         elif objection is not None:
             await self.answer(message, Code.FORBIDDEN, objection)
-        else:
+        elif message.is_request:
             try:
-                await self.take_own(message)
+                await self._requested(message)
             except BadMessageError as exc:
                 await self.answer(message, exc.code, exc.reason)
+
+    async def _requested(self, message: Message) -> None:
+        match message.type:
+            case MessageType.CREATE:
+                await self.take_invitation(message)
+            case MessageType.EXECUTE:
+                await self.take_command(message)
+            case MessageType.SUBSCRIBE:
+                await self.listen_for_link(message)
+            case _:
+                await self.answer(message, Code.NOT_FOUND, "this stub does not do this")
 
     async def _answered(self, answer: Message) -> None:
         asked = self._asked.pop(answer.id, None) if answer.is_final else None
@@ -202,48 +215,6 @@ class P2PStub(Actor[P2PMessage]):
         while self._withdrawing:
             await self._is_clean.wait()
         await self.answer(request, code, why)
-
-    async def report(self, name: str, event: Callable[[], None]) -> None:
-        """Have an end take an event in the stub's own task."""
-        await self.me.tell(partial(self._take_event, name, event))
-
-    async def _take_event(self, name: str, event: Callable[[], None]) -> None:
-        end = self.ends.get(name)
-        if end is not None:
-            event()
-            await end.perform()
-
-    async def report_link(
-        self, name: str, link: ProvenLink, opening: Opening, negotiation: int
-    ) -> None:
-        """Have an end take a link that is proven; one that waits for that is closed with the stub.
-
-        Args:
-            name: Address of the end: PQ or PC.
-            link: The link; the end decides whether it is used.
-            opening: The end that dialled.
-            negotiation: The one that the candidate is of.
-        """
-        _, pipe = link
-        self._unread.add(pipe)
-        try:
-            await self.me.tell(partial(self._take_link, name, link, opening, negotiation))
-        except BaseException:
-            self._unread.discard(pipe)
-            raise
-
-    async def _take_link(
-        self, name: str, link: ProvenLink, opening: Opening, negotiation: int
-    ) -> None:
-        of_both, pipe = link
-        self._unread.discard(pipe)
-        end = self.ends.get(name)
-        if end is None:
-            await pipe.aclose(CloseReason.GOING_AWAY)
-            return
-        end.proven[of_both] = pipe
-        end.core.link_opened(of_both, opening, negotiation, now=trio.current_time())
-        await end.perform()
 
     # --- messages of others ---------------------------------------------------------------
 
@@ -298,9 +269,7 @@ class P2PStub(Actor[P2PMessage]):
         # After a crash nothing can be done any more, but every entity reaches an end.
         for end in self.ends.values():
             end.crash()
-            self._unread.update(end.proven.values())
-        for pipe in self._unread:
-            await trio.aclose_forcefully(pipe)
+            await end.close_unused()
 
 
 def _objection(delivery: Delivery) -> str | None:
@@ -330,11 +299,10 @@ class P2PRequester(P2PStub):
         if remote is None or handler is None or not is_below(handler, remote):
             raise SpecError("a P2P requester needs a remote runtime and a handler stub of it")
         terms = LinkTerms(context.config.runtime, remote, context.url, handler)
-        self._end = EndHost(self, terms, Role.REQUESTER)
+        self._end = self.ends[context.url] = EndHost(self, terms, Role.REQUESTER)
 
     @override
     async def start(self) -> None:
-        self.ends[self.context.url] = self._end
         await self._end.start()
 
     @override
@@ -342,22 +310,15 @@ class P2PRequester(P2PStub):
         return self.context.url
 
     @override
-    async def take_own(self, message: Message) -> None:
-        match message.type:
-            case MessageType.CREATE:
-                invitation = read_body(message, Invitation)
-                self._end.invitation = message
-                url = message.from_.removesuffix("/subscription")
-                self._end.core.peer_invited(url, invitation.source)
-                await self._end.perform()
-            case MessageType.EXECUTE:
-                await self._commanded(message)
-            case _ if message.is_request:
-                await self.answer(message, Code.NOT_FOUND, "a requester does not do this")
-            case _:
-                pass
+    async def take_invitation(self, message: Message) -> None:
+        invitation = read_body(message, Invitation)
+        self._end.invitation = message
+        url = message.from_.removesuffix("/subscription")
+        self._end.core.peer_invited(url, invitation.source)
+        await self._end.perform()
 
-    async def _commanded(self, message: Message) -> None:
+    @override
+    async def take_command(self, message: Message) -> None:
         command = read_body(message, Command)
         number = FIRST if command.negotiation is None else command.negotiation
         method, core = StubMethod(command.method), self._end.core
@@ -421,20 +382,7 @@ class P2PHandler(P2PStub):
         return delivery.route
 
     @override
-    async def take_own(self, message: Message) -> None:
-        match message.type:
-            case MessageType.CREATE:
-                await self._invited(message)
-            case MessageType.SUBSCRIBE:
-                await self._listen_for_link(message)
-            case MessageType.EXECUTE:
-                await self._commanded(message)
-            case _ if message.is_request:
-                await self.answer(message, Code.NOT_FOUND, "a handler does not do this")
-            case _:
-                pass
-
-    async def _invited(self, message: Message) -> None:
+    async def take_invitation(self, message: Message) -> None:
         """Take an invitation; an older link of the same runtime is closed first."""
         invitation = read_body(message, Invitation)
         remote = invitation.value.get("runtime")
@@ -461,7 +409,8 @@ class P2PHandler(P2PStub):
         self.ends[name] = end
         await end.start()
 
-    async def _listen_for_link(self, message: Message) -> None:
+    @override
+    async def listen_for_link(self, message: Message) -> None:
         resources = read_body(message, Path).resources
         if not self.ends.keys() >= set(resources):
             await self.answer(message, Code.NOT_FOUND, "there is no such link")
@@ -470,7 +419,8 @@ class P2PHandler(P2PStub):
             await self.context.bus.add_listener(link, self.me)
         await self.answer(message, Code.OK)
 
-    async def _commanded(self, message: Message) -> None:
+    @override
+    async def take_command(self, message: Message) -> None:
         command = read_body(message, Command)
         if command.method != StubMethod.DISCONNECT:
             raise BadMessageError("the only command of a handler is to disconnect")

@@ -101,19 +101,24 @@ def offering(*kinds: Kind, host: str = LOOPBACK) -> StubConfig:
 
 
 def end(proven, stub: str) -> End:
-    port, tracer, counters = KeepingPort(stub), MemoryTracer(), Counters()
-    parts = (port, offering(), MemoryNetwork(), tracer, IdSource(), entropy(), counters)
-    link = P2PLink(proven, StubContext(stub, *parts), stub, SenderIdentity(RB))
-    return End(link, port, tracer, counters)
+    context = context_of(config=offering(), url=stub)
+    link = P2PLink(proven, context, stub, SenderIdentity(RB))
+    return End(link, context.bus, context.tracer, context.counters)
+
+
+def context_of(network=None, random=None, config=None, url=PQ):
+    parts = (network or MemoryNetwork(), MemoryTracer(), IdSource(), random or entropy())
+    return StubContext(url, KeepingPort(url), config or offering(Kind.TCP), *parts, Counters())
 
 
 def opened_for(remote, *kinds, host=LOOPBACK, policy=POLICY):
     config = offering(*kinds, host=host)
-    return open_candidates(MemoryNetwork(), config, policy, remote, own_tls(), entropy())
+    return open_candidates(context_of(config=config), policy, remote, own_tls())
 
 
 def offered_by(network, random, kind=Kind.TCP, tls=None):
-    return open_candidates(network, offering(kind), POLICY, RB, tls or own_tls(), random)
+    context = context_of(network, random, offering(kind))
+    return open_candidates(context, POLICY, RB, tls or own_tls())
 
 
 @asynccontextmanager
@@ -419,17 +424,10 @@ async def test_a_link_takes_so_many_messages_and_no_more_until_it_has_written(au
 
 
 def reporting_end(url):
-    reported = (
-        KeepingPort(url),
-        offering(Kind.TCP),
-        MemoryNetwork(),
-        MemoryTracer(),
-        IdSource(),
-        bytes,
-    )
-    end = lone_end(StubContext(url, *reported, Counters()), RB, PC)
+    context = context_of(random=bytes, url=url)
+    end = lone_end(context, RB, PC)
     end.own_object = OBJECT
-    return end, reported[0]
+    return end, context.bus
 
 
 async def test_candidates_are_added_to_those_that_are_there():
@@ -458,15 +456,13 @@ async def test_an_object_never_shows_old_candidates_under_a_new_status(autojump_
 async def test_a_link_that_its_stub_does_not_take_any_more_is_closed(autojump_clock):
     network, random = MemoryNetwork(), entropy()
     tls = peer_tls()
-    reported = (KeepingPort(PQ), offering(Kind.TCP), network, MemoryTracer(), IdSource(), random)
 
     async def never_taken(*_):
         await trio.sleep_forever()
 
-    context = StubContext(PQ, *reported, Counters())
-    core = lone_end(context, RB, PC).core
-    stub = SimpleNamespace(context=context, policy=POLICY, report_link=never_taken)
-    work = LinkWork(stub, core, own_tls())
+    end = lone_end(context_of(network, random), RB, PC)
+    end.tls, end.stub.me = own_tls(), SimpleNamespace(tell=never_taken)
+    work = LinkWork(end)
     async with offered_by(network, random, tls=tls) as ((candidate, listener),):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(work.run)

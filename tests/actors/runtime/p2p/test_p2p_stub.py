@@ -447,33 +447,38 @@ async def test_a_crashed_stub_leaves_no_history_open(autojump_clock):
         }
 
 
-async def test_a_link_with_unread_messages_of_a_closed_stub_is_closed():
+@asynccontextmanager
+async def proven_link():
+    """The stub of an end that takes a link of its own, which must be closed in the context."""
     stub = P2PRequester(requester_context())
-    network = stub.context.network
-    async with network.listen(Kind.TCP, "127.0.0.1:0") as listener:
-        pipe = await network.dial(Kind.TCP, listener.address)
-        stub.me = Unread()
-
-        await stub.report_link(PQ, ("link", pipe), Opening.DIALLED, 1)
-        await stub.stop()
-
+    stub.me = SimpleNamespace(tell=unread)
+    (end,) = stub.ends.values()
+    async with stub.context.network.listen(Kind.TCP, "127.0.0.1:0") as listener:
+        pipe = await stub.context.network.dial(Kind.TCP, listener.address)
+        yield stub, end, end.report_link(("link", pipe), Opening.DIALLED, 1)
         with pytest.raises(LinkClosedError):
             await pipe.send(b"{}")
+
+
+async def unread(_message):
+    await trio.lowlevel.checkpoint()
+
+
+async def test_a_link_with_unread_messages_of_a_closed_stub_is_closed():
+    async with proven_link() as (stub, _, report):
+        await report
+        await stub.stop()
+
+
+async def test_a_link_that_waits_when_its_end_goes_is_closed():
+    async with proven_link() as (stub, end, report):
+        await report
+        end.core.disconnect("it goes")
+        await end.perform()
+        assert not stub.ends
 
 
 async def test_a_link_that_opens_after_its_end_has_gone_is_closed():
-    stub = P2PRequester(requester_context())
-    network = stub.context.network
-    async with network.listen(Kind.TCP, "127.0.0.1:0") as listener:
-        pipe = await network.dial(Kind.TCP, listener.address)
-        stub.me = SimpleNamespace(tell=stub.handle)
-        await stub.report_link(PQ, ("link", pipe), Opening.DIALLED, 1)
-        with pytest.raises(LinkClosedError):
-            await pipe.send(b"{}")
-
-
-class Unread:
-    """The handle to an actor that takes messages and reads none."""
-
-    async def tell(self, _message):
-        await trio.lowlevel.checkpoint()
+    async with proven_link() as (_, end, report):
+        end.core.disconnect("it has gone")
+        await report

@@ -105,14 +105,12 @@ async def open_door(network_of, kind):
     reported = Growing()
     ready = trio.Event()
 
-    async def report(_, event):
+    async def report(event):
         event()
         ready.set()
 
     async def report_link(*link):
         reported.append(link)
-
-    taken = {"report": report, "report_link": report_link}
 
     async with network_of() as network:
         config = StubConfig("hyperty-runtime://a.ex/ra", "a.ex", kinds=(kind,))
@@ -120,7 +118,10 @@ async def open_door(network_of, kind):
         context = StubContext(PQ, *parts, Counters())
         policy, core = DialPolicy((kind.value,), MACHINE), RecordingPort(LinkEnd)
         core.terms, core.negotiation = LinkTerms(RA, RB, PQ, PC), FIRST
-        work = LinkWork(SimpleNamespace(context=context, policy=policy, **taken), core, own_tls())
+        stub = SimpleNamespace(context=context, policy=policy)
+        end = SimpleNamespace(stub=stub, core=core, tls=own_tls(), is_requester=True)
+        end.report, end.report_link = report, report_link
+        work = LinkWork(end)
         door = Door(network, kind, None, reported)
         try:
             async with trio.open_nursery() as nursery:
@@ -133,7 +134,7 @@ async def open_door(network_of, kind):
                 nursery.cancel_scope.cancel()
         finally:
             # Only now can nobody prove itself any more.
-            for pipe in (*door.pipes, *(link[1][1] for link in reported)):
+            for pipe in (*door.pipes, *(link[0][1] for link in reported)):
                 await trio.aclose_forcefully(pipe)
 
 
