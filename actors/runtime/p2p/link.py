@@ -7,6 +7,7 @@ is exactly what our bus does not have.
 from collections import deque
 from collections.abc import Sequence
 
+import attrs
 import trio
 
 from actors.kit.supervision.actor import Delivery, Purpose
@@ -20,7 +21,7 @@ from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
 from specs.limits import protocol
 from specs.limits.p2p import ACK_DELAY, LINK_LOOK
-from specs.message import Message, stamped
+from specs.message import Message, malformed_answer, refuse, stamped
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
 from transports.codec import BadLine, decode_frame, encode, frames
@@ -84,23 +85,34 @@ class P2PLink:
         self._lines.append((line, leaving))
         return True
 
-    async def take(self, delivery: Delivery) -> bool:
-        """Do with a delivery of the bus what it is for, up to `flush`; False: too many wait.
-
-        Raises:
-            BadMessageError: It cannot be written at all; 413: it is too large.
-        """
+    async def take(self, delivery: Delivery) -> None:
+        """Do with a delivery of the bus what it is for, up to `flush`, or refuse it."""
+        message, purpose, is_taken = delivery.message, delivery.purpose, True
         if delivery.behind is not None:
             self._core.announce(delivery.behind)
-        match delivery.purpose:
-            case Purpose.SEND:
-                return self.send(delivery.message)
-            case Purpose.TURN_BACK:
-                is_taken = self._core.turn_back(delivery.message)
-                await self._hand_back_turned()
-                return is_taken
-            case Purpose.ANNOUNCE:
-                return True
+        if purpose is Purpose.TURN_BACK:
+            is_taken = self._core.turn_back(message)
+            await self._hand_back_turned()
+        elif purpose is Purpose.SEND:
+            try:
+                is_taken = self.send(message)
+            except BadMessageError as error:
+                self._dropped(message, DropReason.MALFORMED)
+                if message.is_final:
+                    instead = malformed_answer(message, error.reason)
+                    await self.take(attrs.evolve(delivery, message=instead, behind=None))
+                await self._refuse(message, error.code, error.reason)
+        if not is_taken:
+            self._dropped(message, DropReason.OVERFLOW)
+            why = f"{protocol.STUB_QUEUE} messages wait for the link already"
+            await self._refuse(message, Code.UNAVAILABLE, why, protocol.RETRY_AFTER)
+
+    async def _refuse(
+        self, message: Message, code: Code, why: str, retry_after: float | None = None
+    ) -> None:
+        if message.is_request:
+            refusal = refuse(message, code, why, retry_after)
+            await self._context.bus.post(refusal, self._stub)
 
     def flush(self) -> None:
         """Write what waits, as far as the pipe takes it at once; the writing task does the rest.

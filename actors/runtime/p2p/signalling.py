@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVarTuple
 
 import attrs
 import trio
@@ -39,15 +39,17 @@ from specs.bodies.word import DescriptionType
 from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
 from specs.jsonvalue import Json, JsonObject
-from specs.message import Message, MessageType
+from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, PASSING, Code
 from specs.trace import Fact, Kind, Op
-from transports.bodies import read_body, write_body
+from transports.bodies import read_body, read_object, write_body
 from transports.errors import CloseReason
 from transports.link import Link
 
 if TYPE_CHECKING:
     from actors.runtime.p2p.stub import P2PStub
+
+Ts = TypeVarTuple("Ts")
 
 _NAME: Final = "P2PConnection"
 _ARRAY: Final = "array"
@@ -233,7 +235,7 @@ class EndHost(PortHost, LinkPort):
     def _row_read(self, answer: Message) -> None:
         """Take the answer to `ask_row`: no row, or none that is readable, is none."""
         try:
-            row = read_body(attrs.evolve(answer, body=_value_of(answer)), bodies.LinkRow)
+            row = read_object(_value_of(answer), bodies.LinkRow, "value")
         except BadMessageError:
             self.core.row_reported(has_own_request=False)
             return
@@ -387,19 +389,16 @@ class EndHost(PortHost, LinkPort):
         """Take the answer to the subscription."""
         snapshot = _read_snapshot(answer)
         if isinstance(snapshot, str):
-            why = snapshot
-            self._see(answer, lambda copy, now: copy.give_up(why, now))
-            self.core.observe_refused(why)
+            self._see(ObserverCore.give_up, snapshot)
+            self.core.observe_refused(snapshot)
         else:
-            whole = snapshot
-            self._see(answer, lambda copy, now: copy.become(whole, now))
+            self._see(ObserverCore.become, snapshot)
 
     def _was_read(self, number: int, answer: Message) -> None:
         """Take the answer to a read: what fails for now is tried again (SYN-17)."""
         snapshot = _read_snapshot(answer)
         if isinstance(snapshot, str) and answer.code in PASSING:
-            why = snapshot
-            self._see(answer, lambda copy, now: copy.read_failed(number, why, now))
+            self._see(ObserverCore.read_failed, number, snapshot)
         else:
             self._observed(answer)
 
@@ -411,7 +410,7 @@ class EndHost(PortHost, LinkPort):
         elif url is None or not is_below(event.from_, url):
             return
         elif event.type is MessageType.DELETE:
-            self._see(event, ObserverCore.delete)
+            self._see(ObserverCore.delete)
             self._forget(url)
             self.core.peer_object_deleted()
         else:
@@ -420,18 +419,18 @@ class EndHost(PortHost, LinkPort):
                 check_path(change.attribute)
             except BadMessageError:
                 return
-            self._see(event, lambda copy, now: copy.change(change, now))
+            self._see(ObserverCore.change, change)
 
-    def _see(self, source: Message, act: Callable[[ObserverCore, float], None]) -> None:
+    def _see(self, act: Callable[[ObserverCore, *Ts, float], None], *args: *Ts) -> None:
         """Do what may bring the copy a new value, and tell the core what that is."""
         copy = self._copy
         if copy is None or self.peer_object is None:
             return
         before = copy.version
-        act(copy, trio.current_time())
+        act(copy, *args, trio.current_time())
         if copy.version > before:
             try:
-                self.seen = read_body(attrs.evolve(source, body=copy.data), bodies.ConnectionData)
+                self.seen = read_object(copy.data, bodies.ConnectionData, "value")
             except BadMessageError as exc:
                 self.core.observe_refused(exc.reason)
                 return
@@ -584,8 +583,7 @@ class _CopyPort(CopyPort):
 
 
 def _why(answer: Message) -> str:
-    description = answer.body.get("description")
-    return description if isinstance(description, str) else f"refused with {answer.code}"
+    return reason_in(answer) or f"refused with {answer.code}"
 
 
 def _value_of(answer: Message) -> JsonObject:
@@ -598,6 +596,6 @@ def _read_snapshot(answer: Message) -> bodies.Snapshot | str:
     if answer.code > LAST_SUCCESS:
         return _why(answer)
     try:
-        return read_body(attrs.evolve(answer, body=_value_of(answer)), bodies.Snapshot)
+        return read_object(_value_of(answer), bodies.Snapshot, "value")
     except BadMessageError as exc:
         return exc.reason

@@ -37,8 +37,7 @@ from specs.bodies.session import Status
 from specs.bodies.word import StubMethod
 from specs.errors import BadMessageError, SpecError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.protocol import RETRY_AFTER, STUB_QUEUE
-from specs.message import Message, MessageType, malformed_answer, refuse, reply_to
+from specs.message import Message, MessageType, reply_to
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
 from transports.bodies import read_body, write_body
@@ -222,38 +221,14 @@ class P2PStub(Actor[P2PMessage]):
         message, name = delivery.message, self.end_for(delivery)
         end = self.ends.get(name)
         if name in message.via and delivery.purpose is Purpose.SEND:
-            self._dropped(message, DropReason.LOOP)
+            own, reason = self.context.url, DropReason.LOOP
+            self.context.counters.drop(reason, message, own)
+            self.context.tracer.message(own, Op.DROP, message, reason=reason.value)
         elif end is not None and end.link is not None:
-            await self._write(end.link, delivery, name)
+            self._unwritten.add(end.link)
+            await end.link.take(delivery)
         elif delivery.purpose is not Purpose.ANNOUNCE:
             await self.context.bus.hand_back((message,), name)
-
-    async def _write(self, link: P2PLink, delivery: Delivery, name: str) -> None:
-        message = delivery.message
-        self._unwritten.add(link)
-        try:
-            is_taken = await link.take(delivery)
-        except BadMessageError as error:
-            self._dropped(message, DropReason.MALFORMED)
-            if message.is_final:
-                instead = malformed_answer(message, error.reason)
-                await self._write(link, attrs.evolve(delivery, message=instead, behind=None), name)
-            await self._refuse(message, name, error.code, error.reason)
-            return
-        if not is_taken:
-            self._dropped(message, DropReason.OVERFLOW)
-            why = f"{STUB_QUEUE} messages wait for the link already"
-            await self._refuse(message, name, Code.UNAVAILABLE, why, RETRY_AFTER)
-
-    async def _refuse(
-        self, message: Message, name: str, code: Code, why: str, retry_after: float | None = None
-    ) -> None:
-        if message.is_request:
-            await self.context.bus.post(refuse(message, code, why, retry_after), name)
-
-    def _dropped(self, message: Message, reason: DropReason) -> None:
-        self.context.counters.drop(reason, message, self.context.url)
-        self.context.tracer.message(self.context.url, Op.DROP, message, reason=reason.value)
 
     # --- the end --------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.runtime.link_guard import Bond, LinkGuard
+from actors.runtime.p2p.link import P2PLink
 from actors.runtime.p2p.stub import P2PHandler, P2PRequester, link_stub
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from actors.runtime.stubs.wire import StubOptionError
@@ -217,15 +218,12 @@ async def test_a_set_up_that_has_ended_leaves_nothing_watched(autojump_clock):
         assert made.watched == {}
 
 
-class FullLink:
-    async def take(self, _delivery):
-        await trio.lowlevel.checkpoint()
-        return False
-
-
 async def test_a_request_by_a_full_link_is_refused():
     stub = P2PRequester(requester_context())
-    stub.ends[PQ] = SimpleNamespace(link=FullLink())
+    link = P2PLink(("link", None), stub.context, PQ, None)
+    while link.send(Message(1, CREATE, "hyperty://a.ex/1", "hyperty://b.ex/1")):
+        pass
+    stub.ends[PQ] = SimpleNamespace(link=link)
     await stub.handle(Delivery(Message(1, CREATE, "hyperty://a.ex/1", "hyperty://b.ex/1"), PQ))
     assert codes(stub.context.bus.posted) == [Code.UNAVAILABLE]
 
