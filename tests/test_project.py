@@ -113,6 +113,12 @@ def test_every_option_that_a_page_for_users_names_exists():
     assert unknown_options("`--no-such-option`") == {"--no-such-option"}
 
 
+def test_the_changelog_of_a_version_is_a_page():
+    """Lines of others are merged by union, which can bring back what was taken out."""
+    versions = (ROOT / "CHANGELOG.md").read_text().split("\n## [")[1:]
+    assert [len(one.splitlines()) for one in versions if len(one.splitlines()) > 150] == []
+
+
 def test_the_architecture_page_walks_through_named_places():
     assert len(walk_rows()) >= 20
 
