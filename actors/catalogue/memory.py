@@ -6,7 +6,6 @@ verified again each time they are used. Packages are kept by their hash.
 """
 
 import fcntl
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
@@ -21,6 +20,7 @@ from typing_extensions import override
 from actors.catalogue.errors import CatalogueFileError, RefusalError, refuse_if
 from actors.catalogue.seal import flaw_of, known_revocations
 from actors.catalogue.source import Source, package_path
+from actors.kit.files import write_whole
 from fsm.catalogue.descriptor import Seen
 from specs.addresses.address import Entry, read_entry
 from specs.descriptor import SourcePackage
@@ -28,40 +28,6 @@ from specs.errors import BadUrlError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.foreign_code import CATALOGUE_MEMORY_BYTES, PACKAGE_BYTES
 from specs.limits.protocol import MAX_ID
-
-_MODE: Final = 0o644
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that each reader finds the old content or the new one; blocks.
-
-    On return, the new content is on the disk.
-
-    Args:
-        path: Path of the file; its folder is made if it does not exist.
-        content: The new content.
-
-    Raises:
-        OSError: It cannot be written; the old content is unchanged.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, _MODE)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
-    except OSError:
-        with suppress(OSError):
-            fresh.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 @attrs.frozen

@@ -16,11 +16,10 @@ import orjson
 from actors.catalogue import errors
 from actors.catalogue import seal as seals
 from actors.catalogue.archive import check_archive
-from actors.catalogue.memory import write_whole
 from actors.catalogue.source import LISTING, package_path
 from actors.keys.key_set import EDDSA, Keys, read_keys
 from actors.keys.signing import SigningKey
-from actors.kit.files import errors_of
+from actors.kit.files import errors_of, write_whole
 from fsm.catalogue.descriptor import Reason, Refused, Seen, judge_entry
 from specs.addresses.address import DOMAIN_KEYS, REVOKED, CatalogueType, Entry
 from specs.descriptor import LANGUAGE, Described, Listing, ListingEntry, Revocations, Revoked

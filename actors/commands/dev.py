@@ -22,10 +22,10 @@ from actors.cli.options import define_command, places_from
 from actors.commands.config import read_signer
 from actors.dev import environment
 from actors.dev.authority import BadSourceError, LocalTls, Source, open_authority, read_source
-from actors.keys.key_file import write_private
 from actors.keys.key_source import KeyFile
 from actors.keys.runtime_key import SEED_BYTES
 from actors.keys.signing import SigningKey, make_domain_key, make_key
+from actors.kit.files import PRIVATE, write_private, write_whole
 from actors.node.config import NodeConfig
 from actors.node.login.key_provider import by_keys, terms_of
 from actors.node.login.provider import Login
@@ -134,8 +134,7 @@ class _Files:
         if not path.exists():
             write_private(path, orjson.dumps(make_key("EdDSA").private()))
         signer = read_signer(path)
-        self.keys.unlink(missing_ok=True)
-        write_private(self.keys, orjson.dumps({"keys": [signer.public()]}))
+        write_whole(self.keys, orjson.dumps({"keys": [signer.public()]}), PRIVATE)
         return signer
 
     def write_config(self, node: str) -> None:
@@ -155,8 +154,7 @@ class _Files:
         }
         lines = [f"{name} = {orjson.dumps(value).decode()}" for name, value in options.items()]
         tables = ["\n".join((f"[{name}]", *lines)) for name in ("find", "request", "runtime")]
-        self.config.unlink(missing_ok=True)
-        write_private(self.config, ("\n\n".join(tables) + "\n").encode())
+        write_whole(self.config, ("\n\n".join(tables) + "\n").encode(), PRIVATE)
 
 
 def _plans(

@@ -19,7 +19,7 @@ import click
 import orjson
 import trio
 
-from actors.catalogue import archive, errors, inspection, memory, publishing, seal, source
+from actors.catalogue import archive, errors, inspection, publishing, seal, source
 from actors.catalogue.trust_file import Trust, read_trust
 from actors.cli import options
 from actors.cli.failure import Meanings, Table, say
@@ -27,6 +27,7 @@ from actors.cli.group import CommandError, ExitCode, OrderedGroup, advise_on, ec
 from actors.cli.options import define_command
 from actors.commands.config import read_signer
 from actors.keys.key_set import BadKeysError, Keys, read_keys
+from actors.kit.files import write_whole
 from actors.runtime.catalogue import what_runs_here
 from fsm.catalogue import descriptor as offers
 from fsm.commands import parameters
@@ -272,7 +273,7 @@ def sign(  # noqa: PLR0913 - one for each option
     for path, written in files.items():
         advice = "name another file with --out"
         with advise_on(OSError, what=f"cannot write {path}", advice=advice):
-            memory.write_whole(path, written)
+            write_whole(path, written)
     say("stub-signed", address=place.address, **fields, files=[str(path) for path in files])
 
 

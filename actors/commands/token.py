@@ -23,6 +23,7 @@ from actors.keys.key_source import KeysAwayError, KeySource
 from actors.keys.runtime_key import read_runtime_key
 from actors.keys.signing import make_key
 from actors.keys.token import BadTokenError, SignedToken, key_of, login_claims, read_token, verified
+from actors.kit.files import PRIVATE, write_whole
 from actors.node.login.key_provider import terms_of
 from fsm.commands.parameters import FOLDER, argument, option
 from fsm.session.assertion import AssertionCore, AssertionTerms, Unacceptable
@@ -41,10 +42,8 @@ def command() -> None:
 
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_PRIVATE: Final = 0o600
-_PUBLIC: Final = 0o644
 _PRIVATE_FOLDER: Final = 0o700
-"""Mode of the public set: only its owner may add keys, since a key lets its holder in."""
+"""Mode of the folder: only its owner may add keys, since a key lets its holder in."""
 
 _SET: Final = "jwks.json"
 
@@ -78,8 +77,8 @@ def make_keys(
     try:
         out.mkdir(_PRIVATE_FOLDER, parents=True, exist_ok=True)
         entries = _entries(public, key.name)
-        _write(private, orjson.dumps(key.private()), _PRIVATE)
-        _replace(public, orjson.dumps({"keys": [*entries, key.public()]}))
+        _write_new(private, orjson.dumps(key.private()))
+        write_whole(public, orjson.dumps({"keys": [*entries, key.public()]}))
     except FileExistsError as exc:
         raise CommandError(
             f"{exc.filename} is there already; choose another --kid or directory"
@@ -106,18 +105,10 @@ def _entries(public: Path, name: str) -> list[Json]:
     return entries if isinstance(entries, list) else []
 
 
-def _write(path: Path, text: bytes, mode: int) -> None:
-    """Write a file that has its rights from its first moment, and never an existing one."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(handle, "wb") as file:
+def _write_new(path: Path, text: bytes) -> None:
+    """Write a file that is private from its first moment, and never an existing one."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE), "wb") as file:
         file.write(text)
-
-
-def _replace(path: Path, text: bytes) -> None:
-    """Write a file so that a reader finds the old one or the new one, whole."""
-    fresh = path.with_suffix(f".{os.getpid()}.new")
-    _write(fresh, text, _PUBLIC)
-    fresh.replace(path)
 
 
 @define_command(

@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from typing_extensions import override
 
-from actors.keys.key_file import write_private
+from actors.kit.files import PRIVATE, write_whole
 from actors.kit.supervision.supervisor import Crash
 from actors.runtime.hyperty.hyperty import Hyperty
 from specs.errors import ProtoflyError
@@ -178,8 +178,7 @@ def _make(
 def _write(cert: Path, key: Path, pair: _Pair) -> None:
     private = pair[1].private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     for path, text in ((key, private), (cert, pair[0].public_bytes(Encoding.PEM))):
-        path.unlink(missing_ok=True)
-        write_private(path, text)
+        write_whole(path, text, PRIVATE)
 
 
 # The class of a hyperty in a file or module, loaded again after a change.

@@ -20,10 +20,10 @@ from cryptography.hazmat.primitives.asymmetric.ec import (
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from actors.keys.base64url import read_base64url, write_base64url
-from actors.keys.key_file import KeyFileError, write_private
+from actors.keys.key_file import KeyFileError
 from actors.keys.signing import SigningKey, make_key, read_key
 from actors.kit.arguments import PathInput, as_path
-from actors.kit.files import errors_of
+from actors.kit.files import errors_of, write_private
 from specs.bodies.push import Call, PushSubscription
 from specs.bodies.push import PushKeys as PublicKeys
 from specs.errors import BadMessageError, ReasonError

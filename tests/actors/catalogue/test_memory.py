@@ -13,8 +13,8 @@ from actors.catalogue.memory import (
     FolderStore,
     Kept,
     Known,
-    write_whole,
 )
+from actors.kit.files import write_whole
 from fsm.catalogue.descriptor import Seen
 from specs.addresses.address import REVOKED, CatalogueType, Entry
 from specs.limits.foreign_code import CATALOGUE_MEMORY_BYTES

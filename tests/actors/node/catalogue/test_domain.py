@@ -6,11 +6,11 @@ import attrs
 import pytest
 import trio
 
-from actors.catalogue.memory import write_whole
 from actors.catalogue.source import LISTING, package_path
 from actors.http.config import HttpConfig, ShownCatalogue
 from actors.keys.signing import make_key
 from actors.kit.counters import Tally
+from actors.kit.files import write_whole
 from fsm.group.catalogue import CATALOGUE, Why
 from specs.addresses.address import DOMAIN_KEYS, REVOKED
 from specs.descriptor import Revoked

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 import actors
-from actors.catalogue.memory import write_whole
+from actors.kit.files import write_whole
 from specs.limits.group import GROUP_FILE_BYTES
 from tests.support.catalogues import B, Publishing, archive_of, noise
 from tests.support.nats_server import needs_server, run_server
