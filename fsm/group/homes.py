@@ -3,6 +3,18 @@
 The rows of the engine name a holder each: a process of a node. A row whose holder is no member of
 the group belongs to nobody: its session waits for its runtime, for `GROUP_PATIENCE` seconds from
 when this node knew, and its subscribers get nothing.
+
+The order of messages of one pair, of which one moves from node to node (I-B7), is kept here, too.
+Each message names the home of its sender: the revision of the row by which the node that took it
+had the session. The engine gives rows rising revisions, so of two homes the one with the higher
+revision is the later one. A node that was slow to pass a message on may be overtaken by the
+sender's next message, which another node took.
+
+If the receiver moves, a message may reach the node that it has left, which passes it on. The
+sender's next one may come first, from the same home by a shorter way. It has the higher id, as
+those of one sender rise (MSG-03). A response has the id of its request, so it has no order here.
+
+A node does not deliver a late message. Its host answers a request with 503, and counts the rest.
 """
 
 import math
@@ -11,10 +23,14 @@ from typing import Final
 
 import attrs
 
-from fsm.group.kinds import Holder, PathRow, SessionRow
-from fsm.group.order import SenderOrder
+from fsm.group.kinds import Holder, PathRow, SessionRow, session_key
+from fsm.group.moves import MovesCore
+from fsm.group.rows import RowsCore
 from fsm.session.node_session_io import Credentials, KeptSession
-from specs.limits.group import GROUP_PATIENCE
+from specs.limits.group import GROUP_PAIRS, GROUP_PATIENCE
+from specs.message import Message, MessageType
+
+_NONE: Final = (0, 0)
 
 
 class Homes:
@@ -23,10 +39,10 @@ class Homes:
     Args:
         is_live: Returns whether a process of a node is a member of the group.
         elsewhere: Gets the nodes with subscribers, by address.
-        order: Of the messages of a runtime, whose home may change.
+        rows: The rows of the domain.
+        moves: The sessions of this node.
 
     Attributes:
-        order: As above.
         sessions: The rows of runtimes that have a session elsewhere, or had one at a node that is
             gone.
     """
@@ -35,14 +51,20 @@ class Homes:
         self,
         is_live: Callable[[Holder], bool],
         elsewhere: dict[str, dict[str, None]],
-        order: SenderOrder,
+        rows: RowsCore,
+        moves: MovesCore,
     ) -> None:
-        self.order: Final = order
+        self._rows: Final = rows
+        self._moves: Final = moves
         self._is_live: Final = is_live
         self._elsewhere: Final = elsewhere
         self.sessions: Final = dict[str, SessionRow]()
         self._left: dict[str, float] = {}
         self._paths: dict[str, dict[str, PathRow]] = {}
+        # The latest home and id of each sender and receiver whose messages this node has
+        # delivered, of the last `GROUP_PAIRS` pairs: a message is late by seconds, or its node has
+        # lost its lease.
+        self._latest: dict[tuple[str, str, str], tuple[int, int]] = {}
 
     def __len__(self) -> int:
         return len(self.sessions)
@@ -156,3 +178,47 @@ class Homes:
             del self._left[runtime]
             self._left[runtime] = now
         return late
+
+    # ---- the order of messages
+
+    def home_of(self, runtime: str) -> int:
+        """Return the home of a runtime whose message this node takes.
+
+        Args:
+            runtime: Its address; it has its session here, or its link is still read.
+
+        Returns:
+            0 for one whose session has no row.
+        """
+        revision = self._rows.revision(session_key(runtime))
+        return revision if runtime in self._moves.own else max(revision - 1, 0)
+
+    def is_late(
+        self, runtime: str, message: Message, home: int, *, is_passed_on: bool = False
+    ) -> bool:
+        """Return whether a message is late; if not, note its home and id.
+
+        Args:
+            runtime: The runtime that sent it.
+            message: The message.
+            home: The home that its runtime had.
+            is_passed_on: Whether it went to a node that its receiver had left.
+        """
+        pair = (runtime, message.from_, message.to)
+        latest, number = self._latest.get(pair, _NONE)
+        if home < latest:
+            return True
+        if home > latest:
+            number = 0
+        if message.type is not MessageType.RESPONSE:
+            if is_passed_on and message.id < number:
+                return True
+            number = max(number, message.id)
+        self._latest[pair] = home, number
+        if len(self._latest) > GROUP_PAIRS:
+            del self._latest[next(iter(self._latest))]
+        return False
+
+    def forget_order(self) -> None:
+        """Forget all homes of senders: an engine that comes back empty gives low revisions."""
+        self._latest.clear()

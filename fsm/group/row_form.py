@@ -7,7 +7,7 @@ what is none of these: another program, or a newer one, may write to the same en
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias, assert_never
+from typing import Final, TypeAlias, TypeVar, assert_never
 
 import orjson
 
@@ -133,38 +133,26 @@ def read_row(key: str, value: bytes) -> kinds.GroupRow:
     if key == POLICY_KEY:
         return read_policies(value)
     if kind == kinds.Kind.CATALOGUE:
-        return _read_file(key, about, value)
+        if (file := read_file(about, value)) is None:
+            raise kinds.RowRefusedError(key, kinds.RowRefusal.MALFORMED)
+        return file
     if kind not in _READERS:
         raise kinds.RowRefusedError(key, kinds.RowRefusal.UNKNOWN_KIND)
     if len(value) > GROUP_ROW_BYTES:
         raise kinds.RowRefusedError(key, kinds.RowRefusal.TOO_LARGE)
     try:
-        fields = orjson.loads(value)
-        row = _READERS[kind](about, fields) if isinstance(fields, dict) and about else None
-    except ValueError:
-        row = None
-    if row is None:
-        raise kinds.RowRefusedError(key, kinds.RowRefusal.MALFORMED)
-    return row
-
-
-def _read_file(key: str, about: str, value: bytes) -> CatalogueRow:
-    row = read_file(about, value)
-    if row is None:
-        raise kinds.RowRefusedError(key, kinds.RowRefusal.MALFORMED)
-    return row
+        return _READERS[kind](about, _object(orjson.loads(value) if about else None))
+    except (KeyError, ValueError) as exc:
+        raise kinds.RowRefusedError(key, kinds.RowRefusal.MALFORMED) from exc
 
 
 _Fields: TypeAlias = Mapping[str, Json]
+_T = TypeVar("_T")
 
 
-def _read_node(about: str, fields: _Fields) -> kinds.NodeRow | None:
-    holder = _holder(about, fields.get("boot"))
-    match fields:
-        case {"address": str(address), "leaving": bool(is_leaving)} if holder is not None:
-            return kinds.NodeRow(holder, address, is_leaving, _read_report(fields.get("report")))
-        case _:
-            return None
+def _read_node(about: str, fields: _Fields) -> kinds.NodeRow:
+    holder, report = _holder(about, fields["boot"]), _read_report(fields.get("report"))
+    return kinds.NodeRow(holder, _of(str, fields["address"]), _of(bool, fields["leaving"]), report)
 
 
 _FIGURE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
@@ -188,110 +176,62 @@ def _count(name: str, value: Json) -> int | None:
     return value if is_named and is_count and isinstance(value, int) else None
 
 
-def _read_session(about: str, fields: _Fields) -> kinds.SessionRow | None:
-    holder = _holder(fields.get("node"), fields.get("boot"))
-    epoch = _number(fields.get("epoch"))
-    match fields:
-        case {"form": str(form), "stub": str(stub), "kept": kept, "identity": identity}:
-            if holder is None or epoch is None:
-                return None
-            session = None if kept is None else _read_kept(about, kept)
-            login = None if identity is None else _read_identity(identity)
-            return kinds.SessionRow(about, holder, epoch, PeerForm(form), stub, session, login)
-        case _:
-            return None
+def _read_session(about: str, fields: _Fields) -> kinds.SessionRow:
+    kept, identity = fields["kept"], fields["identity"]
+    return kinds.SessionRow(
+        about,
+        _holder(fields["node"], fields["boot"]),
+        _number(fields["epoch"]),
+        PeerForm(_of(str, fields["form"])),
+        _of(str, fields["stub"]),
+        None if kept is None else _read_kept(about, _object(kept)),
+        None if identity is None else _read_identity(_object(identity)),
+    )
 
 
-def _read_kept(runtime: str, value: Json) -> KeptSession:
-    match value:
-        case {
-            "digest": str(digest),
-            "previous": str(previous),
-            "takenUp": bool(is_taken_up),
-            "key": str() | None as key,
-            "displaced": list(displaced),
-        }:
-            return KeptSession(
-                runtime,
-                _digest(digest),
-                _digest(previous) if previous else b"",
-                is_taken_up,
-                key=key,
-                displaced=tuple(_digest(digest) for digest in _texts(displaced)),
-            )
-        case _:
-            raise ValueError(value)
+def _read_kept(runtime: str, fields: _Fields) -> KeptSession:
+    return KeptSession(
+        runtime,
+        _digest(fields["digest"]),
+        _digest(fields["previous"]) if fields["previous"] != "" else b"",
+        _of(bool, fields["takenUp"]),
+        key=_text_or_none(fields["key"]),
+        displaced=tuple(_digest(digest) for digest in _texts(fields["displaced"])),
+    )
 
 
-def _texts(value: object) -> tuple[str, ...]:
-    texts = value if isinstance(value, list) else [None]
-    if not all(isinstance(text, str) for text in texts):
-        raise ValueError(value)
-    return tuple(str(text) for text in texts)
+def _read_identity(fields: _Fields) -> Identity:
+    return Identity(
+        user=_of(str, fields["user"]),
+        issuer=_of(str, fields["issuer"]),
+        until=_time(fields["until"]),
+        roles=frozenset(_texts(fields["roles"])),
+        runtime=_text_or_none(fields["runtime"]),
+        addresses=frozenset(_texts(fields.get("addresses", []))),
+        login=_text_or_none(fields["login"]),
+    )
 
 
-def _read_identity(value: Json) -> Identity:
-    match value:
-        case {
-            "user": str(user),
-            "issuer": str(issuer),
-            "until": float() | int() | None as until,
-            "roles": list(roles),
-            "runtime": str() | None as runtime,
-            "login": str() | None as login,
-            **more,
-        } if not isinstance(until, bool):
-            return Identity(
-                user=user,
-                issuer=issuer,
-                until=_time(until),
-                roles=frozenset(_texts(roles)),
-                runtime=runtime,
-                addresses=frozenset(_texts(more.get("addresses", []))),
-                login=login,
-            )
-        case _:
-            raise ValueError(value)
+def _read_owner(about: str, fields: _Fields) -> kinds.OwnerRow:
+    address, runtime = _of(str, kinds.full(about, fields.get("about"))), _of(str, fields["runtime"])
+    block, is_bound = _text_or_none(fields["block"]), _of(bool, fields["bound"])
+    return kinds.OwnerRow(address, runtime, block, is_bound)
 
 
-def _read_owner(about: str, fields: _Fields) -> kinds.OwnerRow | None:
-    address = kinds.full(about, fields.get("about"))
-    match fields:
-        case {
-            "runtime": str(runtime),
-            "block": str() | None as block,
-            "bound": bool(is_bound),
-        } if address is not None:
-            return kinds.OwnerRow(address, runtime, block, is_bound)
-        case _:
-            return None
-
-
-def _read_path(about: str, fields: _Fields) -> kinds.PathRow | None:
+def _read_path(about: str, fields: _Fields) -> kinds.PathRow:
     stands, _, node = about.rpartition("/")
-    resource = kinds.full(stands, fields.get("about"))
-    holder = _holder(node, fields.get("boot"))
-    return kinds.PathRow(resource, holder) if resource and holder is not None else None
+    if not (resource := kinds.full(stands, fields.get("about"))):
+        raise ValueError(about)
+    return kinds.PathRow(resource, _holder(node, fields["boot"]))
 
 
-def _read_name(about: str, fields: _Fields) -> kinds.NameRow | None:
-    match fields:
-        case {
-            "issuer": str(issuer),
-            "user": str(user),
-            "left": float() | int() | None as left,
-            "released": bool(is_released),
-        } if not isinstance(left, bool):
-            return kinds.NameRow(NameKept(about, Owner(issuer, user), _time(left), is_released))
-        case _:
-            return None
+def _read_name(about: str, fields: _Fields) -> kinds.NameRow:
+    owner = Owner(_of(str, fields["issuer"]), _of(str, fields["user"]))
+    left, is_released = _time(fields["left"]), _of(bool, fields["released"])
+    return kinds.NameRow(NameKept(about, owner, left, is_released))
 
 
-def _time(finite: float | None) -> float:
-    return math.inf if finite is None else float(finite)
-
-
-_READERS: Final[Mapping[str, Callable[[str, _Fields], kinds.GroupRow | None]]] = {
+_READERS: Final[Mapping[str, Callable[[str, _Fields], kinds.GroupRow]]] = {
     kinds.Kind.NODE: _read_node,
     kinds.Kind.SESSION: _read_session,
     kinds.Kind.OWNER: _read_owner,
@@ -300,20 +240,54 @@ _READERS: Final[Mapping[str, Callable[[str, _Fields], kinds.GroupRow | None]]] =
 }
 
 
-def _digest(text: str) -> bytes:
-    digest = bytes.fromhex(text)
+# ---- values of fields; each raises ValueError if it is another
+
+
+def _of(kind: type[_T], value: Json) -> _T:
+    if not isinstance(value, kind):
+        raise ValueError(value)  # noqa: TRY004 - as for all that is malformed
+    return value
+
+
+def _text_or_none(value: Json) -> str | None:
+    return None if value is None else _of(str, value)
+
+
+def _texts(value: Json) -> tuple[str, ...]:
+    return tuple(_of(str, text) for text in (value if isinstance(value, list) else [None]))
+
+
+def _object(value: Json) -> _Fields:
+    if not isinstance(value, dict):
+        raise ValueError(value)  # noqa: TRY004 - as for all that is malformed
+    return value
+
+
+def _time(value: Json) -> float:
+    """Return a time; none is infinite."""
+    match value:
+        case None:
+            return math.inf
+        case float() | int() if not isinstance(value, bool):
+            return float(value)
+        case _:
+            raise ValueError(value)
+
+
+def _number(value: Json) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+        raise ValueError(value)
+    return value
+
+
+def _digest(value: Json) -> bytes:
+    digest = bytes.fromhex(_of(str, value))
     if len(digest) != _DIGEST:
-        raise ValueError(text)
+        raise ValueError(value)
     return digest
 
 
-def _holder(node: Json, boot: Json) -> kinds.Holder | None:
-    number = _number(boot)
-    if not isinstance(node, str) or not kinds.is_node_id(node) or number is None:
-        return None
-    return kinds.Holder(node, number)
-
-
-def _number(value: Json) -> int | None:
-    is_one = isinstance(value, int) and not isinstance(value, bool) and value > 0
-    return value if is_one and isinstance(value, int) else None
+def _holder(node: Json, boot: Json) -> kinds.Holder:
+    if not isinstance(node, str) or not kinds.is_node_id(node):
+        raise ValueError(node)
+    return kinds.Holder(node, _number(boot))

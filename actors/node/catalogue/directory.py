@@ -18,7 +18,7 @@ from actors.keys.key_set import BadKeysError, read_keys
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.node.messages import BusMessage
-from fsm.group.catalogue import CatalogueRow, Why
+from fsm.group.catalogue import CatalogueCore, CatalogueRow, Why
 from specs.addresses import address
 from specs.descriptor import SourcePackage
 from specs.limits.foreign_code import DESCRIPTOR_BYTES, PACKAGE_BYTES, REVOCATIONS_BYTES
@@ -59,10 +59,14 @@ class CatalogueReader(Actor[Never]):
 
     Args:
         shown: The catalogue.
-        bus: The bus of the node.
+        core: Takes the files.
+        bus: The bus of the node, whose task calls the core.
     """
 
-    def __init__(self, shown: "ShownCatalogue", bus: ActorRef[BusMessage]) -> None:
+    def __init__(
+        self, shown: "ShownCatalogue", core: CatalogueCore, bus: ActorRef[BusMessage]
+    ) -> None:
+        self._core: Final = core
         self._domain: Final = shown.domain
         self._directory: Final = shown.directory
         self._source: Final = DirectorySource(shown.directory)
@@ -96,7 +100,7 @@ class CatalogueReader(Actor[Never]):
         files = {path: one.row for path, one in self._read.items() if one.row is not None}
         if files != self._reported:
             self._reported = files
-            await self._bus.tell(lambda node: node.group.share_catalogue(files))
+            await self._bus.tell(lambda _: self._core.set_directory(files))
 
     async def _file(self, path: str, stamp: _Stamp) -> _Read:
         known = self._read.get(path)

@@ -1,8 +1,7 @@
 """The catalogue of the domain, as the engine has it: all nodes serve the same files."""
 
-from collections.abc import Callable
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import orjson
 import trio
@@ -13,6 +12,7 @@ from actors.catalogue.seal import SealType, read_seal, verified
 from actors.catalogue.source import LISTING, Source, package_path, served
 from actors.keys.key_set import BadKeysError, read_keys
 from actors.kit.log import get_logger
+from actors.node.session.other_nodes import OtherNodes
 from fsm.group import catalogue
 from specs.addresses.address import DOMAIN_KEYS, REVOKED
 from specs.descriptor import Listing, ListingEntry
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 
 _log = get_logger("actors.catalogue")
-
-_Write: TypeAlias = Callable[[catalogue.CatalogueRow], None]
 
 _PACKAGES: Final = 2
 """Packages of a file that are served: whoever has read the version before still asks for its."""
@@ -48,22 +46,19 @@ class DomainCatalogue(Source, catalogue.CataloguePort):
         self.core: Final = catalogue.CatalogueCore(self, _is_signed)
         self._texts: Final = dict[str, bytes]()
         self._packages: Final = dict[str, tuple[tuple[str, bytes], ...]]()
-        self._write: _Write = _nowhere
+        self._others: OtherNodes | None = None
 
-    def begin(self, write: _Write) -> None:
-        """Work with a bus, which knows nothing of the engine yet.
-
-        Args:
-            write: Writes a row.
-        """
+    def begin(self, others: OtherNodes) -> None:
+        """Work with a bus, which knows nothing of the engine yet."""
         self.core.leave()
-        self._write = write
+        self._others = others
 
     # ---- what is served
 
     @override
     def write(self, row: catalogue.CatalogueRow) -> None:
-        self._write(row)
+        if self._others is not None:
+            self._others.publish(row)
 
     @override
     def report_unused(self, path: str, why: catalogue.Why) -> None:
@@ -117,7 +112,3 @@ def _is_signed(path: str, text: str, keys: str) -> bool:
     except (BadSealError, BadKeysError):
         return False
     return True
-
-
-def _nowhere(_: catalogue.CatalogueRow) -> None:
-    """Write to no engine: there is no bus yet."""

@@ -8,15 +8,13 @@ import itertools
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from enum import StrEnum
-from typing import Final, Never
+from typing import Final
 
 import attrs
 import orjson
 import trio
-from typing_extensions import override
 
 from actors.kit.counters import Counters
-from actors.kit.supervision.actor import Actor
 from actors.node.dashboard.overview import Wanted
 from fsm.group.kinds import is_node_id
 from specs.jsonvalue import Json, JsonObject
@@ -64,9 +62,9 @@ class Colleagues:
     """
 
     def __init__(self, engine: Engine, node: str, counters: Counters) -> None:
-        self.engine: Final = engine
+        self._engine: Final = engine
         self.node: Final = node
-        self.counters: Final = counters
+        self._counters: Final = counters
         self._open: Final = dict[int, _Asked]()
         self._numbers: Final = itertools.count(1)
 
@@ -87,45 +85,43 @@ class Colleagues:
         try:
             with trio.move_on_after(COLLEAGUE_PATIENCE), suppress(EngineDownError):
                 for node in nodes:
-                    await self.engine.publish(_inbox(node), (question,))
+                    await self._engine.publish(_inbox(node), (question,))
                 await asked.is_answered.wait()
         finally:
             del self._open[number]
         return asked.answers
 
-    async def take(self, payload: bytes) -> None:
-        """Answer a question, or take an answer.
-
-        If cancelled, the question may have no answer.
-
-        Args:
-            payload: What another node has sent.
-        """
+    async def _take(self, payload: bytes) -> None:
+        """Answer a question, or take an answer."""
         match _read(payload):
             case [_Form.QUESTION, str(node), int(number), str(id_), str(text)] if is_node_id(node):
                 await self._answer(node, number, Wanted(id_, text))
             case [_Form.ANSWER, str(node), int(number), dict(found)] if _has_rows(found):
                 if (asked := self._open.get(number)) is None:
-                    self.counters.drop(DropReason.LATE_RESPONSE)
+                    self._counters.drop(DropReason.LATE_RESPONSE)
                 elif not asked.take(node, found):
-                    self.counters.drop(DropReason.UNMATCHED)
+                    self._counters.drop(DropReason.UNMATCHED)
             case _:
-                self.counters.drop(DropReason.MALFORMED)
+                self._counters.drop(DropReason.MALFORMED)
 
-    def lose(self, payload: bytes) -> None:
-        """Count a question or an answer that found no room.
+    async def receive(self) -> None:
+        """Receive what other nodes ask and answer, until the engine's handle is closed.
 
-        Args:
-            payload: What another node has sent.
+        If cancelled, what comes is lost.
         """
-        del payload
-        self.counters.drop(DropReason.OVERFLOW)
+        async with self._engine.inbox(_inbox(self.node), self._lose) as came:
+            async for batch in came:
+                for payload in batch:
+                    await self._take(payload)
+
+    def _lose(self, _: bytes) -> None:
+        self._counters.drop(DropReason.OVERFLOW)
 
     async def _answer(self, node: str, number: int, wanted: Wanted) -> None:
-        found = wanted.among(self.counters, COLLEAGUE_ROWS)
+        found = wanted.among(self._counters, COLLEAGUE_ROWS)
         answer = orjson.dumps([_Form.ANSWER, self.node, number, found])
         with suppress(EngineDownError):
-            await self.engine.publish(_inbox(node), (answer,))
+            await self._engine.publish(_inbox(node), (answer,))
 
 
 def _has_rows(found: JsonObject) -> bool:
@@ -140,29 +136,3 @@ def _read(payload: bytes) -> Json:
     except orjson.JSONDecodeError:
         return None
     return read
-
-
-class QuestionInbox(Actor[Never]):
-    """Receives what other nodes ask and answer.
-
-    Args:
-        colleagues: Takes it.
-    """
-
-    def __init__(self, colleagues: Colleagues) -> None:
-        self._colleagues: Final = colleagues
-
-    @override
-    async def start(self) -> None:
-        self.spawn(self._receive)
-
-    @override
-    async def handle(self, message: Never) -> None:
-        """Do nothing: this actor gets no messages."""
-
-    async def _receive(self) -> None:
-        colleagues = self._colleagues
-        async with colleagues.engine.inbox(_inbox(colleagues.node), colleagues.lose) as came:
-            async for batch in came:
-                for payload in batch:
-                    await colleagues.take(payload)

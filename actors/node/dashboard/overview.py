@@ -5,22 +5,23 @@ crossing of its own, and the age of the last one says how long ago the node was 
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import trio
 
 from actors.kit.counters import Counters, Drop, Gauge, Reading, Refused, Tally
 from fsm.group import membership
-from fsm.group.homes import Homes
 from fsm.group.kinds import Holder, NodeReport, NodeRow
-from fsm.group.rows import RowsCore
 from fsm.machines.group_membership import State
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.dashboard import TEXT_CHARS
 from specs.limits.group import GROUP_FIGURES, GROUP_GONE, GROUP_NODES, GROUP_PATIENCE, GROUP_TERM
 from transports.engine import contract
+
+if TYPE_CHECKING:
+    from actors.node.group.group import Group
 
 # What a node refused and dropped, as rows that people search.
 
@@ -111,38 +112,25 @@ class Overview:
     """The members of the group, and what they say of themselves; part of the bus's task.
 
     Args:
-        own: This node's membership.
-        homes: The sessions of other nodes.
-        rows: The rows of the engine.
-        waiting: Returns how many messages wait for other nodes.
+        group: The node in its group.
         engine: The engine; only its health and its counts are looked at.
-        counters: Counters of this node.
     """
 
-    def __init__(
-        self,
-        own: membership.MembershipCore,
-        homes: Homes,
-        rows: RowsCore,
-        *,
-        waiting: Callable[[], int],
-        engine: contract.Engine,
-        counters: Counters,
-    ) -> None:
-        self._membership: Final = own
-        self._homes: Final = homes
+    def __init__(self, group: "Group", engine: contract.Engine) -> None:
+        counters, counts, rows = group.trace.counters, engine.counts, group.rows
+        self._membership: Final = group.membership
+        self._homes: Final = group.homes
         self._engine: Final = engine
         self._counters: Final = counters
         self._began: Final = trio.current_time()
         self._heard: Final = dict[str, float]()
         self._gone: Final = deque[_Gone](maxlen=GROUP_GONE)
         self._trouble = ""
-        counts = engine.counts
         counters.watch(Gauge.GROUP_STATE, self._states)
         counters.watch(Gauge.GROUP_NODES, self._nodes)
         counters.watch(Gauge.GROUP_ROWS, lambda: len(rows))
         counters.watch(Gauge.GROUP_WRITES, lambda: rows.waiting)
-        counters.watch(Gauge.GROUP_MESSAGES, waiting)
+        counters.watch(Gauge.GROUP_MESSAGES, lambda: group.carrier.waiting)
         counters.watch(Gauge.ENGINE_UP, lambda: int(engine.health.is_up))
         counters.counted_by(Tally.OUTAGES, lambda: {(): counts.outages})
         counters.counted_by(Tally.DENIALS, lambda: {(): counts.refused})

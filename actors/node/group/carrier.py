@@ -139,11 +139,10 @@ class Carrier:
         self._exchange: Final = group.exchange
         self._tables: Final = group.exchange.tables
         self._homes: Final = group.homes
-        self._order: Final = group.homes.order
         self._node: Final = group.membership.node
         self._domain: Final = group.exchange.tables.addresses.domain
         self._trace: Final = group.trace
-        self._counters: Final = group.trace.component.counters
+        self._counters: Final = group.trace.counters
         self._outboxes: Final = defaultdict[str, UserQueue[Outgoing]](_outbox)
 
     # ---- messages to other nodes
@@ -159,8 +158,8 @@ class Carrier:
         sessions = self._exchange.sessions
         home = 0
         if by is not None:
-            home = self._order.home(by)
-            if self._order.is_late(by, entry.message, home):
+            home = self._homes.home_of(by)
+            if self._homes.is_late(by, entry.message, home):
                 self._answer(entry.message, _OVERTAKEN, is_alone=True)
                 return ()
         if not nodes and all(one in sessions for one in runtimes):
@@ -219,7 +218,7 @@ class Carrier:
     def _send(self, node: str, head: Head, entry: OutboundMessage) -> None:
         refused = self._put(node, Outgoing(write_head(head), entry, head.is_alone))
         if refused is None:
-            self._trace.hop(Op.XMIT, entry.message, f"{self._node}>{node}", head.to)
+            self._trace.carried(Op.XMIT, entry.message, f"{self._node}>{node}", head.to)
         else:
             reason = DropReason.OVERFLOW
             self._answer(entry.message, refused.why, reason, is_alone=head.is_alone)
@@ -236,7 +235,7 @@ class Carrier:
         if is_alone:
             self._exchange.undeliverable(message, Code.UNAVAILABLE, why, reason)
         else:
-            self._trace.component.drop(message, reason)
+            self._trace.drop(message, reason)
 
     def _answer_all(self, messages: Iterable[Outgoing], why: str) -> None:
         for one in messages:
@@ -276,7 +275,7 @@ class Carrier:
         """Count what waits for any node: this one is no member any more."""
         for node in tuple(self._outboxes):
             self.lose(node)
-        self._order.forget()
+        self._homes.forget_order()
 
     # ---- news
 
@@ -303,7 +302,7 @@ class Carrier:
                     self._taken_in(about, message, line)
                 else:
                     link = f"{about.node}>{self._node}"
-                    self._trace.component.drop(message, DropReason.SESSION_GONE, link=link)
+                    self._trace.drop(message, DropReason.SESSION_GONE, link=link)
             case ConsentEnded():
                 self._tables.end_consent_here(about)
             case HandedOver(runtime):
@@ -313,10 +312,10 @@ class Carrier:
 
     def _taken_in(self, head: Head, message: Message, line: bytes) -> None:
         """Give a message to local sessions; its sender was admitted at the node that sent it."""
-        self._trace.hop(Op.RCV, message, f"{head.node}>{self._node}", head.to)
+        self._trace.carried(Op.RCV, message, f"{head.node}>{self._node}", head.to)
         if head.by is not None:
             is_passed_on = head.hops > 1
-            if self._order.is_late(head.by, message, head.home, is_passed_on=is_passed_on):
+            if self._homes.is_late(head.by, message, head.home, is_passed_on=is_passed_on):
                 self._answer(message, _OVERTAKEN, is_alone=head.is_alone)
                 return
             if message.type in HEEDED:
@@ -337,7 +336,7 @@ class Carrier:
         elif head.is_alone:
             self._nobody(message, _NOBODY)
         else:
-            self._trace.component.drop(message, DropReason.NO_TARGET)
+            self._trace.drop(message, DropReason.NO_TARGET)
 
     def _give(self, runtime: str, node: str, entry: OutboundMessage) -> None:
         """Give a message to a session; what the runtime left at another node comes first."""

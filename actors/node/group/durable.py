@@ -57,7 +57,7 @@ class Durable(CoreHost):
         self.due = deque()
         self._group: Final = group
         self._exchange: Final = group.exchange
-        self._trace: Final = group.trace.component
+        self._trace: Final = group.trace
         self._accept: Final = AcceptCore(group.exchange.tables.addresses.domain)
         self._deliver: Final = DeliverCore(self)
         self._trims: dict[str, int] = {}

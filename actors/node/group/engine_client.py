@@ -3,12 +3,11 @@
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, TypeVarTuple
+from typing import TYPE_CHECKING, Final, TypeVarTuple
 
 import trio
 from typing_extensions import override
 
-from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, ActorRef
@@ -33,6 +32,9 @@ from transports.codec import decode_line
 from transports.engine import contract
 from transports.engine.contract import ConflictError, Engine, EngineDownError
 
+if TYPE_CHECKING:
+    from actors.node.group.shared import Shared
+
 Ts = TypeVarTuple("Ts")
 
 _log = get_logger("actors.node")
@@ -44,12 +46,8 @@ class EngineClient(Actor[messages.Carry]):
     Such work is begun by `begin`. What it leads to is a call of the group, by the bus of the node.
 
     Args:
-        engine: The engine.
-        node: Id of this node.
-        mint: The secret of the domain.
-        counters: Where the messages are counted that find no room.
+        shared: The engine, and the place of this node in it.
         bus: The bus of this node.
-        wall: Returns the seconds since the epoch.
 
     Attributes:
         leases: Answers to renewals of the node's lease. They do not pass through the mailbox of
@@ -57,22 +55,11 @@ class EngineClient(Actor[messages.Carry]):
             renewed its lease.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        node: str,
-        mint: bytes,
-        counters: Counters,
-        bus: ActorRef[BusMessage],
-        wall: Callable[[], float],
-    ) -> None:
+    def __init__(self, shared: "Shared", bus: ActorRef[BusMessage]) -> None:
         self.leases: Final = deque[tuple[PutLease, contract.Written]](maxlen=GROUP_LEASES)
-        self._engine: Final = engine
-        self._node: Final = node
-        self._mint: Final = mint
-        self._counters: Final = counters
+        self._shared: Final = shared
+        self._engine: Final = shared.engine
         self._bus: Final = bus
-        self._wall: Final = wall
         self._is_open: Final = trio.Event()
         self._is_closing = False
         self._watching: list[trio.CancelScope] = []
@@ -83,6 +70,7 @@ class EngineClient(Actor[messages.Carry]):
         self.spawn(self._receive)
         await self._is_open.wait()
         await self._bus.tell(lambda node: node.group.connect(self))
+        self.spawn(self._shared.colleagues.receive)
         self.spawn(self._notice)
         self.spawn(self._follow_logs)
         self._follow_rows()
@@ -116,7 +104,7 @@ class EngineClient(Actor[messages.Carry]):
             await self._bus.tell(lambda node: node.group.carrier.return_unsent(outgoing))
 
     async def _receive(self) -> None:
-        async with self._engine.inbox(self._node, self._lose) as came:
+        async with self._engine.inbox(self._shared.node, self._lose) as came:
             self._is_open.set()
             async for batch in came:
                 await self._take_in(batch)
@@ -126,7 +114,7 @@ class EngineClient(Actor[messages.Carry]):
 
     def _lose(self, payload: bytes) -> None:
         for _ in messages.pairs(payload):
-            self._counters.drop(DropReason.OVERFLOW)
+            self._shared.counters.drop(DropReason.OVERFLOW)
 
     # ---- rows
 
@@ -174,7 +162,7 @@ class EngineClient(Actor[messages.Carry]):
     def watch_anew(self) -> None:
         """Bring all rows again; the next actor does so anyway."""
         # An engine that comes back empty has no secret: a node that starts would make another.
-        if self.begin(domain_secret, self._engine, self._mint):
+        if self.begin(domain_secret, self._engine, self._shared.mint):
             self._follow_rows()
 
     def _follow_rows(self) -> None:
@@ -212,7 +200,7 @@ class EngineClient(Actor[messages.Carry]):
         kept: Sequence[Kept] | None = None
         with suppress(EngineDownError):
             entries = await self._engine.fetch(runtime, after, most)
-            offset = trio.current_time() - self._wall()
+            offset = trio.current_time() - self._shared.wall()
             kept = tuple(_kept(entry, offset) for entry in entries)
         await self._bus.tell(lambda node: node.group.durable.take_entries(runtime, number, kept))
 

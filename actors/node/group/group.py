@@ -14,10 +14,10 @@ A node that may have lost its lease is fenced: it leaves all links, and forgets 
 import math
 import secrets
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import Final, TypeVarTuple, assert_never
+from typing import TYPE_CHECKING, Final, TypeVarTuple, assert_never
 
 import trio
 from typing_extensions import override
@@ -25,7 +25,6 @@ from typing_extensions import override
 from actors.kit.counters import Tally
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Reply
-from actors.node.catalogue.domain import DomainCatalogue
 from actors.node.dashboard.overview import Overview
 from actors.node.group.carrier import Carrier
 from actors.node.group.durable import Durable
@@ -35,7 +34,6 @@ from actors.node.group.messages import LookUp
 from actors.node.group.trace import GroupTrace, report_refusal
 from actors.node.links.connection import Connection
 from actors.node.messages import RuntimeLeft
-from actors.node.policy.domain import DomainPolicies
 from actors.node.policy_hook import Asker
 from actors.node.session.exchange import Exchange
 from actors.node.session.other_nodes import Change, OtherNodes
@@ -47,9 +45,7 @@ from fsm.group import kinds, moves, rows
 from fsm.group.catalogue import CatalogueRow
 from fsm.group.homes import Homes
 from fsm.group.membership import MembershipCore, MembershipPort, PutLease
-from fsm.group.order import SenderOrder
 from fsm.group.policies import PolicyRow
-from fsm.policy.model import Book
 from fsm.session.node_session_io import OutboundMessage
 from fsm.session.runtime_names import NameForgotten, NameKept
 from specs.limits.group import GROUP_ADDRESS, GROUP_NODES, GROUP_READ_OUT
@@ -57,8 +53,11 @@ from specs.message import Message, is_durable
 from specs.reply_code import Code
 from specs.trace import Op
 from transports.engine import contract
-from transports.engine.contract import ConflictError, Engine, EngineDownError
+from transports.engine.contract import ConflictError, EngineDownError
 from transports.errors import CloseReason
+
+if TYPE_CHECKING:
+    from actors.node.group.shared import Shared
 
 Ts = TypeVarTuple("Ts")
 
@@ -76,11 +75,9 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
 
     Args:
         exchange: The sessions of this node.
-        engine: The engine; here only its health is looked at.
+        shared: The engine, of which only the health is looked at here, and what outlives a bus.
         trace: Of what comes from other nodes and goes to them.
         address: Base URL at which other nodes reach this one over HTTP; empty: none.
-        policies: The policies of the domain.
-        catalogue: The catalogue of the domain.
 
     Attributes:
         membership: Decides whether this node is a member.
@@ -96,13 +93,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     is_alone = False
 
     def __init__(
-        self,
-        exchange: Exchange,
-        engine: Engine,
-        trace: GroupTrace,
-        address: str,
-        policies: DomainPolicies,
-        catalogue: DomainCatalogue,
+        self, exchange: Exchange, shared: "Shared", trace: GroupTrace, address: str
     ) -> None:
         super().__init__(exchange)
         self.trace: Final = trace
@@ -110,19 +101,16 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         self.membership: Final = MembershipCore(trace.node, self, address)
         self.rows: Final = rows.RowsCore(self)
         self.moves: Final = moves.MovesCore(self)
-        order = SenderOrder(self.rows, self.moves)
-        self.homes: Final = Homes(self.membership.is_live, exchange.tables.elsewhere, order)
+        elsewhere, is_live = exchange.tables.elsewhere, self.membership.is_live
+        self.homes: Final = Homes(is_live, elsewhere, self.rows, self.moves)
         self.carrier: Final = Carrier(self)
         self.lookups: Final = Lookups(self)
         self.durable: Final = Durable(self)
-        self.overview: Final = Overview(
-            self.membership, self.homes, self.rows, waiting=lambda: self.carrier.waiting,
-            engine=engine, counters=trace.component.counters,
-        )  # fmt: skip
+        self.overview: Final = Overview(self, shared.engine)
         self._tables: Final = exchange.tables
-        self._engine: Final = engine
-        self._policies: Final = policies
-        self._catalogue: Final = catalogue
+        self._engine: Final = shared.engine
+        self._policies: Final = shared.policies
+        self._catalogue: Final = shared.catalogue
         self._client: EngineClient | None = None
         self._begun: set[str] = set()
         self._subscribers: Final = Counter[str]()
@@ -137,8 +125,8 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         self._is_leaving = self._is_gone = False
         exchange.others = self
         self._tables.publish, self._tables.away = self.publish, self.homes.sessions
-        policies.begin(self._write_agreed, self.objection)
-        catalogue.begin(self._write_agreed)
+        shared.policies.begin(self)
+        shared.catalogue.begin(self)
 
     # ---- what the node asks of the others
 
@@ -172,6 +160,8 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
                 self._write(kinds.name_key(change.runtime), kinds.NameRow(change), _hold(link))
             case NameForgotten():
                 self._write(kinds.name_key(change.runtime), None, _hold(link))
+            case PolicyRow() | CatalogueRow():
+                self._write(change.key, change, rows.THE_NODE)
 
     def _publish_path(self, change: RowChanged) -> None:
         resource, by = change.key, self.exchange.sessions.get(str(change.val))
@@ -354,14 +344,6 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
                     self.rows.take_written(put.number, revision)
             self.perform()
 
-    def share_policies(self, book: Book, reply: Reply[Book | Refused]) -> None:
-        """Propose policies for the whole domain; the reply receives those in effect afterwards."""
-        self._policies.propose(book, reply.send, is_of_files=True)
-
-    def share_catalogue(self, files: Mapping[str, CatalogueRow]) -> None:
-        """Publish all usable files of this node's catalogue for the whole domain, by path."""
-        self._catalogue.core.set_directory(files)
-
     def _join(self) -> None:
         self._tell(partial(self.membership.join, secrets.randbits(62) + 1))
 
@@ -416,7 +398,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     @override
     @deferred
     def step(self, step: Step) -> None:
-        self.trace.component.step(step)
+        self.trace.step(step)
 
     @override
     @deferred
@@ -437,7 +419,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     @override
     @deferred
     def admit(self) -> None:
-        self.trace.component.counters.count(Tally.ADMISSIONS)
+        self.trace.counters.count(Tally.ADMISSIONS)
         _log.info("group joined", node=self.membership.node)
         self._look_anew()
 
@@ -472,14 +454,14 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     @override
     @deferred
     def refuse_row(self, key: str, reason: kinds.RowRefusal) -> None:
-        report_refusal(self.trace.component.counters, key, reason)
+        report_refusal(self.trace.counters, key, reason)
         self._tidy_paths()
 
     @override
     @deferred
     def fence(self, why: str) -> None:
         """Leave all links, and forget all: others may have the sessions of this node."""
-        self.trace.component.counters.count(Tally.FENCES)
+        self.trace.counters.count(Tally.FENCES)
         _log.error("fenced", node=self.membership.node, why=why)
         exchange = self.exchange
         self.lookups.give_up(_FENCED)
@@ -520,10 +502,6 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         else:
             self.rows.change(key, row, link)
             self.perform()
-
-    def _write_agreed(self, row: PolicyRow | CatalogueRow) -> None:
-        """Write a row of the whole domain."""
-        self._write(row.key, row, rows.THE_NODE)
 
     def release(self, link: int | None) -> None:
         """Note that a link waits for one write less."""
@@ -605,7 +583,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     @override
     @deferred
     def lose(self, key: str, tickets: tuple[int, ...]) -> None:
-        self.trace.component.counters.count(Tally.ROWS_LOST)
+        self.trace.counters.count(Tally.ROWS_LOST)
         _log.info("row was changed by another node", key=key)
         for link in tickets:
             self.exchange.lost(link, "another node decided otherwise", is_misled=True)
@@ -617,7 +595,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
 
     @override
     def refuse(self, key: str, reason: kinds.RowRefusal) -> None:
-        report_refusal(self.trace.component.counters, key, reason)
+        report_refusal(self.trace.counters, key, reason)
 
     @contextmanager
     def _applying(self) -> Iterator[None]:

@@ -68,7 +68,7 @@ class Head:
         boot: Its boot epoch then.
         to: The runtime that is to get it; None: all subscribers of its target at the node.
         by: Runtime whose session brought it; None: a node made it.
-        home: The home of that runtime then, as of `SenderOrder`; 0: a node made it.
+        home: The home of that runtime then, as of `Homes.home_of`; 0: a node made it.
         hops: How many nodes have passed it on.
         is_alone: Whether nobody but the runtime, or the subscribers at this one node, gets it.
     """

@@ -13,7 +13,7 @@ import trio
 from actors.kit.counters import Counters, Gauge
 from actors.node.catalogue.directory import CatalogueReader
 from actors.node.catalogue.domain import DomainCatalogue
-from actors.node.dashboard.colleagues import Colleagues, QuestionInbox
+from actors.node.dashboard.colleagues import Colleagues
 from actors.node.dashboard.overview import Overview
 from actors.node.group.engine_client import EngineClient, domain_secret
 from actors.node.group.group import Group
@@ -38,25 +38,27 @@ class Shared:
         node: Id of this node, another one at each start.
         mint: Secret by which all nodes of the domain know the addresses that they made; before
             `reach` the one that this node makes if it is the first of them.
+        counters: Counters of the node.
         colleagues: Ask other nodes for what pages show.
         policies: The policies of the domain.
         catalogue: The catalogue of the domain.
+        wall: Returns the seconds since the epoch, as logins are counted.
     """
 
     engine: Engine
     node: str
     mint: bytes = attrs.field(repr=False)
-    _counters: Counters
+    counters: Counters
     policies: DomainPolicies
     catalogue: DomainCatalogue = attrs.field(factory=DomainCatalogue)
     colleagues: Colleagues = attrs.field(init=False)
-    _wall: Callable[[], float] = attrs.field(default=trio.current_time, init=False)
+    wall: Callable[[], float] = attrs.field(default=trio.current_time, init=False)
     _group: Group | None = attrs.field(default=None, init=False)
     _records: EngineRecords | None = attrs.field(default=None, init=False)
 
     @colleagues.default
     def _asking(self) -> Colleagues:
-        return Colleagues(self.engine, self.node, self._counters)
+        return Colleagues(self.engine, self.node, self.counters)
 
     async def reach(self) -> None:
         """Wait until the engine can be reached, and find the secret of the domain there.
@@ -73,15 +75,15 @@ class Shared:
             exchange: The sessions of the bus.
             address: Base URL of the node's HTTP service; empty: there is none.
         """
-        trace = host.trace("group")
-        self.policies.wall = self._wall = host.login_clock
-        own = GroupTrace(trace, self.node, _name_of(self.mint), self.engine.counts)
-        self._group = Group(exchange, self.engine, own, address, self.policies, self.catalogue)
+        self.policies.wall = self.wall = host.login_clock
+        name, counts = _name_of(self.mint), self.engine.counts
+        trace = GroupTrace(host.tracer, self.counters, self.node, name, counts)
+        self._group = Group(exchange, self, trace, address)
         return self._group
 
     def records(self) -> EngineRecords:
         """Return the records of the domain, which all its nodes share; all are read anew."""
-        self._records = EngineRecords(self.engine, self._tidies, self._counters)
+        self._records = EngineRecords(self.engine, self._tidies, self.counters)
         return self._records
 
     def known_records(self) -> list[Row]:
@@ -104,11 +106,11 @@ class Shared:
 
         If cancelled, actors that have started go on.
         """
-        bus, about = host.bus_ref, (self.engine, self.node, self.mint, self._counters)
-        await host.start("group", partial(EngineClient, *about, bus, self._wall))
-        await host.start("group-questions", partial(QuestionInbox, self.colleagues))
-        if self.catalogue.shown is not None:
-            await host.start("catalogue", partial(CatalogueReader, self.catalogue.shown, bus))
+        bus = host.bus_ref
+        await host.start("group", partial(EngineClient, self, bus))
+        if (shown := self.catalogue.shown) is not None:
+            make = partial(CatalogueReader, shown, self.catalogue.core, bus)
+            await host.start("catalogue", make)
         await bus.ask(lambda reply: lambda node: node.group.start_serving(reply))
 
     def why_not(self) -> str | None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from actors.kit.counters import Counters, Tally
 from actors.kit.log import get_logger
+from actors.kit.trace import Tracer
 from actors.node.trace import ComponentTrace
 from fsm.group.kinds import GroupRow, GroupTable, Holder, RowRefusal, SessionRow
 from specs.message import Message
@@ -33,22 +34,24 @@ def report_refusal(counters: Counters, key: str, reason: RowRefusal) -> None:
     _log.warning("row of the engine refused", key=key[:_KEY], why=str(reason))
 
 
-class GroupTrace:
+class GroupTrace(ComponentTrace):
     """The trace records of a node about the other nodes of its domain.
 
     Args:
-        component: Trace of what comes from other nodes and goes to them.
+        tracer: Takes the records.
+        counters: Counters of the node.
         node: Id of the node.
         group: Name of the group.
         counts: What the engine has lost.
 
     Attributes:
-        component: As above.
         node: As above.
     """
 
-    def __init__(self, component: ComponentTrace, node: str, group: str, counts: Counts) -> None:
-        self.component: Final = component
+    def __init__(
+        self, tracer: Tracer, counters: Counters, node: str, group: str, counts: Counts
+    ) -> None:
+        super().__init__(tracer, "group", counters)
         self.node: Final = node
         self._group: Final = group
         self._counts: Final = counts
@@ -79,7 +82,7 @@ class GroupTrace:
         self._member(Op.UPD, own, revision)
 
     def _member(self, op: Op, holder: Holder, revision: int | None = None) -> None:
-        self._row(op, GroupTable.MEMBERS, holder.node, f"{self._group}|{holder.boot}", revision)
+        self._fact(op, GroupTable.MEMBERS, holder.node, f"{self._group}|{holder.boot}", revision)
 
     def home(self, row: GroupRow | None, revision: int, own: Holder) -> None:
         """The engine has a row that this node has written; recorded if it is of a session here.
@@ -91,17 +94,17 @@ class GroupTrace:
         """
         if isinstance(row, SessionRow) and row.holder == own:
             val = f"{own.node}|{own.boot}|{row.epoch}"
-            self._row(Op.UPD, GroupTable.HOMES, row.runtime, val, revision)
+            self._fact(Op.UPD, GroupTable.HOMES, row.runtime, val, revision)
 
     def losses(self) -> None:
         """Messages may have been lost since this was said last; else nothing happens."""
-        counts, overflows = self._counts, self.component.counters.drops.get(DropReason.OVERFLOW, 0)
+        counts, overflows = self._counts, self.counters.drops.get(DropReason.OVERFLOW, 0)
         lost = f"{counts.outages}|{overflows}|{counts.unsure}"
         if lost != self._lost:
             self._lost = lost
-            self._row(Op.UPD, GroupTable.ENGINE, self.node, lost, None)
+            self._fact(Op.UPD, GroupTable.ENGINE, self.node, lost, None)
 
-    def hop(self, op: Op, message: Message, link: str, to: str | None) -> None:
+    def carried(self, op: Op, message: Message, link: str, to: str | None) -> None:
         """A message goes to another node, or came from one.
 
         Args:
@@ -111,10 +114,10 @@ class GroupTrace:
             to: The only runtime that is to get it; None: the subscribers at the node.
         """
         if to is None:
-            self.component.hop(op, message, link=link)
+            self.hop(op, message, link=link)
         else:
-            self.component.hop(op, message, link=link, listener=to)
+            self.hop(op, message, link=link, listener=to)
 
-    def _row(self, op: Op, table: GroupTable, key: str, val: str, revision: int | None) -> None:
+    def _fact(self, op: Op, table: GroupTable, key: str, val: str, revision: int | None) -> None:
         fact = Fact(k=Kind.TABLE, op=op, table=table, key=key, val=val, version=revision)
-        self.component.record(fact)
+        self.record(fact)

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 import trio
 
 from actors.kit.log import get_logger
+from actors.node.session.other_nodes import OtherNodes
 from actors.policy.store import PolicyStore
 from fsm.effects import CoreHost, Refused, deferred
 from fsm.group import policies
@@ -18,8 +19,6 @@ _log = get_logger("actors.policy")
 
 Answer: TypeAlias = Callable[[Book | Refused], None]
 """Takes the policies that are in effect after a change, or why it was not made."""
-
-_Write: TypeAlias = Callable[[policies.PolicyRow], None]
 
 
 class DomainPolicies(CoreHost):
@@ -38,20 +37,14 @@ class DomainPolicies(CoreHost):
         self._store: Final = store
         self.due = deque()
         self._core: Final = policies.PoliciesCore(store.book, self)
-        self._write_row: _Write = _nowhere
-        self._objection: Callable[[], Refused | None] = _no_objection
+        self._others: OtherNodes | None = None
         self._asker: Answer = _to_nobody
         self.wall: Callable[[], float] = trio.current_time
 
-    def begin(self, write: _Write, objection: Callable[[], Refused | None]) -> None:
-        """Work with a bus, which knows nothing of the engine yet.
-
-        Args:
-            write: Writes a row.
-            objection: Returns why nothing can be written now; None: it can.
-        """
+    def begin(self, others: OtherNodes) -> None:
+        """Work with a bus, which knows nothing of the engine yet."""
         self.fenced()
-        self._write_row, self._objection = write, objection
+        self._others = others
 
     @property
     def versions(self) -> Mapping[StrEnum | IntEnum, int]:
@@ -111,7 +104,9 @@ class DomainPolicies(CoreHost):
             answer: Is told the outcome, when it is known.
             is_of_files: Whether they are what the files of this node say.
         """
-        objection = self._objection() or (None if self._core.is_settled else policies.BUSY)
+        objection = None if self._others is None else self._others.objection()
+        if objection is None and not self._core.is_settled:
+            objection = policies.BUSY
         if objection is None:
             self._asker = answer
             self._core.propose(book, is_of_files=is_of_files, at=int(self.wall()))
@@ -134,7 +129,8 @@ class DomainPolicies(CoreHost):
     @deferred
     def write(self, book: Book) -> None:
         """Write policies to the engine."""
-        self._write_row(policies.PolicyRow(book.version, book))
+        if self._others is not None:
+            self._others.publish(policies.PolicyRow(book.version, book))
 
     @deferred
     def answer(self, outcome: Book | Refused) -> None:
@@ -147,14 +143,6 @@ class DomainPolicies(CoreHost):
         """Report that the policies of the domain are not those of this node's files."""
         why = "SIGHUP gives the domain those of this node's files"
         _log.warning("policy files differ", version=version, what=why)
-
-
-def _nowhere(_: policies.PolicyRow) -> None:
-    """Write to no engine: there is no bus yet."""
-
-
-def _no_objection() -> Refused | None:
-    """Return None: there is no bus yet."""
 
 
 def _to_nobody(_: Book | Refused) -> None:

@@ -68,10 +68,10 @@ _Message: TypeAlias = ReloadAsked | Reload
 class PolicyReloader(Actor[_Message]):
     """Reads in a thread, one after the other, and replaces all policies or none."""
 
-    def __init__(self, store: PolicyStore, host: NodeHost, *, is_shared: bool) -> None:
-        self._store = store
+    def __init__(self, policing: "Policing", host: NodeHost) -> None:
+        self._store = policing.store
+        self._domain = policing.domain
         self._host = host
-        self._is_shared = is_shared
 
     @override
     async def handle(self, message: _Message) -> None:
@@ -83,13 +83,13 @@ class PolicyReloader(Actor[_Message]):
                 reply.send("" if isinstance(outcome, Book) else _why(outcome))
 
     async def _reloaded(self) -> Book | Refused | PolicyFileError:
-        if not self._is_shared:
+        if (domain := self._domain) is None:
             return await reload(self._store)
         book = await reread(self._store)
         if isinstance(book, PolicyFileError):
             return book
         outcome: Book | Refused = await self._host.bus_ref.ask(
-            lambda reply: lambda node: node.group.share_policies(book, reply)
+            lambda reply: lambda _: domain.propose(book, reply.send, is_of_files=True)
         )
         if isinstance(outcome, Book):
             say_reread(outcome)
@@ -100,7 +100,7 @@ class PolicyReloader(Actor[_Message]):
     def _answer(self, asked: Message, outcome: Book | Refused | PolicyFileError) -> Message:
         if isinstance(outcome, PolicyFileError):
             return unusable(asked, outcome)
-        return changed(asked, outcome, UNTIL_CHANGED if self._is_shared else UNTIL_RELOAD)
+        return changed(asked, outcome, UNTIL_RELOAD if self._domain is None else UNTIL_CHANGED)
 
 
 def _why(not_done: Refused | PolicyFileError) -> str:
@@ -210,7 +210,7 @@ class Policing:
 
     async def start(self, host: NodeHost) -> None:
         """Start what reads the files again."""
-        make = partial(PolicyReloader, self.store, host, is_shared=self.domain is not None)
+        make = partial(PolicyReloader, self, host)
         self.reloader = await host.start("policies", make)
 
     async def reload(self) -> str:

@@ -24,9 +24,14 @@ from specs.reply_code import Code, DropReason
 
 if TYPE_CHECKING:
     from actors.node.session.exchange import Exchange
+    from fsm.group.catalogue import CatalogueRow
+    from fsm.group.policies import PolicyRow
 
-Change: TypeAlias = TableChange | Session | NameChange
-"""What other nodes have to know: a change of a table, a session that is to be kept, a name."""
+Change: TypeAlias = "TableChange | Session | NameChange | PolicyRow | CatalogueRow"
+"""What other nodes have to know.
+
+A change of a table, a session that is to be kept, a name, policies or a file of the whole domain.
+"""
 
 _NO_LOGS: Final = "the node keeps no messages: it has no engine"
 

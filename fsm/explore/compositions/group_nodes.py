@@ -32,7 +32,6 @@ from fsm.group import kinds
 from fsm.group.homes import Homes
 from fsm.group.membership import MembershipCore, MembershipPort, PutLease
 from fsm.group.moves import GiveUp, MovesCore, MovesPort
-from fsm.group.order import SenderOrder
 from fsm.group.row_form import read_row, write_row
 from fsm.group.rows import Put, RowsCore, RowsPort
 from fsm.machines.group_membership import State
@@ -183,7 +182,7 @@ class Node(plan.Host, CoreHost, MembershipPort, RowsPort, MovesPort):
         self.membership = MembershipCore(self.place, self)
         self.rows = RowsCore(self)
         self.moves = MovesCore(self)
-        self.homes = Homes(self.membership.is_live, {}, SenderOrder(self.rows, self.moves))
+        self.homes = Homes(self.membership.is_live, {}, self.rows, self.moves)
         self.is_current = False
         self._known = 0, 0
 

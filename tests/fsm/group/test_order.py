@@ -2,9 +2,9 @@
 
 import pytest
 
+from fsm.group.homes import Homes
 from fsm.group.kinds import Holder, SessionRow
 from fsm.group.moves import MovesCore, MovesPort
-from fsm.group.order import SenderOrder
 from fsm.group.row_form import write_row
 from fsm.group.rows import RowsCore, RowsPort
 from fsm.session.node_session_io import PeerForm
@@ -28,7 +28,7 @@ class Node:
             RowsCore(RecordingPort(RowsPort)),
             MovesCore(RecordingPort(MovesPort)),
         )
-        self.order = SenderOrder(self.rows, self.moves)
+        self.order = Homes(lambda _: True, {}, self.rows, self.moves)
 
     def seen(self, holder, epoch, revision):
         there = row(holder, epoch)
@@ -77,9 +77,9 @@ def test_a_message_that_was_passed_on_is_late_after_a_later_one_of_the_same_home
 def test_the_home_is_the_row_of_the_session():
     node = Node()
     node.has(1, 5)
-    assert node.order.home(R) == 5
+    assert node.order.home_of(R) == 5
     node.seen(HERE, 1, 7)  # its holder has changed it
-    assert node.order.home(R) == 7
+    assert node.order.home_of(R) == 7
 
 
 def test_a_link_that_is_still_read_is_of_the_home_before():
@@ -87,20 +87,20 @@ def test_a_link_that_is_still_read_is_of_the_home_before():
     node.has(1, 5)
     node.moves.fence()
     node.seen(THERE, 2, 9)
-    assert 5 <= node.order.home(R) < 9
+    assert 5 <= node.order.home_of(R) < 9
 
 
 def test_a_session_without_a_row_is_never_late():
     order = Node().order
     for _ in range(2):
-        assert order.home(R) == 0
-        assert not order.is_late(R, said(), order.home(R))
+        assert order.home_of(R) == 0
+        assert not order.is_late(R, said(), order.home_of(R))
 
 
 def test_what_this_node_delivers_itself_is_in_the_order_too():
     node = Node()
     node.has(2, 9)
-    assert not node.order.is_late(R, said(), node.order.home(R))
+    assert not node.order.is_late(R, said(), node.order.home_of(R))
     assert node.order.is_late(R, said(), 5)
 
 
@@ -110,7 +110,7 @@ def test_a_link_that_is_still_read_is_late_once_the_new_node_has_sent():
     node.moves.fence()
     node.seen(THERE, 3, 12)
     assert not node.order.is_late(R, said(), 12)
-    assert node.order.is_late(R, said(), node.order.home(R))
+    assert node.order.is_late(R, said(), node.order.home_of(R))
 
 
 def test_the_pairs_are_bounded():
@@ -128,5 +128,5 @@ def test_the_pairs_are_bounded():
 def test_nothing_is_late_when_all_is_forgotten(home):
     order = Node().order
     order.is_late(R, said(), 10)
-    order.forget()
+    order.forget_order()
     assert not order.is_late(R, said(), home)

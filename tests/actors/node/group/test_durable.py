@@ -10,7 +10,6 @@ import trio
 
 import actors
 from actors.hyperties import Caller
-from actors.kit.counters import Counters
 from actors.kit.supervision.actor import Mailbox
 from actors.node.group import engine_client
 from specs.limits.engine import LOG_UNITS
@@ -198,7 +197,7 @@ class Closed:
 
     def __init__(self):
         self.lists = 0
-        self.client = engine_client.EngineClient(self, "n", b"", Counters(), self, lambda: 0.0)
+        self.client = engine_client.EngineClient(SimpleNamespace(engine=self), self)
 
     def begin_list(self):
         self.lists += 1

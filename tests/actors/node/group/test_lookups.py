@@ -9,6 +9,7 @@ from specs.limits.group import GROUP_LEASE, GROUP_LOOKUP_BYTES, GROUP_LOOKUPS
 from specs.reply_code import DropReason
 from tests.actors.node.registry.test_registry import registered
 from tests.support.node.group_world import open_group, resumed
+from tests.support.node.issuer import ALICE, Issuer, login_by, opened
 from tests.support.node.node_peer import DR, RA, RB
 from transports.engine.contract import Put
 from transports.errors import LinkError
@@ -286,3 +287,16 @@ async def test_one_sender_has_a_share_of_what_may_wait(sent, value, waiting, aut
         assert {(await mallory.hear()).code for _ in range(waiting)} == {404}
         # All of it is free again.
         assert (await mallory.ask("read", own, NOBODY)).code == 404
+
+
+async def test_the_sessions_of_one_user_share_what_may_wait(autojump_clock):
+    issuer = Issuer()
+    async with open_group(login=login_by(issuer, clock=lambda: 0.0)) as world:
+        late = Late(world)
+        first, second = [await late.two.outsider(one) for one in (RA, RB)]
+        for peer in (first, second):
+            assert (await opened(peer, issuer.token(sub=ALICE, jti=peer.runtime))).code == 200
+        late.rows_take(1.0)
+        for number in range(MINE):
+            await first.post("read", f"{RA}/sm", f"{NOBODY}{number % 2}")
+        assert (await second.ask("read", f"{RB}/sm", f"{NOBODY}0")).code == 503
