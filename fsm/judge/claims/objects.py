@@ -5,8 +5,10 @@ reporter. Observers that the reporter admits without a question are rows of `gue
 object, the observer or `public`, and the owner of the row.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final, TypeAlias
 
 from fsm.judge.claims import fold, records
@@ -146,35 +148,60 @@ class Guests(fold.ProcessClaim, claims=("I-D9", "I-D11"), place=fold.Place.RUNTI
         return self._yes[url] >= 0
 
 
-@fold.run_claim("I-D4", key=fold.GroupKey.OBJECT)
-def judge_values(items: Sequence[fold.Evidence], _: fold.Whole) -> Iterator[fold.Finding]:
-    """At one version an observer holds what the reporter held (I-D4).
+@fold.run_claim("I-D2", "I-D4", key=fold.GroupKey.OBJECT)
+def judge_values(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
+    """An observer has the versions that the reporter wrote (I-D2), and holds what it held (I-D4).
+
+    Of two versions one after the other that an observer has, the reporter wrote what is between.
+    What it wrote before the first write in its traces is not known.
 
     If two write one version differently, the order of the writes cannot be read from the names of
     their runs, which are times of different clocks: that of the smaller node is taken as right.
     """
     values: dict[fold.Datum, fold.Datum] = {}
-    written = (item for item in items if item.data[0] != Op.APPLY)
-    applied = (item for item in items if item.data[0] == Op.APPLY)
+    written = [item for item in items if item.data[0] != Op.APPLY]
+    applied = [item for item in items if item.data[0] == Op.APPLY]
     # The sort keeps the order of the records of one node, as they came.
-    for item in (*sorted(written, key=lambda item: item.node), *applied):
-        op, version, digest = item.data
+    for item in sorted(written, key=lambda item: item.node) + applied:
+        op, version, digest, _ = item.data
+        if digest is None:
+            continue
         if op != Op.APPLY:
             values.setdefault(version, digest)
         if values.get(version, digest) != digest:
             yield item.breaks("I-D4", f"{values[version]} at version {version}")
+    if {item.data[-1] for item in written} <= whole - {None}:
+        yield from _unwritten({_version(item) for item in written}, applied)
 
 
-@fold.check("I-D4", on=fold.others(Kind.OBJ, Op.WRITE, Op.APPLY), across=(judge_values,))
+def _unwritten(
+    written: AbstractSet[int], applied: Sequence[fold.Evidence]
+) -> Iterator[fold.Finding]:
+    first = min(written, default=math.inf)
+    last: dict[tuple[str, str, fold.Datum], int] = {}
+    for item in applied:
+        version, observer = _version(item), (item.run, item.node, item.data[-1])
+        following = last.get(observer, version - 1) + 1
+        last[observer] = version
+        for needed in (following, version):
+            if first <= needed <= version and needed not in written:
+                yield item.breaks("I-D2", f"version {needed} to be written by the reporter")
+                break
+
+
+def _version(item: fold.Evidence) -> int:
+    return int(item.data[1] or 0)
+
+
+@fold.check("I-D2", "I-D4", on=fold.others(Kind.OBJ, Op.WRITE, Op.APPLY), across=(judge_values,))
 def report_value(process: fold.Process, record: TraceLine) -> None:
-    """At one version an observer holds what the reporter held (I-D4).
+    """An observer has what the reporter wrote: its versions (I-D2), and their values (I-D4).
 
     Processes have clocks of their own, so when all was quiet is not judged.
     """
-    # A value is recorded while hops are.
-    if record.digest is not None:
-        data = record.op, record.version, record.digest
-        process.hand_over(judge_values, record.key, record, *data)
+    who = process.home if record.op == Op.WRITE else record.by
+    data = record.op, record.version, record.digest, who
+    process.hand_over(judge_values, record.key, record, *data)
 
 
 class NothingAfterDelete(fold.ProcessClaim, claims=("I-D8",)):
@@ -232,7 +259,7 @@ class ChildOwner(fold.ProcessClaim, claims=("I-D10",)):
 
     @fold.on(fold.at_bus(Op.DELIVER))
     def take_delivery(self, record: TraceLine) -> None:
-        if record.mid in self._by_link and record.listener != records.SYNC_MANAGER:
+        if record.mid in self._by_link and record.listener not in records.SYNC_MANAGERS:
             self.broken(record, "the sync manager, which knows the observers, to get it alone")
 
     @fold.on(fold.others(Kind.OBJ))
@@ -250,25 +277,30 @@ class ChildOwner(fold.ProcessClaim, claims=("I-D10",)):
             self._last[parts[0], creator] = int(number) if number.isdecimal() else before
 
 
-class ObjectWrites(fold.ProcessClaim, claims=("I-D1", "I-D2")):
-    """An object has one reporter at a time (I-D1), and its versions rise by one (I-D2).
+class AskedWrites(fold.ProcessClaim, claims=("I-D1",), place=fold.Place.RUNTIME):
+    """An object is written while the bus has a request of its reporter for it (I-D1).
 
-    Connection objects are judged by `links.Writers`.
+    A request is open from its delivery to the sync manager until that has answered it. There are
+    records of it if hops are recorded: then a write has a digest.
     """
 
-    _writers: dict[str | None, str | None]
-    _last: dict[str | None, int]
+    _open: dict[str | None, str | None]
+
+    @fold.on(fold.at_bus(Op.DELIVER))
+    def take_request(self, record: TraceLine) -> None:
+        is_writing = record.type in {MessageType.CREATE, MessageType.UPDATE}
+        if is_writing and record.to == self.process.part(records.MANAGER):
+            self._open[record.mid] = record.from_
+
+    @fold.on(fold.at_bus(Op.SUBMIT))
+    def take_answer(self, record: TraceLine) -> None:
+        if records.is_final(record):
+            self._open.pop(record.ref, None)
 
     @fold.on(_WRITTEN)
     def take_write(self, record: TraceLine) -> None:
-        writer = self._writers.setdefault(record.key, record.by)
-        if writer != record.by and not records.is_p2p_end(record.by or ""):
-            expected = f"{writer or 'no local hyperty'} to write it"
-            self.broken(record, expected, claim="I-D1")
-        version = record.version or 0
-        if version != self._last.get(record.key, version - 1) + 1:
-            self.broken(record, f"version {self._last[record.key] + 1}", claim="I-D2")
-        self._last[record.key] = version
+        if record.digest is not None and record.by not in self._open.values():
+            self.broken(record, f"an open request of {record.by} to the sync manager")
 
 
 class Applied(fold.ProcessClaim, claims=("I-D3", "I-D12", "I-D5", "I-D7")):

@@ -118,33 +118,27 @@ class Lasting(Recent[_K, _V]):
     limit = 10 * RECENT
 
 
-class Rows:
+class Rows(dict[str, Sequence[str]]):
     """A table with one row for each key, each row word by word.
 
     Attributes:
         before: What the row that was changed last had held.
     """
 
-    def __init__(self) -> None:
-        self.before: Sequence[str] = _NOBODY
-        self._rows: dict[str, Sequence[str]] = {}
+    before: Sequence[str] = _NOBODY
 
     def take(self, record: TraceLine) -> None:
         """Take a change of this table."""
         key = record.key or ""
-        self.before = self._rows.get(key, _NOBODY)
+        self.before = self.words(key)
         if record.op == Op.DEL:
-            self._rows.pop(key, None)
+            self.pop(key, None)
         else:
-            self._rows[key] = (record.val or "").split()
+            self[key] = (record.val or "").split()
 
     def words(self, key: str) -> Sequence[str]:
         """Return what a row holds."""
-        return self._rows.get(key, _NOBODY)
-
-    def all(self) -> Collection[Sequence[str]]:
-        """Return each row."""
-        return self._rows.values()
+        return self.get(key, _NOBODY)
 
 
 _SHARED: Final = frozenset({"changes", "subscription"})
@@ -155,8 +149,8 @@ BUS: Final = "bus"
 
 MANAGER: Final = "sm"
 
-SYNC_MANAGER: Final = "sync-manager"
-"""The listener of the actor `sm`."""
+SYNC_MANAGERS: Final = frozenset({"sync-manager", "sm"})
+"""The listener of the actor `sm`: in programs, and in pages."""
 
 MINI_BUS: Final = "minibus:"
 """The actor that serves the data objects of a runtime; its registry has lists of its own."""
@@ -246,7 +240,7 @@ def heard_by(record: TraceLine, listeners: Collection[str]) -> set[str]:
     if not of_creator(record):
         return set(listeners)
     if is_p2p_end(record.by or ""):
-        return {SYNC_MANAGER}.intersection(listeners)
+        return set(SYNC_MANAGERS.intersection(listeners))
     return {name for name in listeners if not is_p2p_end(name.removeprefix(MINI_BUS))}
 
 

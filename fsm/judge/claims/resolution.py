@@ -1,10 +1,11 @@
-"""Claims on a runtime's registry: the routes it finds and the changes it announces.
+"""Claims on the routes that a runtime's registry finds, and on the changes it announces.
 
 Claims I-R1..I-R9, I-C1 and I-C5. A row of `stubs` is the address of a stub and its state. A
 row of `p2p` is the state of a link, the address of its stub, and the address bound to it.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 from typing_extensions import override
@@ -13,7 +14,13 @@ from fsm.effects import Intent
 from fsm.judge.claims import fold, records
 from fsm.judge.trace_line import TraceLine
 from fsm.sync.subscriptions import entity_of
-from specs.addresses.address import domain_of, is_backend, last_segment
+from specs.addresses.address import (
+    RUNTIME_SCHEME,
+    domain_of,
+    is_backend,
+    last_segment,
+    scheme_of,
+)
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.reply_code import LAST_SUCCESS
 from specs.trace import Kind, Op
@@ -66,7 +73,7 @@ class TornDown(fold.ProcessClaim, claims=("I-C5",)):
 
     @fold.on(fold.rows("p2p"))
     def take_link(self, record: TraceLine) -> None:
-        self._alone_since = None if self.process.links.all() else record.t
+        self._alone_since = None if self.process.links else record.t
 
     @fold.on(fold.rows(records.LISTENERS))
     def take_listener(self, record: TraceLine) -> None:
@@ -93,64 +100,67 @@ def check_service_route(process: fold.Process, record: TraceLine) -> None:
         process.broken("I-R1", record, "a node's stub")
 
 
-@fold.check("I-R2", on=_DONE)
-def check_route_is_live(process: fold.Process, record: TraceLine) -> None:
-    """A direct link is a route only while it is live (I-R2): by its row, or by its own steps.
+class LinkRoutes(fold.ProcessClaim, claims=("I-R2", "I-R3", "I-R4")):
+    """Only a live link is a route (I-R2), and then the preferred one (I-R3); else the node (I-R4).
 
-    The row may be recorded a little later than the step that it is written for.
+    The registry says which entity is bound to which runtime. Whether a link to that runtime, or the
+    stub of the node, is live, is said by the steps of its stub; the registry may hear of it a
+    little later. A message whose sender wants the node, or a link or nothing, goes as it wants.
     """
-    end = record.result or ""
-    if not records.is_p2p_end(end) or process.state(records.LINK_MACHINE, end) == records.LIVE:
-        return
-    is_live = any([*row[:2]] == [records.LIVE, end] for row in process.links.all())
-    if not is_live and not is_backend(record.to or ""):
-        process.broken("I-R2", record, f"{end} to be live")
 
+    # Of each end of a link: the other runtime, the state, and since when.
+    _ends: dict[str, tuple[str, str | None, float]]
 
-@fold.check("I-R3", on=_DONE)
-def check_link_is_preferred(process: fold.Process, record: TraceLine) -> None:
-    """An entity bound to a live link is reached by it, unless the sender wants the node (I-R3)."""
-    if record.kind not in _BY_ANY_WAY:
-        return
-    entity = entity_of(record.to or "")
-    links = process.links.all()
-    lives = [row[1] for row in links if row[0] == records.LIVE and entity in row[2:]]
-    if lives and record.result not in lives:
-        process.broken("I-R3", record, f"the route by {lives[0]}")
+    @fold.on(fold.steps(records.LINK_MACHINE))
+    def take_step(self, record: TraceLine) -> None:
+        _, remote, _, end, *_ = [*records.split(record.key), "", "", ""]
+        self._ends[end] = remote, record.new, record.t
 
+    def _is_live(self, end: str, row: Sequence[str], now: float) -> bool:
+        """Return whether a link is live by its steps, and by its row or for some time."""
+        _, state, since = self._ends.get(end, ("", None, now))
+        return state == records.LIVE and (row[0] == records.LIVE or now > since + records.SLACK)
 
-@fold.check("I-R4", on=_DONE)
-def check_node_is_used_meanwhile(process: fold.Process, record: TraceLine) -> None:
-    """While a link is not live, messages go by the node that is there (I-R4).
-
-    But for those whose sender wants the link or nothing, and goes by the node itself else.
-    """
-    if record.result or record.kind == _BY_A_LINK:
-        return
-    to = record.to or ""
-    is_near = [*process.stubs.words(domain_of(to))[1:]] == [records.LIVE]
-    bound = [row for row in process.links.all() if entity_of(to) in row[2:]]
-    if is_near and any(row[0] != records.LIVE for row in bound):
-        process.broken("I-R4", record, "the route by the node")
-
-
-class RightNodeStub(
-    fold.ProcessClaim, claims=("I-R5",), place=fold.Place.RUNTIME, is_forgetful=True
-):
-    """The stub chosen leads to the target's domain, or to the own (I-R5)."""
-
-    _domains: dict[str, str]
-
-    @fold.on(fold.rows("stubs"))
-    def take_stub(self, record: TraceLine) -> None:
-        if record.op != Op.DEL:
-            self._domains[(record.val or "").partition(" ")[0]] = record.key or ""
+    def _is_route(self, end: str, now: float) -> bool:
+        """Return whether a link is live by its steps, or by its row if they said else just now."""
+        _, state, since = self._ends.get(end, ("", None, now))
+        rows = ([*row[:2]] for row in self.process.links.values())
+        return state == records.LIVE or (
+            now <= since + records.SLACK and [records.LIVE, end] in rows
+        )
 
     @fold.on(_DONE)
     def take_resolution(self, record: TraceLine) -> None:
-        domain, own = self._domains.get(record.result or ""), domain_of(self.process.home or "")
-        if domain is not None and domain not in {domain_of(record.to or ""), own}:
-            self.broken(record, f"a stub for {domain_of(record.to or '')}")
+        to, process, route, now = record.to or "", self.process, record.result or "", record.t
+        if records.is_p2p_end(route) and not is_backend(to) and not self._is_route(route, now):
+            self.broken(record, f"{route} to be live", claim="I-R2")
+        bound = {remote: row for remote, row in process.links.items() if entity_of(to) in row[2:]}
+        lives = [
+            end
+            for end, (remote, *_) in self._ends.items()
+            if remote in bound and self._is_live(end, bound[remote], now)
+        ]
+        if lives:
+            if record.kind in _BY_ANY_WAY and route not in lives:
+                self.broken(record, f"the route by {lives[0]}", claim="I-R3")
+        elif bound and not route and record.kind != _BY_A_LINK:
+            stubs = process.stubs.words(domain_of(to))[:1]
+            if any(process.state("stub_connection", stub) == records.LIVE for stub in stubs):
+                self.broken(record, "the route by the node", claim="I-R4")
+
+
+@fold.check("I-R5", on=fold.at_bus(Op.RCV), place=fold.Place.NODE)
+def check_node_is_right(process: fold.Process, record: TraceLine) -> None:
+    """What a runtime sends comes to a node of the target's domain, or of its own (I-R5).
+
+    An answer may go back by the node that has brought its request.
+    """
+    runtime, own = process.sessions.get(record.link, ""), process.domain
+    if own is None or scheme_of(runtime) != RUNTIME_SCHEME or records.is_answer(record):
+        return
+    right = domain_of(record.to or ""), domain_of(runtime)
+    if own not in right:
+        process.broken("I-R5", record, f"a node of {right[0]}, or of {right[1]}")
 
 
 class SingleFlight(fold.ProcessClaim, claims=("I-R6",), is_forgetful=True, tables=("stubs",)):

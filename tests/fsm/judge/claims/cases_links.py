@@ -24,7 +24,32 @@ registry start HC
 registry done HC SA
 bus drop read 1 HA>HC reason=no-target
 """
-_ONLY_DIRECT = _WAITING.replace("done HC SA", "done HC kind=direct")
+_PQ_LIVE = """
+PQ step p2p_connection RA|RB|requester|PQ [*] started created
+PQ step p2p_connection RA|RB|requester|PQ created object-returned in-progress
+PQ step p2p_connection RA|RB|requester|PQ in-progress established live
+"""
+_SA_LIVE = """
+stub:SA step stub_connection SA [*] constructed created
+stub:SA step stub_connection SA created connect in-progress
+stub:SA step stub_connection SA in-progress established live
+"""
+_ROW_IS_LATE = _PQ_LIVE + "t 10\n" + _REACHED.replace("upd p2p RB live", "upd p2p RB in-progress")
+_STUB_IS_LATE = _SA_LIVE + _WAITING.replace("stubs a.ex SA live", "stubs a.ex SA in-progress")
+_ONLY_DIRECT = _SA_LIVE + _WAITING.replace("done HC SA", "done HC kind=direct")
+_PQ_LOST = "PQ step p2p_connection RA|RB|requester|PQ live connection-lost disconnected\n"
+_ROW_STAYS = _PQ_LIVE + _PQ_LOST + _REACHED.replace("bus take", "t 4\nbus take")
+_OF_ANOTHER_DOMAIN = """
+bus add components MN/sm sm
+bus open L1 kind=mn a=MN
+bus step session MN|RA [*] opened open
+bus session link=L1 a=MN b=RA
+bus rcv read 1 RA/ua>domain://registry.b.ex link=L1
+bus permit read 1 RA/ua>domain://registry.b.ex
+bus admit read 1 RA/ua>domain://registry.b.ex by=RA
+bus drop read 1 RA/ua>domain://registry.b.ex reason=no-target
+"""
+_OF_ITS_OWN = _OF_ANOTHER_DOMAIN.replace("registry.b.ex", "registry.a.ex")
 _CRASHED = "loader step stub_deployment SA deploying load-failed deployment-failed\n"
 _FLIGHT = f"""
 registry add stubs a.ex SA deploying
@@ -45,15 +70,14 @@ _AGAIN = _WAITS + _LEAVES.replace("L1", "L2") + _ANEW
 RESOLUTION = (
     case("I-R1", _SERVICE, ("done DR SA", "done DR PQ"), before=RUNTIME),
     case("I-R2", _REACHED, ("registry upd p2p RB live PQ HC\n", ""), before=RUNTIME),
-    case("I-R3", _REACHED, ("done HC PQ", "done HC SA kind=reach"), before=RUNTIME),
-    case("I-R4", _WAITING, ("done HC SA", "done HC"), before=RUNTIME),
-    case("I-R4", _ONLY_DIRECT, ("done HC kind=direct", "done HC kind=reach"), before=RUNTIME),
-    case(
-        "I-R5",
-        "registry add stubs b.ex SB live\n" + _WAITING,
-        ("done HC SA", "done HC SB"),
-        before=RUNTIME,
-    ),
+    case("I-R2", _ROW_STAYS, ("t 4", "t 6")),
+    case("I-R3", _PQ_LIVE + _REACHED, ("done HC PQ", "done HC SA kind=reach")),
+    case("I-R3", _ROW_IS_LATE, ("done HC PQ", "done HC SA kind=reach")),
+    case("I-R4", _SA_LIVE + _WAITING, ("done HC SA", "done HC")),
+    case("I-R4", _STUB_IS_LATE, ("done HC SA", "done HC")),
+    case("I-R4", _ONLY_DIRECT, ("done HC kind=direct", "done HC kind=reach")),
+    case("I-R5", _OF_ITS_OWN, ("components MN/sm", "components domain://msg-node.c.ex/sm")),
+    case("I-R5", _OF_ANOTHER_DOMAIN, ("MN/sm", "domain://msg-node.c.ex/sm")),
     case("I-R6", _FLIGHT, (_CRASHED, "")),
     case(
         "I-R7",

@@ -149,11 +149,8 @@ _RECALLED = (
 )
 _APPLIED = "HB apply O1 by=HB version=2\nHB apply O1 by=HB version=3\n"
 _OBSERVER = _OBSERVED + _READ + _APPLIED + _GIVEN_UP
-_WRITTEN = "sm write O1 by=HA version=1\nsm write O1 by=HA version=2\n"
 
 OBJECTS = (
-    case("I-D1", _WRITTEN, ("by=HA version=2", "by=HB version=2")),
-    case("I-D2", _WRITTEN, ("version=2", "version=3")),
     case("I-D3", _OBSERVER, ("version=3", "version=4")),
     case(
         "I-D3",

@@ -39,6 +39,22 @@ sm do add O1|HB#2 by=HB
 sm do del O1|HB#1 by=HB
 """
 
+_REQUEST = """
+bus add listeners RA/sm sync-manager
+bus take update 1 HA>RA/sm
+bus deliver update 1 HA>RA/sm listener=sync-manager
+"""
+_ANSWER = "bus take 200 1 RA/sm>HA\nbus callback 200 1 RA/sm>HA\n"
+_WRITE = "sm write O1 by=HA version=1 digest=aa\n"
+_VERSIONS = "@ra\n" + _HOME + "".join(f"sm write O1 by=HA version={n}\n" for n in (1, 2, 3))
+_READ_ANEW = """
+@rb
+bus add listeners RB/sm loader
+HB apply O1 by=HB version=1
+HB step observer_copy O1|HB live changed stale
+HB step observer_copy O1|HB stale snapshot live
+HB apply O1 by=HB version=3
+"""
 _TO_MANAGER = "bus deliver update 1 HB>O1/children/resources listener=sync-manager\n"
 _BESIDE = "sync-manager", "minibus:HA"
 _LISTENED = """
@@ -57,6 +73,10 @@ _WROTE = (
 )
 
 VALUES = (
+    case("I-D1", _REQUEST + _WRITE + _ANSWER, ("by=HA", "by=HB")),
+    case("I-D1", _REQUEST + _WRITE + _ANSWER, (_WRITE + _ANSWER, _ANSWER + _WRITE)),
+    case("I-D2", _VERSIONS + _READ_ANEW, ("apply O1 by=HB version=3", "apply O1 by=HB version=4")),
+    case("I-D2", _VERSIONS + _READ_ANEW, ("write O1 by=HA version=2", "write O2 by=HA version=2")),
     case("I-D4", _WRITTEN + _APPLIED, ("version=2 digest=bb\n@rb", "version=2 digest=cc\n@rb")),
     case(
         "I-D4",
@@ -118,6 +138,12 @@ VALUES = (
 )
 
 EXCUSED = (
+    case(  # as a page calls its sync manager
+        "I-D10",
+        _BROUGHT,
+        ("resources sync-manager", "resources sm"),
+        ("listener=sync-manager", "listener=sm"),
+    ),
     case(
         "I-D8",
         _CREATED + _CHANGED + _DELETED,

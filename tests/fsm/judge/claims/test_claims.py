@@ -1,5 +1,7 @@
 """Each claim that is judged is kept by one story, and broken, alone, by another."""
 
+from pathlib import Path
+
 import pytest
 
 from fsm.judge.claims.catalogue import BY_MACHINES, CLAIMS_JUDGED, NOT_JUDGED
@@ -83,6 +85,13 @@ def test_each_claim_of_the_catalogue_is_judged_here_or_by_a_machine_or_not_at_al
     reported = [*CLAIMS_JUDGED, *BY_MACHINES, *NOT_JUDGED]
 
     assert sorted(reported) == sorted(CLAIMS)
+
+
+def test_the_page_of_sources_says_what_each_judged_claim_compares():
+    page = (Path(__file__).parents[4] / "docs" / "claim-sources.md").read_text()
+
+    named = [line.split(" | ")[0] for line in page.splitlines() if line.startswith("| I-")]
+    assert named == [f"| {claim}" for claim in CLAIMS_JUDGED]
 
 
 def test_the_machines_that_judge_claims_are_declared():
