@@ -17,7 +17,6 @@ from fsm.commands import judge
 from fsm.commands.parameters import FOLDER, Make, argument, define_command, group, option
 from fsm.judge.claims import fold as judged
 from fsm.judge.claims.catalogue import BY_MACHINES, CLAIMS_JUDGED, NOT_JUDGED
-from fsm.judge.process import MONITORED
 from fsm.judge.trace_files import ManifestError, read_manifest
 from spark.errors import SparkMissingError, TraceMissingError
 from spark.findings import DIAGRAMS
@@ -58,7 +57,7 @@ def _row(claim: Claim) -> tuple[str, ...]:
     judges = CLAIMS_JUDGED.get(claim.id)
     if judges is None:
         return (*plain, "", "", "", f"nobody: {NOT_JUDGED[claim.id]}")
-    is_monitored = any(judge in MONITORED for judge in judges)
+    is_monitored = any(judge.is_forgetful for judge in judges)
     where = "monitor with --monitor, fsm judge, spark" if is_monitored else "fsm judge, spark"
     places = _join(judge.place.value for judge in judges)
     return (*plain, places, _records(judges), _keys(claim.id, judges), where)

@@ -21,6 +21,7 @@ from zlib import crc32
 
 import attrs
 
+from fsm.judge.claims import fold
 from fsm.judge.claims.records import is_p2p_end, split
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import runtime_of
@@ -31,9 +32,6 @@ KEPT: Final = 16
 
 LINKS: Final = 4096
 """Links and directions of which crossings are kept, at most."""
-
-CROSSED: Final = frozenset({Op.XMIT.value, Op.RCV.value})
-"""What is recorded where a message crosses between processes."""
 
 
 class Part(IntEnum):
@@ -82,6 +80,7 @@ class Crossings:
     def __init__(self) -> None:
         self._kept: dict[tuple[str | None, str | None], _Least] = {}
 
+    @fold.on(fold.any_msg(Op.XMIT, Op.RCV))
     def take(self, record: TraceLine) -> None:
         """Take a record of a message that was sent or came."""
         mid = record.mid

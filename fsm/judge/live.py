@@ -7,7 +7,7 @@ end of a process is judged when its end is recorded.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import attrs
 
@@ -15,12 +15,9 @@ from fsm.frozen import frozen, thawed
 from fsm.judge.claims.fold import Evidence, Finding
 from fsm.judge.process import DisorderError, LateHomeError, ProcessJudge, ProcessJudgement
 from fsm.judge.replay import Violation
-from fsm.judge.trace_files import BadLine
-from fsm.judge.trace_line import MAX_LINE, BadTraceLineError, TraceLine, read_line
+from fsm.judge.trace_files import BadLine, read_numbered
+from fsm.judge.trace_line import MAX_LINE, TraceLine
 from specs.trace import Kind
-
-_SHOWN: Final = 1000
-"""Bytes of a line that is no record that are kept."""
 
 _B = TypeVar("_B", Violation, Finding)
 
@@ -83,19 +80,15 @@ class LiveJudge:
         self._rests[name] = rest[: MAX_LINE + 1]
         for line in lines:
             self._lines[name] += 1
-            try:
-                self._record(read_line(line))
-            except BadTraceLineError as exc:
-                text = line[:_SHOWN].decode(errors="replace")
-                self._bad.append(BadLine(name, self._lines[name], exc.reason, text))
-
-    def _record(self, record: TraceLine) -> None:
-        at = record.run, record.node
-        watched = self._watched.get(at)
-        if watched is None:
-            watched = self._watched[at] = _Watched(*at)
-        watched.take(record)
-        self._changed.add(at)
+            record = read_numbered(name, self._lines[name], line)
+            if isinstance(record, BadLine):
+                self._bad.append(record)
+                continue
+            at = record.run, record.node
+            if at not in self._watched:
+                self._watched[at] = _Watched(*at)
+            self._watched[at].take(record)
+            self._changed.add(at)
 
     def round(self) -> Round:
         """Judge the records so far, and return what is new."""

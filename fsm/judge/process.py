@@ -18,27 +18,19 @@ has taken `_MEMORY` records is replaced by a new one, which is counted.
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
 from typing import Final, TypeAlias
 
 import attrs
-from typing_extensions import override
 
+from fsm.judge.claims import fold
 from fsm.judge.claims.catalogue import PROCESS_CLAIMS, RUN_CLAIMS
-from fsm.judge.claims.fold import (
-    Claim,
-    Evidence,
-    Finding,
-    Place,
-    Process,
-    ProcessClaim,
-    Route,
-    name_of,
-)
+from fsm.judge.claims.fold import Claim, Evidence, Finding, Place, Process, ProcessClaim
 from fsm.judge.claims.records import BUS, LISTENERS, Recent
 from fsm.judge.claims.transactions import Unanswered
-from fsm.judge.crossings import CROSSED, Crossings
+from fsm.judge.crossings import Crossings
 from fsm.judge.replay import EntityJudgement, Machines, NodeJudgement
 from fsm.judge.trace_files import Gaps, Missing, ParticipantFinder, ProcessSummary
 from fsm.judge.trace_line import Flaw, TraceLine
@@ -56,9 +48,6 @@ _SOME: Final = 1024
 _UNANSWERED: Final = "the final answer to {} is not recorded, nor that there was none"
 
 _Handler: TypeAlias = Callable[[TraceLine], None]
-_Spot: TypeAlias = tuple[str | None, ...]
-_Method: TypeAlias = tuple[int, str, tuple[Route, ...]]
-"""The place of a claim among those of a process, and what it declares of one of its methods."""
 
 
 class DisorderError(ProtoflyError):
@@ -120,49 +109,31 @@ def _is_of_node(record: TraceLine) -> bool:
     return record.table == "components" and is_backend(record.key or "")
 
 
-class _ClaimSet:
-    """The claims on all processes of one sort.
+_CLAIMS: Final[Mapping[Place, Sequence[Claim]]] = {
+    Place.ANY: (),
+    **{
+        place: [claim for claim in PROCESS_CLAIMS if claim.place in {Place.ANY, place}]
+        for place in (Place.RUNTIME, Place.NODE)
+    },
+}
+"""The claims on the processes of each place; of one that may be either, none."""
 
-    To try the routes of all claims for each sort of record that a process has takes a third of the
-    time in which a short trace is judged. They are sorted once, by what they declare.
+
+@lru_cache(maxsize=4096)
+def _methods_of(place: Place, sort: fold.Sort) -> Sequence[tuple[int, str]]:
+    """Return what takes records of a sort: the number of a part of the judge, and its method.
+
+    To try the routes of all claims for each process takes a third of the time in which a short
+    trace is judged.
     """
-
-    def __init__(self, wrong: Place, name: str) -> None:
-        """Choose the claims.
-
-        Args:
-            wrong: Claims that apply only there are left out.
-            name: Its name in this module, which stands for it in what is pickled.
-        """
-        self._name = name
-        self.claims = tuple(claim for claim in PROCESS_CLAIMS if claim.place is not wrong)
-        methods = [
-            (at, *method) for at, claim in enumerate(self.claims) for method in claim.methods
-        ]
-        routes = [route for *_, several in methods for route in several]
-        keys: set[tuple[Kind, str | None]] = {(kind, None) for kind in Kind}
-        keys.update((route.kind, name) for route in routes for name in route.names)
-        self._methods: dict[tuple[str, str | None], tuple[_Method, ...]] = {
-            key: tuple(row for row in methods if any(route.may_take(*key) for route in row[2]))
-            for key in keys
-        }
-
-    @override
-    def __reduce__(self) -> str:
-        return self._name
-
-    def methods_of(self, record: TraceLine) -> Iterator[tuple[int, str]]:
-        """Yield which methods take a record: the places of their claims, and their names."""
-        kind = record.k
-        key = kind, name_of(record)
-        methods = self._methods.get(key) or self._methods.get((kind, None), ())
-        for at, name, routes in methods:
-            if any(route.takes(record) for route in routes):
-                yield at, name
-
-
-_OF_RUNTIME: Final = _ClaimSet(Place.NODE, "_OF_RUNTIME")
-_OF_NODE: Final = _ClaimSet(Place.RUNTIME, "_OF_NODE")
+    parts = [fold.methods_in(Process), fold.methods_in(Crossings)]
+    parts += [claim.methods for claim in _CLAIMS[place]]
+    return [
+        (at, name)
+        for at, methods in enumerate(parts)
+        for name, routes in methods
+        if any(route.takes(sort) for route in routes)
+    ]
 
 
 class ProcessJudge:
@@ -189,9 +160,9 @@ class ProcessJudge:
         self._participants = ParticipantFinder()
         self._crossings = Crossings()
         self._process = Process(run, node, home)
-        self._sort = _OF_NODE
+        self._place = Place.ANY
         self._claims: list[ProcessClaim] = []
-        self._handlers: dict[_Spot, tuple[_Handler, ...]] = {}
+        self._handlers: dict[fold.Sort, tuple[_Handler, ...]] = {}
         self._held: list[TraceLine] | None = []
         self._is_sorted = is_sorted
         self._last: TraceLine | None = None
@@ -235,34 +206,27 @@ class ProcessJudge:
         if home is None and self._is_cut and not any(map(_is_of_node, held)):
             # It may be either: what says so may be among the records that are missing.
             return
-        self._sort = _OF_NODE if home is None else _OF_RUNTIME
-        self._claims = [claim(process) for claim in self._sort.claims]
+        self._place = Place.NODE if home is None else Place.RUNTIME
+        self._claims = [claim(process) for claim in _CLAIMS[self._place]]
         kept = (value for part in (process, *self._claims) for value in vars(part).values())
         self._recent = [table for table in kept if isinstance(table, Recent)]
         for record in held:
             self._visit(record)
 
     def _visit(self, record: TraceLine) -> None:
-        spot = _spot(record)
-        handlers = self._handlers.get(spot)
+        sort = fold.sort_of(record)
+        handlers = self._handlers.get(sort)
         if handlers is None:
-            handlers = self._handlers[spot] = tuple(self._handlers_of(record))
+            parts = (self._process, self._crossings, *self._claims)
+            handlers = self._handlers[sort] = tuple(
+                getattr(parts[at], name) for at, name in _methods_of(self._place, sort)
+            )
         for handler in handlers:
             handler(record)
         self._visited += 1  # the numbers of records are a stranger's
         if self._visited % _SOME == 0:
             for recent in self._recent:
                 recent.forget()
-
-    def _handlers_of(self, record: TraceLine) -> Iterator[_Handler]:
-        """Yield what visits records like this one."""
-        if (before := self._process.handler_of(record)) is not None:
-            yield before
-        if record.op in CROSSED:
-            yield self._crossings.take
-        if self._claims:
-            for at, name in self._sort.methods_of(record):
-                yield getattr(self._claims[at], name)
 
     def handed_over(self) -> list[Evidence]:
         """Return the evidence since this was last asked for; `end` returns the rest."""
@@ -310,21 +274,6 @@ class ProcessJudge:
         )
 
 
-def _spot(record: TraceLine) -> _Spot:
-    """Return what decides which methods take a record."""
-    kind = record.k
-    if kind == "msg":
-        is_at_bus = "bus" if record.actor == BUS else ""
-        if record.body is not None:
-            is_at_bus += " body"
-        if record.from_ is not None and record.to is not None:
-            return record.op, is_at_bus
-        return record.op, is_at_bus, None
-    if kind == "state":
-        return kind, record.op, record.machine
-    return kind, (record.table if kind == "table" else record.op), ""
-
-
 def judge_across(evidence: Iterable[Evidence], whole: AbstractSet[str | None]) -> Iterator[Finding]:
     """Judge the evidence of all processes, key by key.
 
@@ -343,9 +292,6 @@ def judge_across(evidence: Iterable[Evidence], whole: AbstractSet[str | None]) -
 
 _MEMORY: Final = 10_000
 """Records after which a claim forgets (ours: at most some 3 MB for each)."""
-
-MONITORED: Final = tuple(claim for claim in PROCESS_CLAIMS if claim.is_forgetful)
-"""The claims that a monitor uses."""
 
 
 @attrs.define
@@ -372,8 +318,8 @@ class OnlineJudge:
             node: Name of the process.
             home: Address of the runtime; None: it is a message node.
         """
-        wrong = Place.RUNTIME if home is None else Place.NODE
-        claims = [claim for claim in MONITORED if claim.place is not wrong]
+        place = Place.NODE if home is None else Place.RUNTIME
+        claims = [claim for claim in _CLAIMS[place] if claim.is_forgetful]
         routes = [route for claim in claims for _, routes in claim.methods for route in routes]
         names = [route.names for route in routes if route.kind is Kind.STATE]
         self.machines = frozenset(name for several in names for name in several)
@@ -381,18 +327,18 @@ class OnlineJudge:
         self._tables = frozenset(table for claim in claims for table in claim.tables)
         self._process = Process("", node, home)
         self._watches = [_Watch(claim, claim(self._process)) for claim in claims]
-        self._handlers: dict[_Spot, tuple[tuple[_Watch, str], ...]] = {}
+        self._handlers: dict[fold.Sort, tuple[tuple[_Watch, str], ...]] = {}
 
     def take(self, record: TraceLine) -> Sequence[Finding]:
         """Take the next record; return which claims it breaks."""
-        spot = _spot(record)
-        handlers = self._handlers.get(spot)
+        sort = fold.sort_of(record)
+        handlers = self._handlers.get(sort)
         if handlers is None:
-            handlers = self._handlers[spot] = tuple(
+            handlers = self._handlers[sort] = tuple(
                 (watch, name)
                 for watch in self._watches
                 for name, routes in watch.claim.methods
-                if any(route.takes(record) for route in routes)
+                if any(route.takes(sort) for route in routes)
             )
         process = self._process
         if record.k == Kind.TABLE and record.table in self._tables:

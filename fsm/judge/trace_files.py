@@ -498,6 +498,20 @@ class BadLine:
     text: str
 
 
+def read_numbered(file: str, number: int, line: bytes) -> TraceLine | BadLine:
+    """Return what a line is.
+
+    Args:
+        file: Its file.
+        number: Its number there, from 1.
+        line: The line.
+    """
+    try:
+        return read_line(line)
+    except BadTraceLineError as exc:
+        return BadLine(file, number, exc.reason, line[:_SHOWN].decode(errors="replace"))
+
+
 class Part(Protocol):
     """A file of a trace."""
 
@@ -537,11 +551,7 @@ class LinesPart:
         number = 0
         try:
             for number, text in enumerate(chain.from_iterable(map(lines_of, self.blocks())), 1):
-                try:
-                    yield read_line(text)
-                except BadTraceLineError as exc:
-                    shown = text[:_SHOWN].decode(errors="replace")
-                    yield BadLine(self.name, number, exc.reason, shown)
+                yield read_numbered(self.name, number, text)
         except PackedRestError as exc:
             yield BadLine(self.name, number + 1, exc.reason, "")
 

@@ -89,7 +89,7 @@ def judge_run(
         manifest: The participants; None: unknown.
     """
     in_order = sorted(records, key=order_of)
-    processes = _judged(lambda: in_order, is_sorted=True)
+    processes = judge_processes(lambda: in_order, is_sorted=True)
     return combined(processes, quarantined, untraced, manifest)
 
 
@@ -142,9 +142,9 @@ def judge_folder(parts: Iterable[trace_files.Part]) -> FolderJudgement:
     """
     reading = trace_files.Reading(parts)
     try:
-        processes = _judged(reading.records, is_sorted=False)
+        processes = judge_processes(reading.records, is_sorted=False)
     except process.DisorderError:
-        processes = _judged(reading.sorted, is_sorted=True)
+        processes = judge_processes(reading.sorted, is_sorted=True)
     return FolderJudgement(reading, processes)
 
 
@@ -167,63 +167,34 @@ def shared(writers: Sequence[Iterable[tuple[str, str]]]) -> list[set[int]]:
     return [places for places in groups.values() if len(places) > 1]
 
 
-def _judged(
+def judge_processes(
     records: Callable[[], Iterable[TraceLine]], *, is_sorted: bool
 ) -> list[process.ProcessJudgement]:
-    """Judge records process by process, again if one says late that it is a runtime.
+    """Judge each process by itself, in the order of their names.
+
+    Args:
+        records: Returns the records; called again if one says late that its process is a runtime.
+        is_sorted: Whether the records come in their order, process by process. If not, those of
+            one process have to.
 
     Raises:
         DisorderError: The records of a process do not come in order.
     """
     homes: dict[tuple[str, str], str] = {}
     while True:
-        judge = RunJudge(homes, is_sorted=is_sorted)
+        judges: dict[tuple[str, str], process.ProcessJudge] = {}
         try:
             for record in records():
+                at = record.run, record.node
+                judge = judges.get(at)
+                if judge is None:
+                    judge = process.ProcessJudge(*at, homes.get(at), is_sorted=is_sorted)
+                    judges[at] = judge
                 judge.take(record)
         except process.LateHomeError as late:
             homes[late.process] = late.home
         else:
-            return judge.end()
-
-
-class RunJudge:
-    """Judges the traces of several processes while their records are read."""
-
-    def __init__(
-        self,
-        homes: Mapping[tuple[str, str], str] = MappingProxyType({}),
-        *,
-        is_sorted: bool = False,
-    ) -> None:
-        """Begin.
-
-        Args:
-            homes: Addresses of runtimes, by run and node, as far as they are known before.
-            is_sorted: Whether the records come in their order, process by process. If not,
-                those of one process have to: `take` raises an error if they do not.
-        """
-        self._homes = homes
-        self._is_sorted = is_sorted
-        self._judges: dict[tuple[str, str], process.ProcessJudge] = {}
-
-    def take(self, record: TraceLine) -> None:
-        """Take a record.
-
-        Raises:
-            DisorderError: It does not come in order.
-        """
-        at = record.run, record.node
-        judge = self._judges.get(at)
-        if judge is None:
-            judge = self._judges[at] = process.ProcessJudge(
-                *at, self._homes.get(at), is_sorted=self._is_sorted
-            )
-        judge.take(record)
-
-    def end(self) -> list[process.ProcessJudgement]:
-        """Judge each process by itself, in the order of their names; there are no more records."""
-        return [judge.end() for _, judge in sorted(self._judges.items())]
+            return [judge.end() for _, judge in sorted(judges.items())]
 
 
 def combined(

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from functools import partial
+from operator import ge
 from sys import intern
 from types import FunctionType, new_class
 from typing import ClassVar, Final, Never, TypeAlias, TypeVar, cast, final, get_args, get_origin
@@ -141,6 +142,22 @@ def run_claim(*claims: str, key: GroupKey) -> Callable[[_JudgeKey], RunClaim]:
     return declare
 
 
+Sort: TypeAlias = tuple[str, str | None, bool, bool, bool]
+"""What decides which routes take a record: its kind and its name (`Route.names`); whether the
+Message BUS recorded it; whether it names both ends, and has the body."""
+
+
+def sort_of(record: TraceLine) -> Sort:
+    """Return the sort of a record."""
+    kind, name = record.k, record.op
+    if kind == Kind.STATE:
+        name = record.machine if name == Op.STEP else None
+    elif kind == Kind.TABLE:
+        name = record.table
+    has_ends = record.from_ is not None and record.to is not None
+    return kind, name, record.actor == records.BUS, has_ends, record.body is not None
+
+
 @attrs.frozen
 class Route:
     """A set of records: their kind, and a selection within it.
@@ -159,31 +176,13 @@ class Route:
     has_ends: bool = False
     has_body: bool = False
 
-    def takes(self, record: TraceLine) -> bool:
-        """Return whether a record is in the set."""
-        if not self.may_take(record.k, name_of(record)):
+    def takes(self, sort: Sort) -> bool:
+        """Return whether records of a sort are in the set."""
+        kind, name, *has = sort
+        if kind != self.kind or (self.names and name not in self.names):
             return False
-        if self.is_at_bus and record.actor != records.BUS:
-            return False
-        if self.has_body and record.body is None:
-            return False
-        return not self.has_ends or (record.from_ is not None and record.to is not None)
-
-    def may_take(self, kind: str, name: str | None) -> bool:
-        """Return whether records of a kind and a name may be in the set.
-
-        Args:
-            kind: Field `k`.
-            name: What `name_of` returns of them.
-        """
-        return kind == self.kind and (not self.names or name in self.names)
-
-
-def name_of(record: TraceLine) -> str | None:
-    """Return what routes select records of one kind by: machine, table, or operation."""
-    if record.k == Kind.STATE:
-        return record.machine if record.op == Op.STEP else None
-    return record.table if record.k == Kind.TABLE else record.op
+        needed = self.is_at_bus, self.has_ends, self.has_body
+        return all(map(ge, has, needed))
 
 
 def at_bus(*ops: Op) -> Route:
@@ -224,6 +223,31 @@ def rows(*tables: str) -> Route:
 def others(kind: Kind, *ops: Op) -> Route:
     """Records of any other kind."""
     return Route(kind, frozenset(ops))
+
+
+_Method: TypeAlias = Callable[[Never, TraceLine], None]
+Methods: TypeAlias = tuple[tuple[str, tuple[Route, ...]], ...]
+_M = TypeVar("_M", bound=_Method)
+_DECLARED: Final[dict[_Method, tuple[Route, ...]]] = {}
+
+
+def on(*routes: Route) -> Callable[[_M], _M]:
+    """Declare which records a method takes."""
+
+    def declared(method: _M) -> _M:
+        _DECLARED[method] = routes
+        return method
+
+    return declared
+
+
+def methods_in(cls: type) -> Methods:
+    """Return which methods of a class take which records, as they are written."""
+    return tuple(
+        (name, _DECLARED[value])
+        for name, value in vars(cls).items()
+        if isinstance(value, FunctionType) and value in _DECLARED
+    )
 
 
 _KNOWN: Final = frozenset(
@@ -286,22 +310,7 @@ class Process:
         """Domain of a message node, once a row of its components said so."""
         return self._domain
 
-    def handler_of(self, record: TraceLine) -> Callable[[TraceLine], None] | None:
-        """Return what takes records like this one before any claim does; None: nothing does."""
-        match record.k:
-            case Kind.TABLE:
-                return self.take_row
-            case Kind.START:
-                return self.take_start
-            case Kind.SESSION:
-                return self.take_session
-            case Kind.LINK if record.op == Op.CLOSE:
-                return self.take_link_end
-            case Kind.STATE if record.op == Op.STEP and record.machine in _KNOWN:
-                return self.take_step
-        is_whole = record.from_ is not None and record.to is not None
-        return self.take_arrival if record.op == Op.RCV and is_whole else None
-
+    @on(rows())
     def take_row(self, record: TraceLine) -> None:
         """Take a change of a table, before any claim does."""
         table = record.table
@@ -322,19 +331,23 @@ class Process:
         elif table == "components" and self._domain is None and record.key is not None:
             self._domain = domain_of(record.key)
 
+    @on(others(Kind.START))
     def take_start(self, record: TraceLine) -> None:
         """Take the first record, before any claim does."""
         self.has_bodies = record.kind == BODIES
 
+    @on(msg(Op.RCV))
     def take_arrival(self, record: TraceLine) -> None:
         """Note a message that came over a link, before any claim does."""
         if record.mid is not None:
             self._arrived.setdefault(record.mid, record.ln)
 
+    @on(others(Kind.SESSION))
     def take_session(self, record: TraceLine) -> None:
         """Note that a link has the session of a runtime, before any claim does."""
         self.sessions[record.link] = record.b or ""
 
+    @on(steps(*_KNOWN))
     def take_step(self, record: TraceLine) -> None:
         """Note the state of an entity, before any claim does."""
         is_session = record.machine == records.SESSION
@@ -350,6 +363,7 @@ class Process:
         """
         return self._states.get((machine, key))
 
+    @on(others(Kind.LINK, Op.CLOSE))
     def take_link_end(self, record: TraceLine) -> None:
         """Note that a link has closed, before any claim does."""
         closed = self._closed
@@ -403,21 +417,6 @@ class Process:
         self.handed_over += 1
 
 
-_Method: TypeAlias = Callable[[Never, TraceLine], None]
-_M = TypeVar("_M", bound=_Method)
-_DECLARED: Final[dict[_Method, tuple[Route, ...]]] = {}
-
-
-def on(*routes: Route) -> Callable[[_M], _M]:
-    """Declare which records a method of a claim takes."""
-
-    def declared(method: _M) -> _M:
-        _DECLARED[method] = routes
-        return method
-
-    return declared
-
-
 def _fields_made_anew(
     _: type, fields: "list[attrs.Attribute[object]]"
 ) -> "list[attrs.Attribute[object]]":
@@ -459,7 +458,7 @@ class ProcessClaim:
 
     claims: ClassVar[tuple[str, ...]]
     place: ClassVar[Place]
-    methods: ClassVar[tuple[tuple[str, tuple[Route, ...]], ...]]
+    methods: ClassVar[Methods]
     across: ClassVar[tuple[RunClaim, ...]]
     is_forgetful: ClassVar[bool]
     tables: ClassVar[tuple[str, ...]]
@@ -479,11 +478,7 @@ class ProcessClaim:
         super().__init_subclass__()
         cls.claims, cls.place, cls.across = claims, place, across
         cls.is_forgetful, cls.tables = is_forgetful, tables
-        cls.methods = tuple(
-            (name, _DECLARED[value])
-            for name, value in vars(cls).items()
-            if isinstance(value, FunctionType) and value in _DECLARED
-        )
+        cls.methods = methods_in(cls)
         attrs.define(cls, slots=False, eq=False, field_transformer=_fields_made_anew)
         DECLARED.append(cls)
 

@@ -14,7 +14,7 @@ from fsm.frozen import frozen, thawed
 from fsm.judge.live import LiveJudge
 from fsm.judge.process import judge_across
 from fsm.judge.trace_line import read_line, wire_name
-from fsm.judge.verdict import RunJudge
+from fsm.judge.verdict import judge_processes
 from tests.fsm.judge.claims.test_claims import CASES
 from tests.support.cases import for_each
 from tests.support.trace.histories import reported
@@ -79,10 +79,7 @@ class Watch:
 
 def at_rest(lines):
     """What the reference says of each process by itself, once all is written."""
-    judge = RunJudge(is_sorted=True)
-    for line in lines:
-        judge.take(line)
-    return judge.end()
+    return judge_processes(lambda: lines, is_sorted=True)
 
 
 def assert_same(watch, processes):

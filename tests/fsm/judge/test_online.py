@@ -6,13 +6,14 @@ import pytest
 
 from fsm.frozen import frozen
 from fsm.judge.claims.catalogue import PROCESS_CLAIMS
-from fsm.judge.process import MONITORED, OnlineJudge
+from fsm.judge.process import OnlineJudge
 from specs.claims import CLAIMS, Reach
 from tests.fsm.judge.claims.test_claims import CASES
 from tests.support.cases import for_each
 from tests.support.trace.histories import reported
 
 HOMES = {name: f"hyperty-runtime://a.ex/{name}" for name in ("ra", "rb", "rc")}
+MONITORED = [claim for claim in PROCESS_CLAIMS if claim.is_forgetful]
 MONITORED_CLAIMS = {claim for fold in MONITORED for claim in fold.claims}
 
 

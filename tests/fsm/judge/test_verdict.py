@@ -3,9 +3,9 @@
 import attrs
 import pytest
 
-from fsm.judge.process import DisorderError, LateHomeError
+from fsm.judge.process import DisorderError, LateHomeError, ProcessJudge
 from fsm.judge.trace_line import Claim, Verdict
-from fsm.judge.verdict import RunJudge, combined, judge_run
+from fsm.judge.verdict import combined, judge_processes, judge_run
 from tests.fsm.judge.claims.cases import ANSWERED, ASKED, RUNTIME
 from tests.support.trace.histories import reported
 
@@ -96,10 +96,7 @@ def test_runtimes_of_one_name_in_two_domains_are_two_ends_of_their_link():
 
 
 def streamed(lines):
-    run = RunJudge()
-    for line in lines:
-        run.take(line)
-    return combined(run.end())
+    return combined(judge_processes(lambda: lines, is_sorted=False))
 
 
 def test_records_of_several_processes_are_judged_while_they_are_read():
@@ -120,7 +117,8 @@ def test_a_runtime_that_says_late_what_it_is_is_judged_as_one_all_the_same():
     idle = [attrs.evolve(lines[0], table="other", ln=ln) for ln in range(2, 1502)]
     late = [start, *idle, *(attrs.evolve(line, ln=line.ln + len(idle)) for line in lines)]
 
+    judge = ProcessJudge(start.run, start.node)
     with pytest.raises(LateHomeError) as caught:
-        streamed(late)
+        [*map(judge.take, late)]
     assert caught.value.home == "hyperty-runtime://a.ex/ra"
     assert judge_run(late).by_claim == {"I-T2": 1}

@@ -10,7 +10,7 @@ from actors.kit.trace import Tracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from fsm.judge.trace_line import line_of
-from fsm.judge.verdict import RunJudge
+from fsm.judge.verdict import judge_processes
 from fsm.registry.node_rights import Observation
 from specs.trace import BODIES, Fact, Kind, Stamp
 from tests.support.node.node_peer import DOMAIN, Peer, World
@@ -50,10 +50,7 @@ def broken(tracer: TimedTracer, *, is_ended: bool = True) -> list[str]:
     """Judge the trace of a process; return what it breaks."""
     if is_ended:
         tracer.record("trace", Fact(k=Kind.END))
-    judge = RunJudge()
-    for line in tracer.lines:
-        judge.take(line)
-    (found,) = judge.end()
+    (found,) = judge_processes(lambda: tracer.lines, is_sorted=False)
     steps = [str(one) for entity in found.entities for one in entity.violations]
     return [str(one) for one in found.findings] + steps
 
