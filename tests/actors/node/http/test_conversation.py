@@ -34,12 +34,12 @@ GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 @asynccontextmanager
-async def served(config=None):
+async def served(config=None, **more):
     config = HttpConfig("127.0.0.1:0") if config is None else config
     standing = Readiness()
     standing.ready(Part.NODE)
     monitor = Monitor()
-    site = site_of(config, Counters(), ReadyPage(standing, {}))
+    site = site_of(config, Counters(), ReadyPage(standing, {}), **more)
     async with open_system_network() as network, open_http(network, config, site, monitor) as url:
         yield url
 
@@ -70,6 +70,21 @@ async def test_a_proxy_that_shows_only_its_version_reads_no_metrics():
         for path, status in (("/metrics", b"403"), ("/healthz", b"200")):
             raw = b"GET %b HTTP/1.0\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
             assert (await said(url, raw % path.encode())).split()[1] == status
+
+
+async def test_a_page_that_fails_ends_its_own_connection_only(caplog):
+    async def fail():
+        raise RuntimeError("not my day")
+
+    async with served(more={"/broken": fail}) as url, await connect(url) as other:
+        for _ in range(HTTP_PER_HOST):
+            raw = b"GET /broken HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            assert await said(url, raw) == b""
+        await other.send_all(GET)
+        assert (await other.receive_some()).startswith(b"HTTP/1.1 200")
+    crashes = [one for one in caplog.records if one.getMessage().startswith("actor crashed")]
+    assert len(crashes) == HTTP_PER_HOST
+    assert crashes[0].exc_info[1].args == ("not my day",)
 
 
 async def test_a_head_has_no_body():
