@@ -50,6 +50,7 @@ from actors.node.registry.record_file import MemoryRecords, RecordFile, SqliteRe
 from actors.node.registry.registry import DomainRegistry
 from actors.node.session.control import Control, Gate, key_set
 from actors.node.session.exchange import Exchange, UserNames, resume
+from actors.node.session.opening import Logins
 from actors.node.state.file import FORM, StateChanges, StateFile, StateWriter, Store
 from actors.node.tables import NodeAddresses, TableRules
 from fsm.machines.registration import REGISTRATION
@@ -134,8 +135,6 @@ class MessageNode(NodeHost):
             records = None if self.shared is None else self.shared.records()
             make_registry = partial(DomainRegistry, self, records or self.file, records)
             await self.start("registry", make_registry)
-        if self.provider is not None:
-            await self.start("idm", partial(IdentityConnector, self, self.provider))
         if self.policing is not None:
             await self.policing.start(self)
         await start_connectors(self.config.back_ends, self)
@@ -162,13 +161,14 @@ class MessageNode(NodeHost):
         if self.board is not None:
             self.board.watch(exchange, None if shared is None else shared.overview)
         policy = config.policy if policing is None else policing.engine(exchange.tables)
-        gate = Gate(exchange, policy)
-        control = Control(
-            exchange, gate, self.entropy, config.login, self.domain_keys, self.login_clock
-        )
-        self.bus = NodeBus(
-            exchange, control, self._services(exchange), gate, partial(self._resume, exchange)
-        )
+        gate, services = Gate(exchange, policy), self._services(exchange)
+        logins = None
+        if config.login is not None and self.provider is not None:
+            connector = IdentityConnector(self, self.provider)
+            services[self.addresses.identities] = connector
+            logins = Logins(self, exchange, config.login, connector)
+        control = Control(self, exchange, gate, self.domain_keys, logins)
+        self.bus = NodeBus(exchange, control, services, gate, partial(self._resume, exchange))
         return self.bus
 
     async def _resume(self, exchange: Exchange) -> None:

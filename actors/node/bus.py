@@ -111,7 +111,8 @@ class NodeBus(Actor[messages.BusMessage]):
     @override
     async def start(self) -> None:
         for address in (self._node.session, *self._services):
-            self._exchange.components.serve(address, last_segment(address))
+            name, _, _ = last_segment(address).partition(".")
+            self._exchange.components.serve(address, name)
         await self._resume()
 
     @override
@@ -372,9 +373,7 @@ class NodeBus(Actor[messages.BusMessage]):
         if to_runtime is not None:
             if to_runtime in self._exchange.requests_at_parts:
                 self._exchange.requests_at_parts.take(to_runtime, -1, 0)
-            self._answered(to_runtime, message)
-        elif message.is_response and message.to == self._node.session:
-            self._control.answered(message)
+            self.answer(to_runtime, message)
         else:
             self.route(message, None)
 
@@ -391,7 +390,7 @@ class NodeBus(Actor[messages.BusMessage]):
         service = self._services.get(address)
         objection = None if service is None else self._others.objection()
         if objection is not None:
-            self._answered(by, refuse(message, objection.code, objection.why))
+            self.answer(by, refuse(message, objection.code, objection.why))
             return
         if service is None:
             self._ask(message, address, by)
@@ -402,9 +401,10 @@ class NodeBus(Actor[messages.BusMessage]):
         except BadMessageError as exc:
             answer = refuse(message, exc.code, exc.reason)
         if answer is not None:
-            self._answered(by, answer)
+            self.answer(by, answer)
 
-    def _answered(self, by: str, answer: Message) -> None:
+    def answer(self, by: str, answer: Message) -> None:
+        """Answer a request of a runtime over its session, for a part of the node."""
         is_limit = answer.code in {Code.TOO_LARGE, Code.UNAVAILABLE}
         self._trace.refused_by(answer, by, Ground.LIMIT if is_limit else Ground.SERVICE)
         self._exchange.send(by, answer)
@@ -428,7 +428,7 @@ class NodeBus(Actor[messages.BusMessage]):
             self._exchange.requests_at_parts.take(by, 1, 0)
             return
         why = f"{address} cannot be asked now" if refused is None else refused.why
-        self._answered(by, refuse(message, Code.UNAVAILABLE, why))
+        self.answer(by, refuse(message, Code.UNAVAILABLE, why))
 
     def _claim_object(self, message: Message, subject: str, by: str) -> None:
         """Let a registration claim its data object; a refused claim is a refused registration."""

@@ -1,29 +1,32 @@
 """The identity connector at `domain://idm.<d>`: validates logins (M-55, CON-01)."""
 
 import math
-from typing import Final, TypeAlias
+from typing import Final
 
+import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.back_ends.requests import Asked
-from actors.kit.supervision.actor import Actor
+from actors.kit.log import get_logger
+from actors.kit.supervision.supervisor import Crash
+from actors.node.components import LocalService
 from actors.node.host import NodeHost
 from actors.node.login.provider import (
     IdentityProvider,
     LoginRefusedError,
     ProviderAwayError,
 )
-from actors.node.messages import RuntimeLeft
-from specs.addresses.address import host_of, parse
+from specs.addresses.address import canonical
 from specs.bodies.session import IdentityCall
-from specs.errors import BadMessageError, BadUrlError
+from specs.errors import BadMessageError
 from specs.identity import Identity
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import LOGIN_TIMEOUT, LOGINS_PENDING
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import read_body
+
+_log = get_logger("actors.node")
 
 
 def written_identity(identity: Identity) -> JsonObject:
@@ -41,50 +44,19 @@ def written_identity(identity: Identity) -> JsonObject:
     return written
 
 
-def read_identity(value: Json, until: float) -> Identity:
-    """Read an identity from a connector's answer; only the user is required.
-
-    Args:
-        value: The value of its answer.
-        until: When the login ends at the latest, seconds since the epoch.
+def _canonical(identity: Identity) -> Identity:
+    """Return an identity with its addresses in canonical form.
 
     Raises:
-        BadMessageError: It names no user, or is not what it should be.
+        BadUrlError: One of them is no address.
     """
-    if not isinstance(value, dict):
-        raise BadMessageError("value is no object")
-    user = _address(value.get("user"), "user")
-    issuer, end = value.get("issuer", host_of(user)), value.get("until", until)
-    roles, runtime = value.get("roles", []), value.get("runtime")
-    key, addresses = value.get("key"), value.get("addresses", [])
-    if not isinstance(addresses, list):
-        raise BadMessageError("value.addresses is no list")
-    if not isinstance(issuer, str) or not isinstance(roles, list):
-        raise BadMessageError("value.issuer or value.roles is not what it should be")
-    if isinstance(end, bool) or not isinstance(end, int | float):
-        raise BadMessageError("value.until is no time")
-    if key is not None and not isinstance(key, str):
-        raise BadMessageError("value.key is no thumbprint")
-    return Identity(
-        user=user,
-        issuer=issuer,
-        until=min(until, end),
-        roles=frozenset(role for role in roles if isinstance(role, str)),
-        runtime=None if runtime is None else _address(runtime, "runtime"),
-        addresses=frozenset(_address(address, "addresses") for address in addresses),
-        key=key,
+    runtime = identity.runtime
+    return attrs.evolve(
+        identity,
+        user=canonical(identity.user),
+        runtime=None if runtime is None else canonical(runtime),
+        addresses=frozenset(map(canonical, identity.addresses)),
     )
-
-
-def _address(value: Json, name: str) -> str:
-    try:
-        return parse(value).text if isinstance(value, str) else _missing(name)
-    except BadUrlError as exc:
-        raise BadMessageError(f"value.{name} {exc}") from exc
-
-
-def _missing(name: str) -> str:
-    raise BadMessageError(f"value.{name} is no address")
 
 
 VALIDATE: Final = "validateAssertion"
@@ -93,71 +65,68 @@ VALIDATE: Final = "validateAssertion"
 _ELSEWHERE: Final = frozenset({"generateAssertion", "getLoginEndpoint"})
 """Methods of identity providers; a node is none."""
 
-_Message: TypeAlias = Asked | RuntimeLeft
 
-
-class IdentityConnector(Actor[_Message]):
-    """Answers each question once, also if the provider fails; bounded in number.
+class IdentityConnector(LocalService):
+    """Has assertions validated, each in a task; bounded in number.
 
     Args:
         host: The node.
-        provider: Validates logins; outlives the connector.
+        provider: Validates logins; outlives the bus.
     """
 
     def __init__(self, host: NodeHost, provider: IdentityProvider) -> None:
         self._host: Final = host
-        self._session: Final = host.addresses.session
         self._provider: Final = provider
         self._pending = 0
 
     @override
-    async def start(self) -> None:
-        self._host.bus.attach(self._host.addresses.identities, self.me)
+    def receive(self, message: Message, by: str) -> None:
+        self._host.bus.spawn(self._answer, message, by, _assertion(message))
 
-    @override
-    async def handle(self, message: Asked | RuntimeLeft) -> None:
-        if isinstance(message, RuntimeLeft):
-            return
-        try:
-            assertion = _assertion(message.message)
-            key = self._key(message.message)
-        except BadMessageError as exc:
-            self._answer(message, refuse(message.message, exc.code, exc.reason))
-            return
+    async def _answer(self, message: Message, by: str, assertion: str) -> None:
+        answer, _ = await self.validate(message, assertion)
+        self._host.bus.call(self._host.bus.answer, by, answer)
+
+    async def validate(
+        self, question: Message, assertion: str, key: str | None = None
+    ) -> tuple[Message, Identity | None]:
+        """Return the answer to a question, and the identity that is proven; None: none is.
+
+        If cancelled, the assertion may count as used.
+
+        Args:
+            question: Asks for it; from session control, or from a runtime.
+            assertion: What the bearer has shown.
+            key: Thumbprint of the key that the bearer has proven; None: none.
+        """
         if self._pending >= LOGINS_PENDING:
             why = f"{LOGINS_PENDING} logins are open; try again"
-            self._answer(message, refuse(message.message, Code.UNAVAILABLE, why))
-            return
+            return refuse(question, Code.UNAVAILABLE, why), None
+        identity: Identity | None = None
+        answer = refuse(question, Code.BACKEND_TIMEOUT, "the identity provider is too slow")
         self._pending += 1
-        self.spawn(self._look_into, message, assertion, key)
-
-    def _key(self, message: Message) -> str | None:
-        """Return the key that the bearer has proven; only the session manager knows one."""
-        params = message.body.get("params")
-        key = params.get("key") if isinstance(params, dict) else None
-        return key if isinstance(key, str) and message.from_ == self._session else None
-
-    async def _look_into(self, asked: Asked, assertion: str, key: str | None) -> None:
-        answer = refuse(asked.message, Code.BACKEND_TIMEOUT, "the identity provider is too slow")
         try:
-            with trio.move_on_after(LOGIN_TIMEOUT):
-                answer = await self._validated(asked.message, assertion, key)
+            # A provider that fails harms no other login.
+            with Crash(self._report) as crash, trio.move_on_after(LOGIN_TIMEOUT):
+                identity = _canonical(await self._provider.validate(assertion, key))
+                answer = reply_to(question, Code.OK, {"value": written_identity(identity)})
         finally:
             self._pending -= 1
-        self._answer(asked, answer)
+        match crash.error:
+            case None:
+                pass
+            case LoginRefusedError(reason=why, retry_after=pause):
+                answer = refuse(question, Code.UNAUTHENTICATED, why, pause)
+            case ProviderAwayError(reason=why):
+                answer = refuse(question, Code.BAD_BACKEND, why)
+            case _:
+                answer = refuse(question, Code.BAD_BACKEND, "the identity provider has failed")
+        return answer, identity
 
-    async def _validated(self, message: Message, assertion: str, key: str | None) -> Message:
-        try:
-            identity = await self._provider.validate(assertion, key)
-        except LoginRefusedError as exc:
-            return refuse(message, Code.UNAUTHENTICATED, exc.reason, exc.retry_after)
-        except ProviderAwayError as exc:
-            return refuse(message, Code.BAD_BACKEND, exc.reason)
-        return reply_to(message, Code.OK, {"value": written_identity(identity)})
-
-    def _answer(self, asked: Asked, answer: Message) -> None:
-        is_own = asked.message.from_ == self._session
-        self._host.send(answer, None if is_own else asked.by)
+    def _report(self, error: Exception) -> None:
+        if not isinstance(error, LoginRefusedError | ProviderAwayError):
+            self._host.monitor.crashed("idm", error)
+            _log.error("identity provider failed", exc_info=error)
 
 
 def _assertion(message: Message) -> str:

@@ -20,8 +20,8 @@ from actors.keys.runtime_key import is_signed
 from actors.keys.signing import SigningKey
 from actors.keys.token import Statement, write_statement
 from actors.kit.counters import Tally
+from actors.node.host import NodeHost
 from actors.node.links.connection import Connection
-from actors.node.login.provider import Admission, Login
 from actors.node.messages import RuntimeLeft
 from actors.node.policy_hook import Asker, Policy
 from actors.node.session import opening
@@ -67,34 +67,33 @@ class Control:
     """The session manager at `MN(d)/session`; part of the bus's task.
 
     Args:
+        host: The node.
         exchange: The sessions.
         gate: Asks the policy.
-        entropy: Source of tokens and challenges.
-        login: Required logins; None: there is no login.
         keys: The keys of the domain, for its statements about runtimes; the first one signs.
-        clock: Seconds since the epoch, as logins are counted.
+        logins: Looks into logins; None: there is no login.
     """
 
     def __init__(
         self,
+        host: NodeHost,
         exchange: Exchange,
         gate: "Gate",
-        entropy: Callable[[int], bytes],
-        login: Login | None,
         keys: Sequence[SigningKey],
-        clock: Callable[[], float],
+        logins: opening.Logins | None,
     ) -> None:
         self._exchange = exchange
         self._rights = exchange.tables.rights
         self._gate = gate
-        self._entropy = entropy
+        self._entropy = host.entropy
         # What was not answered yet, one for each link at most.
         self._challenges: dict[int, str] = {}
         self._domain = exchange.tables.addresses.domain
-        self._clock = clock
+        self._clock = host.login_clock
         self._key, self._keys = keys[0], key_set(keys)
-        self._login = login
-        self._logins = None if login is None else opening.Logins(exchange, login, clock)
+        self._logins = logins
+        if logins is not None:
+            logins.decide = self._decide
 
     def receive(self, message: Message, port: Connection) -> None:
         """Do what a link asks for, and answer it.
@@ -156,14 +155,6 @@ class Control:
                     outcome = session.tell(lambda core, now: core.claim(number, liveness, now))
                     self._answer_open(request, session, outcome)
 
-    def answered(self, answer: Message) -> None:
-        """Take an answer of a part of the node to what session control asked it."""
-        verdict = None if self._logins is None else self._logins.answered(answer)
-        if verdict is None:
-            self._exchange.trace.drop(answer, DropReason.UNMATCHED)
-        else:
-            self._decided(verdict)
-
     def gone(self, link: int) -> None:
         """Wait for nothing of a link any more."""
         self._challenges.pop(link, None)
@@ -177,7 +168,7 @@ class Control:
     def tick(self) -> None:
         """Give up on logins that take too long."""
         for late in () if self._logins is None else self._logins.overdue():
-            self._decided(late)
+            self._decide(late)
 
     def refuse_size(self, port: Connection) -> None:
         """Refuse a frame over the limit, for any content."""
@@ -213,7 +204,7 @@ class Control:
             known = self._repeated_login(request, session) or logins.unused(request)
             verdict = known or logins.ask(request)
             if verdict is not None:
-                self._decided(verdict)
+                self._decide(verdict)
         elif self._asks_for_login(request):
             self._refuse(request, Code.UNAUTHENTICATED, _LOGIN)
         else:
@@ -302,12 +293,12 @@ class Control:
 
         Where there are keys, nodes and runtimes of other domains need a login.
         """
-        if self._login is None:
+        if self._logins is None:
             return False
         is_ours = domain_of(request.runtime) == self._domain
-        return self._login.admission is Admission.VOUCHED or not is_ours
+        return self._logins.is_required or not is_ours
 
-    def _decided(self, verdict: opening.Verdict) -> None:
+    def _decide(self, verdict: opening.Verdict) -> None:
         port = verdict.request.port
         if self._exchange.ports.get(port.number) is not port:
             # It was cut meanwhile, and its end has not been reported yet.
@@ -423,7 +414,7 @@ class Control:
             self._fresh(),
             liveness,
             credentials,
-            is_unproved=is_upstream and self._login is None,
+            is_unproved=is_upstream and self._logins is None,
             is_shared=self._exchange.tables.rights.names is Names.LOOSE,
             is_fixed=is_upstream,
             key=request.key,

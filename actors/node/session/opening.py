@@ -3,20 +3,21 @@
 POL-18, M-14, M-15, M-55, SC-40.
 """
 
+import math
 from collections.abc import Callable
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
 import attrs
 import trio
 
 from actors.keys.key_set import BadKeysError
 from actors.keys.runtime_key import thumbprint_of
-from actors.kit.back_ends.requests import Asked
 from actors.kit.counters import Outcome, Tally
 from actors.kit.log import get_logger
+from actors.node.host import NodeHost
 from actors.node.links.connection import Connection
-from actors.node.login.connector import VALIDATE, read_identity
-from actors.node.login.provider import Login
+from actors.node.login.connector import VALIDATE, IdentityConnector
+from actors.node.login.provider import Admission, Login
 from actors.node.session.exchange import Exchange
 from fsm.registry.node_rights import Names, NodeRights
 from fsm.session.assertion import BOUND, digest_of
@@ -28,7 +29,7 @@ from specs.identity import Identity, speaks_for
 from specs.limits.node import LOGINS_PENDING
 from specs.limits.protocol import OPEN_TIMEOUT
 from specs.message import Message, MessageType
-from specs.reply_code import Code
+from specs.reply_code import Code, DropReason
 from specs.trace import Op
 from transports.bodies import write_body
 
@@ -125,39 +126,44 @@ Verdict: TypeAlias = Vouched | Denied
 
 
 class Logins:
-    """Asks the identity connector by message, and keeps the waiting links; part of the bus's task.
+    """Has the identity connector look into logins, each in a task; part of the bus's task.
 
     Each link waits for one login, all together for `LOGINS_PENDING`; a link without an answer
     within `OPEN_TIMEOUT` is refused. A login that succeeds too late for its link, or for which the
     node has no room, is kept: the same token opens the session of whom it is good for. A token
     that is being looked into is no used one: who shows it meanwhile comes again.
+
+    Attributes:
+        is_required: Whether each session needs a login.
+        decide: Takes what became of a login that was asked for.
     """
 
-    def __init__(self, exchange: Exchange, login: Login, clock: Callable[[], float]) -> None:
-        self._exchange = exchange
-        self._life = login.life
-        self._clock = clock
-        self._waiting: dict[int, tuple[OpenRequest, float]] = {}
-        self._links: dict[int, int] = {}
-        self._late: dict[int, OpenRequest] = {}
-        self._asked: dict[str, float] = {}
-        self._unused: dict[str, Vouched] = {}
+    decide: Callable[[Verdict], None]
 
-    def __len__(self) -> int:
-        return len(self._waiting)
+    def __init__(
+        self, host: NodeHost, exchange: Exchange, login: Login, connector: IdentityConnector
+    ) -> None:
+        self.is_required: Final = login.admission is Admission.VOUCHED
+        self._host: Final = host
+        self._exchange: Final = exchange
+        self._connector: Final = connector
+        self._life: Final = login.life
+        self._clock: Final = host.login_clock
+        self._waiting: dict[int, tuple[OpenRequest, float]] = {}
+        self._asked: set[str] = set()
+        self._unused: dict[str, Vouched] = {}
 
     def is_waiting(self, link: int) -> bool:
         """Return whether a login of a link is under way."""
-        return link in self._links
+        return link in self._waiting
 
     def ask(self, request: OpenRequest) -> Denied | None:
         """Have a login looked into; return why that is not possible."""
-        node = self._exchange.tables.addresses
-        connector = self._exchange.components.get(node.identities)
-        now, digest = trio.current_time(), digest_of(request.token or "")
-        is_asked = self._asked.get(digest, now) > now
-        if connector is None or len(self._waiting) >= LOGINS_PENDING or is_asked:
+        token = request.token or ""
+        digest = digest_of(token)
+        if len(self._waiting) >= LOGINS_PENDING or digest in self._asked:
             return Denied(request, Code.UNAVAILABLE, _AWAY)
+        node = self._exchange.tables.addresses
         number = self._exchange.next_id(node.session)
         call = session.IdentityCall(
             VALIDATE, {"assertion": request.token, "origin": node.domain, "key": request.key}
@@ -165,21 +171,41 @@ class Logins:
         question = Message(
             number, MessageType.EXECUTE, node.session, node.identities, write_body(call)
         )
-        if not connector.try_tell(Asked(question, node.session, None)):
-            return Denied(request, Code.UNAVAILABLE, _AWAY)
         self._exchange.trace.hop(Op.DELIVER, question, listener=node.identities)
-        self._asked[digest] = now + 2 * OPEN_TIMEOUT  # its answer may be late; a crash has none
-        _bound(self._asked)
-        self._waiting[number] = request, now + OPEN_TIMEOUT
-        self._links[request.port.number] = number
+        self._asked.add(digest)
+        self._waiting[request.port.number] = request, trio.current_time() + OPEN_TIMEOUT
+        self._host.bus.spawn(self._look_into, request, question, token, digest)
         return None
+
+    async def _look_into(
+        self, request: OpenRequest, question: Message, token: str, digest: str
+    ) -> None:
+        answer, identity = await self._connector.validate(question, token, request.key)
+        self._asked.discard(digest)
+        self._host.bus.call(self._take, request, answer, identity)
+
+    def _take(self, request: OpenRequest, answer: Message, identity: Identity | None) -> None:
+        """Take the answer of the connector; the link may not wait for it any more."""
+        link = request.port.number
+        trace, (waiting, _) = self._exchange.trace, self._waiting.get(link, (None, 0.0))
+        verdict = self._verdict(request, answer, identity)
+        if waiting is request:
+            del self._waiting[link]
+            trace.hop(Op.DELIVER, answer, listener=answer.to)
+            self._count(_outcome(verdict))
+            self.decide(verdict)
+        else:
+            trace.drop(answer, DropReason.UNMATCHED)
+            if isinstance(verdict, Vouched):
+                self.keep(verdict)
 
     def keep(self, vouched: Vouched) -> None:
         """Keep a login that has opened no session."""
         digest = vouched.identity.login
         if digest is not None:
             self._unused[digest] = vouched
-            _bound(self._unused)
+            if len(self._unused) > LOGINS_PENDING:
+                del self._unused[next(iter(self._unused))]
 
     def unused(self, request: OpenRequest) -> Vouched | None:
         """Take the login that a link shows again, if it has opened no session."""
@@ -191,84 +217,43 @@ class Logins:
         is_over = trio.current_time() >= kept.credentials.until
         return None if is_over else attrs.evolve(kept, request=request)
 
-    def answered(self, answer: Message) -> Verdict | None:
-        """Take the connector's answer; None: nobody has asked, or asks any more."""
-        late, request = self._late.pop(answer.id, None), self._taken(answer.id)
-        if (asked := request or late) is not None:
-            self._asked.pop(digest_of(asked.token or ""), None)
-        if late is not None and answer.code == Code.OK:
-            verdict = self._vouched(late, answer)
-            if isinstance(verdict, Vouched):
-                self.keep(verdict)
-        if request is None:
-            return None
-        self._exchange.trace.hop(Op.DELIVER, answer, listener=answer.to)
-        verdict = self._verdict(request, answer)
-        self._count(_outcome(verdict))
-        return verdict
-
-    def _verdict(self, request: OpenRequest, answer: Message) -> Verdict:
+    def _verdict(self, request: OpenRequest, answer: Message, identity: Identity | None) -> Verdict:
         why = str(answer.body.get("description", ""))
         if answer.code == Code.UNAUTHENTICATED:
             after = answer.body.get("retryAfter")
             pause = float(after) if isinstance(after, int | float) else None
             return attrs.evolve(_refused(request, why), retry_after=pause)
-        if answer.code != Code.OK:
+        if identity is None:
             _log.warning("login not looked into", runtime=request.runtime, why=why)
             return Denied(request, Code.UNAVAILABLE, _AWAY)
-        return self._vouched(request, answer)
+        wall, now = self._clock(), trio.current_time()
+        objection = self._objection(request, identity, wall)
+        if objection is not None:
+            return _refused(request, objection)
+        until = min(identity.until, wall + self._life)
+        identity = attrs.evolve(identity, until=until, login=digest_of(request.token or ""))
+        credentials = Credentials(identity.user, identity.issuer, now + until - wall)
+        return Vouched(request, identity, credentials)
 
     def forget(self, link: int) -> None:
         """Wait for nothing of a link any more: it is gone."""
-        number = self._links.get(link)
-        if number is not None:
-            self._give_up(number)
+        self._waiting.pop(link, None)
 
     def deadline(self) -> float:
         """Return when `overdue` has a link to name."""
-        return next((until for _, until in self._waiting.values()), float("inf"))
+        return next((until for _, until in self._waiting.values()), math.inf)
 
     def overdue(self) -> list[Denied]:
         """Give up on those who have waited too long."""
         now = trio.current_time()
-        late = [number for number, (_, until) in self._waiting.items() if until <= now]
-        for _ in late:
+        late = [request for request, until in self._waiting.values() if until <= now]
+        for request in late:
+            del self._waiting[request.port.number]
             self._count(Outcome.TIMEOUT)
-        requests = [self._give_up(number) for number in late]
-        return [
-            Denied(request, Code.UNAVAILABLE, _AWAY) for request in requests if request is not None
-        ]
+        return [Denied(request, Code.UNAVAILABLE, _AWAY) for request in late]
 
     def _count(self, outcome: Outcome) -> None:
         self._exchange.trace.counters.count(Tally.LOGINS, outcome)
-
-    def _give_up(self, number: int) -> OpenRequest | None:
-        request = self._taken(number)
-        if request is not None:
-            self._late[number] = request
-            _bound(self._late)
-        return request
-
-    def _taken(self, number: int) -> OpenRequest | None:
-        request, _ = self._waiting.pop(number, (None, 0.0))
-        if request is not None:
-            del self._links[request.port.number]
-        return request
-
-    def _vouched(self, request: OpenRequest, answer: Message) -> Verdict:
-        wall, now = self._clock(), trio.current_time()
-        try:
-            identity = read_identity(answer.body.get("value"), wall + self._life)
-        except BadMessageError as exc:
-            _log.warning("login not understood", runtime=request.runtime, why=exc.reason)
-            return Denied(request, Code.UNAVAILABLE, _AWAY)
-        objection = self._objection(request, identity, wall)
-        if objection is not None:
-            return _refused(request, objection)
-        until = now + identity.until - wall
-        if request.token is not None:
-            identity = attrs.evolve(identity, login=digest_of(request.token))
-        return Vouched(request, identity, Credentials(identity.user, identity.issuer, until))
 
     def _objection(self, request: OpenRequest, identity: Identity, wall: float) -> str | None:
         """Return why a login does not open the requested session; None: it does."""
@@ -289,16 +274,6 @@ class Logins:
         ):
             why = f"{identity.issuer} does not speak for {domain}"
         return why
-
-
-Key = TypeVar("Key")
-Value = TypeVar("Value")
-
-
-def _bound(kept: dict[Key, Value]) -> None:
-    """Forget the oldest entry if there are more than as many logins as may be open at once."""
-    if len(kept) > LOGINS_PENDING:
-        del kept[next(iter(kept))]
 
 
 def _outcome(verdict: Verdict) -> Outcome:
