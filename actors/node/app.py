@@ -40,18 +40,18 @@ from actors.node.host import NodeHost
 from actors.node.http.rest_link import RestLinks
 from actors.node.links.acceptor import REST, LinkAcceptor, OpenListener, RestAcceptor
 from actors.node.links.bounds import Bounds
-from actors.node.links.loop import AcceptorMaker, SessionListener
+from actors.node.links.loop import AcceptorMaker, Links
 from actors.node.links.upstream import PlainAcceptor, SessionAcceptor
 from actors.node.login.connector import IdentityConnector
 from actors.node.login.provider import IdentityProvider, UsedTokenFile, UsedTokens
 from actors.node.messages import BusMessage, SessionView
-from actors.node.policy.engine import Policing, policing_of
+from actors.node.policy.engine import Policing, PolicyService, policing_of
 from actors.node.registry.record_file import MemoryRecords, RecordFile, SqliteRecords
 from actors.node.registry.registry import DomainRegistry
 from actors.node.session.control import Control, Gate, key_set
 from actors.node.session.exchange import Exchange, UserNames, resume
 from actors.node.session.opening import Logins
-from actors.node.state.file import FORM, StateChanges, StateFile, StateWriter, Store
+from actors.node.state.file import FORM, StateFile, StateWriter
 from actors.node.tables import NodeAddresses, TableRules
 from fsm.machines.registration import REGISTRATION
 from fsm.registry.allocation import AddressMint
@@ -98,6 +98,7 @@ class MessageNode(NodeHost):
         state: Stored sessions and names; None: they end with the process.
         provider: Validates logins; None: there is no login.
         shared: What the nodes of the domain share; None: this is its only node.
+        writer: Stores sessions and names; None: it has not started, or there is no state.
         http_url: Base URL of its HTTP service; None: there is none.
     """
 
@@ -111,6 +112,7 @@ class MessageNode(NodeHost):
     readiness: Readiness = attrs.field(factory=Readiness)
     provider: IdentityProvider | None = None
     shared: "Shared | None" = None
+    writer: StateWriter | None = None
     http_url: str | None = None
 
     async def start_parts(self, listeners: tuple[Listener, ...]) -> None:
@@ -121,13 +123,13 @@ class MessageNode(NodeHost):
         Args:
             listeners: Open listeners.
         """
+        if self.policing is not None:
+            self.policing.host = self
         if self.shared is not None:
             await self.shared.reach()
-        writer = None
         if self.state is not None:
-            make = partial(StateWriter, self.state, self.counters)
-            writer = await self.start("state-writer", make)
-        self.bus_ref = await self.start("bus", partial(self._make_bus, writer))
+            await self.start("state-writer", partial(self._make_writer, self.state))
+        self.bus_ref = await self.start("bus", self._make_bus)
         if self.shared is not None:
             await self.shared.start(self)
         await self._start_listener(listeners)
@@ -135,13 +137,15 @@ class MessageNode(NodeHost):
             records = None if self.shared is None else self.shared.records()
             make_registry = partial(DomainRegistry, self, records or self.file, records)
             await self.start("registry", make_registry)
-        if self.policing is not None:
-            await self.policing.start(self)
         await start_connectors(self.config.back_ends, self)
         if self.config.foreign is not NOWHERE:
             await self.start("foreign", partial(ForeignHost, self, self.config.foreign))
 
-    def _make_bus(self, writer: ActorRef[Store] | None) -> NodeBus:
+    def _make_writer(self, state: StateFile) -> StateWriter:
+        self.writer = StateWriter(state, self.counters)
+        return self.writer
+
+    def _make_bus(self) -> NodeBus:
         config, shared, policing = self.config, self.shared, self.policing
         mint = AddressMint(config.entropy(_MINT_KEY) if shared is None else shared.mint)
         rights = RightsRules(
@@ -152,7 +156,8 @@ class MessageNode(NodeHost):
         )
         rules = TableRules(mint, rights)
         exchange = Exchange(self.addresses, rules, self.trace("bus"), self.ids, self.bounds)
-        exchange.state = StateChanges(writer)
+        if self.writer is not None:
+            exchange.note = self.writer.note
         exchange.has_login = config.login is not None
         if shared is not None:
             shared.join(self, exchange, self.http_url or "")
@@ -189,7 +194,7 @@ class MessageNode(NodeHost):
             addresses.paths: PathService(tables, exchange.foreign.paths),
         }
         if self.policing is not None:
-            services[addresses.policies] = self.policing.service(exchange)
+            services[addresses.policies] = PolicyService(self.policing, exchange)
         return services
 
     async def _start_listener(self, listeners: tuple[Listener, ...]) -> None:
@@ -201,8 +206,10 @@ class MessageNode(NodeHost):
             REST: lambda _: RestAcceptor(),
         }
         numbers = itertools.count(1)  # of links; outlives a listener that is started again
-        make = partial(SessionListener, self, self.bounds, listeners, acceptors, numbers)
-        await self.start("listener", make)
+        await self.start(
+            "listener",
+            lambda: Links(self.bus, self.bounds, self.monitor, listeners, acceptors, numbers),
+        )
 
 
 def _make_message_node(
@@ -237,9 +244,7 @@ def _make_message_node(
         bounds=bounds,
         file=files.records,
         state=files.state,
-        policing=policing_of(
-            config.judged_by, addresses, clock, is_shared=config.engine is not None
-        ),
+        policing=policing_of(config.judged_by, is_shared=config.engine is not None),
         board=board,
         domain_keys=config.domain_keys or _fresh_keys(config.entropy),
     )

@@ -470,8 +470,6 @@ class NodeBus(Actor[messages.BusMessage]):
             exchange.departure.settle(trio.current_time())
         if exchange.notices:
             exchange.settle_notices()
-        if exchange.state.changes:
-            exchange.state.settle()
         if exchange.foreign.paths is not None:
             exchange.foreign.paths.settle()
         if not self._is_alone:
@@ -485,10 +483,9 @@ class NodeBus(Actor[messages.BusMessage]):
 
     @property
     def _is_settled(self) -> bool:
-        """True if parts, files and other nodes have all that they must know."""
-        exchange = self._exchange
-        is_known = self._others.is_settled and exchange.departure.is_over
-        return is_known and not exchange.notices and not exchange.state.changes
+        """True if parts and other nodes have all that they must know."""
+        is_known = self._others.is_settled and self._exchange.departure.is_over
+        return is_known and not self._exchange.notices
 
     @override
     def deadline(self) -> float:

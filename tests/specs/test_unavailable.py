@@ -32,7 +32,7 @@ ANSWERS = {
     "actors/node/foreign.py::Onward.subscribe": "paths that are being set up get ready",
     "actors/node/login/connector.py::IdentityConnector.validate": "open logins end",
     "actors/node/policy/domain.py::DomainPolicies.objection": "there are policies it can read",
-    "actors/node/policy/engine.py::PolicyService._reload": "the actor has room, or is started",
+    "actors/node/policy/engine.py::PolicyService._reload": "fewer wait for the files",
     "actors/node/bus.py::NodeBus.route": "runtimes come back to the node",
     "actors/node/registry/registry.py::DomainRegistry._do": "runtimes register again",
     "actors/node/registry/registry.py::_not_now": "the registry can be written, or read, again",

@@ -493,7 +493,7 @@ class Connection:
         pause = self._take(link.arrived())
         if pause or is_behind or link.has_arrived:
             self._links.ignore(self)
-            self._links.start(self, partial(self._catch_up, pause))
+            self._links.begin(self, partial(self._catch_up, pause))
         else:
             self._check_readable()
 
@@ -590,7 +590,7 @@ class Connection:
     def _work(self) -> None:
         if not (self._is_working or self.is_over):
             self._is_working = True
-            self._links.start(self, self._write_and_leave)
+            self._links.begin(self, self._write_and_leave)
 
     async def _write_and_leave(self) -> None:
         """Write until nothing waits; close the link then, if it is to be left."""

@@ -20,7 +20,6 @@ from actors.kit.errors import ActorStoppedError
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.supervisor import Crash, Monitor
-from actors.node.host import NodeHost
 from actors.node.links.acceptor import Acceptor
 from actors.node.links.bounds import Bounds
 from actors.node.links.connection import Connection
@@ -39,38 +38,72 @@ AcceptorMaker: TypeAlias = Callable[[Upgrade], Acceptor]
 """Makes the acceptor of one link out of what its dialler asked for."""
 
 
-class Links:
-    """The links of a node, and what they need.
+class Links(Actor[Never]):
+    """Accepts the links of a node, and serves them.
 
     Attributes:
         bounds: The limits, and what has been used of them.
-        bus: The bus.
+        bus: The bus; its methods are called by `call` only.
         watched: The connections that are read whenever something has come, with their descriptors.
 
     Args:
-        bus: The bus; its methods are called by `call` only.
-        spawn: Starts a task.
         monitor: Takes the exceptions of links.
+        listeners: Accept links.
+        acceptors: Make the acceptor of a link, by its path.
+        numbers: Of links, each once.
     """
 
     def __init__(
         self,
         bus: "NodeBus",
         bounds: Bounds,
-        spawn: Callable[[Callable[[], Awaitable[None]]], None],
         monitor: Monitor,
+        listeners: Sequence[Listener],
+        acceptors: Mapping[str, AcceptorMaker],
+        numbers: Iterator[int],
     ) -> None:
+        self._listeners: Final = listeners
+        self._acceptors: Final = acceptors
+        self._numbers: Final = numbers
+        self._accepting: Final = trio.CancelScope()
         self.bounds: Final = bounds
         self._alarms: Final = Alarms[int]()
         self._alarm_at = math.inf
         self.bus: Final = bus
-        self._spawn: Final = spawn
         self._monitor: Final = monitor
         self._selector: Final = selectors.DefaultSelector()
         self.watched: Final[dict[Connection, int]] = {}
         self._connections: Final[dict[int, Connection]] = {}
         self._is_empty = trio.Event()
         self._has_alarm = trio.Event()
+
+    @override
+    async def start(self) -> None:
+        for work in (self.run, self.run_alarms, self._accept):
+            self.spawn(work)
+
+    @override
+    async def handle(self, message: Never) -> None:
+        """This actor receives no messages."""
+
+    @override
+    async def closing(self) -> None:
+        """Accept no more links, and leave every link in order."""
+        self._accepting.cancel()
+        for connection in tuple(self._connections.values()):
+            connection.finish(connection.close_reason)
+        while self._connections:
+            self._is_empty = trio.Event()
+            await self._is_empty.wait()
+
+    @override
+    async def stop(self) -> None:
+        """Close the links that are left."""
+        with self._selector:
+            async with trio.open_nursery() as nursery:
+                for connection in self._connections.values():
+                    connection.conclude()
+                    nursery.start_soon(connection.link.aclose, connection.close_reason)
 
     # ---- links come and go
 
@@ -89,7 +122,7 @@ class Links:
             link.guest.watch(connection.make_room)
         self.arm(connection)
         if link.descriptor is None:
-            self.start(connection, connection.read_later)
+            self.begin(connection, connection.read_later)
         else:
             self.watch(connection)
             connection.read()  # what came with the handshake
@@ -125,34 +158,12 @@ class Links:
         if due < self._alarm_at:
             self._has_alarm.set()
 
-    async def leave(self) -> None:
-        """Leave every link in order.
-
-        If cancelled, some are still to be closed.
-        """
-        for connection in tuple(self._connections.values()):
-            connection.finish(connection.close_reason)
-        while self._connections:
-            self._is_empty = trio.Event()
-            await self._is_empty.wait()
-
-    async def close(self) -> None:
-        """Close the links that are left.
-
-        If cancelled, they are closed by force.
-        """
-        with self._selector:
-            async with trio.open_nursery() as nursery:
-                for connection in self._connections.values():
-                    connection.conclude()
-                    nursery.start_soon(connection.link.aclose, connection.close_reason)
-
     # ---- what links have done
 
-    def start(self, connection: Connection, work: Callable[[], Awaitable[None]]) -> None:
+    def begin(self, connection: Connection, work: Callable[[], Awaitable[None]]) -> None:
         """Run work of a connection in a task; an exception of it is the end of that connection."""
-        with suppress(ActorStoppedError):  # `close` is next
-            self._spawn(partial(self._run, connection, work))
+        with suppress(ActorStoppedError):  # `stop` is next
+            self.spawn(self._run, connection, work)
 
     async def _run(self, connection: Connection, work: Callable[[], Awaitable[None]]) -> None:
         with Crash() as crash:
@@ -216,42 +227,7 @@ class Links:
                     self._guard(connection, partial(connection.time_over, now))
                     self._alarms.set(number, connection.deadline())
 
-
-class SessionListener(Actor[Never]):
-    """Accepts the links of sessions, and serves them.
-
-    Args:
-        host: The node.
-        bounds: The limits, and what has been used of them.
-        listeners: Accept links.
-        acceptors: Make the acceptor of a link, by its path.
-        numbers: Of links, each once.
-    """
-
-    def __init__(
-        self,
-        host: NodeHost,
-        bounds: Bounds,
-        listeners: Sequence[Listener],
-        acceptors: Mapping[str, AcceptorMaker],
-        numbers: Iterator[int],
-    ) -> None:
-        self._host = host
-        self._bounds = bounds
-        self._listeners = listeners
-        self._acceptors = acceptors
-        self._numbers = numbers
-        self._accepting = trio.CancelScope()
-
-    @override
-    async def start(self) -> None:
-        self._links = Links(self._host.bus, self._bounds, self.spawn, self._host.monitor)
-        for work in (self._links.run, self._links.run_alarms, self._accept):
-            self.spawn(work)
-
-    @override
-    async def handle(self, message: Never) -> None:
-        """This actor receives no messages."""
+    # ---- accepting
 
     async def _accept(self) -> None:
         with self._accepting:
@@ -264,19 +240,9 @@ class SessionListener(Actor[Never]):
         with suppress(LinkClosedError):
             while True:
                 link, number = await listener.accept(), next(self._numbers)
-                with Crash(partial(self._host.monitor.crashed, f"connection:{number}")) as crash:
+                with Crash(partial(self._monitor.crashed, f"connection:{number}")) as crash:
                     acceptor = self._acceptors[link.upgrade.path](link.upgrade)
-                    self._links.admit(number, link, acceptor)
+                    self.admit(number, link, acceptor)
                 if crash.error is not None:
                     _log.error("link not admitted", link=link.name, exc_info=crash.error)
                     await trio.aclose_forcefully(link)
-
-    @override
-    async def closing(self) -> None:
-        """Accept no more links, and let every connection finish."""
-        self._accepting.cancel()
-        await self._links.leave()
-
-    @override
-    async def stop(self) -> None:
-        await self._links.close()

@@ -5,18 +5,18 @@ Messages to `MN(d)/policy` manage the policies; only administrators may send the
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import attrs
+import trio
 from typing_extensions import override
 
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.node.components import LocalService
 from actors.node.host import NodeHost
 from actors.node.policy_hook import Asker, Policy
 from actors.node.session.exchange import Exchange
-from actors.node.tables import NodeAddresses, Tables
+from actors.node.tables import Tables
 from actors.policy.engine import PolicyEngine, Ruling, Tasks
 from actors.policy.management import PolicyManagement, changed, unusable
 from actors.policy.store import (
@@ -33,6 +33,7 @@ from fsm.policy.model import Book
 from fsm.registry.node_rights import Ownership
 from specs.bodies.policy import UNTIL_CHANGED, UNTIL_RELOAD, UNTIL_STOP
 from specs.identity import Identity
+from specs.limits.protocol import MAILBOX
 from specs.message import Message, refuse
 from specs.reply_code import Code
 
@@ -41,70 +42,6 @@ if TYPE_CHECKING:
 
 
 _log = get_logger("actors.policy")
-
-
-@attrs.frozen
-class Reload:
-    """The operator at the node's terminal has the files read again.
-
-    Attributes:
-        reply: Receives why they could not be used; empty: they hold now.
-    """
-
-    reply: Reply[str]
-
-
-@attrs.frozen
-class ReloadAsked:
-    """An administrator asks for it by a message, which is answered when it is done."""
-
-    message: Message
-    by: str
-
-
-_Message: TypeAlias = ReloadAsked | Reload
-
-
-class PolicyReloader(Actor[_Message]):
-    """Reads in a thread, one after the other, and replaces all policies or none."""
-
-    def __init__(self, policing: "Policing", host: NodeHost) -> None:
-        self._store = policing.store
-        self._domain = policing.domain
-        self._host = host
-
-    @override
-    async def handle(self, message: _Message) -> None:
-        outcome = await self._reloaded()
-        match message:
-            case ReloadAsked(asked, by):
-                self._host.send(self._answer(asked, outcome), by)
-            case Reload(reply):
-                reply.send("" if isinstance(outcome, Book) else _why(outcome))
-
-    async def _reloaded(self) -> Book | Refused | PolicyFileError:
-        if (domain := self._domain) is None:
-            return await reload(self._store)
-        book = await reread(self._store)
-        if isinstance(book, PolicyFileError):
-            return book
-        outcome: Book | Refused = await self._host.bus_ref.ask(
-            lambda reply: lambda _: domain.propose(book, reply.send, is_of_files=True)
-        )
-        if isinstance(outcome, Book):
-            say_reread(outcome)
-        else:
-            _log.error("policies kept", why=outcome.why, version=self._store.book.version)
-        return outcome
-
-    def _answer(self, asked: Message, outcome: Book | Refused | PolicyFileError) -> Message:
-        if isinstance(outcome, PolicyFileError):
-            return unusable(asked, outcome)
-        return changed(asked, outcome, UNTIL_RELOAD if self._domain is None else UNTIL_CHANGED)
-
-
-def _why(not_done: Refused | PolicyFileError) -> str:
-    return not_done.why if isinstance(not_done, Refused) else str(not_done)
 
 
 ADMIN: Final = "admin"
@@ -126,7 +63,7 @@ class PolicyService(LocalService):
 
     @override
     def receive(self, message: Message, by: str) -> Message | None:
-        identity = _identity_of(self._exchange, self._policing.clock, by)
+        identity = _identity_of(self._exchange, self._policing.host.clock, by)
         if identity is None or ADMIN not in identity.roles:
             return refuse(message, Code.FORBIDDEN, f"managing policies requires the role {ADMIN}")
         match self._management.answer(message, identity.user):
@@ -148,11 +85,20 @@ class PolicyService(LocalService):
         self._exchange.send(by, changed(message, outcome, UNTIL_CHANGED))
 
     def _reload(self, message: Message, by: str) -> Message | None:
-        reloader = self._policing.reloader
-        if reloader is None or not reloader.try_tell(ReloadAsked(message, by)):
+        if self._policing.reading.statistics().tasks_waiting >= MAILBOX:
             return refuse(message, Code.UNAVAILABLE, "the policy files cannot be read now")
-        # The reading task sends the answer.
+        self._policing.host.bus.spawn(self._answer_reload, message, by)
         return None
+
+    async def _answer_reload(self, message: Message, by: str) -> None:
+        outcome = await self._policing.reread()
+        if isinstance(outcome, PolicyFileError):
+            answer = unusable(message, outcome)
+        else:
+            until = UNTIL_RELOAD if self._policing.domain is None else UNTIL_CHANGED
+            answer = changed(message, outcome, until)
+        bus = self._policing.host.bus
+        bus.call(bus.answer, by, answer)
 
 
 class NodePolicies(Policy):
@@ -187,50 +133,58 @@ class Policing:
     """The policy engine; outlives a bus that crashes.
 
     Attributes:
-        clock: Seconds since the epoch, as the node counts them.
-        reloader: The actor that reads the files again; None: not yet started.
         domain: The policies that other nodes of the domain judge by, too; None: there is none.
+        reading: Held while the files are read: all policies are replaced, or none.
+        host: The node; set before its parts start.
     """
 
     store: PolicyStore
-    addresses: NodeAddresses
-    clock: Callable[[], float]
-    tasks: Tasks = attrs.field(factory=Tasks)
-    reloader: ActorRef[_Message] | None = None
     domain: "DomainPolicies | None" = None
+    tasks: Tasks = attrs.field(factory=Tasks)
+    reading: trio.Lock = attrs.field(factory=trio.Lock)
+    host: NodeHost = attrs.field(init=False)
 
     def engine(self, tables: Tables) -> NodePolicies:
         """Make what judges for one life of the bus."""
-        place = Place(self.addresses.domain, self.store.config.zone, partial(_owns, tables))
-        return NodePolicies(PolicyEngine(self.store, self.tasks), place, self.clock)
-
-    def service(self, exchange: Exchange) -> PolicyService:
-        """Make what answers administrators for one life of the bus."""
-        return PolicyService(self, exchange)
-
-    async def start(self, host: NodeHost) -> None:
-        """Start what reads the files again."""
-        make = partial(PolicyReloader, self, host)
-        self.reloader = await host.start("policies", make)
+        place = Place(self.host.addresses.domain, self.store.config.zone, partial(_owns, tables))
+        return NodePolicies(PolicyEngine(self.store, self.tasks), place, self.host.clock)
 
     async def reload(self) -> str:
-        """Have the files read again; return why they cannot be used, if they cannot."""
-        return "the node is starting" if self.reloader is None else await self.reloader.ask(Reload)
+        """Read the files again; return why they cannot be used, if they cannot."""
+        outcome = await self.reread()
+        if isinstance(outcome, Book):
+            return ""
+        return outcome.why if isinstance(outcome, Refused) else str(outcome)
+
+    async def reread(self) -> Book | Refused | PolicyFileError:
+        """Read the files again, in a thread; return the policies in effect, or why they are not.
+
+        If cancelled, they may be read all the same.
+
+        Raises:
+            ActorStoppedError: The node has closed.
+        """
+        async with self.reading:
+            if (domain := self.domain) is None:
+                return await reload(self.store)
+            book = await reread(self.store)
+            if isinstance(book, PolicyFileError):
+                return book
+            outcome: Book | Refused = await self.host.bus_ref.ask(
+                lambda reply: lambda _: domain.propose(book, reply.send, is_of_files=True)
+            )
+            if isinstance(outcome, Book):
+                say_reread(outcome)
+            else:
+                _log.error("policies kept", why=outcome.why, version=self.store.book.version)
+            return outcome
 
 
-def policing_of(
-    config: PolicyConfig | None,
-    addresses: NodeAddresses,
-    clock: Callable[[], float],
-    *,
-    is_shared: bool,
-) -> Policing | None:
+def policing_of(config: PolicyConfig | None, *, is_shared: bool) -> Policing | None:
     """Make the policy engine of a node that has policies.
 
     Args:
         config: The configuration.
-        addresses: Addresses of the node's parts.
-        clock: Returns the time in seconds.
         is_shared: Whether other nodes of the domain judge by the same policies.
 
     Raises:
@@ -238,7 +192,7 @@ def policing_of(
     """
     if config is None:
         return None
-    policing = Policing(PolicyStore(config), addresses, clock)
+    policing = Policing(PolicyStore(config))
     if is_shared:
         # Not needed by the only node of a domain.
         from actors.node.policy.domain import DomainPolicies  # noqa: PLC0415

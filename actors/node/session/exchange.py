@@ -28,7 +28,7 @@ from actors.node.session.fan_out import FanOuts
 from actors.node.session.foreign_routes import ForeignRoutes
 from actors.node.session.other_nodes import OtherNodes
 from actors.node.session.session import Session
-from actors.node.state.file import StateChanges, Stored
+from actors.node.state import file
 from actors.node.tables import NodeAddresses, TableRules, Tables
 from actors.node.trace import ComponentTrace, ground_of
 from fsm.effects import Refused
@@ -187,7 +187,8 @@ class Exchange:
         budget: What waits, in links and for detached sessions.
         fan_out: How many sessions one message may be given to (S12).
         pace_of: Returns what one session of a peer may send.
-        state: What changes of the stored sessions and names.
+        note: Has a change of the stored sessions stored; the link, if there is one, is written to
+            then.
         names: The names of runtimes that belong to users.
         requests_at_parts: The requests that parts of the node have to answer, so that one user
             does not fill their mailboxes.
@@ -200,6 +201,7 @@ class Exchange:
     """
 
     route: Callable[[Message, str | None], None]
+    note: Callable[[file.Change, Connection | None], None]
 
     def __init__(
         self,
@@ -229,8 +231,8 @@ class Exchange:
         self._failures = bounds.failures
         self.has_login = False
         self.returning = ReturnTime(trio.current_time())
+        self.note = lambda *_: None
         self.others = OtherNodes(self)
-        self.state = StateChanges(None)
         self.names = UserNames(self.others.publish, trio.current_time)
         self.statuses = LiveStatuses()
         self._ended = 0
@@ -262,7 +264,7 @@ class Exchange:
         """Return when `tick` is due."""
         if not self.turn.is_settled:
             return trio.current_time()
-        if self.notices or self.state.changes:
+        if self.notices:
             return trio.current_time() + MAILBOX_RETRY
         return self.alarms.deadline()
 
@@ -655,7 +657,7 @@ def _owner(identity: Identity) -> Owner:
 _IN_USE: Final = frozenset({registration.State.LIVE, registration.State.LASTING})
 
 
-def resume(exchange: Exchange, stored: Stored, records: Sequence[Row]) -> None:
+def resume(exchange: Exchange, stored: file.Stored, records: Sequence[Row]) -> None:
     """Bring back stored sessions, detached, and the names that belong to users.
 
     What their runtimes have registered belongs to them again: requests for it wait for them.

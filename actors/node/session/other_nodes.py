@@ -67,13 +67,12 @@ class OtherNodes:
             change: The change.
             link: A link that is answered only when it is known; None: none.
         """
-        state = self.exchange.state
         match change:
             case Session():
                 if (kept := change.core.kept) is not None:
-                    state.note(SessionRow(change.stub, kept, change.identity), link)
+                    self.exchange.note(SessionRow(change.stub, kept, change.identity), link)
             case NameKept() | NameForgotten():
-                state.note(change, link)
+                self.exchange.note(change, link)
             case _:
                 pass
 

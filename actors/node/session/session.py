@@ -219,7 +219,7 @@ class Session:
     def end(self, why: str, undelivered: tuple[Message, ...], *, is_resumable: bool) -> None:
         exchange, runtime, is_released = self._exchange, self.core.runtime, False
         if not is_resumable:
-            exchange.state.note(SessionForgotten(runtime))
+            exchange.note(SessionForgotten(runtime), None)
             is_released = exchange.names.ended(runtime)
         exchange.forget(runtime)
         left = RuntimeLeft(runtime, why, is_released)

@@ -10,7 +10,7 @@ import math
 import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, Protocol, TypeAlias, assert_never
+from typing import Final, Never, Protocol, TypeAlias, assert_never
 
 import attrs
 import orjson
@@ -20,7 +20,7 @@ from typing_extensions import override
 from actors.kit.counters import Counters, Timing
 from actors.kit.database import DatabaseFile, DatabaseForm
 from actors.kit.log import get_logger
-from actors.kit.supervision.actor import Actor, ActorRef
+from actors.kit.supervision.actor import Actor
 from actors.node.errors import StateFileError
 from actors.node.login.provider import USED_TABLES
 from fsm.session.node_session_io import KeptSession
@@ -251,66 +251,13 @@ class HeldLink(Protocol):
         """Write what waits. Idempotent."""
 
 
-@attrs.frozen
-class Store:
-    """Make changes durable, then let the answers go."""
+class StateWriter(Actor[Never]):
+    """Writes all that the bus has noted since the last commit in one.
 
-    changes: tuple[Change, ...]
-    links: tuple[HeldLink, ...]
-
-
-class StateChanges:
-    """The changes that are not with the writer yet; part of the bus's task.
-
-    At most one change for each session, and for each name, waits: the last one.
-
-    Args:
-        writer: The writer; None: nothing is stored.
-
-    Attributes:
-        changes: What the writer has still to get, by what it is about.
-    """
-
-    def __init__(self, writer: ActorRef[Store] | None) -> None:
-        self._writer = writer
-        self.changes: dict[tuple[bool, str], Change] = {}
-        self._links: list[HeldLink] = []
-
-    def note(self, change: Change, link: HeldLink | None = None) -> None:
-        """Have a change stored.
-
-        Args:
-            change: The change.
-            link: A link that is written to only when it is stored; None: none.
-        """
-        if self._writer is None:
-            return
-        _replace(self.changes, change)
-        if link is not None:
-            link.hold()
-            self._links.append(link)
-
-    def settle(self) -> None:
-        """Give the changes to the writer, if it has room."""
-        if self._writer is None or not self.changes:
-            return
-        if self._writer.try_tell(Store(tuple(self.changes.values()), tuple(self._links))):
-            self.changes, self._links = {}, []
-
-
-def _replace(changes: dict[tuple[bool, str], Change], change: Change) -> None:
-    """Have a change written instead of an earlier one of the same, in its order."""
-    key = key_of(change)
-    changes.pop(key, None)
-    changes[key] = change
-
-
-class StateWriter(Actor[Store]):
-    """Writes all that has come since the last commit in one.
-
-    If the file cannot be written, the answers go all the same, and the changes are written when
-    it can be: sessions go on, and a restart before that loses them. Nobody logs in meanwhile, as
-    used tokens are in the same file.
+    At most one change for each session, and for each name, waits: the last one. If the file cannot
+    be written, the answers go all the same, and the changes are written when it can be: sessions
+    go on, and a restart before that loses them. Nobody logs in meanwhile, as used tokens are in
+    the same file.
     """
 
     def __init__(self, file: StateFile, counters: Counters) -> None:
@@ -320,11 +267,24 @@ class StateWriter(Actor[Store]):
         self._links: list[HeldLink] = []
         self._retry_at = math.inf
 
+    def note(self, change: Change, link: HeldLink | None = None) -> None:
+        """Have a change stored.
+
+        Args:
+            change: The change.
+            link: A link that is written to only when it is stored; None: none.
+        """
+        key = key_of(change)
+        self._changes.pop(key, None)
+        self._changes[key] = change
+        if link is not None:
+            link.hold()
+            self._links.append(link)
+        self.wake()
+
     @override
-    async def handle(self, message: Store) -> None:
-        for change in message.changes:
-            _replace(self._changes, change)
-        self._links += message.links
+    async def handle(self, message: Never) -> None:
+        """This actor receives no messages."""
 
     @override
     async def drained(self) -> None:
@@ -353,8 +313,9 @@ class StateWriter(Actor[Store]):
         if not self._changes:
             return
         begun = trio.current_time()
+        changes = dict(self._changes)
         try:
-            await trio.to_thread.run_sync(self._file.write, tuple(self._changes.values()))
+            await trio.to_thread.run_sync(self._file.write, tuple(changes.values()))
         except StateFileError as exc:
             if math.isinf(self._retry_at):
                 _log.error("state file cannot be written", path=str(exc.where), why=exc.reason)
@@ -363,5 +324,6 @@ class StateWriter(Actor[Store]):
         if math.isfinite(self._retry_at):
             _log.warning("state file is written again")
         self._retry_at = math.inf
-        self._changes = {}
+        noted = self._changes.items()
+        self._changes = {key: one for key, one in noted if changes.get(key) is not one}
         self._counters.took(Timing.COMMIT, trio.current_time() - begun)

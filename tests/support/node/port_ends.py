@@ -1,5 +1,6 @@
 """Links of a node as its bus holds them, over sockets that a test reads itself."""
 
+import itertools
 import socket
 from collections import Counter
 from collections.abc import Callable
@@ -8,10 +9,13 @@ import attrs
 import trio
 
 from actors.kit.counters import Counters
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.supervisor import Monitor
 from actors.node.limits import DEFAULT_LIMITS
 from actors.node.links.acceptor import Acceptor, LinkAcceptor
 from actors.node.links.bounds import Bounds
 from actors.node.links.connection import Connection
+from actors.node.links.loop import Links
 from fsm.session.node_session_io import OutboundMessage
 from fsm.session.outbox_budget import OutboxBudget
 from specs.message import Message, MessageType
@@ -51,7 +55,7 @@ class Tasks:
         """The messages that all links have written."""
         return sum(self.bounds.counters.sent.values())
 
-    def start(self, connection: Connection, _work: object) -> None:
+    def begin(self, connection: Connection, _work: object) -> None:
         """Count a task."""
         self.started[connection] += 1
 
@@ -91,6 +95,13 @@ class NotedBus:
         """Call a method of this object."""
         act(*args)
         return True
+
+
+def make_links(bus: NotedBus, bounds: Bounds, nursery: trio.Nursery) -> Links:
+    """Make the loop of a node, of which the caller starts what it needs."""
+    links = Links(bus, bounds, Monitor(), (), {}, itertools.count(1))
+    links.enter(ActorRef("links", trio.open_memory_channel(0)[0]), nursery, lambda: None)
+    return links
 
 
 @attrs.define(eq=False)

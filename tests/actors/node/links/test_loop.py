@@ -8,18 +8,16 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors.kit.counters import Counters
-from actors.kit.supervision.supervisor import Monitor
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from actors.node.links.acceptor import LinkAcceptor
 from actors.node.links.bounds import Bounds
 from actors.node.links.connection import Connection
-from actors.node.links.loop import Links
 from fsm.limits.rates import Rate
 from specs.limits.protocol import FRAME_MESSAGES, HANDSHAKE_TIMEOUT, READ_BYTES, READ_SLICE
 from specs.message import Message, MessageType
 from specs.reply_code import LinkEnd
 from tests.support.node.node_peer import DR, RA, RB, open_world
-from tests.support.node.port_ends import Clock, NotedBus, entry
+from tests.support.node.port_ends import Clock, NotedBus, entry, make_links
 from tests.support.runtime.links import open_pair, open_place
 from tests.support.wire.raw_websocket import frame, text, websocket_link
 from transports.codec import encode
@@ -64,7 +62,7 @@ async def test_each_link_is_read_before_any_is_read_twice(nursery):
     """Also if the slice of time is over after each, so that other tasks have their turn."""
     bus, bounds = NotedBus(), Bounds(DEFAULT_LIMITS, frozenset(), Counters())
     bounds.work_clock = Clock(READ_SLICE)
-    links = Links(bus, bounds, nursery.start_soon, Monitor())
+    links = make_links(bus, bounds, nursery)
     peers = []
     for number in range(5):
         ours, theirs = socket.socketpair()
@@ -89,7 +87,7 @@ async def test_each_link_is_read_before_any_is_read_twice(nursery):
     nursery.cancel_scope.cancel()
     for peer in peers:
         peer.close()
-    await links.close()
+    await links.stop()
     assert not bus.connections
     assert sorted(bus.heard[:5]) == sorted(bus.heard[5:10]) == list(range(5))
     assert turns >= 9
@@ -132,9 +130,7 @@ def broken(*_):
 async def test_a_peer_without_a_session_that_reads_nothing_is_left_in_time(autojump_clock, nursery):
     """Nothing is written to it any more, and no timer is due again and again."""
     bus = NotedBus(grants=False)
-    links = Links(
-        bus, Bounds(DEFAULT_LIMITS, frozenset(), Counters()), nursery.start_soon, Monitor()
-    )
+    links = make_links(bus, Bounds(DEFAULT_LIMITS, frozenset(), Counters()), nursery)
     nursery.start_soon(links.run_alarms)
     wire = Wire(Kind.WEBSOCKET, "a", 1, Upgrade())
     links.admit(1, wire.acceptor, LinkAcceptor())
@@ -151,7 +147,7 @@ async def test_a_fault_in_what_is_due_of_a_link_ends_it_and_no_other(
     autojump_clock, nursery, monkeypatch
 ):
     bus, bounds = NotedBus(grants=False), Bounds(DEFAULT_LIMITS, frozenset(), Counters())
-    links = Links(bus, bounds, nursery.start_soon, Monitor())
+    links = make_links(bus, bounds, nursery)
     nursery.start_soon(links.run_alarms)
     time_over = Connection.time_over
 
@@ -181,7 +177,7 @@ async def test_what_tls_has_taken_in_during_a_pause_is_read_after_it(
     bounds = Bounds(NO_RATE, frozenset(), Counters())
     monkeypatch.setattr(bounds, "pause", lambda *_: pauses.pop() if pauses else 0.0)
     monkeypatch.setattr(bus, "take_items", lambda _, items: bus.heard.extend(items))
-    links = Links(bus, bounds, nursery.start_soon, Monitor())
+    links = make_links(bus, bounds, nursery)
     large = b"\n".join([update(60_000)] * 2)
     assert len(large) > READ_BYTES
     async with open_place("tls-websocket", tmp_path) as place, open_pair(place) as pair:
@@ -198,9 +194,7 @@ async def test_what_tls_has_taken_in_during_a_pause_is_read_after_it(
 async def test_a_peer_that_sends_pings_and_reads_no_answers_is_not_read(nursery):
     """What waits for it stays small, and it is read again when it reads."""
     bus = NotedBus()
-    links = Links(
-        bus, Bounds(DEFAULT_LIMITS, frozenset(), Counters()), nursery.start_soon, Monitor()
-    )
+    links = make_links(bus, Bounds(DEFAULT_LIMITS, frozenset(), Counters()), nursery)
     nursery.start_soon(links.run)
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)  # noqa: FBT003 - the standard library's signature
@@ -226,7 +220,7 @@ async def test_a_peer_that_sends_pings_and_reads_no_answers_is_not_read(nursery)
             await trio.lowlevel.checkpoint()
     nursery.cancel_scope.cancel()
     theirs.close()
-    await links.close()
+    await links.stop()
 
 
 async def test_a_link_that_fails_while_it_is_admitted_harms_no_other(world, monkeypatch):

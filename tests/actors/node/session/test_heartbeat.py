@@ -4,14 +4,12 @@ import pytest
 import trio
 
 from actors.kit.counters import Counters
-from actors.kit.supervision.supervisor import Monitor
 from actors.node.limits import DEFAULT_LIMITS
 from actors.node.links.acceptor import RestAcceptor
 from actors.node.links.bounds import Bounds
-from actors.node.links.loop import Links
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 from specs.reply_code import LinkEnd
-from tests.support.node.port_ends import NotedBus
+from tests.support.node.port_ends import NotedBus, make_links
 from transports.link import Kind, Upgrade
 from transports.memory import MemoryLink, Wire, whole
 
@@ -21,7 +19,7 @@ class Peers:
 
     def __init__(self, nursery, monkeypatch):
         self.bus, self.bounds = NotedBus(), Bounds(DEFAULT_LIMITS, frozenset(), Counters())
-        self.links = Links(self.bus, self.bounds, nursery.start_soon, Monitor())
+        self.links = make_links(self.bus, self.bounds, nursery)
         self.asked = {}
         self.connections = []
         nursery.start_soon(self.links.run_alarms)

@@ -14,7 +14,6 @@ from actors.node.config import NodeConfig
 from actors.node.limits import UNLIMITED
 from actors.node.login.provider import Admission
 from actors.node.session.exchange import Exchange, UserNames
-from actors.node.state.file import StateChanges
 from specs.identity import Identity
 from specs.limits.node import NAME_LIFE, USER_NAMES
 from specs.limits.protocol import SESSION_IDLE
@@ -143,7 +142,7 @@ async def test_the_node_of_another_domain_has_no_name_of_a_user(autojump_clock):
 
 
 def test_the_limit_of_names_is_none_of_the_nodes_of_other_domains():
-    names = UserNames(StateChanges(None).note, lambda: 0.0)
+    names = UserNames(lambda *_: None, lambda: 0.0)
     alice = Identity(user=ALICE, issuer="https://idp.ex", until=math.inf)
     for number in range(USER_NAMES):
         names.opened(f"hyperty-runtime://a.ex/r{number}", alice, None)
