@@ -1,9 +1,9 @@
-"""Timers of data objects: leases of subscriptions at both ends, and repeats.
+"""Timers of data objects: renewals of subscriptions at the observer's end, and repeats.
 
 The message by which an observer leaves may be lost, and a runtime that is killed sends none.
 So a subscription is granted for a time, its lease, which the observer's sync manager renews
-(SYN-20). Without a renewal the observer is removed; if it is there all the same, it subscribes
-again.
+(SYN-20). Without a renewal the reporter's end removes the observer; if it is there all the same,
+it subscribes again.
 
 The loss of a change shows when the next one comes; after the last one there is no next. So
 the last change is published again, the same change in a new message (I-D4): soon at first, then
@@ -29,7 +29,7 @@ from fsm.limits.timers import Alarms
 from specs.addresses.address import RUNTIME_SCHEME, scheme_of
 from specs.bodies.object import Change, DataObject
 from specs.limits.protocol import READ_PAUSE
-from specs.limits.sync import LEASE_SLACK, PART_REPEATS, REPEAT_FIRST, REPEAT_LAST, REPEAT_SPACING
+from specs.limits.sync import PART_REPEATS, REPEAT_FIRST, REPEAT_LAST, REPEAT_SPACING
 
 IsObserved: TypeAlias = Callable[[str], bool]
 """A test whether an object has observers now."""
@@ -41,7 +41,7 @@ _Pair: TypeAlias = tuple[str, str]
 """An object and its observer."""
 
 
-_RENEWED_AFTER: Final = 1 / 3
+RENEWED_AFTER: Final = 1 / 3
 """Part of a lease after which it is renewed at the latest: two more attempts fit into it."""
 
 _JITTER: Final = 1 / 4
@@ -49,63 +49,6 @@ _JITTER: Final = 1 / 4
 
 _LAST_PAUSE: Final = 1 / 12
 """Part of a lease to which the pauses between attempts grow."""
-
-
-class LeasesCore:
-    """The leases that the reporter's end has granted."""
-
-    def __init__(self) -> None:
-        # How many seconds each lasts, and when it is over.
-        self._leases: dict[_Pair, tuple[float, float]] = {}
-        self._alarms: Final[Alarms[_Pair]] = Alarms()
-
-    def __len__(self) -> int:
-        return len(self._leases)
-
-    def begin(self, url: str, observer: str, life: float, now: float) -> None:
-        """Begin a lease, or begin it anew.
-
-        Args:
-            url: Address of the object.
-            observer: Address of the observer.
-            life: Seconds that the lease lasts.
-            now: Seconds on the host's clock.
-        """
-        self._leases[url, observer] = life, now + life
-        self._alarms.set((url, observer), now + life)
-
-    def end(self, url: str, observer: str) -> None:
-        """Forget a lease. Idempotent.
-
-        Args:
-            url: Address of the object.
-            observer: Address of the observer.
-        """
-        self._leases.pop((url, observer), None)
-        self._alarms.set((url, observer), math.inf)
-
-    def deadline(self) -> float:
-        """Return when `due` is to be asked; infinity: never."""
-        return self._alarms.deadline()
-
-    def due(self, now: float) -> list[_Pair]:
-        """Take out the leases that are over: pairs of an object and an observer.
-
-        If the call is much too late, the machine has slept, and renewals are still to be read: then
-        all leases last for one more renewal.
-        """
-        over: list[_Pair] = []
-        for key in self._alarms.due(now):
-            life, until = self._leases[key]
-            if now - until > LEASE_SLACK:
-                until = now + life * _RENEWED_AFTER
-            if until > now:
-                self._leases[key] = life, until
-                self._alarms.set(key, until)
-            else:
-                del self._leases[key]
-                over.append(key)
-        return over
 
 
 @attrs.define(slots=True)
@@ -148,7 +91,7 @@ class RenewalsCore:
             return
         now, chance = at
         self._grants[url, observer] = _Grant(life, min(READ_PAUSE, life * _LAST_PAUSE))
-        self._set((url, observer), now + life * _RENEWED_AFTER * (1 - _JITTER * chance))
+        self._set((url, observer), now + life * RENEWED_AFTER * (1 - _JITTER * chance))
 
     def unanswered(self, url: str, observer: str, at: tuple[float, float]) -> None:
         """Note that a renewal was not answered, or not decided; it is due again after a pause.

@@ -5,7 +5,11 @@ the reporter write (I-D1). Connection objects of P2P links are ordinary objects 
 machinery.
 
 Each subscription is an entity of the machine `object_subscription`. One that was refused or
-removed is forgotten: the next one of that observer is a new entity under the same key.
+removed is forgotten: the next one of that observer is a new entity under the same key. It keeps
+the requests that are not answered yet, and the time when its question or its lease is over.
+
+Each invitation is an entity of the machine `invitation` (M-33, M-34). An observer with an open
+invitation is not invited again: the reporter's requests get the same answers.
 
 The reporter is not asked about allowed observers (SYN-04, SYN-11): invited and allowed ones; of
 a public object, all. After an observer was expelled its reporter decides on each request, even
@@ -15,21 +19,31 @@ Of an object that its reporter wants stored, all that an observer could have see
 is stored before it is sent (SYN-25).
 """
 
-from collections.abc import Collection, Iterable
+import math
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, Protocol
 
 import attrs
 
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Entity, Step
+from fsm.limits.timers import Alarms
+from fsm.machines.sync import invitation
 from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION, State, Trigger
 from fsm.sync import stored
+from fsm.sync.leases import RENEWED_AFTER
 from fsm.sync.value.value import changed, published_change
 from specs.addresses.address import runtime_of
 from specs.bodies.object import Change, ChangeObject, DataObject
-from specs.jsonvalue import ABSENT, value_at
-from specs.limits.sync import MAX_ALLOWED_OBSERVERS, MAX_UNDECIDED
-from specs.reply_code import Code
+from specs.jsonvalue import ABSENT, JsonObject, value_at
+from specs.limits.sync import (
+    LEASE_SLACK,
+    MAX_ALLOWED_OBSERVERS,
+    MAX_REPEATED_ASKS,
+    MAX_UNDECIDED,
+)
+from specs.message import Message
+from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, Code
 from specs.trace import Op
 
 _ALLOWED: Final = "invited"
@@ -42,6 +56,8 @@ _EXPELLED: Final = "the reporter expelled the observer"
 _CROWD: Final = "too many observe, or wait for the reporter to decide; ask again later"
 _NO_ROOM: Final = f"{MAX_ALLOWED_OBSERVERS} observers are allowed already; expel one of them first"
 _RESTORED: Final = "it observed before a restart"
+_REPEATED: Final = "its requests wait for the reporter already"
+_SILENT: Final = "the reporter did not answer"
 
 
 class ReportPort(Protocol):
@@ -62,35 +78,41 @@ class ReportPort(Protocol):
     def publish(self, change: Change) -> None:
         """Publish a change, whose version is set (M-40)."""
 
-    def lease(self, observer: str, seconds: int | None) -> None:
-        """Begin the lease of an observer anew; None: it has none, or none any more."""
-
-    def ask(self, observer: str, patience: float, question: int) -> None:
+    def ask(self, request: Message, observer: str, question: int) -> None:
         """Ask the reporter whether an observer may subscribe (M-39).
 
         Args:
+            request: The request of the observer's sync manager.
             observer: Address of the observer.
-            patience: Seconds after which silence is a refusal.
             question: Number of the question, for `accept` and `refuse`.
         """
 
     def grant(
-        self, observer: str, snapshot: DataObject, lease: int | None, *, is_renewal: bool
+        self, requests: Sequence[Message], terms: JsonObject, *, is_whole: bool = True
     ) -> None:
-        """Answer a subscription with the newest object; the observer is added already.
+        """Answer subscriptions of one observer, which is added already.
 
         Args:
-            observer: Address of the observer.
-            snapshot: The object.
-            lease: Seconds that the subscription lasts; None: it needs no renewal.
-            is_renewal: Whether it observed before.
+            requests: The requests.
+            terms: What the answers say besides the object.
+            is_whole: Whether they have the newest object; else the observer has it.
         """
 
-    def renew(self, observer: str, lease: int | None) -> None:
-        """Answer the renewal of a subscription whose observer has the newest object."""
+    def deny(self, requests: Sequence[Message], code: Code, why: str) -> None:
+        """Refuse subscriptions."""
 
-    def deny(self, observer: str, code: Code, why: str) -> None:
-        """Answer a subscription with a refusal."""
+    def invite(self, request: Message, observer: str) -> None:
+        """Send the reporter's invitation to an observer (M-34)."""
+
+    def relay(self, requests: Sequence[Message], observer: str, code: int, why: str) -> None:
+        """Answer the reporter's invitations with the answer of the observer (SYN-05).
+
+        Args:
+            requests: The requests of the reporter.
+            observer: Address of the observer.
+            code: Its answer; below 200: more is to come.
+            why: The description in the answer.
+        """
 
     def cut_off(self, observer: str, manager: str, *, is_over: bool) -> None:
         """Send an observer no more messages, whether it reacts or not.
@@ -120,16 +142,29 @@ class _Subscription:
         manager: The sync manager that asked for it last.
         lease: Seconds for which it is granted; None: it lasts.
         question: Number of the question to the reporter.
+        until: When the time of the question is over, or that of the lease.
+        requests: What is not answered yet.
     """
 
     entity: Entity
     manager: str
     lease: int | None
     question: int
+    until: float = math.inf
+    requests: list[Message] = attrs.field(factory=list)
 
     @property
     def is_active(self) -> bool:
         return self.entity.state is State.ACTIVE
+
+
+@attrs.define
+class _Invitation:
+    """One open invitation, and the requests of the reporter that wait for its answer."""
+
+    entity: Entity
+    until: float
+    requests: list[Message]
 
 
 class ReportedObject:
@@ -166,6 +201,9 @@ class ReportedObject:
         # Expelled observers that may not know of it yet, and try to renew their subscriptions.
         self._shut_out = dict.fromkeys(expelled[-MAX_ALLOWED_OBSERVERS:])
         self._subscriptions: dict[str, _Subscription] = {}
+        self._alarms: Final[Alarms[str]] = Alarms()
+        # All wait equally long, so the first was the last to hear anything.
+        self._invitations: dict[str, _Invitation] = {}
         self._undecided = 0
         self._questions = 0
 
@@ -219,89 +257,145 @@ class ReportedObject:
         for observer in (*self._allowed, *((_PUBLIC,) if self.is_public else ())):
             self._trace_guest(Op.ADD, observer)
 
-    def restore(self, observers: Iterable[stored.ObserverKept]) -> None:
+    def restore(self, observers: Iterable[stored.ObserverKept], now: float) -> None:
         """Restore the observers of an earlier process; each is a new entity in this process."""
         for one in observers:
-            entity = self._enter(one.observer, one.manager, one.lease)
-            self._port.step(entity.step(Trigger.REQUEST, _RESTORED))
+            there = self._enter(one.observer, one.manager, one.lease)
+            self._port.step(there.entity.step(Trigger.REQUEST, _RESTORED))
             self._trace_observer(Op.ADD, one.observer)
-            self._port.step(entity.step(Trigger.ACCEPT, _RESTORED))
-            self._port.lease(one.observer, one.lease)
+            self._port.step(there.entity.step(Trigger.ACCEPT, _RESTORED))
+            self._begin_lease(one.observer, now)
+
+    # --- time ---------------------------------------------------------------------------------
+
+    def deadline(self) -> float:
+        """Return when `time_over` is due; infinity: never."""
+        first = next(iter(self._invitations.values()), None)
+        return min(self._alarms.deadline(), math.inf if first is None else first.until)
+
+    def time_over(self, now: float) -> None:
+        """End the questions, leases and invitations whose time is over.
+
+        If the call is much too late, the machine has slept, and renewals are still to be read: then
+        all leases last for one more renewal.
+        """
+        for observer in self._alarms.due(now):
+            there = self._subscriptions[observer]
+            if there.lease is not None and there.is_active and now - there.until > LEASE_SLACK:
+                there.until = now + there.lease * RENEWED_AFTER
+            if there.until > now:
+                self._alarms.set(observer, there.until)
+            elif there.is_active:
+                self._remove(observer, Trigger.EXPIRE)
+                self._port.cut_off(observer, there.manager, is_over=True)
+                self._vacate()
+            else:
+                self._refuse(observer, Trigger.REFUSE, Code.FORBIDDEN, _SILENT)
+        for observer in [who for who, each in self._invitations.items() if each.until <= now]:
+            self._relay(observer, invitation.Trigger.SILENCE, Code.TIMEOUT, "no answer came")
+
+    def _wait(self, observer: str, until: float) -> None:
+        self._subscriptions[observer].until = until
+        self._alarms.set(observer, until)
+
+    def _begin_lease(self, observer: str, now: float) -> None:
+        """Begin the lease of an observer, or begin it anew, if it has one."""
+        lease = self._subscriptions[observer].lease
+        self._wait(observer, math.inf if lease is None else now + lease)
 
     # --- observers ----------------------------------------------------------------------------
 
     def subscribe(
-        self, observer: str, manager: str, lease: int | None = None, version: int | None = None
+        self,
+        request: Message,
+        observer: str,
+        lease: int | None,
+        version: int | None,
+        now: float,
     ) -> None:
         """Take a subscription, its repetition or its renewal (M-38).
 
         Args:
+            request: The request of the observer's sync manager.
             observer: The true observer.
-            manager: The sync manager that sent the request.
             lease: Seconds for which it is granted; None: it is never renewed, and lasts.
             version: Version of the observer's copy, if this renews its subscription.
+            now: Seconds on the host's clock.
         """
+        there = self._subscriptions.get(observer)
         if self.is_deleted:
-            self._port.deny(observer, Code.NOT_FOUND, _DELETED)
-        elif observer in self._subscriptions:
-            self._renew(observer, manager, lease, version)
+            self._port.deny([request], Code.NOT_FOUND, _DELETED)
+        elif there is not None and there.is_active:
+            self._renew(there, request, observer, lease, version, now)
+        elif there is not None and len(there.requests) >= MAX_REPEATED_ASKS:
+            self._port.deny([request], Code.TOO_LARGE, _REPEATED)
+        elif there is not None:
+            there.manager, there.lease = request.from_, lease
+            there.requests.append(request)
         elif version is not None and observer in self._shut_out:
-            self._port.deny(observer, Code.FORBIDDEN, _EXPELLED)
+            self._port.deny([request], Code.FORBIDDEN, _EXPELLED)
         else:
             self._shut_out.pop(observer, None)
-            self._request(observer, manager, lease)
+            self._request(request, observer, lease, now)
 
-    def _request(self, observer: str, manager: str, lease: int | None) -> None:
+    def _request(self, request: Message, observer: str, lease: int | None, now: float) -> None:
         welcome = self._welcome(observer)
         is_answerable = bool(welcome) or self._undecided < MAX_UNDECIDED
         if not is_answerable or len(self._subscriptions) >= MAX_ALLOWED_OBSERVERS:
-            self._port.deny(observer, Code.UNAVAILABLE, _CROWD)
+            self._port.deny([request], Code.UNAVAILABLE, _CROWD)
             return
         self._undecided += 1
         self._questions += 1
-        entity = self._enter(observer, manager, lease)
-        self._port.step(entity.step(Trigger.REQUEST))
+        there = self._enter(observer, request.from_, lease)
+        there.requests.append(request)
+        self._port.step(there.entity.step(Trigger.REQUEST))
         if welcome:
-            self._accept(observer, welcome)
+            self._accept(observer, now, welcome)
         else:
-            self._port.ask(observer, entity.patience, self._questions)
+            self._wait(observer, now + there.entity.patience)
+            self._port.ask(request, observer, self._questions)
 
-    def _enter(self, observer: str, manager: str, lease: int | None) -> Entity:
+    def _enter(self, observer: str, manager: str, lease: int | None) -> _Subscription:
         entity = Entity(OBJECT_SUBSCRIPTION, f"{self.snapshot.url}|{observer}")
-        self._subscriptions[observer] = _Subscription(entity, manager, lease, self._questions)
-        return entity
+        there = _Subscription(entity, manager, lease, self._questions)
+        self._subscriptions[observer] = there
+        return there
 
-    def _renew(self, observer: str, manager: str, lease: int | None, version: int | None) -> None:
-        """Take a retry, or a renewal: an active observer gets the object again, others wait on.
+    def _renew(
+        self,
+        there: _Subscription,
+        request: Message,
+        observer: str,
+        lease: int | None,
+        version: int | None,
+        now: float,
+    ) -> None:
+        """Take a retry, or a renewal: an active observer gets the object again.
 
         The object is not sent to an observer that has this version and the same terms.
         """
-        there = self._subscriptions[observer]
+        manager = request.from_
         is_as_before = (there.manager, there.lease) == (manager, lease)
         there.manager, there.lease = manager, lease
-        if not there.is_active:
-            return
-        is_known = is_as_before and version == self.snapshot.version
-        if not is_known:
+        is_whole = not is_as_before or version != self.snapshot.version
+        if is_whole:
             self._port.keep(stored.ObserverKept(self.snapshot.url, observer, manager, lease))
         if lease is not None:
             self._port.step(there.entity.step(Trigger.RENEW))
-        self._port.lease(observer, lease)
-        if is_known:
-            self._port.renew(observer, lease)
-        else:
-            self._port.grant(observer, self.snapshot, lease, is_renewal=True)
+        self._begin_lease(observer, now)
+        renewed: JsonObject = {} if version is None else {"renewed": True}
+        self._port.grant([request], renewed | _terms(lease), is_whole=is_whole)
 
-    def accept(self, observer: str, question: int) -> None:
+    def accept(self, observer: str, question: int, now: float) -> None:
         """Admit an observer: the reporter has accepted it (M-39 answered 200).
 
         An answer to an older question, from before an expulsion, does not count.
         """
         if self._is_asked(observer, question):
-            self._accept(observer)
+            self._accept(observer, now)
 
     def refuse(self, observer: str, why: str, question: int) -> None:
-        """Refuse an observer: the reporter does, or has not answered in time."""
+        """Refuse an observer: the reporter does, or does not decide."""
         if self._is_asked(observer, question):
             self._refuse(observer, Trigger.REFUSE, Code.FORBIDDEN, why)
 
@@ -312,31 +406,36 @@ class ReportedObject:
         is_waiting = self._is_waiting(observer)
         return is_waiting and self._subscriptions[observer].question == question
 
-    def _accept(self, observer: str, why: str = "") -> None:
+    def _accept(self, observer: str, now: float, why: str = "") -> None:
         """Make a waiting observer active, before it is given the object (I-D6)."""
-        subscription = self._subscriptions[observer]
-        manager, lease = subscription.manager, subscription.lease
+        there = self._subscriptions[observer]
+        requests, there.requests = there.requests, []
+        key = self.snapshot.url, observer
         self._undecided -= 1
-        self._port.keep(stored.ObserverKept(self.snapshot.url, observer, manager, lease))
+        self._port.keep(stored.ObserverKept(*key, there.manager, there.lease))
         self._trace_observer(Op.ADD, observer)
-        self._port.step(subscription.entity.step(Trigger.ACCEPT, why))
-        self._port.lease(observer, lease)
-        self._port.grant(observer, self.snapshot, lease, is_renewal=False)
+        self._port.step(there.entity.step(Trigger.ACCEPT, why))
+        self._alarms.set(observer, math.inf)
+        self._begin_lease(observer, now)
+        self._port.grant(requests, _terms(there.lease))
 
     def _refuse(self, observer: str, trigger: Trigger, code: Code, why: str) -> None:
         """Forget a waiting subscription, and answer it."""
-        subscription = self._subscriptions.pop(observer)
+        there = self._forget(observer, trigger, why)
         self._undecided -= 1
-        self._port.step(subscription.entity.step(trigger, why))
-        self._port.deny(observer, code, why)
+        self._port.deny(there.requests, code, why)
 
     def _remove(self, observer: str, trigger: Trigger, why: str = "") -> None:
         """Forget an active observer."""
-        subscription = self._subscriptions.pop(observer)
         self._port.keep(stored.Forgotten(stored.ObserverKept, (self.snapshot.url, observer)))
-        self._port.step(subscription.entity.step(trigger, why))
-        self._port.lease(observer, None)
+        self._forget(observer, trigger, why)
         self._trace_observer(Op.DEL, observer)
+
+    def _forget(self, observer: str, trigger: Trigger, why: str) -> _Subscription:
+        there = self._subscriptions.pop(observer)
+        self._alarms.set(observer, math.inf)
+        self._port.step(there.entity.step(trigger, why))
+        return there
 
     def unsubscribe(self, observer: str, manager: str) -> None:
         """Remove an observer that leaves (M-43); only the manager that brought it can say so."""
@@ -349,18 +448,13 @@ class ReportedObject:
         else:
             self._refuse(observer, Trigger.UNSUBSCRIBE, Code.GONE, _LEFT)
 
-    def expire(self, observer: str) -> None:
-        """Remove an observer that has not renewed its subscription; it may subscribe again."""
-        if self.lease_of(observer) is not None:
-            manager = self._subscriptions[observer].manager
-            self._remove(observer, Trigger.EXPIRE)
-            self._port.cut_off(observer, manager, is_over=True)
-            self._vacate()
-
     # --- the reporter: a refusal is returned, else it is done -----------------------------------
 
-    def authorise(self, observer: str) -> Refused | None:
-        """Allow an invited observer, which may then subscribe unasked (SYN-04)."""
+    def allow(self, by: str, observer: str, now: float) -> Refused | None:
+        """Allow an observer, which may then subscribe unasked (SYN-04)."""
+        refusal = self._refusal(by)
+        if refusal is not None:
+            return refusal
         if observer not in self._allowed and len(self._allowed) >= MAX_ALLOWED_OBSERVERS:
             return Refused(Code.TOO_LARGE, _NO_ROOM)
         self._shut_out.pop(observer, None)
@@ -369,12 +463,43 @@ class ReportedObject:
         self._trace_guest(Op.ADD, observer)
         self._port.keep(stored.GuestKept(self.snapshot.url, observer, may=True))
         if self._is_waiting(observer):
-            self._accept(observer, _ALLOWED)
+            self._accept(observer, now, _ALLOWED)
         return None
 
-    def allow(self, by: str, observer: str) -> Refused | None:
-        """Allow an observer; only the reporter may."""
-        return self._refusal(by) or self.authorise(observer)
+    def invite(self, request: Message, observer: str, now: float) -> Refused | None:
+        """Allow an observer, and invite it; the request gets its answers (M-33)."""
+        refusal = self.allow(request.from_, observer, now)
+        if refusal is not None:
+            return refusal
+        if observer in self._invitations:
+            self._invitations[observer].requests.append(request)
+            return None
+        entity = Entity(invitation.INVITATION, f"{self.snapshot.url}|{observer}")
+        self._port.step(entity.step(invitation.Trigger.SEND))
+        self._invitations[observer] = _Invitation(entity, now + entity.patience, [request])
+        self._port.invite(request, observer)
+        return None
+
+    def take_answer(self, observer: str, code: int, why: str, now: float) -> None:
+        """Take an answer to an invitation, the observer's or a router's for it (M-34).
+
+        Args:
+            observer: Address of the observer.
+            code: Any; 408: no answer came.
+            why: The description in the answer.
+            now: Seconds on the host's clock.
+        """
+        there = self._invitations.get(observer)
+        if there is not None:
+            there.until = now + there.entity.patience
+            self._relay(observer, _meaning(code), code, why)
+
+    def _relay(self, observer: str, trigger: invitation.Trigger, code: int, why: str) -> None:
+        there = self._invitations.pop(observer)
+        self._port.step(there.entity.step(trigger, why))
+        if not there.entity.may_end:
+            self._invitations[observer] = there
+        self._port.relay(there.requests, observer, code, why)
 
     def expel(self, by: str, observer: str) -> Refused | None:
         """Withdraw the allowance and the subscription of an observer; it may ask again (SYN-21).
@@ -442,6 +567,9 @@ class ReportedObject:
             self._port.keep(stored.Forgotten(stored.ObjectKept, (self.snapshot.url,)))
             for observer in [who for who in self._subscriptions if self._is_waiting(who)]:
                 self._refuse(observer, Trigger.OBJECT_DELETED, Code.NOT_FOUND, _DELETED)
+            gone = invitation.Trigger.OBJECT_DELETED
+            for observer in tuple(self._invitations):
+                self._relay(observer, gone, Code.NOT_FOUND, _DELETED)
             self._port.end(self.runtimes)
             self._vacate()
         return refusal
@@ -463,12 +591,13 @@ class ReportedObject:
             self._port.vacate()
 
     def end_all(self) -> None:
-        """End all subscriptions without messages: the runtime stops."""
+        """End all subscriptions and invitations without messages: the runtime stops."""
         waiting = [who for who in self._subscriptions if self._is_waiting(who)]
         for observer in (*waiting, *self.observers):
-            entity = self._subscriptions.pop(observer).entity
-            why = _DELETED if observer in waiting else ""
-            self._port.step(entity.step(Trigger.OBJECT_DELETED, why))
+            self._forget(observer, Trigger.OBJECT_DELETED, _DELETED if observer in waiting else "")
+        for each in self._invitations.values():
+            self._port.step(each.entity.step(invitation.Trigger.OBJECT_DELETED))
+        self._invitations.clear()
 
     # --- traces -------------------------------------------------------------------------------
 
@@ -478,3 +607,16 @@ class ReportedObject:
     def _trace_guest(self, op: Op, observer: str) -> None:
         writer = self.snapshot.reporter
         self._port.row(RowChanged(op, "guests", self.snapshot.url, observer, writer))
+
+
+def _terms(lease: int | None) -> JsonObject:
+    return {} if lease is None else {"lease": lease}
+
+
+def _meaning(code: int) -> invitation.Trigger:
+    """Return what an answer means for an invitation."""
+    if code < FIRST_FINAL:
+        return invitation.Trigger.PROVISIONAL
+    if code <= LAST_SUCCESS:
+        return invitation.Trigger.ACCEPT
+    return invitation.Trigger.SILENCE if code == Code.TIMEOUT else invitation.Trigger.REFUSE

@@ -48,8 +48,6 @@ CORES: Final[Mapping[str, str]] = {
     "sync children copy": "fsm.sync.children:ChildrenCopyCore",
     "sync consents": "fsm.sync.subscriptions:ConsentCore",
     "sync copy": "fsm.sync.copy:ObserverCore",
-    "sync invitations": "fsm.sync.invitations:InvitationsCore",
-    "sync leases": "fsm.sync.leases:LeasesCore",
     "sync observers": "fsm.sync.observers:ObserversCore",
     "sync renewals": "fsm.sync.leases:RenewalsCore",
     "sync repeats": "fsm.sync.leases:RepeatsCore",

@@ -21,7 +21,6 @@ from fsm.session.node_session import NodeSessionCore
 from fsm.session.stub_client import StubClientCore
 from fsm.sync.children import ChildrenCopyCore
 from fsm.sync.copy import ObserverCore
-from fsm.sync.invitations import InvitationsCore
 from fsm.sync.reporter import ReportedObject
 from fsm.sync.routes import ReportRoutes
 from fsm.sync.subscriptions import ConsentCore, SubscriptionCore
@@ -35,7 +34,6 @@ IN_DOMAINS = {
     ChildrenCopyCore,
     ConsentCore,
     ForeignCore,
-    InvitationsCore,
     LinkEnd,
     NodeSessionCore,
     ObserverCore,

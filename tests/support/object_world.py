@@ -183,7 +183,7 @@ class ObjectWorld:
                 self._answer(observer, ("become", snapshot))
             case ("deny", observer, _, why):
                 self._answer(observer, ("give_up", why))
-            case ("ask", observer, _, question):
+            case ("ask", observer, question):
                 self.undecided.append((observer, question))
             case ("publish", change):
                 self._publish(change)

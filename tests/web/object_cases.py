@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from enum import Enum
+from inspect import signature
 from random import Random
 from typing import Any
 
@@ -17,7 +18,7 @@ from fsm.bus.transactions import DeduplicationWindow, Ended, Terms, Transactions
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.sync import children as kids
-from fsm.sync.leases import LeasesCore, RenewalsCore, RepeatsCore
+from fsm.sync.leases import RenewalsCore, RepeatsCore
 from fsm.sync.routes import Moving
 from fsm.sync.value.value import (
     can_be_set,
@@ -66,6 +67,8 @@ def plain(one: object, tag: str = "do") -> Any:  # noqa: PLR0911 - a table
             return {"do": "step", **words, "old": one.old or "[*]", "cause": str(one.cause)}
         case Change() | ChangeObject() | DataObject() | Snapshot() | ChildrenSign():
             return {k: v for k, v in write_body(one).items() if k != "resource"}
+        case Message():
+            return _sent(one)
         case Enum():
             return one.value
         case float() if math.isinf(one):
@@ -239,11 +242,16 @@ def reporters(random: Random) -> Case:
     tape = Tape("ReporterCore", plain(created), list(allowed), public)
     core = lone_report.lone_report(created, *allowed, is_public=public)
     questions = [1]
-    for _ in range(40):
+    for _ in range(60):
+        core.now += random.choice([0.0, 1.0, 20.0, 200.0])
         name, *arguments = _reporter_input(random, questions)
-        done = lone_report.told(core, (name, *arguments))
-        given = [sorted(one) if isinstance(one, set) else one for one in arguments]
-        tape.note(camel(name), given, calls(done))
+        core.port.done = done = []
+        method = getattr(core.core, name)
+        timed = [core.now] if "now" in signature(method).parameters else []
+        refusal = method(*arguments, *timed)
+        done += [] if refusal is None else [refusal]
+        given = [sorted(one) if isinstance(one, set) else one for one in [*arguments, *timed]]
+        tape.note(camel(name), given, [_without_object(one) for one in calls(done)])
         questions += [one[3] for one in done if lone_report.kinds([one]) == ["ask"]]
         tape.note("observers", [], core.observers)
         tape.note("runtimes", [], core.runtimes)
@@ -252,7 +260,17 @@ def reporters(random: Random) -> Case:
         tape.note("leaseOf", [who], core.lease_of(who))
         tape.note("mayRead", [who], core.may_read(who))
         tape.note("isDeleted", [], core.is_deleted)
+        tape.note("deadline", [], core.deadline())
     return tape.case
+
+
+def _without_object(call: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a call of the port; that of `grant` says whether it is with the object."""
+    match call:
+        case ("grant", requests, snapshot, terms):
+            return "grant", requests, terms, snapshot is not None
+        case _:
+            return call
 
 
 def _reporter_input(random: Random, questions: list[int]) -> tuple[Any, ...]:
@@ -260,12 +278,14 @@ def _reporter_input(random: Random, questions: list[int]) -> tuple[Any, ...]:
     by = random.choice([REPORTER] * 5 + [who])
     question = random.choice(questions[-3:])
     makers: list[Callable[[], tuple[Any, ...]]] = [
-        lambda: ("authorise", who),
+        *[lambda: ("invite", lone_report.invitation(by), who)] * 2,
+        *[lambda: ("take_answer", who, random.choice([100, 183, 200, 403, 408]), "so")] * 2,
         lambda: ("allow", by, who),
         lambda: ("expel", by, who),
         *[
             lambda: (
-                *("subscribe", who, manager, random.choice([None, 600])),
+                *("subscribe", lone_report.subscription(who, manager), who),
+                random.choice([None, 60, 600]),
                 random.choice([None, None, 1, 2, 3]),
             )
         ]
@@ -273,7 +293,7 @@ def _reporter_input(random: Random, questions: list[int]) -> tuple[Any, ...]:
         *[lambda: ("accept", who, question)] * 2,
         lambda: ("refuse", who, "no", question),
         lambda: ("unsubscribe", who, manager),
-        lambda: ("expire", who),
+        *[lambda: ("time_over",)] * 3,
         *[lambda: ("change", by, _asked(change(random)))] * 2,
         lambda: ("remove", by, random.choice(PATHS)),
         lambda: ("notified", {random.choice(RUNTIMES)}),
@@ -355,25 +375,6 @@ def child_copies(random: Random) -> Case:
                 if core.deadline() < math.inf:
                     now = max(now, core.deadline())
                 feed("time_over")
-    return tape.case
-
-
-def leases(random: Random) -> Case:
-    tape, core, now = Tape("LeasesCore"), LeasesCore(), 0.0
-    for _ in range(40):
-        now += random.choice([0.0, 1.0, 7.0, 100.0])
-        who = random.choice(OBSERVERS)
-        match random.randrange(4):
-            case 0 | 1:
-                life = random.choice([5, 60])
-                core.begin(URL, who, life, now)
-                tape.note("begin", [f"{URL}|{who}", life, now], None)
-            case 2:
-                core.end(URL, who)
-                tape.note("end", [f"{URL}|{who}"], None)
-            case _:
-                tape.note("due", [now], ["|".join(pair) for pair in core.due(now)])
-        tape.note("deadline", [], core.deadline())
     return tape.case
 
 
@@ -585,7 +586,6 @@ MAKERS = (
     reporters,
     child_sets,
     child_copies,
-    leases,
     renewals,
     repeats,
     observer_routes,

@@ -9,7 +9,7 @@ import { PairOrder, readBehind } from "../../web/src/p2p/order.js";
 import { TransferCore } from "../../web/src/p2p/transfer.js";
 import { ChildrenCopyCore, ChildSet, childrenIn } from "../../web/src/sync/children.js";
 import { ObserverCore } from "../../web/src/sync/copy.js";
-import { LeasesCore, RenewalsCore, RepeatsCore } from "../../web/src/sync/leases.js";
+import { RenewalsCore, RepeatsCore } from "../../web/src/sync/leases.js";
 import { ReporterCore } from "../../web/src/sync/reporter.js";
 import { ObserverRoute, RuntimeRoutes } from "../../web/src/sync/routes.js";
 import { DeduplicationWindow, Transactions } from "../../web/src/transactions.js";
@@ -106,7 +106,6 @@ const CLASSES = {
   ChildrenCopyCore,
   ChildSet,
   DeduplicationWindow,
-  LeasesCore,
   LinkEnd,
   ObserverCore,
   ObserverRoute,
@@ -169,7 +168,7 @@ function revived(seen) {
 }
 
 /** Calls that return nothing. */
-const SILENT = /^(TransferCore (received|heard|timePassed)|LeasesCore (begin|end)|RenewalsCore (granted|unanswered|ended))$/;
+const SILENT = /^(TransferCore (received|heard|timePassed)|RenewalsCore (granted|unanswered|ended))$/;
 
 function call(kind, one, name, args) {
   const odd = ODD[`${kind} ${name}`];

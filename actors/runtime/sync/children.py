@@ -150,7 +150,6 @@ class ReportedChildren:
 
     def close(self, listener: ActorRef[Delivery]) -> None:
         """Forget the children: they die with their object. Idempotent."""
-        self._signs.forget(self._url)
         before, self.reporter = self.reporter, None
         for address in self._addresses:
             if before is not None:

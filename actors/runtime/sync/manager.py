@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias, assert_never
 
+from trio import current_time
 from typing_extensions import override
 
 from actors.kit.supervision.actor import Actor, Delivery, Reply
@@ -252,7 +253,8 @@ class SyncManager(Actor[SyncMessage]):
             case bodies.InviteObservers():
                 reported.invite(request, body)
             case bodies.AllowObserver():
-                reported.act(request, body.resource, lambda core: core.allow(by, body.observer))
+                now, observer = current_time(), body.observer
+                reported.act(request, body.resource, lambda core: core.allow(by, observer, now))
             case _:
                 assert_never(body)
 

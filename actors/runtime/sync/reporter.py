@@ -9,7 +9,8 @@ take down (M-18, M-35, M-21, M-23). A node that has forgotten them, and is busy,
 asked again, after longer and longer pauses: without its paths the object cannot be found (C-44).
 """
 
-from collections.abc import Awaitable, Callable
+import math
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -30,9 +31,9 @@ from actors.runtime.sync.schemas import scheme_for
 from fsm.bus.sending_order import Elsewhere
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
+from fsm.limits.timers import Alarms
 from fsm.sync import stored
-from fsm.sync.invitations import InvitationsCore
-from fsm.sync.leases import LeasesCore, RepeatsCore, RepeatTimes
+from fsm.sync.leases import RepeatsCore, RepeatTimes
 from fsm.sync.reporter import ReportedObject
 from fsm.sync.routes import ReportRoutes
 from fsm.sync.value.value import check_path
@@ -47,7 +48,7 @@ from specs.jsonvalue import Absence, Json, JsonObject, value_at
 from specs.limits import sync as limits
 from specs.limits.protocol import READ_PAUSE
 from specs.message import Message, MessageType, reason_in, refuse
-from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, Code
+from specs.reply_code import LAST_SUCCESS, Code
 from specs.trace import Fact, Kind, Op
 from transports.bodies import read_body, write_body
 
@@ -156,7 +157,6 @@ class Report:
         self.children: Final = ReportedChildren(objects.out, self.core, self.routes, objects.signs)
         self.renewal: Final = Renewal(self._url, self._claim, objects.permits)
         self._deletion: Message | None = None  # until it is answered
-        self._waiting: dict[str, list[Message]] = {}
         self._was_observed = False
         # The reporter sees its observers, unless it is a part of a runtime.
         self._has_list = address.scheme_of(created.reporter) != address.RUNTIME_SCHEME
@@ -238,7 +238,7 @@ class Report:
         del objects.reports[url]
         self.routes.forget()
         objects.unwatch()
-        objects.repeats.forget(url)
+        objects.alarms.set(url, math.inf)
         self._out.ids.forget(url, f"{url}/{child.SUBSCRIPTION}")
         if self._deletion is not None:
             self._out.answer(self._deletion, Code.OK)
@@ -260,7 +260,8 @@ class Report:
         return self.is_stored and self.reporter == by and is_named
 
     def settle(self) -> None:
-        """Notify each observing runtime by the route it asked for, before any change (I-D12)."""
+        """Set the timer; notify each observing runtime by the route it asked for (I-D12)."""
+        self._objects.alarms.set(self._url, self.core.deadline())
         if self.routes.is_used:
             active = self.core.runtimes
             self.routes.left(active, self.core.asking)
@@ -283,14 +284,15 @@ class Report:
 
     def answer(self, request: Message, refusal: Refused | None, before: int) -> None:
         """Answer what a reporter wanted of the object, which had a version before."""
-        self.settle()
         version = self.core.snapshot.version
-        if refusal is not None:
-            self._out.refuse(request, refusal.code, refusal.why)
-        elif version == before:
+        if version != before:
+            self._out.answer(request, Code.OK, version=version)
+            return
+        self.settle()
+        if refusal is None:
             self._out.answer(request, Code.OK)
         else:
-            self._out.answer(request, Code.OK, version=version)
+            self._out.refuse(request, refusal.code, refusal.why)
 
     def delete(self, by: str, request: Message | None = None) -> None:
         """Delete the object; its reporter is answered when nothing is left of it."""
@@ -376,15 +378,9 @@ class Report:
         if self.is_resting and not self.core.may_read(observer):
             self._out.refuse(request, Code.UNAVAILABLE, "its reporter is away")
             return
-        waiting = self._waiting.setdefault(observer, [])
-        if len(waiting) >= limits.MAX_REPEATED_ASKS:
-            why = "its requests wait for the reporter already"
-            self._out.refuse(request, Code.TOO_LARGE, why)
-            return
-        waiting.append(request)
         body = read_body(request, bodies.Subscription)
         lease = self._out.config.lease if body.renews else None
-        self.core.subscribe(observer, request.from_, lease, body.version)
+        self.core.subscribe(request, observer, lease, body.version, trio.current_time())
         self.settle()
 
     def _read(self, request: Message) -> None:
@@ -496,19 +492,11 @@ class Report:
         message = self._out.request(kind, f"{self._url}/{child.CHANGES}", body, sender)
         self._out.publish(message, runtimes, self.routes.direct)
 
-    def lease(self, observer: str, seconds: int | None) -> None:
-        """Begin a lease, or end it."""
-        if seconds is None:
-            self._objects.leases.end(self._url, observer)
-        else:
-            self._objects.leases.begin(self._url, observer, seconds, trio.current_time())
-
-    def ask(self, observer: str, patience: float, question: int) -> None:
+    def ask(self, request: Message, observer: str, question: int) -> None:
         """Ask the reporter in a task."""
-        request = self._waiting[observer][0]
-        self._out.spawn(partial(self._ask, observer, patience, question, request))
+        self._out.spawn(partial(self._ask, request, observer, question))
 
-    async def _ask(self, observer: str, patience: float, question: int, waiting: Message) -> None:
+    async def _ask(self, waiting: Message, observer: str, question: int) -> None:
         """Ask the reporter as if the observer had asked it itself (M-39)."""
         wrapped = bodies.Wrapped(waiting.id, MessageType.SUBSCRIBE, observer, self._url)
         body = write_body(bodies.Forward(wrapped))
@@ -516,40 +504,44 @@ class Report:
         request = self._out.request(
             MessageType.FORWARD, self.reporter, body, self._url, waiting.identity
         )
-        answer = None
-        with trio.move_on_after(patience):
-            answer = await self._bus.request(request)
-        if answer is not None and answer.code <= LAST_SUCCESS:
-            self.core.accept(observer, question)
+        answer = await self._bus.request(request)
+        if answer.code <= LAST_SUCCESS:
+            self.core.accept(observer, question, trio.current_time())
         else:
             self.core.refuse(observer, _refusal_in(answer), question)
         self.settle()
 
     def grant(
-        self, observer: str, snapshot: bodies.DataObject, lease: int | None, *, is_renewal: bool
+        self, requests: Sequence[Message], terms: JsonObject, *, is_whole: bool = True
     ) -> None:
-        """Answer all that an observer asked with the object and its children."""
-        now = trio.current_time()
-        self._was_observed = True
-        # The observer has all that there is.
-        self._objects.repeats.observed(self._url, now)
-        self._objects.signs.observed(self._url, now)
-        shown = write_body(self.children.with_children(snapshot))
-        for request in self._waiting.pop(observer, ()):
-            extra = _lease(lease)
-            if is_renewal and "version" in request.body:
-                extra |= {"renewed": True}
-            self._out.answer(request, Code.OK, value=shown, **extra)
+        """Answer subscriptions; with the object and its children, unless the observer has it."""
+        if is_whole:
+            now, self._was_observed = trio.current_time(), True
+            self._objects.repeats.observed(self._url, now)
+            self._objects.signs.observed(self._url, now)
+            terms = {"value": self.shown(), **terms}
+        for request in requests:
+            self._out.answer(request, Code.OK, **terms)
 
-    def renew(self, observer: str, lease: int | None) -> None:
-        """Answer all that an observer asked."""
-        for request in self._waiting.pop(observer, ()):
-            self._out.answer(request, Code.OK, renewed=True, **_lease(lease))
-
-    def deny(self, observer: str, code: Code, why: str) -> None:
-        """Refuse all that an observer asked."""
-        for request in self._waiting.pop(observer, ()):
+    def deny(self, requests: Sequence[Message], code: Code, why: str) -> None:
+        """Refuse subscriptions."""
+        for request in requests:
             self._out.refuse(request, code, why)
+
+    def invite(self, request: Message, observer: str) -> None:
+        """Pass the invitation on to the observer."""
+        body = read_body(request, bodies.InviteObservers)
+        invitation = write_body(bodies.Invitation(request.from_, body.schema, body.value))
+        sender, identity = f"{self._url}/{child.SUBSCRIPTION}", request.identity
+        self._bus.send(
+            self._out.request(MessageType.CREATE, observer, invitation, sender, identity)
+        )
+
+    def relay(self, requests: Sequence[Message], observer: str, code: int, why: str) -> None:
+        """Answer all requests to invite the observer."""
+        more = {"description": why} if why else {}
+        for request in requests:
+            self._out.answer(request, output.code_in_use(code), source=observer, **more)
 
     def cut_off(self, observer: str, manager: str, *, is_over: bool) -> None:
         """Stop delivery to an observer, without its cooperation (SYN-21).
@@ -574,7 +566,8 @@ class Report:
         """Notify all observers that the object is gone (M-47)."""
         self._trace(Op.DEL)
         self.renewal.end()
-        self._objects.invitations.withdraw(self._url)
+        self._objects.repeats.forget(self._url)
+        self._objects.signs.forget(self._url)
         if runtimes:
             sender = f"{self._url}/{child.SUBSCRIPTION}"
             self._spread(MessageType.DELETE, {}, sender, frozenset(runtimes))
@@ -589,13 +582,9 @@ def _paths_of(url: str) -> tuple[str, ...]:
     return (url, f"{url}/{child.SUBSCRIPTION}", *child.children_addresses(url))
 
 
-def _lease(lease: int | None) -> JsonObject:
-    return {} if lease is None else {"lease": lease}
-
-
-def _refusal_in(answer: Message | None) -> str:
-    """Return why a reporter does not admit an observer; None: it has not answered in time."""
-    if answer is None or answer.code == Code.TIMEOUT:
+def _refusal_in(answer: Message) -> str:
+    """Return why a reporter does not admit an observer."""
+    if answer.code == Code.TIMEOUT:
         return "the reporter did not answer"
     why = reason_in(answer)
     if answer.code == Code.FORBIDDEN:
@@ -606,8 +595,7 @@ def _refusal_in(answer: Message | None) -> str:
 class ReportedObjects:
     """The reporter's end of every object created here.
 
-    It is the port of the core of invitations, which are posted, not awaited, so that each
-    provisional answer is seen.
+    Invitations are posted, not awaited, so that each provisional answer is seen.
 
     Args:
         out: What the sync manager sends.
@@ -621,8 +609,7 @@ class ReportedObjects:
         verifying: How many requests by links are verified now: subscriptions, and others.
         repeats: When the last change of each is published again.
         signs: When the digest of the children of each is published.
-        leases: The leases of their observers.
-        invitations: The open invitations.
+        alarms: When the time of each is over for an observer, a decision or an invitation.
         permits: How many of them a node is told of at a time.
         listener: To which the addresses of the objects lead.
     """
@@ -636,8 +623,8 @@ class ReportedObjects:
     ) -> None:
         self.out, self.registrar = out, registrar
         self.reports: Final[dict[str, Report]] = {}
-        self.repeats, self.signs, self.leases = RepeatsCore(), RepeatTimes(), LeasesCore()
-        self.invitations: Final = InvitationsCore(self)
+        self.repeats, self.signs = RepeatsCore(), RepeatTimes()
+        self.alarms: Final[Alarms[str]] = Alarms()
         self.watches: Final = output.LinkWatches(out, self._on_link)
         self.verifying = {True: 0, False: 0}
         self.permits: Final = trio.CapacityLimiter(limits.RENEWED_AT_ONCE)
@@ -645,7 +632,6 @@ class ReportedObjects:
         self._allocation = allocation
         self._progress = progress
         self._creating: list[str] = []
-        self._invited: dict[tuple[str, str], list[tuple[Message, bodies.InviteObservers]]] = {}
         self._restores = trio.CapacityLimiter(limits.RESTORES_AT_ONCE)
 
     def start(self, listener: ActorRef[Delivery]) -> None:
@@ -672,14 +658,8 @@ class ReportedObjects:
         part = to.removesuffix(f"/{child.SUBSCRIPTION}").removesuffix(f"/{_OBSERVERS}")
         return self.reports.get(child.parent_of(to) or part)
 
-    def _find_present(self, url: str) -> Report | None:
-        """Return an object that is reported here and not deleted."""
-        report = self.reports.get(url)
-        return None if report is None or report.core.is_deleted else report
-
     def _is_observed(self, url: str) -> bool:
-        report = self._find_present(url)
-        return report is not None and bool(report.core.observers)
+        return bool(self.reports[url].core.observers)
 
     def _on_link(self, runtime: str, link: str | None) -> None:
         """Note that another link leads to a runtime, or none: it asks anew."""
@@ -698,19 +678,17 @@ class ReportedObjects:
 
     def deadline(self) -> float:
         """Return when `time_over` is due."""
-        signs, leases = self.signs.deadline(), self.leases.deadline()
-        return min(self.invitations.deadline(), self.repeats.deadline(), signs, leases)
+        return min(self.alarms.deadline(), self.repeats.deadline(), self.signs.deadline())
 
     def time_over(self) -> None:
         """Do what is due."""
         now = trio.current_time()
-        self.invitations.time_over(now)
-        url = self.signs.due(now, self._is_observed)
-        if url is not None:
-            self.reports[url].children.send_sign()
-        for url, observer in self.leases.due(now):
-            self.reports[url].core.expire(observer)
+        for url in self.alarms.due(now):
+            self.reports[url].core.time_over(now)
             self.reports[url].settle()
+        signed = self.signs.due(now, self._is_observed)
+        if signed is not None:
+            self.reports[signed].children.send_sign()
         repeated = self.repeats.due_change(now, self._is_observed)
         if repeated is not None:
             url, change = repeated
@@ -827,7 +805,8 @@ class ReportedObjects:
             kept.value, children_objects=None if children is None else children.value
         )
         report.open(shown)
-        report.core.restore(observers)
+        report.core.restore(observers, trio.current_time())
+        report.settle()
         managers = {each.manager for each in observers} - {self.out.bus.url}
         self.out.spawn(partial(self._announce, report, shown, sorted(managers)))
 
@@ -888,44 +867,40 @@ class ReportedObjects:
 
     def delete(self, request: Message, body: bodies.EndReport) -> None:
         """Delete an object, or one attribute of it, which is published as a change (M-46)."""
-        by, attribute, report = request.from_, body.attribute, self.reports.get(body.resource)
+        by, url, attribute = request.from_, body.resource, body.attribute
         if attribute is not None:
             check_path(attribute)
-            self.act(request, body.resource, lambda core: core.remove(by, attribute))
-        elif body.store and report is not None and report.rest(by):
+            self.act(request, url, lambda core: core.remove(by, attribute))
+        elif body.store and url in self.reports and self.reports[url].rest(by):
             self.out.answer(request, Code.OK)
-        elif report is None:
-            self.out.refuse(request, Code.NOT_FOUND, _NO_OBJECT)
-        elif not report.is_stuck(request):
+        elif (report := self._find_writable(request, url)) is not None:
             report.delete(by, request)
 
     def act(
         self, request: Message, url: str, act: Callable[[ReportedObject], Refused | None]
     ) -> None:
         """Do what a reporter wants of an object, and answer it."""
-        report = self.reports.get(url)
-        if report is None:
-            self.out.refuse(request, Code.NOT_FOUND, _NO_OBJECT)
-        elif not report.is_stuck(request):
+        report = self._find_writable(request, url)
+        if report is not None:
             before = report.core.snapshot.version
             report.answer(request, act(report.core), before)
 
     def invite(self, request: Message, body: bodies.InviteObservers) -> None:
-        """Invite one observer (M-33)."""
+        """Invite one observer (M-33), whose answers are those to the request."""
         (observer,) = body.authorise
-        report = self._find_present(body.resource)
+        report = self._find_writable(request, body.resource)
+        if report is not None:
+            refusal = report.core.invite(request, observer, trio.current_time())
+            report.settle()
+            if refusal is not None:
+                self.out.refuse(request, refusal.code, refusal.why)
+
+    def _find_writable(self, request: Message, url: str) -> Report | None:
+        """Return an object that a reporter names; refuse the request if it cannot be changed."""
+        report = self.reports.get(url)
         if report is None:
             self.out.refuse(request, Code.NOT_FOUND, _NO_OBJECT)
-        elif report.reporter != request.from_:
-            self.out.refuse(request, Code.FORBIDDEN, "only the reporter invites")
-        elif not report.is_stuck(request):
-            refusal = report.core.authorise(observer)
-            report.settle()
-            if refusal is None:
-                self._invited.setdefault((body.resource, observer), []).append((request, body))
-                self.invitations.invite(body.resource, observer, trio.current_time())
-            else:
-                self.out.refuse(request, refusal.code, refusal.why)
+        return None if report is None or report.is_stuck(request) else report
 
     # --- what observers ask -----------------------------------------------------------------
 
@@ -940,7 +915,8 @@ class ReportedObjects:
         url = report.core.snapshot.url
         if answer.from_ != f"{url}/{child.CHANGES}":
             now, why = trio.current_time(), reason_in(answer)
-            self.invitations.take_answer(url, answer.from_, answer.code, why, now)
+            report.core.take_answer(answer.from_, answer.code, why, now)
+            report.settle()
         elif answer.is_final:
             # A runtime speaks for its own observers; a router, which names none, for the others.
             source = answer.body.get("source")
@@ -959,30 +935,6 @@ class ReportedObjects:
         elif request.is_request:
             report.read_observers(request)
 
-    # --- the port of the invitations --------------------------------------------------------
-
-    def step(self, step: Step) -> None:
-        """Trace a step."""
-        self.out.tracer.step(output.MANAGER, step)
-
-    def send_invitation(self, url: str, observer: str) -> None:
-        """Pass the invitation on to the observer."""
-        request, body = self._invited[url, observer][0]
-        invitation = write_body(bodies.Invitation(request.from_, body.schema, body.value))
-        sender, identity = f"{url}/{child.SUBSCRIPTION}", request.identity
-        self.out.bus.send(
-            self.out.request(MessageType.CREATE, observer, invitation, sender, identity)
-        )
-
-    def relay(self, url: str, observer: str, code: int, why: str) -> None:
-        """Answer all requests to invite the observer."""
-        requests = self._invited.get((url, observer), [])
-        if code >= FIRST_FINAL:
-            self._invited.pop((url, observer), None)
-        more = {"description": why} if why else {}
-        for request, _ in requests:
-            self.out.answer(request, output.code_in_use(code), source=observer, **more)
-
     # --- end --------------------------------------------------------------------------------
 
     def leave(self, reporter: str) -> None:
@@ -994,8 +946,5 @@ class ReportedObjects:
 
     def end_all(self) -> None:
         """End every subscription and invitation without a word: time is over."""
-        for url, report in self.reports.items():
-            for key in [key for key in self._invited if key[0] == url]:
-                del self._invited[key]
-            self.invitations.withdraw(url)
+        for report in self.reports.values():
             report.core.end_all()

@@ -1,9 +1,9 @@
 """A reporter and an observer of its object: at rest, the copy equals its value.
 
-Participants: `fsm.sync.reporter`, `fsm.sync.invitations` and `fsm.sync.leases`
-at the reporter's end, `fsm.sync.copy` at the observer's. What may happen: any message is lost or
-comes twice, and changes overtake each other, for they come by several routes; the observer is
-invited, observes and leaves; the object changes, and is deleted; the reporter says yes or no.
+Participants: `fsm.sync.reporter` and the repeats of `fsm.sync.leases` at the reporter's end,
+`fsm.sync.copy` at the observer's. What may happen: any message is lost or comes twice, and changes
+overtake each other, for they come by several routes; the observer is invited, observes and leaves;
+the object changes, and is deleted; the reporter says yes or no.
 
 Left out, and why that is no loss:
 
@@ -12,7 +12,7 @@ Left out, and why that is no loss:
 """
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 import attrs
@@ -26,12 +26,12 @@ from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION
 from fsm.machines.sync.object_subscription import State as Subscription
 from fsm.machines.sync.observer_copy import State
 from fsm.sync.copy import ObserverCore
-from fsm.sync.invitations import InvitationsCore
-from fsm.sync.leases import LeasesCore, RepeatsCore
+from fsm.sync.leases import RepeatsCore
 from fsm.sync.reporter import ReportedObject
 from specs.bodies.object import Change, ChangeObject, DataObject
 from specs.jsonvalue import JsonObject
-from specs.limits.protocol import LEASE
+from specs.limits.protocol import REPLY_TIMEOUT
+from specs.message import Message, MessageType
 from specs.reply_code import Code
 
 REPORTER: Final = "reporter"
@@ -44,6 +44,8 @@ _ALICE: Final = "hyperty://a.ex/ha"
 _BOB: Final = "hyperty://b.ex/hb"
 _MANAGER: Final = "hyperty-runtime://b.ex/rb/sm"
 _RUNTIME: Final = "hyperty-runtime://a.ex/ra"
+_SUBSCRIPTION: Final = Message(1, MessageType.SUBSCRIBE, _MANAGER, _URL)
+_INVITATION: Final = Message(1, MessageType.CREATE, _ALICE, f"{_RUNTIME}/sm")
 _VERSIONS: Final = 3
 """Versions of the object in one run."""
 
@@ -53,25 +55,22 @@ def _object(version: int) -> DataObject:
 
 
 class Reporter(plan.Host):
-    """The reporter's end of the object."""
+    """The reporter's end of the object, its reporter, and the bus, which answers for the silent."""
 
-    silent = frozenset({"relay", "row", "keep", "written", "renew", "cut_off", "vacate"})
+    silent = frozenset({"relay", "row", "keep", "written", "cut_off", "vacate"})
 
     def __init__(self, place: str) -> None:
         super().__init__(place)
         self.core = ReportedObject(_object(1), self)
-        self.invitations = InvitationsCore(self)
         self._repeats = RepeatsCore()
-        self._leases = LeasesCore()
         self._question: int | None = None
-        self._asked_until = math.inf
         self._notified_until = math.inf
         self._is_inviting = False
 
     @property
     def is_asked(self) -> bool:
         """True if the reporter is to say yes or no."""
-        return self._question is not None
+        return bool(self.core.asking)
 
     @property
     def is_observed(self) -> bool:
@@ -90,53 +89,38 @@ class Reporter(plan.Host):
 
     @override
     def deadline(self) -> float:
-        waits = min(self._asked_until, self._notified_until, self.invitations.deadline())
-        return min(waits, self._repeats.deadline(), self._leases.deadline())
+        return min(super().deadline(), self._notified_until, self._repeats.deadline())
 
     @override
     def time_over(self) -> None:
-        if self.invitations.deadline() <= self.now:
-            self.invitations.time_over(self.now)
+        super().time_over()
         if self._notified_until <= self.now:
             self._notified_until = math.inf
             self.core.notified()
-        if self._asked_until <= self.now and self.is_asked:
-            self.core.refuse(_BOB, "no answer came", self._close_question())
-        for _, observer in self._leases.due(self.now):
-            self.core.expire(observer)
         again = self._repeats.due_change(self.now, lambda _: self.is_observed)
         if again is not None:
             self.send(CHANGES, "take_change", again[1].version)
 
     # --- events
 
-    def invite(self) -> None:
-        self.invitations.invite(_URL, _BOB, self.now)
-        self.core.authorise(_BOB)
+    def invite_observer(self) -> None:
+        self.core.invite(_INVITATION, _BOB, self.now)
 
     def modify(self) -> None:
         self.core.change(_ALICE, ChangeObject(_URL, "n", self.core.snapshot.version + 1))
 
-    def delete(self) -> None:
-        self.invitations.withdraw(_URL)
-        self.core.delete(_ALICE)
-        self._repeats.forget(_URL)
-
     def say_yes(self) -> None:
-        self.core.accept(_BOB, self._close_question())
+        self.core.accept(_BOB, self._question or 0, self.now)
 
     def say_no(self) -> None:
-        self.core.refuse(_BOB, "no", self._close_question())
-
-    def _close_question(self) -> int:
-        """Return the question, which is open no more."""
-        question, self._question, self._asked_until = self._question, None, math.inf
-        return question or 0
+        self.core.refuse(_BOB, "no", self._question or 0)
 
     # --- what the observer sends
 
     def subscribe(self) -> None:
-        self.core.subscribe(_BOB, _MANAGER, LEASE)
+        lease = OBJECT_SUBSCRIPTION.patience(Subscription.ACTIVE)
+        granted = None if lease == math.inf else int(lease)
+        self.core.subscribe(_SUBSCRIPTION, _BOB, granted, None, self.now)
 
     def unsubscribe(self) -> None:
         self.core.unsubscribe(_BOB, _MANAGER)
@@ -153,9 +137,9 @@ class Reporter(plan.Host):
         self.core.notified({_MANAGER.removesuffix("/sm")})
 
     def take_answer(self, code: int) -> None:
-        self.invitations.take_answer(_URL, _BOB, code, "", self.now)
+        self.core.take_answer(_BOB, code, "", self.now)
 
-    # --- the ports of the object and of the invitations
+    # --- the port of the object
 
     @override
     def step(self, step: Step) -> None:
@@ -163,7 +147,7 @@ class Reporter(plan.Host):
         if step.machine == INVITED.name:
             self._is_inviting = step.new not in INVITED.may_end
 
-    def send_invitation(self, _url: str, _observer: str) -> None:
+    def invite(self, _request: Message, _observer: str) -> None:
         self.send(OBSERVER, "be_invited")
 
     def publish(self, change: Change) -> None:
@@ -171,29 +155,25 @@ class Reporter(plan.Host):
         if self.is_observed:
             self.send(CHANGES, "take_change", change.version)
 
-    def lease(self, observer: str, seconds: int | None) -> None:
-        if seconds is None:
-            self._leases.end(_URL, observer)
-        else:
-            self._leases.begin(_URL, observer, seconds, self.now)
+    def ask(self, _request: Message, _observer: str, question: int) -> None:
+        self._question = question
 
-    def ask(self, _: str, patience: float, question: int) -> None:
-        self._question, self._asked_until = question, self.now + patience
-
-    def grant(self, _: str, snapshot: DataObject, _lease: int | None, *, is_renewal: bool) -> None:
-        del is_renewal
-        self._close_question()
+    def grant(
+        self, _requests: Sequence[Message], _terms: JsonObject, *, is_whole: bool = True
+    ) -> None:
+        """Answer: requests that came twice are one to the observer, and so are their answers."""
+        assert is_whole  # noqa: S101 - no request says which version its observer has
         self._repeats.observed(_URL, self.now)
-        self.send(OBSERVER, "take_snapshot", snapshot.version, "granted")
+        self.send(OBSERVER, "take_snapshot", self.core.snapshot.version, "granted")
 
-    def deny(self, *_: object, **__: object) -> None:
-        self._close_question()
+    def deny(self, *_: object) -> None:
         self.send(OBSERVER, "take_refusal")
 
     def end(self, runtimes: tuple[str, ...]) -> None:
+        self._repeats.forget(_URL)
         if runtimes:
             self.send(CHANGES, "take_deletion")
-            self._notified_until = self.now + OBJECT_SUBSCRIPTION.patience(Subscription.ACTIVE)
+            self._notified_until = self.now + REPLY_TIMEOUT
 
 
 class Observer(plan.Host):
@@ -325,13 +305,13 @@ def _is_apart(reporter: Reporter, observer: Observer) -> bool:
 
 
 _ANSWERED: Final = "the invitation is answered"
-_INVITED: Final = Event("the observer is invited", REPORTER, "invite", _is_there)
+_INVITED: Final = Event("the observer is invited", REPORTER, "invite_observer", _is_there)
 _OBSERVES: Final = Event(
     "the observer observes", OBSERVER, "observe", lambda observer: observer.core is None
 )
 _LEAVES: Final = Event("the observer leaves", OBSERVER, "leave", lambda observer: observer.has_copy)
 _CHANGES: Final = Event("the object changes", REPORTER, "modify", _may_change, 2)
-_DELETED: Final = Event("the object is deleted", REPORTER, "delete", _is_there)
+_DELETED: Final = Event("the object is deleted", REPORTER, Call("delete", (_ALICE,)), _is_there)
 _YES: Final = Event("the reporter says yes", REPORTER, "say_yes", _is_asked)
 _NO: Final = Event("the reporter says no", REPORTER, "say_no", _is_asked)
 _ANSWERS: Final = (

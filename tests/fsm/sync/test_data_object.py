@@ -1,5 +1,7 @@
 """The reporter's end of a data object (SYN-04..SYN-22, I-D1, I-D2, I-D6..I-D9)."""
 
+import math
+
 import attrs
 import pytest
 
@@ -9,6 +11,7 @@ from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION
 from fsm.sync.value.value import changed
 from specs.bodies.object import Change, ChangeObject, DataObject
 from specs.limits.protocol import LEASE, REPLY_TIMEOUT
+from specs.limits.sync import MAX_REPEATED_ASKS
 from specs.reply_code import Code
 from specs.trace import Op
 from tests.support.lone_report import lone_report, said, told
@@ -104,7 +107,7 @@ HISTORIES = {
         ("authorise", HB),
         ("subscribe", HB, SM, LEASE),
         ("subscribe", HB, SM, LEASE, 1),
-        ("expire", HB),
+        ("wait", LEASE),
     ),
 }
 
@@ -133,7 +136,7 @@ def test_an_invited_observer_subscribes_without_a_decision_and_gets_the_newest_o
     core = reporter(t=0)
     told(core, ("authorise", HB))
     write(core, set_to("t", 9))
-    assert said(told(core, ASKED)) == [("grant", HB, core.snapshot, None, False)]
+    assert said(told(core, ASKED)) == [("grant", HB, core.snapshot, {})]
     assert core.observers == (HB,)
 
 
@@ -148,15 +151,45 @@ def test_an_observer_is_added_before_it_gets_the_object():
 
 def test_the_reporter_decides_about_others_in_the_time_of_the_table():
     core = reporter()
-    assert said(told(core, ASKED)) == [("ask", HB, REPLY_TIMEOUT, 1)]
+    assert said(told(core, ASKED)) == [("ask", HB, 1)]
     assert told(core, ASKED) == []
-    assert said(told(core, ("accept", HB, 1))) == [("grant", HB, core.snapshot, None, False)]
+    assert said(told(core, ("accept", HB, 1))) == [("grant", HB, core.snapshot, {})]
+
+
+def test_a_reporter_that_does_not_decide_refuses():
+    core = reporter()
+    told(core, ASKED)
+    assert told(core, ("wait", REPLY_TIMEOUT - 0.1)) == []
+    denied = told(core, ("wait", 0.1))
+    assert said(denied) == [("deny", HB, Code.FORBIDDEN, "the reporter did not answer")]
+    assert told(core, ("accept", HB, 1), ("wait", LEASE)) == []
+
+
+def test_an_accepted_observer_is_not_refused_for_the_silence_that_might_have_been():
+    core = reporter()
+    told(core, ("subscribe", HB, SM, LEASE), ("accept", HB, 1))
+    assert core.deadline() == LEASE
+    assert told(core, ("wait", REPLY_TIMEOUT)) == []
+
+
+@pytest.mark.parametrize(
+    ("decision", "name"), [(("accept", HB, 1), "grant"), (("refuse", HB, "no", 1), "deny")]
+)
+def test_all_requests_that_wait_for_a_decision_get_it_and_no_more_wait_than_a_few(decision, name):
+    core = reporter()
+    denied = told(core, *[ASKED] * (MAX_REPEATED_ASKS + 1))
+    assert said(denied)[1:] == [
+        ("deny", HB, Code.TOO_LARGE, "its requests wait for the reporter already")
+    ]
+    core.do(*decision)
+    last, requests, *_ = core.port.done[-1]
+    assert (last, len(requests), core.deadline()) == (name, MAX_REPEATED_ASKS, math.inf)
 
 
 def test_an_invitation_is_a_decision():
     core = reporter()
     told(core, ASKED)
-    assert said(told(core, ("authorise", HB))) == [("grant", HB, core.snapshot, None, False)]
+    assert said(told(core, ("authorise", HB))) == [("grant", HB, core.snapshot, {})]
     assert told(core, ("refuse", HB, "too late", 1)) == []
 
 
@@ -172,7 +205,7 @@ def test_a_repeated_request_of_an_observer_returns_the_object_without_a_step():
     core = reporter(t=0)
     told(core, ("authorise", HB), ASKED)
     write(core, set_to("t", 1))
-    assert told(core, ASKED) == [("grant", HB, core.snapshot, None, True)]
+    assert told(core, ASKED) == [("grant", HB, core.snapshot, {})]
 
 
 def test_an_unrequested_decision_changes_nothing():

@@ -5,16 +5,14 @@ import pytest
 from fsm.bus.transactions import TransactionsCore
 from fsm.machine_list import MACHINES
 from fsm.registry.records import Create
-from fsm.sync.invitations import InvitationsCore
 from specs.bodies.object import Change, DataObject
 from specs.bodies.word import SessionMethod
 from specs.limits import protocol as limits
 from tests.fsm.session.test_node_session import asked, lone_session
 from tests.fsm.session.test_stub_client import Stub, answered, tell
-from tests.fsm.sync.observers.test_invitations import Port
 from tests.support.lone_copy import lone_copy
 from tests.support.lone_registry import LoneRegistry, leave
-from tests.support.lone_report import lone_report, said, told
+from tests.support.lone_report import lone_report, told
 from tests.support.wire.wire import answer, ask
 
 R, HB, HC = "hyperty-runtime://a.ex/ra", "hyperty://a.ex/hb", "hyperty://c.ex/hc"
@@ -107,21 +105,22 @@ def tried_request():
 
 
 def subscription():
-    reported = lone_report(DataObject(HB, R, {}, URL))
-    ((_, _, patience, _),) = said(told(reported, ("subscribe", HC, f"{R}/sm")))
-    return patience
+    return reported(("wait", 1.0), ("subscribe", HC, f"{R}/sm")).deadline() - 1.0
 
 
 def invitation():
-    core = InvitationsCore(Port())
-    core.invite(URL, HC, 1.0)
-    return core
+    return reported(("wait", 1.0), ("invite", HC)).deadline() - 1.0
 
 
 def tried_invitation():
-    core = invitation()
-    core.take_answer(URL, HC, 183, "", 4.0)
-    return core.deadline() - 4.0
+    calls = ("wait", 1.0), ("invite", HC), ("wait", 0.5), ("take_answer", HC, 183, "")
+    return reported(*calls).deadline() - 1.5
+
+
+def reported(*calls):
+    core = lone_report(DataObject(HB, R, {}, URL))
+    told(core, *calls)
+    return core
 
 
 def copy():
@@ -159,7 +158,7 @@ WAITS = [
     ("registration",    "lasting",      lasting_record),
     ("registration",    "disconnected", left_record),
     ("object_subscription", "requested", subscription),
-    ("invitation",      "sent",         lambda: invitation().deadline() - 1.0),
+    ("invitation",      "sent",         invitation),
     ("invitation",      "sent",         tried_invitation),
     ("observer_copy",   "syncing",      lambda: copy().deadline() - 1.0),
     ("observer_copy",   "stale",        stale_copy),

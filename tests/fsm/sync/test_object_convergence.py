@@ -297,9 +297,10 @@ class SaysNothingTwice(RepeatsCore):
 class SnapshotFirst(ReportedObject):
     """The snapshot is given out before the observer is added."""
 
-    def _accept(self, observer, why=""):
-        self._port.grant(observer, self.snapshot, None, is_renewal=False)
-        super()._accept(observer, why)
+    def _accept(self, observer, now, why=""):
+        there = self._subscriptions[observer]
+        self._port.grant(there.requests, {})
+        super()._accept(observer, now, why)
 
 
 class OldSnapshot(ReportedObject):
@@ -309,10 +310,10 @@ class OldSnapshot(ReportedObject):
         super().__init__(created, port, allowed)
         self._first = created
 
-    def _accept(self, observer, why=""):
-        now, self.snapshot = self.snapshot, self._first
-        super()._accept(observer, why)
-        self.snapshot = now
+    def _accept(self, observer, now, why=""):
+        newest, self.snapshot = self.snapshot, self._first
+        super()._accept(observer, now, why)
+        self.snapshot = newest
 
 
 class AnybodyWrites(ReportedObject):

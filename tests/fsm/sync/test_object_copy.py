@@ -356,7 +356,7 @@ class BothEnds(RuleBasedStateMachine):
         self.history = {1: {}}
         self.changes, self.answers = [], []
         self.reads, self.is_synced = 0, False
-        self.reporter.authorise(HB)
+        self.reporter.do("authorise", HB)
         self.take(BEGUN)
         name, _, snapshot, *_ = lone_report.told(self.reporter, ("subscribe", HB, SM))[-1]
         assert name == "grant"

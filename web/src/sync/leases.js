@@ -1,11 +1,11 @@
-/** Timers of data objects: leases at both ends, and repeats: `fsm/sync/leases.py` explains them. */
+/** Timers of data objects: renewals and repeats: `fsm/sync/leases.py` explains them. */
 
 import * as constants from "../constants.js";
 
 /** @typedef {import("./copy.js").Published} Published */
 
 /** The next time of each key; one that moves away is due too early once, and set anew. */
-class Alarms {
+export class Alarms {
   /** @type {Map<string, number>} */
   #when = new Map();
 
@@ -44,55 +44,11 @@ class Alarms {
 }
 
 /** Part of a lease after which it is renewed at the latest. */
-const RENEWED_AFTER = 1 / 3;
+export const RENEWED_AFTER = 1 / 3;
 /** Part of that by which some are renewed earlier than others. */
 const JITTER = 1 / 4;
 /** Part of a lease to which the pauses between attempts grow. */
 const LAST_PAUSE = 1 / 12;
-
-/** The leases that the reporter's end has granted; a key names an object and an observer. */
-export class LeasesCore {
-  /** @type {Map<string, {life: number, until: number}>} */
-  #leases = new Map();
-  #alarms = new Alarms();
-
-  /**
-   * @param {string} key
-   * @param {number} life seconds
-   * @param {number} now
-   */
-  begin(key, life, now) {
-    this.#leases.set(key, { life, until: now + life });
-    this.#alarms.set(key, now + life);
-  }
-
-  /** @param {string} key */
-  end(key) {
-    this.#leases.delete(key);
-    this.#alarms.set(key, Infinity);
-  }
-
-  get deadline() {
-    return this.#alarms.deadline;
-  }
-
-  /**
-   * Take out the leases that are over; if the machine has slept, all last one renewal longer.
-   *
-   * @param {number} now
-   */
-  due(now) {
-    return this.#alarms.due(now).filter((key) => {
-      const lease = /** @type {{life: number, until: number}} */ (this.#leases.get(key));
-      if (now - lease.until > constants.LEASE_SLACK) lease.until = now + lease.life * RENEWED_AFTER;
-      if (lease.until > now) {
-        this.#alarms.set(key, lease.until);
-        return false;
-      }
-      return this.#leases.delete(key);
-    });
-  }
-}
 
 /** The leases that were granted to observers here, and when each is to be renewed. */
 export class RenewalsCore {

@@ -6,12 +6,11 @@ import { Alarm, sleep } from "../clock.js";
 import { CODES, DROPS } from "../constants.js";
 import * as constants from "../constants.js";
 import { BadMessageError, isObject, textOf } from "../json.js";
-import { Entity } from "../machine.js";
 import { address, codeOf, isFinal, isRequest, isSuccess, reasonIn, viaOf } from "../message.js";
 import { valueDigest } from "../trace.js";
 import { checkedValue, checkPath, valueAt } from "../value.js";
 import { childrenOf, ChildSet, opIn, publishedOf, RESOURCES } from "./children.js";
-import { LeasesCore, RepeatsCore, RepeatTimes } from "./leases.js";
+import { RepeatsCore, RepeatTimes } from "./leases.js";
 import { Held, observerOf, textIn } from "./context.js";
 import { PUBLIC, ReporterCore } from "./reporter.js";
 import { RuntimeRoutes } from "./routes.js";
@@ -55,15 +54,8 @@ class Reported extends Held {
   wasObserved = false;
   /** Version of the list of observers; null: the reporter does not get it. @type {number | null} */
   listed;
-  /** Requests to observe that are not answered. @type {Map<string, Message[]>} */
-  waiting = new Map();
   /** The reporter's request to delete it. @type {Message | null} */
   deleting = null;
-  /** Requests of the reporter for an observer that is invited. @type {Map<string, Message[]>} */
-  inviting = new Map();
-  /** @type {Map<string, Entity>} */
-  invitations = new Map();
-
   /**
    * @param {DataObject} created
    * @param {() => void} leave gives its room back
@@ -92,7 +84,6 @@ export class ReportedObjects {
   #context;
   /** @type {Map<string, Reported>} */
   #all = new Map();
-  #leases = new LeasesCore();
   #repeats = new RepeatsCore();
   #signs = new RepeatTimes();
   #routes;
@@ -181,7 +172,8 @@ export class ReportedObjects {
       };
       const isPublic = body.publicObservation === true;
       const make = (/** @type {import("./reporter.js").ReporterPort} */ port) => new ReporterCore(created, port, allow, isPublic);
-      const reported = new Reported(created, leave, (one) => new Host(context.tools.clock, this.#portOf(one), make));
+      const reported = new Reported(created, leave, (one) =>
+        new Host(context.tools.clock, this.#portOf(one), make, () => this.#settle(one)));
       this.#open(reported);
       // From now on, its end gives the room back.
       leave = () => {};
@@ -310,8 +302,8 @@ export class ReportedObjects {
     const { body, from } = request;
     const observer = address(body.observer, "observer");
     const reported = this.#named(body);
-    this.#run(reported, (core) => {
-      if (op === "add") core.allow(from, observer);
+    this.#run(reported, (core, now) => {
+      if (op === "add") core.allow(from, observer, now);
       else core.expel(from, observer);
       this.#context.trace.row("sm", op, "guests", reported.url, observer, from);
     });
@@ -322,27 +314,13 @@ export class ReportedObjects {
 
   /** @param {Message} request */
   #invite(request) {
-    const { body, from, identity } = request;
+    const { body, from } = request;
     const reported = this.#named(body);
-    const { core, url, inviting, invitations } = reported;
-    if (core.snapshot.reporter !== from) {
-      throw new BadMessageError("only the reporter invites", CODES.FORBIDDEN);
-    }
     const observer = address(Array.isArray(body.authorise) ? body.authorise[0] : null, "observer");
-    this.#run(reported, () => {
-      core.authorise(observer);
-      this.#context.trace.row("sm", "add", "guests", url, observer, from);
+    this.#run(reported, (core, now) => {
+      core.invite(request, observer, now);
+      this.#context.trace.row("sm", "add", "guests", reported.url, observer, from);
     });
-    inviting.set(observer, [...(inviting.get(observer) ?? []), request]);
-    if (invitations.has(observer)) return;
-    const entity = new Entity("invitation", `${url}|${observer}`);
-    invitations.set(observer, entity);
-    this.#context.trace.step("sm", entity.step("send"));
-    const { schema = "", value = {} } = body;
-    const message = { source: from, schema, value };
-    const id = this.#context.bus.nextId(`${url}/subscription`);
-    this.#context.port.post({ id, type: "create", from: `${url}/subscription`, to: observer, body: message,
-      ...(identity ? { identity } : {}) });
   }
 
   /**
@@ -354,40 +332,12 @@ export class ReportedObjects {
     const reported = this.ownerOf(answer.to);
     if (!reported) return;
     const { url } = reported;
-    if (answer.from !== `${url}/changes`) this.#invited(reported, answer);
-    else if (isFinal(answer)) {
+    if (answer.from !== `${url}/changes`) {
+      this.#run(reported, (core, now) => core.takeAnswer(answer.from, codeOf(answer), reasonIn(answer), now));
+    } else if (isFinal(answer)) {
       const { source: runtime } = answer.body;
       this.#run(reported, (core) => core.notified(typeof runtime === "string" ? [runtime] : undefined));
     }
-  }
-
-  /**
-   * @param {Reported} reported
-   * @param {Message} answer
-   */
-  #invited({ inviting, invitations }, answer) {
-    const entity = invitations.get(answer.from);
-    if (!entity) return;
-    const code = codeOf(answer);
-    const why = reasonIn(answer);
-    const trigger = code < 200 ? "provisional" : code < 300 ? "accept" : code === CODES.TIMEOUT ? "silence" : "refuse";
-    this.#context.trace.step("sm", entity.step(trigger, why));
-    for (const request of inviting.get(answer.from) ?? []) {
-      this.#context.answer(request, code, { source: answer.from, description: why || undefined });
-    }
-    if (!entity.mayEnd) return;
-    invitations.delete(answer.from);
-    inviting.delete(answer.from);
-  }
-
-  /** @param {Reported} reported */
-  #withdraw({ inviting, invitations }) {
-    for (const entity of invitations.values()) this.#context.trace.step("sm", entity.step("object-deleted"));
-    for (const request of [...inviting.values()].flat()) {
-      this.#context.refuse(request, CODES.NOT_FOUND, "the object is deleted");
-    }
-    invitations.clear();
-    inviting.clear();
   }
 
   // ---- what observers ask for
@@ -434,7 +384,7 @@ export class ReportedObjects {
    * @param {string | null} link
    */
   #decide(reported, request, link) {
-    const { url, waiting } = reported;
+    const { url } = reported;
     const { type, body, from: manager } = request;
     if (type === "read") return this.#read(reported, request);
     if (type !== "subscribe" && type !== "unsubscribe") {
@@ -445,15 +395,10 @@ export class ReportedObjects {
       this.#run(reported, (core) => core.unsubscribe(observer, manager));
       return this.#context.answer(request, CODES.OK);
     }
-    const asked = waiting.get(observer) ?? [];
-    if (asked.length >= constants.MAX_REPEATED_ASKS) {
-      throw new BadMessageError("its requests wait for the reporter already", CODES.TOO_LARGE);
-    }
     this.#routes.asked(url, runtimeOf(manager), link);
-    waiting.set(observer, [...asked, request]);
     const version = Number.isInteger(body.version) ? Number(body.version) : null;
     const lease = body.renews === true ? constants.LEASE : null;
-    this.#run(reported, (core) => core.subscribe(observer, manager, lease, version));
+    this.#run(reported, (core, now) => core.subscribe(request, observer, lease, version, now));
   }
 
   /**
@@ -486,13 +431,10 @@ export class ReportedObjects {
 
   /**
    * @param {Reported} reported
-   * @param {(core: ReporterCore) => void} call
+   * @param {(core: ReporterCore, now: number) => void} call
    */
   #run(reported, call) {
-    reported.host.run((core) => {
-      call(core);
-      this.#settle(reported);
-    });
+    reported.host.run(call);
     this.#schedule();
   }
 
@@ -506,28 +448,23 @@ export class ReportedObjects {
     return {
       step: (step) => context.trace.step("sm", step),
       row: ({ op, table, val, writer }) => {
-        this.#noteLease(reported, val);
         context.trace.row("sm", op, table, url, val, writer);
         this.#listed(reported, op, val);
       },
       ask: (...asked) => void this.#askReporter(reported, ...asked),
-      grant: (observer, _, lease, isRenewal) => {
-        this.#noteLease(reported, observer);
-        this.#repeats.observed(url, context.now);
-        this.#signs.observed(url, context.now);
-        reported.wasObserved = true;
-        this.#answerAll(reported, observer, ({ body }) => {
-          const renewed = isRenewal && "version" in body ? true : undefined;
-          return { value: reported.whole, lease: lease ?? undefined, renewed };
-        });
+      grant: (requests, terms, isWhole) => {
+        if (isWhole) {
+          this.#repeats.observed(url, context.now);
+          this.#signs.observed(url, context.now);
+          reported.wasObserved = true;
+        }
+        const { whole: value } = reported;
+        for (const one of requests) context.answer(one, CODES.OK, isWhole ? { value, ...terms } : terms);
       },
-      renew: (observer, lease) => {
-        this.#noteLease(reported, observer);
-        this.#answerAll(reported, observer, () => ({ renewed: true, lease: lease ?? undefined }));
-      },
-      deny: (observer, code, why) => {
-        this.#noteLease(reported, observer);
-        for (const one of this.#taken(reported, observer)) context.refuse(one, code, why);
+      deny: (requests, code, why) => requests.forEach((one) => context.refuse(one, code, why)),
+      invite: (request, observer) => this.#inviteObserver(url, request, observer),
+      relay: (requests, source, code, why) => {
+        for (const one of requests) context.answer(one, code, { source, description: why || undefined });
       },
       cutOff: (...cut) => this.#cutOff(url, ...cut),
       publish: (change) => {
@@ -537,7 +474,6 @@ export class ReportedObjects {
       },
       end: (runtimes) => {
         context.trace.record("sm", { k: "obj", op: "del", key: url, by: reported.core.snapshot.reporter });
-        this.#withdraw(reported);
         if (!runtimes.length) return;
         const terms = { awaited: runtimes, direct: this.#routes.direct(url) };
         context.port.publish("delete", `${url}/changes`, {}, `${url}/subscription`, terms);
@@ -547,22 +483,17 @@ export class ReportedObjects {
   }
 
   /**
-   * @param {Reported} reported
+   * Pass an invitation of the reporter on.
+   *
+   * @param {string} url
+   * @param {Message} request
    * @param {string} observer
    */
-  #taken({ waiting }, observer) {
-    const requests = waiting.get(observer) ?? [];
-    waiting.delete(observer);
-    return requests;
-  }
-
-  /**
-   * @param {Reported} reported
-   * @param {string} observer
-   * @param {(request: Message) => JsonObject} body
-   */
-  #answerAll(reported, observer, body) {
-    for (const one of this.#taken(reported, observer)) this.#context.answer(one, CODES.OK, body(one));
+  #inviteObserver(url, { from: source, identity, body: { schema = "", value = {} } }, observer) {
+    const { bus, port } = this.#context;
+    const from = `${url}/subscription`;
+    const body = { source, schema, value };
+    port.post({ id: bus.nextId(from), type: "create", from, to: observer, body, ...(identity ? { identity } : {}) });
   }
 
   /** @param {Reported} reported */
@@ -603,16 +534,15 @@ export class ReportedObjects {
    * Ask the reporter as if the observer had asked it itself.
    *
    * @param {Reported} reported
+   * @param {Message} request
    * @param {string} observer
-   * @param {number} patience
    * @param {number} question
    */
-  async #askReporter(reported, observer, patience, question) {
-    const { url, core, waiting } = reported;
-    const { port, bus, tools } = this.#context;
-    const { id, identity } = /** @type {Message[]} */ (waiting.get(observer))[0];
+  async #askReporter(reported, { id, identity }, observer, question) {
+    const { url, core } = reported;
+    const { port, bus } = this.#context;
     const message = { id, type: "subscribe", from: observer, to: url };
-    const asked = port.request({
+    const answer = await port.request({
       id: bus.nextId(url),
       type: "forward",
       from: url,
@@ -620,10 +550,9 @@ export class ReportedObjects {
       body: { message },
       ...(identity ? { identity } : {}),
     });
-    const answer = await Promise.race([asked, sleep(tools.clock, patience)]);
     if (this.#all.get(url) !== reported) return;
-    if (answer && isSuccess(answer)) return this.#run(reported, (core) => core.accept(observer, question));
-    const why = answer ? reasonIn(answer) || "the reporter refuses" : "the reporter did not answer";
+    if (isSuccess(answer)) return this.#run(reported, (core, now) => core.accept(observer, question, now));
+    const why = reasonIn(answer) || "the reporter refuses";
     this.#run(reported, (core) => core.refuse(observer, why, question));
   }
 
@@ -749,28 +678,12 @@ export class ReportedObjects {
 
   // ---- time and the end
 
-  /**
-   * @param {Reported} reported
-   * @param {string} observer
-   */
-  #noteLease({ url, core }, observer) {
-    const key = `${url}|${observer}`;
-    const life = core.leaseOf(observer);
-    if (life === null) this.#leases.end(key);
-    else this.#leases.begin(key, life, this.#context.now);
-  }
-
   #schedule() {
-    this.#alarm.set(Math.min(this.#leases.deadline, this.#repeats.deadline, this.#signs.deadline));
+    this.#alarm.set(Math.min(this.#repeats.deadline, this.#signs.deadline));
   }
 
   #timeOver() {
     const { now, port } = this.#context;
-    for (const key of this.#leases.due(now)) {
-      const [url, observer] = key.split("|");
-      const reported = this.#all.get(url);
-      if (reported) this.#run(reported, (core) => core.expire(observer));
-    }
     /** @param {string} url */
     const isObserved = (url) => {
       const core = this.#all.get(url)?.core;
@@ -803,13 +716,12 @@ export class ReportedObjects {
   letGo() {
     const step = (/** @type {import("../machine.js").Step} */ one) => this.#context.trace.step("sm", one);
     const silent = new Proxy(/** @type {any} */ ({ step }), { get: (port, name) => port[name] ?? (() => {}) });
-    for (const { host, invitations } of this.#all.values()) {
+    for (const { host } of this.#all.values()) {
       host.port = silent;
       host.run((core) => {
         if (!core.isDeleted) core.delete(core.snapshot.reporter);
         core.notified();
       });
-      for (const entity of invitations.values()) step(entity.step("object-deleted"));
     }
     this.#alarm.set(Infinity);
   }

@@ -4,13 +4,17 @@
  */
 
 import { runtimeOf } from "../address.js";
-import { CODES, MAX_ALLOWED_OBSERVERS, MAX_UNDECIDED } from "../constants.js";
+import {
+  CODES, LEASE_SLACK, MAX_ALLOWED_OBSERVERS, MAX_REPEATED_ASKS, MAX_UNDECIDED,
+} from "../constants.js";
 import { BadMessageError } from "../json.js";
 import { Entity } from "../machine.js";
 import { changed, freeze, publishedChange, valueAt } from "../value.js";
+import { Alarms, RENEWED_AFTER } from "./leases.js";
 
 /** @typedef {import("../json.js").Json} Json */
 /** @typedef {import("../json.js").JsonObject} JsonObject */
+/** @typedef {import("../message.js").Message} Message */
 /** @typedef {import("../value.js").Change} Change */
 /** @typedef {import("./copy.js").Published} Published */
 
@@ -25,10 +29,13 @@ import { changed, freeze, publishedChange, valueAt } from "../value.js";
  * @typedef {object} ReporterPort
  * @property {(step: import("../machine.js").Step) => void} step
  * @property {(row: {op: "add" | "del", table: string, key: string, val: string, writer: string}) => void} row
- * @property {(observer: string, patience: number, question: number) => void} ask asks the reporter
- * @property {(observer: string, snapshot: DataObject, lease: number | null, isRenewal: boolean) => void} grant
- * @property {(observer: string, lease: number | null) => void} renew
- * @property {(observer: string, code: number, why: string) => void} deny
+ * @property {(request: Message, observer: string, question: number) => void} ask asks the reporter
+ * @property {(requests: Message[], terms: JsonObject, isWhole: boolean) => void} grant with the newest
+ *   object, or without it
+ * @property {(requests: Message[], code: number, why: string) => void} deny
+ * @property {(request: Message, observer: string) => void} invite passes an invitation on
+ * @property {(requests: Message[], observer: string, code: number, why: string) => void} relay answers
+ *   invitations
  * @property {(observer: string, manager: string, isOver: boolean) => void} cutOff ends delivery to an
  *   observer that was expelled, or whose lease is over
  * @property {(change: Published) => void} publish
@@ -102,8 +109,10 @@ class AllowedObservers {
 }
 
 /**
- * One observer's subscription, while it is requested or active.
- * @typedef {{entity: Entity, manager: string, lease: number | null, question: number}} Subscription
+ * One observer's subscription, while it is requested or active: until when its question or its lease
+ * lasts, and what is not answered yet.
+ * @typedef {{entity: Entity, manager: string, lease: number | null, question: number, until: number,
+ *   requests: Message[]}} Subscription
  */
 
 /** The reporter's end of one data object; what may not be done is refused by an error. */
@@ -113,6 +122,13 @@ export class ReporterCore {
   #guests;
   /** @type {Map<string, Subscription>} */
   #all = new Map();
+  #alarms = new Alarms();
+  /**
+   * All wait equally long, so the first was the last to hear anything.
+   *
+   * @type {Map<string, {entity: Entity, until: number, requests: Message[]}>}
+   */
+  #invitations = new Map();
   #undecided = 0;
   #asked = 0;
   #isDeleted = false;
@@ -177,53 +193,115 @@ export class ReporterCore {
     return isObserver || Boolean(this.#guests.welcome(reader)) || reader === this.#object.reporter;
   }
 
-  // ---- observers
+  // ---- time
+
+  /** When `timeOver` is due. */
+  get deadline() {
+    const [first] = this.#invitations.values();
+    return Math.min(this.#alarms.deadline, first?.until ?? Infinity);
+  }
+
+  /**
+   * End what is over: questions, leases, invitations. If the machine has slept, all leases last one
+   * renewal longer.
+   *
+   * @param {number} now
+   */
+  timeOver(now) {
+    for (const observer of this.#alarms.due(now)) {
+      const there = /** @type {Subscription} */ (this.#all.get(observer));
+      const isLate = isActive(there) && now - there.until > LEASE_SLACK;
+      if (isLate && there.lease !== null) there.until = now + there.lease * RENEWED_AFTER;
+      if (there.until > now) {
+        this.#alarms.set(observer, there.until);
+      } else if (isActive(there)) {
+        this.#remove(observer, "expire");
+        this.#port.cutOff(observer, there.manager, true);
+        this.#vacate();
+      } else {
+        this.#refuse(observer, "refuse", CODES.FORBIDDEN, "the reporter did not answer");
+      }
+    }
+    for (const [observer, { until }] of [...this.#invitations]) {
+      if (until <= now) this.#relay(observer, "silence", CODES.TIMEOUT, "no answer came");
+    }
+  }
 
   /**
    * @param {string} observer
-   * @param {string} manager
+   * @param {number} until
+   */
+  #wait(observer, until) {
+    /** @type {Subscription} */ (this.#all.get(observer)).until = until;
+    this.#alarms.set(observer, until);
+  }
+
+  // ---- observers
+
+  /**
+   * @param {Message} request
+   * @param {string} observer
    * @param {number | null} lease
    * @param {number | null} version that it has; null: it does not renew a subscription
+   * @param {number} now
    */
-  subscribe(observer, manager, lease, version) {
+  subscribe(request, observer, lease, version, now) {
     const port = this.#port;
-    if (this.#isDeleted) return port.deny(observer, CODES.NOT_FOUND, DELETED);
+    const { from: manager } = request;
+    if (this.#isDeleted) return port.deny([request], CODES.NOT_FOUND, DELETED);
     const there = this.#all.get(observer);
-    if (there) return this.#again(there, observer, manager, lease, version);
+    if (there && isActive(there)) return this.#again(there, request, observer, lease, version, now);
+    if (there) return this.#queue(there, request, lease);
     if (version === null) this.#guests.asksAnew(observer);
-    else if (!this.#guests.mayRenew(observer)) return port.deny(observer, CODES.FORBIDDEN, EXPELLED);
+    else if (!this.#guests.mayRenew(observer)) return port.deny([request], CODES.FORBIDDEN, EXPELLED);
     const welcome = this.#guests.welcome(observer);
     const isAnswerable = welcome || this.#undecided < MAX_UNDECIDED;
     if (!isAnswerable || this.#all.size >= MAX_ALLOWED_OBSERVERS) {
-      return port.deny(observer, CODES.UNAVAILABLE, CROWD);
+      return port.deny([request], CODES.UNAVAILABLE, CROWD);
     }
     const entity = new Entity("object_subscription", `${this.#object.url}|${observer}`);
     this.#undecided += 1;
     this.#asked += 1;
     const question = this.#asked;
-    this.#all.set(observer, { entity, manager, lease, question });
+    this.#all.set(observer, { entity, manager, lease, question, until: Infinity, requests: [request] });
     port.step(entity.step("request"));
-    if (welcome) this.#accept(observer, welcome);
-    else port.ask(observer, entity.patience, question);
+    if (welcome) return this.#accept(observer, now, welcome);
+    this.#wait(observer, now + entity.patience);
+    port.ask(request, observer, question);
   }
 
   /**
-   * Take a retry, or a renewal: an active observer gets the object again, others wait on.
+   * @param {Subscription} there
+   * @param {Message} request
+   * @param {number | null} lease
+   */
+  #queue(there, request, lease) {
+    if (there.requests.length >= MAX_REPEATED_ASKS) {
+      return this.#port.deny([request], CODES.TOO_LARGE, "its requests wait for the reporter already");
+    }
+    there.manager = request.from;
+    there.lease = lease;
+    there.requests.push(request);
+  }
+
+  /**
+   * Take a retry, or a renewal: an active observer gets the object again.
    *
    * @param {Subscription} there
+   * @param {Message} request
    * @param {string} observer
-   * @param {string} manager
    * @param {number | null} lease
    * @param {number | null} version
+   * @param {number} now
    */
-  #again(there, observer, manager, lease, version) {
-    const isAsBefore = there.manager === manager && there.lease === lease;
-    there.manager = manager;
+  #again(there, request, observer, lease, version, now) {
+    const isAsBefore = there.manager === request.from && there.lease === lease;
+    there.manager = request.from;
     there.lease = lease;
-    if (!isActive(there)) return;
     if (lease !== null) this.#port.step(there.entity.step("renew"));
-    if (isAsBefore && version === this.#object.version) this.#port.renew(observer, lease);
-    else this.#port.grant(observer, this.#object, lease, true);
+    this.#wait(observer, overAt(lease, now));
+    const isWhole = !isAsBefore || version !== this.#object.version;
+    this.#port.grant([request], { ...(version === null ? {} : { renewed: true }), ...termsOf(lease) }, isWhole);
   }
 
   /**
@@ -231,13 +309,14 @@ export class ReporterCore {
    *
    * @param {string} observer
    * @param {number} question
+   * @param {number} now
    */
-  accept(observer, question) {
-    if (this.#all.get(observer)?.question === question) this.#accept(observer);
+  accept(observer, question, now) {
+    if (this.#all.get(observer)?.question === question) this.#accept(observer, now);
   }
 
   /**
-   * The reporter refuses, or does not answer.
+   * The reporter refuses, or does not decide.
    *
    * @param {string} observer
    * @param {string} why
@@ -253,15 +332,18 @@ export class ReporterCore {
    * Make a waiting observer active, before it is given the object; ignore others.
    *
    * @param {string} observer
+   * @param {number} now
    * @param {string} [why]
    */
-  #accept(observer, why = "") {
+  #accept(observer, now, why = "") {
     const there = this.#all.get(observer);
     if (!there || isActive(there)) return;
     this.#undecided -= 1;
     this.#row("add", observer);
     this.#port.step(there.entity.step("accept", why));
-    this.#port.grant(observer, this.#object, there.lease, false);
+    this.#alarms.set(observer, Infinity);
+    this.#wait(observer, overAt(there.lease, now));
+    this.#port.grant(there.requests.splice(0), termsOf(there.lease), true);
   }
 
   /**
@@ -273,9 +355,10 @@ export class ReporterCore {
    * @param {string} why
    */
   #refuse(observer, trigger, code, why) {
-    this.#port.step(this.#take(observer).entity.step(trigger, why));
+    const { entity, requests } = this.#take(observer);
+    this.#port.step(entity.step(trigger, why));
     this.#undecided -= 1;
-    this.#port.deny(observer, code, why);
+    this.#port.deny(requests, code, why);
   }
 
   /**
@@ -294,6 +377,7 @@ export class ReporterCore {
   #take(observer) {
     const there = /** @type {Subscription} */ (this.#all.get(observer));
     this.#all.delete(observer);
+    this.#alarms.set(observer, Infinity);
     return there;
   }
 
@@ -319,19 +403,6 @@ export class ReporterCore {
     this.#vacate();
   }
 
-  /**
-   * Remove an observer that has not renewed its subscription; it may subscribe again.
-   *
-   * @param {string} observer
-   */
-  expire(observer) {
-    const there = this.#all.get(observer);
-    if (!there || this.leaseOf(observer) === null) return;
-    this.#remove(observer, "expire");
-    this.#port.cutOff(observer, there.manager, true);
-    this.#vacate();
-  }
-
   // ---- what the reporter wants
 
   /**
@@ -339,20 +410,59 @@ export class ReporterCore {
    *
    * @param {string} by
    * @param {string} observer
+   * @param {number} now
    */
-  allow(by, observer) {
+  allow(by, observer, now) {
     this.#check(by);
-    this.authorise(observer);
+    if (!this.#guests.allow(observer)) throw new BadMessageError(NO_ROOM, CODES.TOO_LARGE);
+    this.#accept(observer, now, ALLOWED);
   }
 
   /**
-   * As `allow`, of an observer that the reporter has invited.
+   * Allow an observer and invite it; the request gets its answers.
+   *
+   * @param {Message} request
+   * @param {string} observer
+   * @param {number} now
+   */
+  invite(request, observer, now) {
+    this.allow(request.from, observer, now);
+    const open = this.#invitations.get(observer);
+    if (open) return void open.requests.push(request);
+    const entity = new Entity("invitation", `${this.#object.url}|${observer}`);
+    this.#port.step(entity.step("send"));
+    this.#invitations.set(observer, { entity, until: now + entity.patience, requests: [request] });
+    this.#port.invite(request, observer);
+  }
+
+  /**
+   * Take an answer to an invitation: that of the observer, or of a router for it.
    *
    * @param {string} observer
+   * @param {number} code
+   * @param {string} why
+   * @param {number} now
    */
-  authorise(observer) {
-    if (!this.#guests.allow(observer)) throw new BadMessageError(NO_ROOM, CODES.TOO_LARGE);
-    this.#accept(observer, ALLOWED);
+  takeAnswer(observer, code, why, now) {
+    const there = this.#invitations.get(observer);
+    if (!there) return;
+    there.until = now + there.entity.patience;
+    const final = code === CODES.TIMEOUT ? "silence" : "refuse";
+    this.#relay(observer, code < 200 ? "provisional" : code < 300 ? "accept" : final, code, why);
+  }
+
+  /**
+   * @param {string} observer
+   * @param {string} trigger
+   * @param {number} code
+   * @param {string} why
+   */
+  #relay(observer, trigger, code, why) {
+    const there = /** @type {{entity: Entity, until: number, requests: Message[]}} */ (this.#invitations.get(observer));
+    this.#invitations.delete(observer);
+    this.#port.step(there.entity.step(trigger, why));
+    if (!there.entity.mayEnd) this.#invitations.set(observer, there);
+    this.#port.relay([...there.requests], observer, code, why);
   }
 
   /**
@@ -404,7 +514,9 @@ export class ReporterCore {
   delete(by) {
     this.#check(by);
     this.#isDeleted = true;
-    for (const [observer] of this.#waiting()) this.#refuse(observer, "object-deleted", CODES.NOT_FOUND, DELETED);
+    const gone = /** @type {const} */ (["object-deleted", CODES.NOT_FOUND, DELETED]);
+    for (const [observer] of this.#waiting()) this.#refuse(observer, ...gone);
+    for (const observer of [...this.#invitations.keys()]) this.#relay(observer, ...gone);
     this.#port.end(this.runtimes);
     this.#vacate();
   }
@@ -428,3 +540,12 @@ export class ReporterCore {
 
 /** @param {Subscription} one */
 const isActive = (one) => one.entity.state === "active";
+
+/**
+ * @param {number | null} lease
+ * @param {number} now
+ */
+const overAt = (lease, now) => (lease === null ? Infinity : now + lease);
+
+/** @param {number | null} lease */
+const termsOf = (lease) => (lease === null ? {} : { lease });

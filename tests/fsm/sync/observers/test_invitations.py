@@ -1,44 +1,30 @@
-"""The invitations a sync manager has sent (SYN-04, SYN-05, M-33, M-34)."""
+"""The invitations that a reported object has sent (SYN-04, SYN-05, M-33, M-34)."""
 
 import math
 
 import pytest
 
+from fsm.effects import Refused
 from fsm.engine import Step
 from fsm.machines.sync.invitation import INVITATION
-from fsm.sync.invitations import InvitationsCore
+from specs.bodies.object import DataObject
 from specs.limits.protocol import REPLY_TIMEOUT
+from specs.reply_code import Code
+from tests.support import lone_report
+from tests.support.lone_report import told
 
-URL, HB, HC = "comm://a.ex/o1", "hyperty://b.ex/hb", "hyperty://c.ex/hc"
-WANTED = ("invite", URL, HB)
-GONE = ("withdraw", URL)
+HA, HB, HC = "hyperty://a.ex/ha", "hyperty://b.ex/hb", "hyperty://c.ex/hc"
+RA, URL = "hyperty-runtime://a.ex/ra", "comm://a.ex/o1"
+WANTED = ("invite", HB)
+GONE = ("delete", HA)
+
+
+def reporter():
+    return lone_report.lone_report(DataObject(HA, RA, {}, URL))
 
 
 def answer(code, why=""):
-    return ("take_answer", URL, HB, code, why)
-
-
-class Port:
-    """Notes what the invitations ask of their host."""
-
-    def __init__(self):
-        self.done = []
-
-    def step(self, step):
-        self.done.append(step)
-
-    def send_invitation(self, url, observer):
-        self.done.append(("send", url, observer))
-
-    def relay(self, url, observer, code, why):
-        self.done.append(("relay", url, observer, code, why))
-
-
-def told(core, port, name, *arguments, now=0.0):
-    port.done = done = []
-    time = () if name == "withdraw" else (now,)
-    getattr(core, name)(*arguments, *time)
-    return done
+    return ("take_answer", HB, code, why)
 
 
 HISTORIES = {
@@ -51,9 +37,7 @@ HISTORIES = {
 
 
 def reported(*history):
-    port = Port()
-    core = InvitationsCore(port)
-    return [one for what in history for one in told(core, port, *what)]
+    return told(reporter(), *history)
 
 
 def moves(effects):
@@ -61,7 +45,8 @@ def moves(effects):
 
 
 def said(effects):
-    return [effect for effect in effects if not isinstance(effect, Step)]
+    """Return the calls about invitations."""
+    return [each for each in lone_report.said(effects) if each[0] in {"invite", "relay"}]
 
 
 def test_the_histories_of_an_invitation_take_every_row_of_its_table_and_no_other():
@@ -89,14 +74,34 @@ def test_every_answer_is_relayed_in_order_with_its_author():
     """SC-29."""
     effects = reported(WANTED, answer(100), answer(200, "gladly"))
     assert said(effects) == [
-        ("send", URL, HB),
-        ("relay", URL, HB, 100, ""),
-        ("relay", URL, HB, 200, "gladly"),
+        ("invite", HB),
+        ("relay", HB, 100, ""),
+        ("relay", HB, 200, "gladly"),
     ]
 
 
-def test_a_hyperty_with_an_open_invitation_is_not_invited_again():
-    assert said(reported(WANTED, WANTED)) == [("send", URL, HB)]
+def test_a_hyperty_with_an_open_invitation_is_not_invited_again_and_both_requests_are_answered():
+    core = reporter()
+    assert said(told(core, WANTED, WANTED)) == [("invite", HB)]
+    core.do(*answer(200))
+    _, requests, *_ = core.port.done[-1]
+    assert len(requests) == 2
+
+
+def test_an_invited_observer_needs_no_decision():
+    core = reporter()
+    told(core, WANTED)
+    granted = lone_report.kinds(told(core, ("subscribe", HB, f"{RA}/sm")))
+    assert (granted, core.may_read(HB)) == (["grant"], True)
+
+
+def test_nobody_but_the_reporter_invites_and_nobody_to_what_is_deleted():
+    core = reporter()
+    strange = lone_report.invitation(HB)
+    assert core.core.invite(strange, HC, 0.0) == Refused(Code.FORBIDDEN, "only the reporter may")
+    told(core, GONE)
+    (refused,) = told(core, WANTED)
+    assert (refused.code, core.deadline()) == (Code.NOT_FOUND, math.inf)
 
 
 def test_after_its_answer_it_may_be_asked_again():
@@ -111,32 +116,39 @@ def test_an_unawaited_answer_changes_nothing():
 
 
 def test_silence_ends_it_after_the_time_of_the_table_and_a_provisional_answer_begins_it_anew():
-    port = Port()
-    core = InvitationsCore(port)
+    core = reporter()
     assert core.deadline() == math.inf
-    core.invite(URL, HB, 0.0)
-    core.invite(URL, HC, 1.0)
+    told(core, WANTED, ("wait", 1.0), ("invite", HC))
     assert core.deadline() == REPLY_TIMEOUT
-    core.take_answer(URL, HB, 100, "", 5.0)
+    told(core, ("wait", 4.0), answer(100))
     assert core.deadline() == REPLY_TIMEOUT + 1.0
-    silent = told(core, port, "time_over", now=REPLY_TIMEOUT + 1.0)
-    assert said(silent) == [("relay", URL, HC, 408, "no answer came")]
+    silent = told(core, ("wait", REPLY_TIMEOUT - 4.0))
+    assert said(silent) == [("relay", HC, 408, "no answer came")]
     assert core.deadline() == REPLY_TIMEOUT + 5.0
 
 
 def test_all_silent_invited_hyperties_are_reported_at_once():
-    port = Port()
-    core = InvitationsCore(port)
-    for observer in (HB, HC):
-        core.invite(URL, observer, 0.0)
-    silent = said(told(core, port, "time_over", now=REPLY_TIMEOUT))
-    assert [observer for _, _, observer, *_ in silent] == [HB, HC]
+    core = reporter()
+    told(core, WANTED, ("invite", HC))
+    silent = said(told(core, ("wait", REPLY_TIMEOUT)))
+    assert [observer for _, observer, *_ in silent] == [HB, HC]
 
 
 def test_time_that_is_not_over_ends_nothing():
-    assert said(reported(WANTED, ("time_over",))) == [("send", URL, HB)]
+    assert said(reported(WANTED, ("time_over",))) == [("invite", HB)]
 
 
-def test_a_deleted_object_ends_its_own_invitations_only():
-    effects = reported(WANTED, ("invite", "comm://a.ex/o2", HB), GONE)
-    assert said(effects)[2:] == [("relay", URL, HB, 404, "the object is deleted")]
+def test_a_deleted_object_ends_its_invitations_and_answers_the_requests():
+    effects = reported(WANTED, ("invite", HC), GONE)
+    assert said(effects)[2:] == [
+        ("relay", HB, 404, "the object is deleted"),
+        ("relay", HC, 404, "the object is deleted"),
+    ]
+
+
+def test_a_runtime_that_stops_ends_invitations_without_an_answer():
+    effects = reported(WANTED, ("end_all",))
+    assert (moves(effects)[-1], said(effects)) == (
+        ("sent", "object-deleted", "refused"),
+        [("invite", HB)],
+    )

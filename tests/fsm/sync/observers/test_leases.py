@@ -6,16 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsm.engine import Step
-from fsm.sync.leases import LeasesCore, RenewalsCore
+from fsm.sync.leases import RenewalsCore
 from fsm.sync.stored import ObserverKept
 from specs.bodies.object import DataObject
 from specs.limits.sync import LEASE_SLACK
-from tests.support.lone_report import kinds, lone_report, told
+from tests.support.lone_report import kinds, lone_report, said, told
 
 HA, HB, SM = "hyperty://a.ex/ha", "hyperty://b.ex/hb", "hyperty-runtime://b.ex/rb/sm"
 URL = "comm://a.ex/o"
 LIFE = 60
 ASKED = ("subscribe", HB, SM, LIFE)
+RENEWED = {"renewed": True, "lease": LIFE}
 
 
 def observed(asked=ASKED):
@@ -36,34 +37,35 @@ def test_a_grant_says_how_long_it_lasts():
     core = lone_report(DataObject(HA, "hyperty-runtime://a.ex/ra", {}, URL))
     told(core, ("allow", HA, HB))
     granted = told(core, ASKED)[-1]
-    assert granted == ("grant", HB, core.snapshot, LIFE, False)
-    assert (core.port.leases, core.lease_of(HB)) == ({HB: LIFE}, LIFE)
+    assert granted == ("grant", HB, core.snapshot, {"lease": LIFE})
+    assert (core.deadline(), core.lease_of(HB)) == (LIFE, LIFE)
     assert core.observers == (HB,)
 
 
 def test_a_renewal_shows_the_object_only_to_observers_with_another_version():
     core = observed()
     step, renewed = told(core, ("subscribe", HB, SM, LIFE, 1))
-    assert (step.cause, renewed) == ("renew", ("renew", HB, LIFE))
+    assert (step.cause, renewed) == ("renew", ("grant", HB, None, RENEWED))
     step, granted = told(core, ("subscribe", HB, SM, LIFE, 2))
-    assert (step.cause, granted) == ("renew", ("grant", HB, core.snapshot, LIFE, True))
+    assert (step.cause, granted) == ("renew", ("grant", HB, core.snapshot, RENEWED))
     assert core.snapshot.version == 1
 
 
 def test_a_renewal_by_another_sync_manager_or_for_another_time_is_shown_the_object():
     """So that a store has it, too."""
     for asked in (("subscribe", HB, SM, 30, 1), ("subscribe", HB, f"{SM}2", LIFE, 1)):
-        assert kinds(told(observed(), asked)) == ["grant"]
+        (granted,) = said(told(observed(), asked))
+        assert granted[2] is not None
 
 
 def test_an_observer_without_renewal_ends_and_may_ask_again():
     core = observed()
-    over = told(core, ("expire", HB))
+    over = told(core, ("wait", LIFE))
     assert causes(over) == ["expire"]
     assert ("cut_off", HB, SM, True) in over
-    assert (core.observers, core.port.leases) == ((), {HB: None})
+    assert (core.observers, core.deadline()) == ((), math.inf)
     again = told(core, ("subscribe", HB, SM, LIFE, 1))
-    assert again[-1] == ("grant", HB, core.snapshot, LIFE, False)
+    assert again[-1] == ("grant", HB, core.snapshot, {"lease": LIFE})
 
 
 def test_an_expelled_observer_does_not_resume_and_may_ask_like_a_new_one():
@@ -76,50 +78,44 @@ def test_an_expelled_observer_does_not_resume_and_may_ask_like_a_new_one():
 
 def test_an_observer_without_leases_has_none():
     core = observed(("subscribe", HB, SM))
-    assert (core.lease_of(HB), told(core, ("expire", HB))) == (None, [])
+    assert (core.lease_of(HB), told(core, ("wait", 10 * LIFE))) == (None, [])
     assert core.observers == (HB,)
     assert causes(told(core, ("subscribe", HB, SM))) == []
 
 
 def test_a_resumed_subscription_keeps_its_lease():
     core = lone_report(DataObject(HA, "hyperty-runtime://a.ex/ra", {}, URL))
-    core.restore([ObserverKept(URL, HB, SM, LIFE)])
-    assert (core.lease_of(HB), core.port.leases) == (LIFE, {HB: LIFE})
+    core.do("restore", [ObserverKept(URL, HB, SM, LIFE)])
+    assert (core.lease_of(HB), core.deadline()) == (LIFE, LIFE)
 
 
 # --- the reporter's clock
 
 
 def test_a_lease_is_over_after_its_life_unless_it_begins_anew():
-    leases = LeasesCore()
-    leases.begin(URL, HB, LIFE, 0)
-    leases.begin(URL, HB, LIFE, 30)
-    assert leases.due(60) == []
-    assert leases.due(leases.deadline()) == [(URL, HB)]
-    assert (len(leases), leases.deadline()) == (0, math.inf)
+    core = observed()
+    told(core, ("wait", 30), ASKED)
+    assert told(core, ("wait", 30)) == []
+    assert core.deadline() == 30 + LIFE
+    assert causes(told(core, ("wait", 30))) == ["expire"]
 
 
 def test_a_lease_that_ended_is_not_over_later():
-    leases = LeasesCore()
-    leases.begin(URL, HB, LIFE, 0)
-    leases.end(URL, HB)
-    leases.end(URL, HB)
-    assert (leases.deadline(), leases.due(LIFE)) == (math.inf, [])
+    core = observed()
+    told(core, ("unsubscribe", HB, SM))
+    assert (core.deadline(), told(core, ("wait", LIFE))) == (math.inf, [])
 
 
 def test_after_a_leap_of_the_clock_there_is_time_for_one_renewal():
-    leases = LeasesCore()
-    leases.begin(URL, HB, LIFE, 0)
+    core = observed()
     woken = 10_000.0
-    assert leases.due(woken) == []
-    assert leases.deadline() == woken + LIFE / 3
-    assert leases.due(woken + LIFE / 3) == [(URL, HB)]
+    assert told(core, ("wait", woken)) == []
+    assert core.deadline() == woken + LIFE / 3
+    assert causes(told(core, ("wait", LIFE / 3))) == ["expire"]
 
 
 def test_a_little_late_is_no_leap():
-    leases = LeasesCore()
-    leases.begin(URL, HB, LIFE, 0)
-    assert leases.due(LIFE + LEASE_SLACK) == [(URL, HB)]
+    assert causes(told(observed(), ("wait", LIFE + LEASE_SLACK))) == ["expire"]
 
 
 # --- the observer's clock
