@@ -23,6 +23,7 @@ import trio
 from trio.testing import MockClock
 
 from bench.calls import measure
+from tests.words import count_words
 
 ROOT: Final = Path(__file__).parents[1]
 FILE: Final = Path(__file__).with_name("budgets.toml")
@@ -151,6 +152,14 @@ def _measured_folders(folders: Mapping[str, list[str]]) -> dict[tuple[str, str],
     return {(what, row): found for row, of in sums.items() for what, found in of.items()}
 
 
+def _measured_words() -> dict[tuple[str, str], int]:
+    """Return how often each habit of naming and describing occurs in the product."""
+    sums: Counter[str] = Counter()
+    for name in _files(*(f"{package}/*.py" for package in _PRODUCT)):
+        sums.update(count_words(ast.parse((ROOT / name).read_text("utf-8"))))
+    return {("words", habit): count for habit, count in sums.items()}
+
+
 def _measured_trips() -> dict[tuple[str, str], int]:
     """Return the calls and the steps of tasks of each kind of round trip.
 
@@ -202,7 +211,8 @@ def main() -> int:
     parser.add_argument("--rise", action="store_true", help="with --write: larger ones, too")
     given = parser.parse_args()
     text = FILE.read_text("utf-8")
-    found = _measured_folders(tomllib.loads(text)["folders"]) | _measured_trips()
+    folders = tomllib.loads(text)["folders"]
+    found = _measured_folders(folders) | _measured_words() | _measured_trips()
     sentences = broken(read_budgets(text), found)
     if sentences and not given.rise:
         sys.stderr.write("\n".join(sentences) + "\n")

@@ -1,9 +1,11 @@
 """The budgets of the code: a figure that rises is told, one that falls is written down."""
 
+import ast
 import subprocess
 import tomllib
 
 from tests.budgets import FILE, ROOT, Budget, broken, count, read_budgets, rewritten
+from tests.words import count_words
 
 TEXT = """
 [folders]
@@ -66,3 +68,28 @@ def test_each_file_of_the_product_is_in_a_row():
     listed = subprocess.check_output(command, text=True).splitlines()  # noqa: S603 - git
 
     assert [name for name in listed if not name.startswith(paths)] == []
+
+
+WORDY = '''
+class Store:
+    """It keeps what it gets."""
+
+    def taken(self, one):
+        """The rows that were taken."""
+        found = [there for there in one]
+        return found
+
+    @property
+    def closed(self):
+        """True if no row is taken any more."""
+        return False
+'''
+
+
+def test_words_that_say_too_little_are_counted():
+    assert count_words(ast.parse(WORDY)) == {
+        "bare participles": 1,
+        "vague variables": 3,
+        "docstrings without a verb": 1,
+        "docstrings with more than one it": 1,
+    }
