@@ -36,7 +36,6 @@ _OF_HYPERTIES: Final = ("actors.sandbox.hyperties",)
 
 _FOR_STUBS: Final = (
     "actors.kit.supervision.actor",
-    "actors.kit.supervision.actor",
     "actors.runtime.stubs.stub",
     "fsm.machines.stub_connection",
     "specs.message",

@@ -340,8 +340,8 @@ class Incarnation(Generic[M]):
                 finally:
                     actor.leave()
                     until = min(trio.current_time() + GOODBYE_TIMEOUT, self.stop_by)
-                    with trio.CancelScope(deadline=until, shield=True):
-                        if is_to_stop:
+                    if is_to_stop:
+                        with trio.CancelScope(deadline=until, shield=True):
                             await actor.stop()
             self._mailbox.lose_taken(crash.error)
             self.error = crash.error
