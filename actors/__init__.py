@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from actors.modules import imported
+from actors.modules import import_name
 
 if TYPE_CHECKING:
     from actors.catalogue.client import CatalogueAccess as CatalogueAccess
@@ -316,7 +316,7 @@ if not TYPE_CHECKING:  # to a type checker, another name is an error
     def __getattr__(name: str) -> object:
         for place, names in _PLACES.items():
             if name in names:
-                return imported(place, name)
+                return import_name(place, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

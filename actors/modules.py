@@ -4,7 +4,7 @@ import gc
 from importlib import import_module
 
 
-def imported(module: str, name: str) -> object:
+def import_name(module: str, name: str) -> object:
     """Import a module, without garbage collection; return what a name stands for in it.
 
     What modules create lives as long as the process. Collections among it take a sixth of

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from bench.report import BenchError, Row, program
 from fsm.judge.trace_files import folders_of, parts_in
 from fsm.judge.trace_line import Verdict
-from fsm.judge.verdict import combined, judge_folders
+from fsm.judge.verdict import combine, judge_folders
 from spark.pipeline import Question, validate
 from spark.run import convert
 from spark.session import open_session
@@ -60,7 +60,7 @@ def _rate(
 
 def _by_fsm(place: Path) -> Verdict:
     judged = judge_folders(folders_of(parts_in([place])))
-    return combined([one for folder in judged for one in folder.processes]).verdict
+    return combine([one for folder in judged for one in folder.processes]).verdict
 
 
 def _rates(folder: Path, records: int) -> list[Row]:

@@ -209,7 +209,7 @@ class Entity:
         self._member: StrEnum | None = None
 
     @classmethod
-    def recalled(cls, table: Table, key: str, state: StrEnum) -> "Entity":
+    def restore(cls, table: Table, key: str, state: StrEnum) -> "Entity":
         """Return an entity in a given state: its host keeps nothing but the state.
 
         Args:

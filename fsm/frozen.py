@@ -25,7 +25,7 @@ def _table(name: str) -> Table:
 def _entity(name: str, key: str, state: str) -> Entity:
     table = MACHINES[name]
     known = table.state_of[state]
-    return Entity(table, key) if known is None else Entity.recalled(table, key, known)
+    return Entity(table, key) if known is None else Entity.restore(table, key, known)
 
 
 def _reduced_table(table: Table) -> tuple[Callable[[str], Table], tuple[str]]:
@@ -56,7 +56,7 @@ _REDUCERS: Final = copyreg.dispatch_table | {
 }
 
 
-def frozen(value: object) -> bytes:
+def pickle_state(value: object) -> bytes:
     """Return an object, with all it refers to, as bytes."""
     buffer = BytesIO()
     pickler = pickle.Pickler(buffer, protocol=pickle.HIGHEST_PROTOCOL)
@@ -65,7 +65,7 @@ def frozen(value: object) -> bytes:
     return buffer.getvalue()
 
 
-def thawed(data: bytes, kind: type[_T]) -> _T:
+def restore(data: bytes, kind: type[_T]) -> _T:
     """Return an object like the one that `frozen` made the bytes of.
 
     Args:

@@ -130,7 +130,7 @@ def mentions(source: str) -> frozenset[str]:
     return frozenset(name for name in used if name)
 
 
-def dotted(member: StrEnum) -> str:
+def dotted_name(member: StrEnum) -> str:
     """The name by which `mentions` refers to an enum's member."""
     return f"{type(member).__module__}.{type(member).__qualname__}.{member.name}"
 
@@ -243,8 +243,8 @@ def check_fired(table: Table, mentioned: AbstractSet[str]) -> list[Finding]:
         table: The machine.
         mentioned: What the cores' sources mention (`mentions`).
     """
-    unfired = [one for one in table.triggers if dotted(one) not in mentioned]
-    unreported = [one for one in table.conditions if dotted(one) not in mentioned]
+    unfired = [one for one in table.triggers if dotted_name(one) not in mentioned]
+    unreported = [one for one in table.conditions if dotted_name(one) not in mentioned]
     return [
         *(Finding(table.name, Rule.NEVER_FIRED, one, "no core fires it") for one in unfired),
         *(

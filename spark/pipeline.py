@@ -21,14 +21,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 from pyspark.storagelevel import StorageLevel
 
-from fsm.frozen import thawed
+from fsm.frozen import restore
 from fsm.judge import trace_files
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED
 from fsm.judge.crossings import skews
 from fsm.judge.replay import NodeJudgement, TimelineStep, seconds_of
 from fsm.judge.trace_line import CLAIMS as STEP_CLAIMS
 from fsm.judge.trace_line import Flaw, Verdict
-from fsm.judge.verdict import processes_whole, shared
+from fsm.judge.verdict import find_shared, processes_whole
 from fsm.machine_list import MACHINES
 from fsm.table import Table
 from spark import findings
@@ -218,7 +218,7 @@ def _join_folders(folders: list[list[str]], accounts: Iterable[SparkRow]) -> lis
         if row["what"] == What.PROCESS:
             told[row["about"]].append((row["run"], row["node"]))
     joined = dict(enumerate(folders))
-    for together in shared([*told.values()]):
+    for together in find_shared([*told.values()]):
         joined[min(together)] = [name for at in sorted(together) for name in folders[at]]
         for at in together - {min(together)}:
             del joined[at]
@@ -243,7 +243,7 @@ class _Judged:
         self._asked = asked
         self._said = said
         self._accounts = [
-            thawed(b64decode(row["data"]), findings.Account)
+            restore(b64decode(row["data"]), findings.Account)
             for row in told
             if row["what"] == What.PROCESS
         ]

@@ -25,7 +25,7 @@ from spark.load import place_lines, read_source, small_frame
 from spark.pipeline import Question, validate
 from spark.report import files
 from spark.report.export import write_otlp, write_xes
-from spark.report.figures import figures_of, wanted
+from spark.report.figures import figures_of, select_records
 from spark.report.page import Extent
 from spark.report.words import Story, count, stories_of, summary, write_stories
 from spark.schemas import QUARANTINE, READ, REST, STORY, VIOLATION, WRITER
@@ -170,7 +170,7 @@ def _extent(session: SparkSession, order: Order, findings: Findings, report: Pat
     """Ask for what only a report shows."""
     former = None if order.against is None else files.read_summary(order.against)
     traces = order.question.traces
-    records = wanted(read_source(session, traces).records)
+    records = select_records(read_source(session, traces).records)
     # Each line is decoded once, by Python, for all questions.
     records.persist(StorageLevel.MEMORY_AND_DISK)
     try:

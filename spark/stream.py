@@ -22,7 +22,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import StructType
 from typing_extensions import override
 
-from fsm.frozen import frozen, thawed
+from fsm.frozen import pickle_state, restore
 from fsm.judge.claims.fold import Evidence, Finding
 from fsm.judge.live import LiveJudge
 from fsm.judge.process import judge_across
@@ -54,11 +54,11 @@ class FolderFold(StatefulProcessor):
     @override
     def handleInputRows(self, key: _Key, rows: Iterator[Row], timerValues: object) -> Iterator[Row]:
         kept = self._kept.get()
-        judge = LiveJudge() if kept is None else thawed(bytes(kept[0]), LiveJudge)
+        judge = LiveJudge() if kept is None else restore(bytes(kept[0]), LiveJudge)
         for row in sorted(rows, key=lambda row: (row["name"], row["at"])):
             judge.take(row["name"], bytes(row["data"]))
         news = judge.round()
-        self._kept.update((frozen(judge),))
+        self._kept.update((pickle_state(judge),))
         for broken in news.violations:
             yield _row(folds.of_violation(broken))
         for found in news.findings:
@@ -68,7 +68,7 @@ class FolderFold(StatefulProcessor):
         for process in news.processes:
             told = {"folder": str(key[0]), **attrs.asdict(process)}
             yield _row(folds.row_of(What.PROCESS, data=json.dumps(told)))
-        for said in folds.packed(news.evidence, self._buckets):
+        for said in folds.pack(news.evidence, self._buckets):
             yield _row(said)
 
 
@@ -109,14 +109,14 @@ class AcrossFold(StatefulProcessor):
             if row["what"] != What.EVIDENCE:
                 yield row
                 continue
-            for item in folds.unpacked(row["claim"], row["run"], row["node"], row["data"]):
+            for item in folds.unpack(row["claim"], row["run"], row["node"], row["data"]):
                 by_key[item.key].append(item)
         for name, items in by_key.items():
             kept = self._kept.getValue((name,))
-            judged = _Judged() if kept is None else thawed(bytes(kept[0]), _Judged)
+            judged = _Judged() if kept is None else restore(bytes(kept[0]), _Judged)
             for found in judged.take(items):
                 yield _row(folds.of_finding(found))
-            self._kept.updateValue((name,), (frozen(judged),))
+            self._kept.updateValue((name,), (pickle_state(judged),))
 
 
 _Offset: TypeAlias = dict[str, int]

@@ -101,7 +101,7 @@ def _is_met(form: Form, wanted: Json, had: Json) -> bool:
     return form.fits(had) and _lesser(wanted, had) == wanted
 
 
-def narrowed(capabilities: JsonObject, declared: JsonObject) -> JsonObject:
+def narrow(capabilities: JsonObject, declared: JsonObject) -> JsonObject:
     """Return the capabilities that a runtime has, without those that its descriptor denies.
 
     What the descriptor does not mention stays; a value of another form denies the capability.

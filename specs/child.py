@@ -76,7 +76,7 @@ def is_all_children(address: str) -> bool:
     return is_part and scheme_of(address) != RUNTIME_SCHEME
 
 
-def misnamed(message: Message) -> str | None:
+def naming_error(message: Message) -> str | None:
     """Return the error in what is sent to the address of children; None: nothing.
 
     Only the three verbs are for children, and each names one of the sender's own.
@@ -84,7 +84,7 @@ def misnamed(message: Message) -> str | None:
     if message.type not in _WRITING:
         return "children are created, changed and deleted, nothing else"
     name = message.body.get("resource")
-    found = named(name) if isinstance(name, str) else None
+    found = split_name(name) if isinstance(name, str) else None
     if found is None or found[0] != message.from_:
         return "not the child reporter: only its creator writes a child"
     return None
@@ -95,7 +95,7 @@ def child_name(creator: str, number: int) -> str:
     return f"{creator}#{number}"
 
 
-def named(name: str) -> tuple[str, int] | None:
+def split_name(name: str) -> tuple[str, int] | None:
     """Return the creator of a child and its number; None: it is no such name."""
     creator, _, number = name.rpartition("#")
     return (creator, int(number)) if creator and _is_number(number) else None

@@ -16,7 +16,7 @@ from specs.addresses.address import CatalogueType
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.foreign_code import PACKAGE_BYTES, REVOCATIONS
 from specs.limits.protocol import MAX_ID
-from specs.schema.field import Address, Filled, Names, OneOf, checked, ruled, wire
+from specs.schema.field import Address, Filled, Names, OneOf, add_checks, obeys, wire
 from specs.schema.shape import END, Size, Text, Whole
 
 LANGUAGE: Final = "python"
@@ -29,7 +29,7 @@ _Counter: TypeAlias = Annotated[int, Whole(1, MAX_ID)]
 _Seconds: TypeAlias = Annotated[int, Whole(0, MAX_ID)]
 
 
-@attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
+@attrs.frozen(slots=True, kw_only=True, field_transformer=add_checks)
 class SourcePackage:
     """A package of code (CAT-07): a zip archive that stands beside the descriptor.
 
@@ -50,7 +50,7 @@ class SourcePackage:
     signature: Filled
 
 
-@attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
+@attrs.frozen(slots=True, kw_only=True, field_transformer=add_checks)
 class StubProfile:
     """A protocol that is spoken by a stub which ships with the runtime.
 
@@ -65,7 +65,7 @@ class StubProfile:
     options: JsonObject = attrs.field(factory=dict)
 
 
-@attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
+@attrs.frozen(slots=True, kw_only=True, field_transformer=add_checks)
 class Described:
     """The common fields of all descriptors (CAT-01).
 
@@ -93,7 +93,7 @@ class Described:
     expires: _Seconds
 
 
-@attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
+@attrs.frozen(slots=True, kw_only=True, field_transformer=add_checks)
 class HypertyDescriptor(Described):
     """A hyperty that can be deployed (CAT-02)."""
 
@@ -105,7 +105,7 @@ class HypertyDescriptor(Described):
     policies: Json = None
 
 
-@attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
+@attrs.frozen(slots=True, kw_only=True, field_transformer=add_checks)
 class StubDescriptor(Described):
     """A stub that leads to a domain (CAT-03).
 
@@ -141,12 +141,12 @@ class StubDescriptor(Described):
         return self.mutual_authentication or not self.interworking
 
 
-@attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
+@attrs.frozen(slots=True, kw_only=True, field_transformer=add_checks)
 class IdpProxyDescriptor(StubDescriptor):
     """A stub that leads to an identity provider (CAT-06)."""
 
 
-@attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
+@attrs.frozen(slots=True, kw_only=True, field_transformer=add_checks)
 class RuntimeDescriptor(Described):
     """A runtime, and the stubs by which others reach it (CAT-04).
 
@@ -171,7 +171,7 @@ class RuntimeDescriptor(Described):
         return self.p2p_handler_stub or None, self.p2p_requester_stub or None
 
 
-@attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
+@attrs.frozen(slots=True, kw_only=True, field_transformer=add_checks)
 class SchemaDescriptor(Described):
     """The schema of messages or of data objects (CAT-05).
 
@@ -198,8 +198,8 @@ DESCRIPTORS: Final[Mapping[CatalogueType, type[Described]]] = MappingProxyType(
 """The class of each type."""
 
 
-@attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
-@ruled(OneOf("cguid", "sha256"))
+@attrs.frozen(slots=True, kw_only=True, field_transformer=add_checks)
+@obeys(OneOf("cguid", "sha256"))
 class Revoked:
     """A revocation (T14): descriptors up to a counter, or a package.
 
@@ -216,7 +216,7 @@ class Revoked:
     why: str = ""
 
 
-@attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
+@attrs.frozen(slots=True, kw_only=True, field_transformer=add_checks)
 class Revocations:
     """A domain's list of what is good no more.
 
@@ -232,7 +232,7 @@ class Revocations:
     revoked: Annotated[tuple[Revoked, ...], Size(0, REVOCATIONS)] = ()
 
 
-@attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
+@attrs.frozen(slots=True, kw_only=True, field_transformer=add_checks)
 class ListingEntry:
     """One line of a listing."""
 
@@ -240,7 +240,7 @@ class ListingEntry:
     name: Filled
 
 
-@attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
+@attrs.frozen(slots=True, kw_only=True, field_transformer=add_checks)
 class Listing:
     """The list of a catalogue's offers; an unsigned hint."""
 

@@ -223,7 +223,7 @@ def _object(kind: type[attrs.AttrsInstance]) -> JsonObject:
     rules: list[Json] = [rule_schema(kind, rule) for rule in rules_of(kind)]
     return {
         "title": kind.__name__,
-        "description": described(kind),
+        "description": describe(kind),
         "type": "object",
         "properties": properties,
         **({"required": required} if required else {}),
@@ -231,7 +231,7 @@ def _object(kind: type[attrs.AttrsInstance]) -> JsonObject:
     }
 
 
-def described(kind: type) -> str:
+def describe(kind: type) -> str:
     """Return what the first paragraph of a docstring says of a class."""
     return _without_citations((kind.__doc__ or "").strip().split("\n\n")[0])
 

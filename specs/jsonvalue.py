@@ -143,7 +143,7 @@ _STILL: Final = frozenset({FrozenObject, FrozenArray, str, int, bool, float, typ
 """Types of what is frozen already."""
 
 
-def frozen(value: Json) -> Json:
+def freeze(value: Json) -> Json:
     """Return a value as one that cannot be changed in place; one that is so is itself."""
     if type(value) in _STILL:
         return value
@@ -159,7 +159,7 @@ def frozen_object(value: JsonObject) -> FrozenObject:
     made = FrozenObject(value)
     if not _are_still(value.values()):
         for name in [name for name, part in value.items() if type(part) not in _STILL]:
-            dict.__setitem__(made, name, frozen(value[name]))
+            dict.__setitem__(made, name, freeze(value[name]))
     return made
 
 
@@ -167,7 +167,7 @@ def _frozen_array(value: list[Json]) -> FrozenArray:
     made = FrozenArray(value)
     if not _are_still(value):
         for index in [index for index, part in enumerate(value) if type(part) not in _STILL]:
-            list.__setitem__(made, index, frozen(value[index]))
+            list.__setitem__(made, index, freeze(value[index]))
     return made
 
 

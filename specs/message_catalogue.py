@@ -68,7 +68,7 @@ def _compile(form: str) -> re.Pattern[str]:
     return re.compile(f"({looks}){tail}")
 
 
-def bound(form: str, address: str) -> str | None:
+def match_form(form: str, address: str) -> str | None:
     """Return which address the form's first part stands for; None if the form does not fit.
 
     Raises:
@@ -158,7 +158,7 @@ class Mark:
 
     def _fits(self, value: Json) -> bool:
         first = value[0] if isinstance(value, list) and value else value
-        return isinstance(first, str) and bound(self.what, first) is not None
+        return isinstance(first, str) and match_form(self.what, first) is not None
 
 
 def marks_of(text: str) -> tuple[Mark, ...]:
@@ -202,7 +202,7 @@ class Kind:
         """Return whether a message is of this row."""
         if message.type is not self.type:
             return False
-        sender, receiver = bound(self.from_, message.from_), bound(self.to, message.to)
+        sender, receiver = match_form(self.from_, message.from_), match_form(self.to, message.to)
         if sender is None or receiver is None:
             return False
         is_same = self.from_.partition("/")[0] == self.to.partition("/")[0]

@@ -21,7 +21,13 @@ import attrs
 import orjson
 
 from specs.dialects.dialect import Dialect, emit
-from specs.dialects.normalise import Envelope, enclosed, normalise, read_envelope, unstamped
+from specs.dialects.normalise import (
+    Envelope,
+    normalise,
+    read_envelope,
+    with_envelope,
+    without_identity,
+)
 from specs.errors import BadMessageError
 from specs.identity import IDENTITY, NOBODY, SenderIdentity, Stamp, write_sender
 from specs.jsonvalue import Json, JsonObject
@@ -313,7 +319,7 @@ def read_plain(line: bytes, stamp: Stamp) -> Message | None:
             check_size(line, {"body": body})
     except (orjson.JSONDecodeError, BadMessageError):
         return None
-    return enclosed(int(digits), envelope, body, stamp)
+    return with_envelope(int(digits), envelope, body, stamp)
 
 
 @lru_cache(maxsize=4096)
@@ -493,7 +499,7 @@ def _plain(message: Message) -> bytes:
     write them as JSON each time. The identity is the last entry of the body.
     """
     body, identity = message.body, message.identity
-    text = orjson.dumps(body if IDENTITY not in body else unstamped(body))
+    text = orjson.dumps(body if IDENTITY not in body else without_identity(body))
     begin = b'{"id":%d,' % message.id
     ends = _text(message.type), _text(message.from_), _text(message.to)
     envelope = b'"type":%b,"from":%b,"to":%b,"body":' % ends

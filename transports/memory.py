@@ -35,7 +35,7 @@ _HEAD: Final = 4
 """Bytes of the length of a frame among wrapped ones."""
 
 
-def undisturbed(_number: int, _frame: bytes) -> Sequence[float]:
+def deliver_once(_number: int, _frame: bytes) -> Sequence[float]:
     """Deliver every frame once, at once: the pattern of a link without faults."""
     return (0.0,)
 
@@ -99,7 +99,7 @@ class MemoryLink(links.Link):
         self._asleep = trio.CancelScope()
         self._sending: Final = links.Turn("sending")
         self._receiving: Final = links.Turn("receiving")
-        self.pattern: Pattern = undisturbed
+        self.pattern: Pattern = deliver_once
         self.sieve: Sieve = whole
         self.close_reason: CloseReason | None = None
         self._is_closed = False

@@ -30,7 +30,7 @@ from fsm.catalogue.descriptor import (
     judge_use,
 )
 from specs.addresses.address import DOMAIN_KEYS, REVOKED, Entry
-from specs.capability import narrowed
+from specs.capability import narrow
 from specs.descriptor import (
     HypertyDescriptor,
     Revocations,
@@ -231,8 +231,8 @@ class CatalogueClient:
         hyperties, protocols = here.hyperties or {}, here.protocols or {}
         self._here = attrs.evolve(
             here,
-            hyperties=narrowed(hyperties, own.hyperty_capabilities),
-            protocols=narrowed(protocols, own.protocol_capabilities),
+            hyperties=narrow(hyperties, own.hyperty_capabilities),
+            protocols=narrow(protocols, own.protocol_capabilities),
         )
 
     async def _look(self, entry: Entry, kind: type[D]) -> Found[D]:
@@ -301,7 +301,7 @@ class CatalogueClient:
     async def _verified(self, kind: type[D], visit: _Visit) -> tuple[D, str]:
         """Return a descriptor that may be acted upon, and the hash of what was signed."""
         sealed = await self._fetch(visit)
-        descriptor = seal.described(kind, sealed, visit.keys)
+        descriptor = seal.verify_descriptor(kind, sealed, visit.keys)
         # Keys that are new count from here on: they signed what was asked for.
         await self._remember(visit, {})
         entry, digest = visit.entry, sealed.digest

@@ -117,7 +117,7 @@ class _Inspector:
         if keys is None:
             self.say("signature", "not verified: no trusted keys were given", passed=None)
         else:
-            seals.verified(seal, keys)
+            seals.read_verified(seal, keys)
             self.say("signature", f"by the key {seal.key_name!r}")
             revocations = await self._revoked(entry, keys)
         errors.refuse_if(

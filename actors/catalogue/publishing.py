@@ -38,7 +38,7 @@ class WrongKeyError(ProtoflyError):
         self.algorithm = algorithm
 
 
-def sealed(content: JsonObject, kind: seals.SealType, key: SigningKey) -> str:
+def seal_content(content: JsonObject, kind: seals.SealType, key: SigningKey) -> str:
     """Return signed content; keys are sorted, so that the same content gives the same text.
 
     Args:
@@ -78,7 +78,7 @@ def signed_draft(entry: Entry, draft: JsonObject, key: SigningKey) -> str:
         raise errors.BadDescriptorError(
             f"its cguid, type or objectName is not that of {entry.address}"
         )
-    text = sealed(content, seals.SealType.DESCRIPTOR, key)
+    text = seal_content(content, seals.SealType.DESCRIPTOR, key)
     if len(text) > foreign_code.DESCRIPTOR_BYTES:
         raise errors.BadDescriptorError(
             f"signed, it is larger than {foreign_code.DESCRIPTOR_BYTES} bytes"
@@ -86,7 +86,7 @@ def signed_draft(entry: Entry, draft: JsonObject, key: SigningKey) -> str:
     return text
 
 
-def packaged(
+def describe_package(
     entry: Entry, archive: bytes, entry_point: str, publisher: str, key: SigningKey
 ) -> JsonObject:
     """Return the part of a descriptor that describes its package.
@@ -103,8 +103,8 @@ def packaged(
     """
     check_archive(archive, entry_point)
     digest = sha256(archive).hexdigest()
-    promise = seals.published(digest, len(archive), entry_point)
-    signature = sealed(promise, seals.SealType.PACKAGE, key)
+    promise = seals.package_statement(digest, len(archive), entry_point)
+    signature = seal_content(promise, seals.SealType.PACKAGE, key)
     url = f"hyperty-catalogue://catalogue.{entry.domain}/{package_path(digest)}"
     return {
         "sourcePackageURL": url,
@@ -138,7 +138,7 @@ def revocation_list(
         "expires": expires,
         "revoked": [write_body(one) for one in revoked],
     }
-    return sealed(content, seals.SealType.REVOCATIONS, key)
+    return seal_content(content, seals.SealType.REVOCATIONS, key)
 
 
 _TEXT: Final = "the text"
@@ -264,7 +264,7 @@ class CatalogueFolder:
         """Verify what is to be published."""
         try:
             seal = seals.read_seal(text, seals.SealType.DESCRIPTOR)
-            descriptor = seals.read_descriptor(seals.verified(seal, keys))
+            descriptor = seals.read_descriptor(seals.read_verified(seal, keys))
             return seals.entry_of(descriptor), descriptor, seal.digest
         except (errors.BadSealError, errors.BadDescriptorError) as exc:
             raise errors.RefusedDescriptorError(_TEXT, exc.refused) from exc
@@ -349,7 +349,7 @@ _FILLED_IN: Final = ("cguid", "type", "signature", "sourcePackage", "sourcePacka
 """Fields that upstream fills with what means nothing here; those of our drafts are let be."""
 
 
-def adopted(entry: Entry, draft: JsonObject) -> JsonObject:
+def adopt_draft(entry: Entry, draft: JsonObject) -> JsonObject:
     """Return a draft for an address, made of a file of upstream's; one of ours is as it is.
 
     Args:

@@ -78,7 +78,7 @@ def read_seal(text: bytes, kind: SealType) -> Sealed:
     return Sealed(signed, name, signed.content, sha256(signed.payload).hexdigest())
 
 
-def verified(sealed: Sealed, keys: Keys) -> JsonObject:
+def read_verified(sealed: Sealed, keys: Keys) -> JsonObject:
     """Verify the signature of a text, and return its content.
 
     Args:
@@ -183,7 +183,7 @@ def _read(content: JsonObject, kind: type[B], where: str) -> B:
 _ADVICE: Final = "ask the domain for one that its publisher signed"
 
 
-def published(sha256: str, size: int, entry_point: str) -> JsonObject:
+def package_statement(sha256: str, size: int, entry_point: str) -> JsonObject:
     """Return what a publisher signs of a package; `entry_point` is `module:function`.
 
     Args:
@@ -205,16 +205,16 @@ def check_publisher(package: SourcePackage, keys: Keys) -> None:
         RefusalError: They have not signed it.
     """
     try:
-        said = verified(read_seal(package.signature.encode(), SealType.PACKAGE), keys)
+        said = read_verified(read_seal(package.signature.encode(), SealType.PACKAGE), keys)
     except BadSealError as exc:
         why = f"its publisher {package.publisher!r} did not sign its package: {exc.refused.why}"
         raise RefusalError(Refused(Reason.PUBLISHER_SIGNATURE, why, _ADVICE)) from exc
-    if said != published(package.sha256, package.size, package.entry_point):
+    if said != package_statement(package.sha256, package.size, package.entry_point):
         why = f"its publisher {package.publisher!r} signed another package"
         raise RefusalError(Refused(Reason.PUBLISHER_SIGNATURE, why, _ADVICE))
 
 
-def described(kind: type[D], sealed: Sealed, keys: Keys) -> D:
+def verify_descriptor(kind: type[D], sealed: Sealed, keys: Keys) -> D:
     """Verify the signature of a descriptor, and return it if it is of the expected class.
 
     Args:
@@ -225,7 +225,7 @@ def described(kind: type[D], sealed: Sealed, keys: Keys) -> D:
     Raises:
         RefusalError: None of the keys has signed it, or it describes something else.
     """
-    descriptor = read_descriptor(verified(sealed, keys))
+    descriptor = read_descriptor(read_verified(sealed, keys))
     if not isinstance(descriptor, kind):
         wanted = _NAMES[kind]
         why = f"it describes a {descriptor.type} and not a {wanted}"
@@ -244,7 +244,7 @@ def signed_revocations(text: bytes, keys: Keys) -> Revocations:
         BadSealError: None of the keys has signed it.
         BadDescriptorError: It is no list.
     """
-    return read_revocations(verified(read_seal(text, SealType.REVOCATIONS), keys))
+    return read_revocations(read_verified(read_seal(text, SealType.REVOCATIONS), keys))
 
 
 def known_revocations(text: str) -> Revocations:

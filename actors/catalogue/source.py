@@ -90,14 +90,14 @@ class MemorySource(Source):
     @override
     async def read(self, path: str, limit: int) -> bytes:
         await trio.lowlevel.checkpoint()
-        return served(self._files.get(path), self.name, path, limit)
+        return read_content(self._files.get(path), self.name, path, limit)
 
     @override
     async def aclose(self) -> None:
         await trio.lowlevel.checkpoint()
 
 
-def served(content: bytes | None, source: str, path: str, limit: int) -> bytes:
+def read_content(content: bytes | None, source: str, path: str, limit: int) -> bytes:
     """Return what a source has of a file.
 
     Args:
@@ -152,7 +152,7 @@ class DirectorySource(Source):
             if exc.errno in _NOTHING:
                 raise NotServedError(self.name, path) from exc
             raise SourceAwayError(self.name, exc.strerror or "it cannot be read") from exc
-        return served(content, self.name, path, limit)
+        return read_content(content, self.name, path, limit)
 
 
 _ABSENT: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE})

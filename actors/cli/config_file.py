@@ -113,7 +113,7 @@ def origin_of(ctx: click.Context, name: str) -> tuple[str, str]:
         `command line`, `environment`, `file`, `profile` or `default`; and the name of the
         environment variable, file and table, or the name of the profile; empty otherwise.
     """
-    path, named = loaded(ctx) or (None, {})
+    path, named = loaded_file(ctx) or (None, {})
     match ctx.get_parameter_source(name):
         case ParameterSource.COMMANDLINE:
             return "command line", ""
@@ -127,7 +127,7 @@ def origin_of(ctx: click.Context, name: str) -> tuple[str, str]:
             return "default", ""
 
 
-def misconfigured(error: click.ClickException) -> CommandError | None:
+def explain_option(error: click.ClickException) -> CommandError | None:
     """Return what is wrong with a value that was not typed; None: it was, or there is none."""
     if not isinstance(error, click.BadParameter) or error.ctx is None or error.param is None:
         return None
@@ -135,14 +135,14 @@ def misconfigured(error: click.ClickException) -> CommandError | None:
     return CommandError(f"{where}: {error.format_message()}") if where else None
 
 
-def loaded(ctx: click.Context) -> tuple[Path, Mapping[str, object]] | None:
+def loaded_file(ctx: click.Context) -> tuple[Path, Mapping[str, object]] | None:
     """Return the file that was read, and the options that it sets; None: there is no file."""
     return ctx.meta.get(_LOADED)
 
 
 def log_loaded(ctx: click.Context) -> None:
     """Log which file was read; when it was read there was no log yet."""
-    if file := loaded(ctx):
+    if file := loaded_file(ctx):
         _log.info("configuration loaded", file=str(file[0]), options=len(file[1]))
 
 
@@ -199,7 +199,7 @@ def enter(command: click.Command, given: object = None) -> NoReturn:
     try:
         code = command.main(prog_name="protofly", standalone_mode=False, obj=given)
     except click.ClickException as error:
-        explained = misconfigured(error)
+        explained = explain_option(error)
         if explained is None:
             vars(error)["message"] = one_line(error.message)  # values that may be anybody's
             error.show()

@@ -28,7 +28,7 @@ Meanings: TypeAlias = tuple[tuple[type[ProtoflyError], ExitCode, str], ...]
 """For each error the exit status, and what to do; empty: the error says so itself."""
 
 
-def meant(error: ProtoflyError, meanings: Meanings) -> CommandError | None:
+def match_meaning(error: ProtoflyError, meanings: Meanings) -> CommandError | None:
     """Return the sentence and the status for an error; None: it is not among these.
 
     Args:
@@ -111,7 +111,7 @@ def run(
         known = first_known(error)
         if known is None:
             raise
-        raise explained(known) from error
+        raise explain(known) from error
     return ExitCode.OK
 
 
@@ -124,13 +124,13 @@ def _check_ports(places: Mapping[str, Sequence[str]]) -> None:
             socket.create_server((host, port), family=family).close()
 
 
-def explained(error: ProtoflyError | KeyboardInterrupt) -> CommandError:
+def explain(error: ProtoflyError | KeyboardInterrupt) -> CommandError:
     """Turn what went wrong into a sentence for the person at the terminal."""
     if isinstance(error, CommandError):
         return error
     if isinstance(error, KeyboardInterrupt):
         return CommandError("interrupted", ExitCode.INTERRUPTED)
-    return meant(error, MEANING) or CommandError(one_line(str(error)), ExitCode.FAILED)
+    return match_meaning(error, MEANING) or CommandError(one_line(str(error)), ExitCode.FAILED)
 
 
 def first_known(error: BaseException) -> ProtoflyError | KeyboardInterrupt | None:

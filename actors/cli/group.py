@@ -8,7 +8,7 @@ from typing import Final
 import click
 from typing_extensions import override
 
-from actors.modules import imported
+from actors.modules import import_name
 from specs.errors import ProtoflyError
 from specs.jsonvalue import one_line
 
@@ -100,7 +100,7 @@ _ELSEWHERE: Final[Mapping[str, tuple[str, str]]] = {
 def command_of(name: str) -> click.Command:
     """Import a command that there is."""
     module, name = _ELSEWHERE.get(name, (f"actors.commands.{name}", "command"))
-    command = imported(module, name)
+    command = import_name(module, name)
     if not isinstance(command, click.Command):
         raise TypeError(f"{module}:{name} is no command")
     return command

@@ -87,7 +87,7 @@ def define_command(  # type: ignore[explicit-any] # as there
         try:
             return make(values)
         except ProtoflyError as error:
-            if known := failure.meant(error, (*meanings, *failure.MEANING)):
+            if known := failure.match_meaning(error, (*meanings, *failure.MEANING)):
                 raise known from error
             raise
 
@@ -468,7 +468,7 @@ def catalogue_access(
     return CatalogueAccess(places, read_trust(trust), store)
 
 
-def believed(path: Path | None) -> "Trust | None":
+def load_trust(path: Path | None) -> "Trust | None":
     """Return whom a trust file trusts; None: there is no file.
 
     Raises:

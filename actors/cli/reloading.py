@@ -13,7 +13,7 @@ import click
 import trio
 from click.core import ParameterSource
 
-from actors.cli.config_file import loaded, read_file
+from actors.cli.config_file import loaded_file, read_file
 from actors.cli.group import CommandError, echo
 from actors.kit.log import Level, Style, configure_log, get_logger
 from specs.errors import ProtoflyError
@@ -141,7 +141,7 @@ async def reloading(
         reloadable: Options that take effect without a restart, besides those of the log.
     """
     ctx = click.get_current_context(silent=True)
-    if ctx is not None and (file := loaded(ctx)):
+    if ctx is not None and (file := loaded_file(ctx)):
         files = (partial(_reload_options, ctx, file[0], dict(file[1]), reloadable), *files)
     if not files:
         yield

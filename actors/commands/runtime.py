@@ -88,7 +88,7 @@ def load_hyperty(where: str) -> type[Hyperty]:
         why = f"cannot import {module}: {crash.error}; correct --hyperty"
         raise CommandError(why) from crash.error
     if crash.error is not None:
-        raise crashed(where, crash.error) from crash.error
+        raise log_crash(where, crash.error) from crash.error
     if not isinstance(kind, type) or not issubclass(kind, Hyperty):
         raise CommandError(f"{module} has no hyperty {name!r}; correct --hyperty")
     what, advice = f"{where} cannot be made without arguments", "name a class whose __init__ needs"
@@ -97,7 +97,7 @@ def load_hyperty(where: str) -> type[Hyperty]:
     return kind
 
 
-def crashed(where: str, error: Exception) -> CommandError:
+def log_crash(where: str, error: Exception) -> CommandError:
     """Log what came out of a hyperty's code before it ran; return it as a sentence."""
     _log.info("hyperty crashed", hyperty=where, exc_info=error)
     return CommandError(
@@ -172,7 +172,7 @@ class Housing(Enum):
     """Each in a sandbox process of its own."""
 
 
-def housed(hyperties: Mapping[str, str], housing: Housing) -> dict[str, Deploy]:
+def make_deployers(hyperties: Mapping[str, str], housing: Housing) -> dict[str, Deploy]:
     """Return what deploys each hyperty, given as `module:Class` by name.
 
     Raises:
@@ -198,7 +198,7 @@ async def _deploy(where: str, kind: type[Hyperty], runtime: Runtime, name: str) 
         return url
     if isinstance(crash.error, errors.ProtoflyError):
         raise crash.error
-    raise crashed(where, crash.error) from crash.error
+    raise log_crash(where, crash.error) from crash.error
 
 
 async def _deploy_apart(code: HypertyCode, runtime: Runtime, name: str) -> str:
@@ -287,7 +287,7 @@ def command(  # type: ignore[explicit-any] # values of fields
     """
     where = f"{reach['domain']}.{reach['name']}"
     access = None if places is None else options.catalogue_access(places, trust, where)
-    others = options.believed(trust) if places is None else None
+    others = options.load_trust(trust) if places is None else None
     config = RuntimeConfig(**reach, **more, catalogues=access, trust=others, ids=ids.fresh_ids())
     if config.descriptor is not None and config.catalogues is None:
         raise click.UsageError("--descriptor needs --catalogue and --trust")
@@ -299,7 +299,7 @@ def command(  # type: ignore[explicit-any] # values of fields
         raise click.UsageError(
             "--load and --hyperty name the same hyperty; rename that of --hyperty"
         )
-    crew = housed(hyperty, sandbox)
+    crew = make_deployers(hyperty, sandbox)
     crew |= {name: partial(_load, where) for name, where in load.items()}
     service = partial(_open, config, crew, trace)
     listen = {} if config.http is None else {"--http": [config.http.listen]}

@@ -260,7 +260,7 @@ def sign(  # noqa: PLR0913 - one for each option
             domains verify what the domain states of its runtimes.
     """
     place, content = Entry(domain, *entry), read_json(draft, foreign_code.DESCRIPTOR_BYTES, "DRAFT")
-    content = publishing.adopted(place, content)
+    content = publishing.adopt_draft(place, content)
     fields = _dated(content, counter, days, machine)
     promise, package = ({}, b"") if code is None else _pack(place, code)
     stated = {} if domain_keys is None else {"domainKeys": _key_set(domain_keys)}
@@ -320,7 +320,7 @@ def _pack(place: Entry, code: _Code) -> tuple[JsonObject, bytes]:
     advice = "name another directory with --package"
     with advise_on(OSError, what=f"cannot pack {folder}", advice=advice):
         package = archive.pack(folder)
-    promise = publishing.packaged(place, package, entry_point, name, read_signer(key))
+    promise = publishing.describe_package(place, package, entry_point, name, read_signer(key))
     check_entry_point(package, entry_point, is_class=place.type is CatalogueType.HYPERTY)
     return {"language": LANGUAGE, **promise}, package
 
@@ -436,7 +436,7 @@ async def _line(
             "expires": datetime.fromtimestamp(min(descriptor.expires, _LATEST), UTC).isoformat(),
             "how": _how(descriptor),
         }
-        seal.verified(sealed, keys)
+        seal.read_verified(sealed, keys)
         place, now = seal.entry_of(descriptor), time.time_ns() / 1e9
         refused = offers.judge_entry(place, descriptor, sealed.digest, now, None, revoked)
     except errors.BadSealError as exc:

@@ -22,7 +22,14 @@ from actors.keys.key_set import ALGORITHMS, BadKeysError, read_keys
 from actors.keys.key_source import KeysAwayError, KeySource
 from actors.keys.runtime_key import read_runtime_key
 from actors.keys.signing import make_key
-from actors.keys.token import BadTokenError, SignedToken, key_of, login_claims, read_token, verified
+from actors.keys.token import (
+    BadTokenError,
+    SignedToken,
+    key_of,
+    login_claims,
+    read_token,
+    read_verified,
+)
 from actors.kit.files import PRIVATE, write_whole
 from actors.node.login.key_provider import terms_of
 from fsm.commands.parameters import FOLDER, argument, option
@@ -257,7 +264,7 @@ async def _verify(token: SignedToken, source: KeySource, terms: AssertionTerms) 
     try:
         async with aclosing(source):
             with advise_on(KeysAwayError, advice="correct --jwks", code=ExitCode.CANNOT_CONNECT):
-                claims = verified(token, await source.fetch())
+                claims = read_verified(token, await source.fetch())
     except BadTokenError as exc:
         raise CommandError(f"a node would refuse it: {exc.reason}", ExitCode.REFUSED) from exc
     bound = key_of(claims)

@@ -215,7 +215,7 @@ class _Reader(Collector):
         yield from self._constant()
         counters = self._counters
         for tally in filter(self._is_shown, Tally):
-            yield _counter(tally, _worded(counters.counted(tally)))
+            yield _counter(tally, _worded(counters.values_of(tally)))
         for timing in filter(self._is_shown, Timing):
             yield _histogram(timing, counters.timings[timing])
         for gauge in Gauge:

@@ -319,7 +319,7 @@ class HttpListener(Actor[Never]):
                 await trio.aclose_forcefully(link)
 
     def _crashed(self, name: str, error: Exception) -> None:
-        self._monitor.crashed(name, error)
+        self._monitor.record_crash(name, error)
         _log.error("actor crashed", actor=name, exc_info=error)
 
 

@@ -270,7 +270,7 @@ class HttpService(ABC):
         """Do what is asked, and say how it went."""
 
     @abstractmethod
-    def refused(self, status: HTTPStatus, why: str, *headers: tuple[str, str]) -> Page:
+    def refusal_page(self, status: HTTPStatus, why: str, *headers: tuple[str, str]) -> Page:
         """Return a refusal.
 
         Args:
@@ -373,7 +373,7 @@ class Site:
         """Return the page for a body over its limit."""
         service = self._services[visit.path]
         why = f"a body holds at most {service.limit} bytes"
-        return service.refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, why)
+        return service.refusal_page(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, why)
 
     async def answer(self, visit: Visit) -> Page | Feed:
         """Return what is asked for, or what is said instead."""
@@ -383,7 +383,7 @@ class Site:
                 return await service.answer(visit)
             allowed = ", ".join(service.methods)
             why = f"it is asked by {allowed}"
-            return service.refused(HTTPStatus.METHOD_NOT_ALLOWED, why, ("allow", allowed))
+            return service.refusal_page(HTTPStatus.METHOD_NOT_ALLOWED, why, ("allow", allowed))
         is_guarded = visit.path in self._guarded
         source = (self._guarded if is_guarded else self._public).get(visit.path)
         if source is None:

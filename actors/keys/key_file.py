@@ -36,7 +36,7 @@ def open_key_file(path: Path) -> RuntimeKey:
     """
     with errors_of(path, KeyFileError):
         if not path.exists():
-            write_private(path, make_runtime_key().stored())
+            write_private(path, make_runtime_key().to_jwk())
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode & 0o777
             key = read_runtime_key(file.read(JWKS_BYTES))

@@ -52,7 +52,7 @@ class RuntimeKey:
         """
         return write_base64url(self._key.sign(_signed(purpose, parts)))
 
-    def stored(self) -> bytes:
+    def to_jwk(self) -> bytes:
         """Return the private key as a JSON Web Key, for its file; keep it secret."""
         private = write_base64url(self._key.private_bytes_raw())
         words = {"kty": "OKP", "crv": "Ed25519", "x": self.public, "d": private}

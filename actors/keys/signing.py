@@ -86,7 +86,7 @@ def make_domain_key(seed: bytes) -> SigningKey:
         seed: `SEED_BYTES` random bytes to make it of.
     """
     made = make_runtime_key(seed)
-    words: JsonObject = orjson.loads(made.stored())
+    words: JsonObject = orjson.loads(made.to_jwk())
     name = f"k{made.thumbprint[:_NAME_CHARS]}"
     return read_key(orjson.dumps({**words, "alg": key_set.EDDSA, "kid": name}))
 

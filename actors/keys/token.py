@@ -98,7 +98,7 @@ def key_of(claims: JsonObject) -> str | None:
     return key if isinstance(key, str) else None
 
 
-def verified(token: SignedToken, keys: Keys, *, is_shared: bool = False) -> JsonObject:
+def read_verified(token: SignedToken, keys: Keys, *, is_shared: bool = False) -> JsonObject:
     """Return what a token says, once its signature is verified.
 
     Of a token that names no key, each key for its algorithm is tried.

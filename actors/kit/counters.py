@@ -358,7 +358,7 @@ class Counters:
         """
         self._counted_elsewhere[what] = read
 
-    def counted(self, what: Tally) -> Mapping[Labels, int]:
+    def values_of(self, what: Tally) -> Mapping[Labels, int]:
         """Return the present counts of a counter, by labels."""
         read = self._counted_elsewhere.get(what)
         return self.tallies[what] if read is None else read()
@@ -399,7 +399,7 @@ class Counters:
         found.update((f"broken_claims.{claim}", n) for claim, n in self.broken_claims.items())
         found.update((f"restarts.{actor}", n) for actor, n in self.restarts.items())
         for tally in Tally:
-            for labels, count in self.counted(tally).items():
+            for labels, count in self.values_of(tally).items():
                 found[".".join((tally, *(str(label) for label in labels)))] = count
         found.update(self._readings())
         return found

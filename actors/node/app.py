@@ -182,7 +182,7 @@ class MessageNode(NodeHost):
             stored = await trio.to_thread.run_sync(self.state.load)
             resume(exchange, stored, await trio.to_thread.run_sync(self.file.load))
             if self.board is not None:
-                self.board.resumed(exchange)
+                self.board.take_restored(exchange)
 
     def _services(self, exchange: Exchange) -> dict[str, LocalService]:
         config, addresses, tables = self.config, self.addresses, exchange.tables

@@ -40,7 +40,7 @@ from specs.bodies.session import LOGIN_TOKEN, SESSION_TOKEN
 from specs.errors import BadMessageError, BadUrlError
 from specs.identity import said_by
 from specs.jsonvalue import JsonObject
-from specs.message import Message, MessageType, identified, refuse
+from specs.message import Message, MessageType, refuse, with_identity
 from specs.reply_code import Code, DropReason, Ground, LinkEnd
 from specs.routing import Check
 from specs.trace import Op
@@ -307,7 +307,7 @@ class NodeBus(Actor[messages.BusMessage]):
         if refusal is None:
             self._counters.admitted += 1
             self._trace.admitted(message, by)
-            self._exchange.statuses.said(message, by)
+            self._exchange.statuses.take_status(message, by)
             if message.type in HEEDED:
                 self._exchange.tables.heed(message, by, trio.current_time())
             self.route(message, by)
@@ -593,7 +593,7 @@ def _identified(message: Message, asker: Asker) -> Message:
     sender = asker.sender
     if sender is None and asker.runtime is not None:
         sender = said_by(domain_of(asker.runtime), message.identity)
-    return identified(message, sender)
+    return with_identity(message, sender)
 
 
 def _subject(message: Message) -> str | None:

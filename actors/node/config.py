@@ -64,7 +64,7 @@ class ForeignPlan:
     logins: Mapping[str, TokenSource] = MappingProxyType({})
     idle: float = STUB_IDLE
 
-    def timed(self, offset: float) -> "ForeignPlan":
+    def with_clock(self, offset: float) -> "ForeignPlan":
         """Return the plan with the clock by which descriptors expire.
 
         Args:

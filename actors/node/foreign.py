@@ -129,12 +129,12 @@ class ForeignStubHost(StubHost[OutboundMessage]):
         self.rest()
         url, why = self.plan.url, self.why
 
-        def gone(core: ForeignCore, now: float) -> None:
+        def remove_stub(core: ForeignCore, now: float) -> None:
             self._hosts.pop(url, None)
             self.tools.counters.count(Tally.STUBS_GONE)
             core.sandbox_gone(url, why, now)
 
-        await self._report(gone)
+        await self._report(remove_stub)
 
     async def _report(self, call: messages.ForeignCall) -> None:
         # An owner that is gone wants no news.
@@ -352,7 +352,7 @@ class Onward:
         self._held: dict[str, set[str]] = {}
         self._asked: dict[int, _Asked] = {}
 
-    def wanted(self, resources: Iterable[str], by: str) -> dict[str, tuple[str, ...]]:
+    def missing_paths(self, resources: Iterable[str], by: str) -> dict[str, tuple[str, ...]]:
         """Return what has to be asked for, by node: not what is known to be set there.
 
         What is asked for is asked once more, so that no requester is notified of a path that is
@@ -389,7 +389,7 @@ class Onward:
         fresh = tuple(one for one in resources if one not in known)
         give_up = partial(self._exchange.tables.subscriptions.unsubscribe, by, fresh)
         self._give_up_late()
-        wanted = self.wanted(resources, by)
+        wanted = self.missing_paths(resources, by)
         if not wanted:
             return reply_to(request, Code.OK)
         if len(wanted) > 1:

@@ -283,7 +283,7 @@ class SandboxHost(Actor[M], ABC):
         self._at_rest = wait_all_tasks_blocked
         async with self.tools.spawn(self.plan.domain) as link:
             if isinstance(link, ProcessLink):
-                self._used = link.used
+                self._used = link.processor_time
             outlet = Outlet(link)
             relays = Relays(self.tools.network, self.plan.endpoints, outlet)
             await link.send(
@@ -309,7 +309,7 @@ class SandboxHost(Actor[M], ABC):
             await self._slow_down(self._words)
             match item.word:
                 case plans.Word.DATA | plans.Word.TOOK | plans.Word.HANG:
-                    relays.heard(item)
+                    relays.receive(item)
                 case plans.Word.DIAL:
                     work = relays.dial(item)
                     if work is not None:

@@ -40,7 +40,7 @@ class Window:
         self._open -= 1
         return True
 
-    def taken(self) -> None:
+    def acknowledge(self) -> None:
         """Note that the other end took a frame."""
         self._open = min(self._open + 1, protocol.SANDBOX_WINDOW)
         self._moved.set()
@@ -146,7 +146,7 @@ class Outlet:
                 await self._room.wait()
             self.put(item)
 
-    async def flushed(self) -> None:
+    async def wait_flushed(self) -> None:
         """Wait until all that was put has been written, or nothing is any more."""
         while (self._waiting or self._is_writing) and not self.is_closed:
             self._room = trio.Event()
@@ -269,7 +269,7 @@ class _Relay:
 
     def took(self) -> None:
         """Note that the sandbox has taken a frame."""
-        self._window.taken()
+        self._window.acknowledge()
 
     def hang(self) -> None:
         """Write what is left, briefly, then say goodbye."""
@@ -324,7 +324,7 @@ class Relays:
         finally:
             del self._open[item.number]
 
-    def heard(self, item: PipeMessage) -> None:
+    def receive(self, item: PipeMessage) -> None:
         """Take what the sandbox says of a link; of one that is gone nothing counts.
 
         Raises:

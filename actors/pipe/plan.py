@@ -13,7 +13,7 @@ from specs.errors import BadMessageError, ReasonError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import MAX_FRAME_BYTES, MAX_ID
 from specs.limits.transfer import SANDBOX_TRANSFER_BYTES, TRANSFER_MOST
-from specs.schema.field import checked, wire
+from specs.schema.field import add_checks, wire
 from specs.schema.shape import Whole
 from transports.bodies import read_object, write_body
 from transports.link import Link
@@ -189,7 +189,7 @@ class ContentsKind(StrEnum):
     """A hyperty that came as a package, as a stub does."""
 
 
-@attrs.frozen(field_transformer=checked)
+@attrs.frozen(field_transformer=add_checks)
 class Contents:
     """The component of a sandbox.
 
@@ -217,7 +217,7 @@ NODE_STUB: Final = Contents(ContentsKind.NODE_STUB, "", {})
 """Our own stub to a message node."""
 
 
-@attrs.frozen(field_transformer=checked)
+@attrs.frozen(field_transformer=add_checks)
 class SandboxPlan:
     """One component in a sandbox.
 

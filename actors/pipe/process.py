@@ -64,7 +64,7 @@ class ProcessLink(StreamLink):
         super().__init__((Kind.UNIX, f"sandbox-{pid}", Upgrade()), stream)
         self._pid: Final = pid
 
-    def used(self) -> ProcessorTime:
+    def processor_time(self) -> ProcessorTime:
         """Return the processor time of the process, `IDLE` where the kernel does not tell."""
         try:
             ran, waited, _ = Path(f"/proc/{self._pid}/schedstat").read_text().split()

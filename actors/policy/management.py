@@ -105,7 +105,7 @@ class PolicyManagement:
         )
 
 
-def changed(message: Message, outcome: Book | Refused, lasts: str) -> Message:
+def change_answer(message: Message, outcome: Book | Refused, lasts: str) -> Message:
     """Answer a request to change the policies.
 
     Args:

@@ -27,7 +27,7 @@ from actors.keys.token import (
     SignedToken,
     read_statement,
     read_token,
-    verified,
+    read_verified,
 )
 from actors.runtime.own_identity import OwnIdentity
 from fsm.p2p.dialling import UNSIGNED, Distrusted, Shown, Standing, Vouching, standing_of
@@ -132,7 +132,7 @@ class LinkGuard:
 
     # --- what is shown ----------------------------------------------------------------------
 
-    def signed(self, data: ConnectionData, bond: Bond) -> LinkSecurity:
+    def sign(self, data: ConnectionData, bond: Bond) -> LinkSecurity:
         """Sign what an object of this runtime holds.
 
         Args:
@@ -272,7 +272,7 @@ class LinkGuard:
             if issuer is None:
                 return "the trust file does not name its issuer"
             name = str(token.claims["iss"])
-            claims = verified(token, self._keys_of_issuer(name, issuer))
+            claims = read_verified(token, self._keys_of_issuer(name, issuer))
         except BadTokenError as exc:
             return exc.reason
         domain = domain_of(runtime)

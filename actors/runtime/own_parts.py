@@ -238,7 +238,7 @@ async def start_parts(runtime: Runtime, core: Supervisor) -> None:
     If cancelled, some of them have started.
     """
     for name, answer in _PARTS.items():
-        heard = runtime.discoverer.heard if name == DISCOVERY else None
+        heard = runtime.discoverer.take_report if name == DISCOVERY else None
         part = partial(ReadablePart, runtime.port(name), partial(answer, runtime), heard)
         await core.start_child(ChildSpec(name, part))
     gui = partial(IdentityGuiPart, runtime.port(IDENTITY_GUI), runtime.config.identity_gui)

@@ -28,7 +28,7 @@ class OwnSender:
         """Return that of a runtime that has no session yet."""
         return cls(SenderIdentity(runtime))
 
-    def identified(self, said: SenderIdentity | None) -> None:
+    def set_identity(self, said: SenderIdentity | None) -> None:
         """Note what the node tells the receivers of this runtime's messages.
 
         Args:

@@ -13,7 +13,7 @@ from typing_extensions import override
 from actors.kit.supervision.actor import Actor, ActorRef, Delivery, Reply
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.policy.engine import PolicyEngine, Ruling, Tasks
-from actors.policy.management import PolicyManagement, changed, unusable
+from actors.policy.management import PolicyManagement, change_answer, unusable
 from actors.policy.store import PolicyConfig, PolicyFileError, PolicyStore, reload
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.own_sender import OwnSender
@@ -159,7 +159,7 @@ class PolicyPart(Actor[_Message]):
                 return outcome
             case Book():
                 self._store.adopt(outcome)
-                return changed(request, outcome, UNTIL_STOP)
+                return change_answer(request, outcome, UNTIL_STOP)
             case None:
                 return await self._reload(request)
 
@@ -167,4 +167,4 @@ class PolicyPart(Actor[_Message]):
         outcome = await reload(self._store)
         if isinstance(outcome, PolicyFileError):
             return unusable(request, outcome)
-        return changed(request, outcome, UNTIL_RELOAD)
+        return change_answer(request, outcome, UNTIL_RELOAD)

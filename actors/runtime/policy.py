@@ -52,7 +52,7 @@ _SHOWN: Final = {
 }
 
 
-def shown(direction: Direction) -> str:
+def direction_word(direction: Direction) -> str:
     """Return the word of policies and traces for a direction."""
     return _SHOWN[direction]
 
@@ -77,4 +77,4 @@ class Policy(Judge):
     def judge(self, message: Message, by: str, direction: Direction, here: Locals) -> Ruling:
         why = self.refusal(message, by)
         decision = Decision.PERMIT if why is None else Decision.DENY
-        return Ruling(decision, _NAME, why or "", direction=shown(direction))
+        return Ruling(decision, _NAME, why or "", direction=direction_word(direction))

@@ -543,7 +543,7 @@ class Runtime:
         number = self.ids.next(sender)
         request = Message(number, kind, sender, to, write_body(body))
         answer = await self.agent.request(request)
-        self._entrance.heard(answer)
+        self._entrance.take_answer(answer)
         return answer
 
     async def order(self, part: str, kind: MessageType, to: str, body: JsonObject) -> Message:

@@ -144,7 +144,7 @@ def open_contents(
         if contents.is_hyperty:
             from actors.sandbox import hyperties  # noqa: PLC0415 - see above
 
-            made = hyperties.checked(entry, _import_entry(package, entry))
+            made = hyperties.check_class(entry, _import_entry(package, entry))
             yield hyperties.host(made, record_error, largest_body, contents.options)
         elif package is not None:
             yield _stub_maker(entry, _import_entry(package, entry))

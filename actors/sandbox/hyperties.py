@@ -17,7 +17,7 @@ from actors.runtime.stubs.stub import StubContext
 from specs.jsonvalue import JsonObject
 
 
-def checked(where: str, found: object) -> type[Hyperty]:
+def check_class(where: str, found: object) -> type[Hyperty]:
     """Return the class of a hyperty.
 
     Args:

@@ -47,11 +47,11 @@ class PipeLink(links.Link):
         if frame is not None and not self._is_closed:
             self._arrive.send_nowait(frame)
 
-    def taken(self) -> None:
+    def acknowledge(self) -> None:
         """Note that the host has sent a frame on."""
-        self._window.taken()
+        self._window.acknowledge()
 
-    def broken(self, item: PipeMessage) -> None:
+    def take_end(self, item: PipeMessage) -> None:
         """Note that the link is no more."""
         code = item.get("farewell")
         close_reason = errors.CloseReason.read(int(code)) if code.isdecimal() else None
@@ -136,7 +136,7 @@ class PipeNetwork(links.Network):
             raise errors.DialError(address, link)
         return link
 
-    def heard(self, item: PipeMessage) -> None:
+    def receive(self, item: PipeMessage) -> None:
         """Take what the host says of a link; of one that is gone nothing counts."""
         asked = self._dials.get(item.number)
         link = self._links.get(item.number)
@@ -147,12 +147,12 @@ class PipeNetwork(links.Network):
                 put.send_nowait(link)
             case Word.GONE if link is not None:
                 del self._links[item.number]
-                link.broken(item)
+                link.take_end(item)
             case Word.GONE if asked is not None:
                 asked[1].send_nowait(item.text)
             case Word.DATA if link is not None:
                 link.take(item)
             case Word.TOOK if link is not None:
-                link.taken()
+                link.acknowledge()
             case _:
                 pass

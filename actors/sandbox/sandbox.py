@@ -86,7 +86,7 @@ class PipePort(MiniBusPort):
         finally:
             del self._awaited[message.id]
 
-    def answered(self, message: Message) -> bool:
+    def take_answer(self, message: Message) -> bool:
         """Take the final answer to a request of the stub; return whether it was awaited."""
         awaited = self._awaited.get(message.id)
         if awaited is None or message.to != self.url or not message.is_final:
@@ -176,7 +176,7 @@ class PipeCredentials(Credentials):
             await self._answered.wait()
         return self._token
 
-    def heard(self, item: plans.PipeMessage) -> None:
+    def take_token(self, item: plans.PipeMessage) -> None:
         """Take the host's answer; ignore one that is no longer awaited."""
         if item.number == self._number:
             self._token = item.text
@@ -290,7 +290,7 @@ class _Sandbox:
             finally:
                 # What has crashed may still owe an answer.
                 with trio.move_on_after(GOODBYE_TIMEOUT / 2, shield=True):
-                    await self._outlet.flushed()
+                    await self._outlet.wait_flushed()
 
     async def _inhabit(self, archive: bytes, lacking: frozenset[str]) -> None:
         plan, outlet, why = self._plan, self._outlet, ""
@@ -352,17 +352,17 @@ class _Sandbox:
                 case plans.Word.PING:
                     self._outlet.put(plans.PipeMessage(plans.Word.PONG, fields={**self._drops()}))
                 case plans.Word.LOGIN:
-                    self._credentials.heard(item)
+                    self._credentials.take_token(item)
                 case plans.Word.LEAVE:
                     self._shall_leave.set()
                 case _:
-                    self._network.heard(item)
+                    self._network.receive(item)
 
     async def _take_handed(self, item: plans.PipeMessage) -> None:
         message = decode_line(item.rest, READ)
         if isinstance(message, BadLine):
             raise plans.PipeError("a handed message that is none")
-        if not self._port.answered(message):
+        if not self._port.take_answer(message):
             await self._deliver(message)
 
     async def _deliver(self, message: Message) -> None:
@@ -392,7 +392,7 @@ class _Sandbox:
                 await self._close_session()
         self._outlet.put(plans.PipeMessage(plans.Word.LEFT, fields={**self._drops()}))
         with trio.move_on_after(GOODBYE_TIMEOUT / 2):
-            await self._outlet.flushed()
+            await self._outlet.wait_flushed()
 
     async def _close_session(self) -> None:
         port = self._port

@@ -57,7 +57,7 @@ def _alike(last: TraceLine, before: Sequence[TraceLine]) -> Iterator[list[TraceL
         yield [one for one in before if one.link == last.link]
 
 
-def drawn(history: Sequence[TraceLine]) -> Iterator[str]:
+def draw_history(history: Sequence[TraceLine]) -> Iterator[str]:
     """Yield the lines of a sequence diagram; its last record is marked by an X.
 
     Each part of a process has a lifeline with a letter. An arrow leads from the part of one record
@@ -170,7 +170,7 @@ def _runs(one: Missing, running: frozenset[str]) -> bool:
 
 def _described(fault: _Fault, lines: Sequence[TraceLine]) -> str:
     head = f"\nbroken: {fault.claim}\n  by {fault.about}\n  expected {fault.expected}"
-    history = [f"    {line}" for line in drawn(history_of(fault.node, fault.ln, lines))]
+    history = [f"    {line}" for line in draw_history(history_of(fault.node, fault.ln, lines))]
     return "\n".join([head, f"  record {fault.ln} of {fault.node}, and what led to it:", *history])
 
 

@@ -61,7 +61,7 @@ def chunk_of(body: bytes | bytearray, transfer: int, index: int) -> Chunk:
     return Chunk(transfer, index, len(body), texts)
 
 
-def chunked(body: bytes, transfer: int) -> ChunkedBody:
+def chunk_entry(body: bytes, transfer: int) -> ChunkedBody:
     """Return the entry of a message that replaces its body.
 
     Args:
@@ -86,7 +86,7 @@ def data_in(chunk: Chunk) -> bytes:
     return data
 
 
-def joined(chunks: Sequence[bytes], said: ChunkedBody) -> bytes:
+def join_chunks(chunks: Sequence[bytes], said: ChunkedBody) -> bytes:
     """Return the body of an answer from all its chunks.
 
     Args:
@@ -425,7 +425,7 @@ class HeldBodiesCore(_Transfers):
         self.end(request.from_, request.id)
         transfer = _Transfer(peer_of(request), len(body), now, bytearray(body), missing=missing)
         self._begin((request.from_, request.id), transfer, now)
-        return chunked(body, request.id)
+        return chunk_entry(body, request.id)
 
     def read(self, message: Message, wanted: ChunkWanted, now: float) -> Chunk:
         """Return a chunk; the last unread chunk ends the transfer.

@@ -18,7 +18,7 @@ from fsm.limits.shares import Memory
 from fsm.registry.node_rights import CHILDREN, NodeRights, Ownership
 from fsm.sync.subscriptions import SubscriptionCore
 from specs.addresses.address import domain_of, is_inbox, is_node, subscription_manager
-from specs.child import is_all_children, misnamed, parent_of
+from specs.child import is_all_children, naming_error, parent_of
 from specs.limits.bus import REMEMBERED, REMEMBERED_BYTES
 from specs.message import DURABLE, EVENT_PARTS, Message, MessageType
 from specs.reply_code import Code, DropReason, Ground
@@ -204,7 +204,7 @@ class NodeRouting:
         url = parent_of(message.to)
         if url is None or message.from_ == url:
             return None
-        why = misnamed(message)
+        why = naming_error(message)
         if why is None and not self._is_writer(message, url, by):
             why = f"{message.from_} does not observe {url}"
         return None if why is None else Refusal(Check.SOURCE, why, Code.FORBIDDEN)
@@ -268,7 +268,7 @@ class NodeRouting:
             return Nobody("the only route leads back to where it came from", is_known=True)
         return ToRuntimes((owner,))
 
-    def unsubscribed(self, message: Message, by: str | None) -> str | None:
+    def find_late_receiver(self, message: Message, by: str | None) -> str | None:
         """Return the runtime that gets what another node sent for subscribers that have left.
 
         Args:

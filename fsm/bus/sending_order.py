@@ -116,7 +116,7 @@ class _Path:
         self.draining, self.then = key_of(forward.message), forward.route
         self.stalled, self.returned = self.returned, {}
 
-    def drained(self) -> None:
+    def end_drain(self) -> None:
         """Let the messages that wait behind the drained one go on."""
         self.draining = None
         self.returned |= self.stalled
@@ -246,7 +246,7 @@ class PairPathCore:
                 path.announced = self.behind(*pair, now)
                 effects.append(Announce(path.announced, path.route))
         if key == path.draining:
-            path.drained()
+            path.end_drain()
             self._drained.pop(pair, None)
         path.returned.pop(key, None)
         path.stalled.pop(key, None)
@@ -274,7 +274,7 @@ class PairPathCore:
                 path.route = ""
             if key == path.draining:
                 routes[instance_id(message)] = path.then
-                path.drained()
+                path.end_drain()
                 self._drained.pop(pair, None)
         return routes
 
@@ -313,7 +313,7 @@ class PairPathCore:
             pair, _ = self._drained.popitem(last=False)
             path = self._paths[pair]
             path.route = ""
-            path.drained()
+            path.end_drain()
             free += self._release(pair, now)
         return free
 
@@ -468,7 +468,7 @@ class ChildPaths:
         self._waiting += 1
         return Elsewhere.WAITS
 
-    def lost(self, link: str, now: float) -> None:
+    def lose_link(self, link: str, now: float) -> None:
         """Note that a link has given messages back: what is written waits for another path."""
         for row in self._rows.values():
             if row.path == link:

@@ -531,7 +531,7 @@ class HeldPaths:
         """Return whether a subscription is held in a domain."""
         return domain in self._held
 
-    def accepted(self, request: Message) -> None:
+    def record_success(self, request: Message) -> None:
         """Note that a request of this runtime was answered with success.
 
         Args:
@@ -541,7 +541,7 @@ class HeldPaths:
         if request.type is MessageType.SUBSCRIBE and scheme_of(request.to) != RUNTIME_SCHEME:
             self._held.setdefault(domain_of(request.to), set()).update(_paths(request))
 
-    def sent(self, message: Message) -> None:
+    def record_message(self, message: Message) -> None:
         """Note that a message of this runtime goes out: what it unsubscribes is held no longer.
 
         The answer does not matter: no events are expected any more.

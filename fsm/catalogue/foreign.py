@@ -92,9 +92,9 @@ class _ForeignHistory:
         """Dial the domain no more for a while."""
         self.until, self.why = until, why
 
-    def crashed(self, why: str, now: float) -> None:
+    def count_crash(self, why: str, now: float) -> None:
         """Count a crash; after too many the domain is not dialled for a while."""
-        if self.crashes.crashed(now):
+        if self.crashes.count_crash(now):
             self.rest(
                 now + protocol.SANDBOX_COOL_DOWN, f"its sandbox crashes again and again: {why}"
             )
@@ -193,7 +193,7 @@ class ForeignCore:
             code, reason, retry_after = no
             self._refuse(message, code, f"no route to {domain}: {reason}", retry_after)
             return
-        self._held.sent(message)
+        self._held.record_message(message)
         sandbox = self._sandboxes.get(domain)
         if sandbox is None:
             self._open(domain, entry, now)
@@ -318,7 +318,7 @@ class ForeignCore:
         if sandbox.has_brought(message):
             sandbox.used = now
             if request is not None and message.code <= LAST_SUCCESS:
-                self._held.accepted(request)
+                self._held.record_success(request)
             self._port.pass_on(sandbox.domain, stub, message)
         elif request is not None:
             # The stub itself answers: without it there is no route.
@@ -376,7 +376,7 @@ class ForeignCore:
         elif sandbox.is_ending or state is not Deployment.DEPLOYED:
             past.rest(now + protocol.RETRY_COOL_DOWN, why)
         else:
-            past.crashed(why, now)
+            past.count_crash(why, now)
             self._port.renew(sandbox.domain)
 
     def _failed(self, sandbox: _ForeignSandbox, why: str) -> None:

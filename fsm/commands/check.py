@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from fsm import static_check
-from fsm.commands.judge import JSON, UsageError, counted, echo, machines_named, print_json
+from fsm.commands.judge import JSON, UsageError, count_noun, echo, machines_named, print_json
 from fsm.commands.parameters import argument, define_command, option
 from fsm.commands.product import WANTED, Wanted, check_product
 from fsm.machine_list import MACHINES
@@ -66,8 +66,8 @@ def check_machines(
     else:
         for finding in found:
             echo(f"{finding.machine}: {finding.rule}: {finding.subject}: {finding.detail}")
-        checked = counted(len(machines), "machine")
-        echo(f"{checked} checked, {counted(len(found), 'finding')}")
+        checked = count_noun(len(machines), "machine")
+        echo(f"{checked} checked, {count_noun(len(found), 'finding')}")
     ctx.exit(1 if found else 0)
 
 

@@ -22,7 +22,7 @@ from fsm.judge.crossings import clock_lines
 from fsm.judge.process import ProcessJudgement
 from fsm.judge.replay import Violation
 from fsm.judge.trace_line import STEP_TEXTS, Claim, Verdict
-from fsm.judge.verdict import RunJudgement, combined, judge_folders
+from fsm.judge.verdict import RunJudgement, combine, judge_folders
 from fsm.machine_list import MACHINES, table_named
 from fsm.table import Table, UnknownMachineError
 from specs.claims import CLAIMS
@@ -57,7 +57,7 @@ def machines_named(names: tuple[str, ...]) -> tuple[Table, ...]:
     return tuple(map(machine_named, dict.fromkeys(names))) or tuple(MACHINES.values())
 
 
-def counted(number: int, noun: str) -> str:
+def count_noun(number: int, noun: str) -> str:
     """Return a number with its noun, as in `1 finding` and `2 findings`.
 
     Args:
@@ -266,7 +266,7 @@ def judge_traces(
     readings = [folder.reading for folder in folders]
     records, bad = sum(reading.count for reading in readings), sum(len(r.bad) for r in readings)
     processes = sorted((one for folder in folders for one in folder.processes), key=_name)
-    judged = combined(processes, bad, untraced, manifest)
+    judged = combine(processes, bad, untraced, manifest)
     flaws = list(_flaws(judged, readings))
     verdict = judged.verdict
     if flaws and verdict is Verdict.CONFORMANT:
@@ -309,20 +309,20 @@ def _as_text(
     judged: RunJudgement, records: int, flaws: list[JsonObject], verdict: Verdict
 ) -> Iterator[str]:
     for claim, first in _firsts(judged.findings).items():
-        times = counted(judged.by_claim[claim], "time")
+        times = count_noun(judged.by_claim[claim], "time")
         yield f"{claim} broken {times}: {CLAIMS[claim].text}"
         where = " and ".join(first.nodes)
         yield f"  first at {where}, record {first.ln}: {first.about}: expected {first.expected}"
     for broken, number in _first_steps(judged):
-        times = counted(number, "time")
+        times = count_noun(number, "time")
         text = STEP_TEXTS[broken.claim]
         yield f"{broken.claim} broken {times} by machine {broken.entity.machine}: {text}"
         where, key = broken.entity.node, broken.entity.key
         yield f"  first at {where}, record {broken.ln}: {key}: expected {broken.expected}"
     yield from map(_flaw_line, flaws)
     yield from clock_lines(judged.skews)
-    shown = counted(records, "record")
-    judges = counted(_JUDGED, "claim")
+    shown = count_noun(records, "record")
+    judges = count_noun(_JUDGED, "claim")
     broken_claims = len(judged.by_claim) + len({step.claim for step in judged.machines.violations})
     yield f"{verdict.value}: {shown}, {judges} judged, {broken_claims} broken"
 

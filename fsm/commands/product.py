@@ -14,7 +14,7 @@ from typing import Final
 import attrs
 import click
 
-from fsm.commands.judge import Progress, UsageError, counted, echo, print_json, progress_of
+from fsm.commands.judge import Progress, UsageError, count_noun, echo, print_json, progress_of
 from fsm.commands.parameters import FOLDER, fields, option
 from fsm.explore.composition import Bounds, Composition
 from fsm.explore.compositions.catalogue import COMPOSITIONS
@@ -141,7 +141,7 @@ def _check(plan: Composition, wanted: Wanted, progress: Progress | None = None) 
 
 def _verdict(found: Exploration) -> str:
     if found.findings:
-        return counted(len(found.findings), "finding")
+        return count_noun(len(found.findings), "finding")
     return "holds" if found.is_complete else "not finished"
 
 

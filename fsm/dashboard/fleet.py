@@ -109,7 +109,7 @@ class Watched:
         story = self._stories.get(runtime)
         return [] if story is None else [hop for hop in story.hops if hop.number > after]
 
-    def passed(self, op: Op, message: Message, runtime: str, why: str, wall: float) -> None:
+    def note_message(self, op: Op, message: Message, runtime: str, why: str, wall: float) -> None:
         """Note what happened to a message, if a watched connection has to do with it.
 
         Args:
@@ -128,7 +128,7 @@ class Watched:
                 hop = hop or self._hop(op, _head(message), runtime, why, wall)
                 story.hops.append(hop)
 
-    def reported(self, fact: Fact, wall: float) -> None:
+    def note_report(self, fact: Fact, wall: float) -> None:
         """Note what a record says of a message, if a watched connection has to do with it.
 
         Args:
@@ -284,7 +284,7 @@ class Fleet:
         """
         self._heats.setdefault(machine, _Heat()).states.update(counts)
 
-    def resumed(self, runtime: str, state: str, wall: float) -> None:
+    def restore_session(self, runtime: str, state: str, wall: float) -> None:
         """Note a session that was there before any report.
 
         Args:
@@ -295,7 +295,7 @@ class Fleet:
         self._rows[runtime] = _Row(state, wall)
         self.before(SESSION.name, {state: 1})
 
-    def stepped(self, step: Step, wall: float, owner: str = "") -> None:
+    def take_step(self, step: Step, wall: float, owner: str = "") -> None:
         """Note that an entity moved.
 
         Args:
@@ -340,7 +340,7 @@ class Fleet:
             return self._homes.pop(step.key, owner)
         return self._homes.get(step.key, owner)
 
-    def linked(self, runtime: str, link: str, form: str) -> None:
+    def open_link(self, runtime: str, link: str, form: str) -> None:
         """Note that a link has the session of a runtime.
 
         Args:
@@ -356,7 +356,7 @@ class Fleet:
         row.link, row.form = link, form
         self._mark(runtime)
 
-    def unlinked(self, link: str) -> None:
+    def close_link(self, link: str) -> None:
         """Note that a link is closed."""
         self._links.pop(link, None)
 
@@ -386,7 +386,7 @@ class Fleet:
         self._mark(runtime)
         self._note(wall, "row", runtime, table, key, "", op.value, "", "")
 
-    def refused(self, machine: str, key: str, state: str, cause: str, wall: float) -> None:
+    def note_refusal(self, machine: str, key: str, state: str, cause: str, wall: float) -> None:
         """Note a step that no table declares.
 
         Args:

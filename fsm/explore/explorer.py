@@ -122,7 +122,7 @@ def _taken(steps: Steps, state: State, step: Next | Refusal) -> Taken:
         channel="" if is_event or is_time else whole.channels[about].name,
         event=about if is_event else None,
         moved=reaction.moved,
-        sent=steps.sent(reaction),
+        sent=steps.messages_of(reaction),
         refused=reaction.undeclared or reaction.broken,
     )
 

@@ -21,7 +21,7 @@ import attrs
 
 from fsm.engine import Entity, Step
 from fsm.explore.composition import Call, Composition, Host, Medium, Sent, UnsafeError
-from fsm.frozen import frozen, thawed
+from fsm.frozen import pickle_state, restore
 from fsm.table import Table, UndeclaredTransitionError
 from specs.trace import ABSENT
 
@@ -184,7 +184,7 @@ class _Hosts:
         key = _Freezer(host, self._horizon).of_host()
         number = self._numbers.setdefault(key, len(self.looks))
         if number == len(self.looks):
-            self._kept.append(frozen(host))
+            self._kept.append(pickle_state(host))
             self.looks.append(host)
             self.waits.append(waits)
             self.events.append(tuple(n for n, event in self._own if event.when(host)))
@@ -192,7 +192,7 @@ class _Hosts:
 
     def again(self, number: int) -> Host:
         """A host of that number, to be changed."""
-        return thawed(self._kept[number], Host)
+        return restore(self._kept[number], Host)
 
 
 class Steps:
@@ -390,7 +390,7 @@ class Steps:
         place, reaction = self._reaction(kind, about, what, state)
         return self._names[place], reaction
 
-    def sent(self, reaction: Reaction) -> tuple[Sent, ...]:
+    def messages_of(self, reaction: Reaction) -> tuple[Sent, ...]:
         """The messages that a reaction puts on each channel."""
         return tuple(Sent(self._channels[c], self._messages[m]) for c, m in reaction.sends)
 

@@ -83,7 +83,7 @@ class Homes:
         row = self.sessions.get(runtime)
         return row is not None and row.kept is None and self.node_of(runtime) is not None
 
-    def kept(self, runtime: str, offset: float) -> KeptSession | None:
+    def kept_session(self, runtime: str, offset: float) -> KeptSession | None:
         """Return what this node needs to take up a session; None: no node can.
 
         Args:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import attrs
 
-from fsm.frozen import frozen, thawed
+from fsm.frozen import pickle_state, restore
 from fsm.judge.claims.fold import Evidence, Finding
 from fsm.judge.process import DisorderError, LateHomeError, ProcessJudge, ProcessJudgement
 from fsm.judge.replay import Violation
@@ -113,7 +113,7 @@ class _Watched:
         """Take the next record."""
         self.process = attrs.evolve(self.process, records=self.process.records + 1)
         if self._kept is not None:
-            self._judge, self._kept = thawed(self._kept, ProcessJudge), None
+            self._judge, self._kept = restore(self._kept, ProcessJudge), None
         if self._judge is None:
             if not self.process.unjudged:
                 self._give_up("it has records behind its end")
@@ -141,9 +141,9 @@ class _Watched:
             news.evidence += so_far.evidence
         elif self._judge is not None:
             news.evidence += self._judge.handed_over()
-            self._kept, self._judge = frozen(self._judge), None
+            self._kept, self._judge = pickle_state(self._judge), None
             # The end of a copy is the end of a trace that is cut off here.
-            so_far = thawed(self._kept, ProcessJudge).end()
+            so_far = restore(self._kept, ProcessJudge).end()
         else:
             return
         broken = (violation for entity in so_far.entities for violation in entity.violations)

@@ -27,7 +27,7 @@ from fsm.judge.replay import NodeJudgement, order_of
 from fsm.judge.trace_line import MAX_LINE, BadTraceLineError, Flaw, TraceLine, read_line
 from specs.addresses.address import RUNTIME_SCHEME, domain_of, message_node, runtime_of, scheme_of
 from specs.errors import BadMessageError, ProtoflyError
-from specs.schema.field import Address, checked
+from specs.schema.field import Address, add_checks
 from specs.trace import Kind, Op, writer_of
 
 # The gaps of traces: records, answers, and the traces of others that took part.
@@ -289,7 +289,7 @@ class ManifestError(ProtoflyError):
         super().__init__(f"cannot use the manifest {place}: {reason}")
 
 
-@attrs.frozen(field_transformer=checked)
+@attrs.frozen(field_transformer=add_checks)
 class Participant:
     """A process that took part.
 

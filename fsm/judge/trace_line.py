@@ -275,7 +275,7 @@ def _checked(name: str, value: object, kind: _Scalar) -> object:
     raise BadTraceLineError(f"{name} is no {kind.__name__}")
 
 
-def needed(kind: str, op: str | None) -> Sequence[str] | None:
+def needed_fields(kind: str, op: str | None) -> Sequence[str] | None:
     """Return the fields that a record of a kind must have; None: there is no such record.
 
     Args:

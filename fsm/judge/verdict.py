@@ -90,7 +90,7 @@ def judge_run(
     """
     in_order = sorted(records, key=order_of)
     processes = judge_processes(lambda: in_order, is_sorted=True)
-    return combined(processes, quarantined, untraced, manifest)
+    return combine(processes, quarantined, untraced, manifest)
 
 
 @attrs.frozen
@@ -120,7 +120,7 @@ def judge_folders(folders: Iterable[Sequence[trace_files.Part]]) -> list[FolderJ
     parts = [tuple(folder) for folder in folders]
     judged = [judge_folder(files) for files in parts]
     writers = [[(one.node.run, one.node.node) for one in folder.processes] for folder in judged]
-    for together in shared(writers):
+    for together in find_shared(writers):
         files = [file for at in sorted(together) for file in parts[at]]
         judged[min(together)] = judge_folder(files)
         for at in together - {min(together)}:
@@ -148,7 +148,7 @@ def judge_folder(parts: Iterable[trace_files.Part]) -> FolderJudgement:
     return FolderJudgement(reading, processes)
 
 
-def shared(writers: Sequence[Iterable[tuple[str, str]]]) -> list[set[int]]:
+def find_shared(writers: Sequence[Iterable[tuple[str, str]]]) -> list[set[int]]:
     """Return which folders have records of the same process, as sets of their places.
 
     Args:
@@ -197,7 +197,7 @@ def judge_processes(
             return [judge.end() for _, judge in sorted(judges.items())]
 
 
-def combined(
+def combine(
     processes: Sequence[process.ProcessJudgement],
     quarantined: int = 0,
     untraced: Collection[str] = (),

@@ -204,7 +204,7 @@ class FairQueue(Generic[T]):
         self.held: dict[str, deque[T]] = {}
         self._due: list[tuple[float, str]] = []
 
-    def taken(self, by: str, item: T, now: float) -> bool:
+    def may_continue(self, by: str, item: T, now: float) -> bool:
         """Count a message of a submitter; return whether its next message may come at once.
 
         If not, `due` returns the item when it may.
@@ -254,7 +254,7 @@ class CrashCount:
     def __init__(self) -> None:
         self._crashes: deque[float] = deque()
 
-    def crashed(self, now: float) -> bool:
+    def count_crash(self, now: float) -> bool:
         """Count a crash; return whether there are too many now. The count then begins anew."""
         while self._crashes and self._crashes[0] <= now - protocol.SANDBOX_SECONDS:
             self._crashes.popleft()

@@ -261,7 +261,7 @@ class DialPolicy:
             return self._is_of_this_machine(candidate.host, *words)
         return self.offers(candidate.kind, candidate.address, remote)
 
-    def signed(self, candidate: Candidate) -> Candidate:
+    def sign_candidate(self, candidate: Candidate) -> Candidate:
         """Return a candidate of ours, with the proof of its machine where it needs one."""
         is_near = place_of(candidate.kind, candidate.address) is Place.MACHINE
         if self.machine is None or not is_near:

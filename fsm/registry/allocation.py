@@ -64,7 +64,7 @@ class AddressMint:
         head = chance + self._owner_tag(chance, owner)
         return str(UUID(bytes=head + self._tag(head)))
 
-    def made(self, address: str) -> bool:
+    def is_own(self, address: str) -> bool:
         """Return whether this node made the name of an address."""
         return self._raw(address) is not None
 
@@ -210,7 +210,7 @@ class Tombstones:
 
     def is_spent(self, address: str) -> bool:
         """Return whether an address without an owner had one, or was made by the node."""
-        is_made = self._mint is not None and self._mint.made(address)
+        is_made = self._mint is not None and self._mint.is_own(address)
         return is_made or address in self
 
     def was_of(self, address: str, owner: str) -> bool:
@@ -377,7 +377,7 @@ class AllocationCore:
         for address in addresses:
             self._tombstones.lift(address)
             self._note(owner, address, None)
-            entity = Entity.recalled(ADDRESS, address, State.RELEASED)
+            entity = Entity.restore(ADDRESS, address, State.RELEASED)
             self._port.step(entity.step(Trigger.RECLAIM))
             self._row(Op.ADD, address, owner)
         if addresses:
@@ -503,7 +503,7 @@ class AllocationCore:
             else:
                 self._tombstones.bury(address, owner)
                 if not is_mirrored:
-                    entity = Entity.recalled(ADDRESS, address, State.ALLOCATED)
+                    entity = Entity.restore(ADDRESS, address, State.ALLOCATED)
                     self._port.step(entity.step(Trigger.RELEASE, why))
             self._row(Op.DEL, address, owner)
 

@@ -248,7 +248,7 @@ class ChangesFollower:
         is_live = {one: each.entity.state is CopyState.LIVE for one, each in self._followed.items()}
         return tuple(remote for remote, has_reported in is_live.items() if has_reported)
 
-    def known(self, remote: str) -> tuple[str, ...]:
+    def last_reported(self, remote: str) -> tuple[str, ...]:
         """Return the entities last reported of a runtime, also of one whose link is lost."""
         return tuple(self._known.get(remote, ()))
 

@@ -176,7 +176,7 @@ KEPT: Final = "kept from before the node started"
 """The reason of a report about a record that another process has made."""
 
 
-def shown(status: State) -> State:
+def status_for_others(status: State) -> State:
     """Return a status as other runtimes see it."""
     return State.LIVE if status is State.LASTING else status
 
@@ -223,7 +223,7 @@ class Row:
     @property
     def is_live(self) -> bool:
         """True if the hyperty or object can be reached, also if the record outlives its session."""
-        return shown(self.status) is State.LIVE
+        return status_for_others(self.status) is State.LIVE
 
     @property
     def due(self) -> float:

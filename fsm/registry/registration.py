@@ -119,7 +119,7 @@ class RegistrationCore:
             self._undo(url, row)
             self._entities.pop(url, None)
             if reported is not None:
-                self._entities[url] = Entity.recalled(REGISTRATION, *reported)
+                self._entities[url] = Entity.restore(REGISTRATION, *reported)
         self._before.clear()
         self._buried = self._buried_before
 
@@ -196,8 +196,8 @@ class RegistrationCore:
     def _keep(self, held: records.Row | None, row: records.Row) -> None:
         """Keep a row, and report a change of its status that others see."""
         self._port.keep(row)
-        before = None if held is None else records.shown(held.status)
-        after = records.shown(row.status)
+        before = None if held is None else records.status_for_others(held.status)
+        after = records.status_for_others(row.status)
         if row.status in _VISIBLE and before != after:
             self._port.report_status(row.url, after)
 
@@ -482,7 +482,7 @@ def _changed_row(held: records.Row, status: State, value: JsonObject, now: float
 
 
 def _valued(value: JsonObject, status: State) -> JsonObject:
-    return {**value, "status": records.shown(status).value}
+    return {**value, "status": records.status_for_others(status).value}
 
 
 def _shown_away(row: records.Row) -> JsonObject:

@@ -53,7 +53,7 @@ class Reservations:
     def __len__(self) -> int:
         return sum(map(len, self._held.values()))
 
-    def held(self, by: str, client: str) -> Reservation | None:
+    def find(self, by: str, client: str) -> Reservation | None:
         """Return the reservation of a client; None: it has none.
 
         Args:
@@ -66,7 +66,7 @@ class Reservations:
         """Return whether a session may hold one more reservation."""
         return len(self._held.get(by, {})) < MAX_RESERVATIONS
 
-    def granted(self, by: str, client: str, reservation: Reservation) -> None:
+    def record_grant(self, by: str, client: str, reservation: Reservation) -> None:
         """Note the reservation that the broker granted to a client.
 
         Args:
@@ -89,7 +89,7 @@ class Reservations:
             self._held.pop(by, None)
         return None if reservation is None else reservation.name
 
-    def left(self, by: str) -> tuple[str, ...]:
+    def remove_session(self, by: str) -> tuple[str, ...]:
         """Take out all reservations of a session; return their names."""
         return tuple(one.name for one in self._held.pop(by, {}).values())
 
@@ -124,11 +124,11 @@ class RetryQueue:
         """
         self._owed[name] = _Retry(now)
 
-    def paid(self, name: str) -> None:
+    def remove(self, name: str) -> None:
         """Remove work that is done or no longer needed."""
         self._owed.pop(name, None)
 
-    def failed(self, name: str, now: float) -> bool:
+    def count_failure(self, name: str, now: float) -> bool:
         """Note that an attempt failed; return whether that was the last one.
 
         Args:
@@ -325,7 +325,7 @@ class StatusWatch:
     def __len__(self) -> int:
         return len(self._known)
 
-    def changed(self, url: str, status: str) -> bool:
+    def is_change(self, url: str, status: str) -> bool:
         """Note a status; return whether it is a change that others see.
 
         Args:
@@ -340,7 +340,7 @@ class StatusWatch:
             self._known.popitem(last=False)
         return old != status
 
-    def seen(self, url: str, status: str) -> None:
+    def record_status(self, url: str, status: str) -> None:
         """Note the status of a record that was read, unless one is known.
 
         A known status was reported to subscribers. A status that was read may be a change that is
@@ -351,7 +351,7 @@ class StatusWatch:
             status: The status in the record.
         """
         if url not in self._known:
-            self.changed(url, status)
+            self.is_change(url, status)
 
 
 _HYPERTIES: Final = frozenset({"hyperty", "hyperty-runtime", "user", "user-guid"})
@@ -440,7 +440,9 @@ _LOOKUPS: Final[Mapping[records.By, tuple[tuple[str, ...], str]]] = {
 """Path of each search, and what stands behind it if the server is to narrow it; "": cannot."""
 
 
-def found(asked: records.Read | records.Find, listed: list[JsonObject]) -> records.Answered:
+def records_answer(
+    asked: records.Read | records.Find, listed: list[JsonObject]
+) -> records.Answered:
     """Answer from the server's records: 200, or 408 if none is live, or 404 if there is none.
 
     The server has no pages. Of a search the first page is shown, with a word on what is left.

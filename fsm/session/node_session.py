@@ -569,7 +569,7 @@ class LiveStatuses:
     def __len__(self) -> int:
         return len(self._live)
 
-    def said(self, message: Message, by: str) -> None:
+    def take_status(self, message: Message, by: str) -> None:
         """Take what a runtime says, if that is its status.
 
         Args:
@@ -585,7 +585,7 @@ class LiveStatuses:
         else:
             self._live.discard(by)
 
-    def lost(self, runtime: str) -> bool:
+    def lose_runtime(self, runtime: str) -> bool:
         """Note that a runtime has lost its link or its session.
 
         Returns:

@@ -93,7 +93,7 @@ class RuntimeNames:
         for name in sorted(kept, key=lambda one: one.left):
             self._put(name)
             if name.left == math.inf and name.runtime not in in_use:
-                changes += self.ended(name.runtime, now)
+                changes += self.end_session(name.runtime, now)
         return [*changes, *self._sweep(now)]
 
     def refusal(self, runtime: str, owner: Owner | None, now: float) -> Refused | None:
@@ -130,7 +130,7 @@ class RuntimeNames:
         advice = "" if first.left == math.inf else f", such as {first.runtime}"
         return f"this user has {len(mine)} names of runtimes here; release one{advice}"
 
-    def opened(self, runtime: str, owner: Owner, now: float) -> list[Change]:
+    def open_session(self, runtime: str, owner: Owner, now: float) -> list[Change]:
         """Note that a user has opened a session of a name, which is not refused.
 
         Args:
@@ -148,7 +148,7 @@ class RuntimeNames:
         self._put(name)
         return [*changes, name]
 
-    def ended(self, runtime: str, now: float) -> list[Change]:
+    def end_session(self, runtime: str, now: float) -> list[Change]:
         """Note that a name has no session any more.
 
         Args:

@@ -232,7 +232,7 @@ class _StubOutbox:
             return math.inf
         return max(self._bucket.pause(now), limits.PACE_SLICE)
 
-    def written(self, count: int) -> None:
+    def forget_written(self, count: int) -> None:
         """Forget the oldest messages given to the link: it has sent them."""
         for _ in range(min(count, len(self.unwritten))):
             self.unwritten.popleft()
@@ -310,7 +310,7 @@ class _Backoff:
         """Begin anew."""
         self.tries = 0
 
-    def lost(self, lasted: float) -> None:
+    def count_loss(self, lasted: float) -> None:
         """Note the loss of a link that lasted some seconds.
 
         A link that never lasts longer than a first pause is no success, and without this it
@@ -474,7 +474,7 @@ class StubClientCore:
 
     def note_written(self, count: int) -> None:
         """Forget the oldest messages of `write`: the link has sent them."""
-        self._outbox.written(count)
+        self._outbox.forget_written(count)
 
     def forget(self, message: Message) -> None:
         """Forget a message of `write` that no link can take; the host tells its sender."""
@@ -682,7 +682,7 @@ class StubClientCore:
         if self.state is machines.State.LIVE:
             self._step(machines.Trigger.CLOSED, why)
             self._outbox.keep()
-            self._backoff.lost(now - self._since)
+            self._backoff.count_loss(now - self._since)
         self._until = now + self._backoff.pause(self._jitter())
         if self.state is machines.State.IN_PROGRESS and self._until >= self._give_up:
             self._fail(why)

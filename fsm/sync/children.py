@@ -34,8 +34,8 @@ from fsm.effects import Refused
 from fsm.sync.value.json import json_size, unsendable
 from fsm.sync.value.value import without_attribute
 from specs.bodies.object import ChildrenSign
-from specs.child import RESOURCES, named
-from specs.jsonvalue import Json, JsonObject, frozen
+from specs.child import RESOURCES, split_name
+from specs.jsonvalue import Json, JsonObject, freeze
 from specs.limits import sync
 from specs.limits.protocol import READ_PAUSE
 from specs.limits.sync import CHILDREN_OF_CREATOR, QUIET, REASSERTIONS, REPEAT_LAST
@@ -85,7 +85,7 @@ class Kept:
     """
 
     creator: str
-    value: Json = attrs.field(converter=frozen)
+    value: Json = attrs.field(converter=freeze)
     version: int
     size: int
 
@@ -237,7 +237,7 @@ class ChildSet:
                 found.append(name)
             creator = self._creators[kept.creator]
             creator.said = max(creator.said, kept.version)
-            creator.number = max(creator.number, (named(name) or ("", 0))[1])
+            creator.number = max(creator.number, (split_name(name) or ("", 0))[1])
         return found
 
 
@@ -250,7 +250,7 @@ def children_in(shown: JsonObject | None) -> dict[str, Kept]:
     found: dict[str, Kept] = {}
     room = sync.CHILDREN_BYTES
     for name, entry in (shown or {}).items():
-        read, value = named(name), entry.get("value") if isinstance(entry, dict) else None
+        read, value = split_name(name), entry.get("value") if isinstance(entry, dict) else None
         size = _size(name, value)
         if read is None or not isinstance(entry, dict) or size > room:
             continue

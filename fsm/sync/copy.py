@@ -22,7 +22,7 @@ from typing import Final, Protocol
 from fsm.engine import NOTHING, Entity, Step
 from fsm.machines.sync.observer_copy import OBSERVER_COPY, Condition, State, Trigger
 from fsm.sync.value.json import json_size
-from fsm.sync.value.value import changed, is_applicable
+from fsm.sync.value.value import apply_change, is_applicable
 from specs.bodies.object import Change, DataObject, Snapshot
 from specs.jsonvalue import JsonObject, frozen_object
 from specs.limits.protocol import EARLY_CHANGES, READ_PAUSE
@@ -233,7 +233,7 @@ class ObserverCore:
 
     def _apply(self, change: Change, now: float) -> None:
         """Make the value another; it is counted only when it may be too large."""
-        data = frozen_object(changed(self.data, change))
+        data = frozen_object(apply_change(self.data, change))
         self._most += _most_brought(change)
         if self._most > VALUE_BYTES:
             self._most = json_size(data)

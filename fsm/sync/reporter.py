@@ -32,7 +32,7 @@ from fsm.machines.sync import invitation
 from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION, State, Trigger
 from fsm.sync import stored
 from fsm.sync.leases import RENEWED_AFTER
-from fsm.sync.value.value import changed, published_change
+from fsm.sync.value.value import apply_change, published_change
 from specs.addresses.address import runtime_of
 from specs.bodies.object import Change, ChangeObject, DataObject
 from specs.jsonvalue import ABSENT, JsonObject, value_at
@@ -544,7 +544,7 @@ class ReportedObject:
 
     def _change(self, by: str, change: ChangeObject) -> None:
         before, version = self.snapshot.data, self.snapshot.version + 1
-        data = changed(before, change)
+        data = apply_change(before, change)
         self.snapshot = attrs.evolve(self.snapshot, version=version, data=data)
         self._port.keep(stored.ObjectKept(self.snapshot.url, self.snapshot, self.is_public))
         self._port.written(self.snapshot)

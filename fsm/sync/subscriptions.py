@@ -280,7 +280,7 @@ class SubscriptionCore:
 
     def _recalled(self, resource: str, runtime: str) -> Entity:
         state = self._states[runtime][resource]
-        return Entity.recalled(NODE_SUBSCRIPTION, _key(resource, runtime), state)
+        return Entity.restore(NODE_SUBSCRIPTION, _key(resource, runtime), state)
 
     def _turn(self, resource: str, runtime: str, trigger: Trigger, observers: Observers) -> None:
         step = self._recalled(resource, runtime).step(trigger)

@@ -145,7 +145,7 @@ class Figures:
     set_ups: Sequence[Row] = ()
 
 
-def wanted(records: DataFrame) -> DataFrame:
+def select_records(records: DataFrame) -> DataFrame:
     """Return the records and fields of which figures and histories are made.
 
     Args:

@@ -108,7 +108,7 @@ def _environment() -> jinja2.Environment:
         "claim_text": words.CLAIM,
         "verdict_text": words.VERDICT,
         "not_checked": words.BY_NOBODY,
-        "checked": words.checked,
+        "checked": words.describe_checked,
         "node_line": words.node_line,
         "machine_line": words.machine_line,
         "lanes": words.lanes,

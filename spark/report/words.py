@@ -103,7 +103,7 @@ def machine_line(machine: MachineUse) -> str:
     return f"{used}; never exercised: {', '.join(never)}"
 
 
-def checked(findings: Findings) -> list[str]:
+def describe_checked(findings: Findings) -> list[str]:
     """Say which claims were checked, and which were not, as half sentences."""
     others = len(CLAIMS_JUDGED) - (len(findings.by_claim) - len(STEP_TEXTS))
     told = f"checked: {len(STEP_TEXTS)} claims on the steps of machines"
@@ -126,7 +126,7 @@ def summary(findings: Findings) -> list[str]:
         count(found.quarantined, "line") + " quarantined",
     ]
     lines = [f"{found.verdict}: {', '.join(figures)}"]
-    lines += checked(findings)
+    lines += describe_checked(findings)
     lines += [f"node {node.node}: {node.verdict}, {node_line(node)}" for node in found.nodes]
     lines += clock_lines(
         {(one.run, one.node): one.skew for one in found.nodes if one.skew is not None}

@@ -27,7 +27,14 @@ import pyarrow as pa  # type: ignore[import-untyped] # ships no types
 from pyarrow import json as pa_json
 
 from fsm.judge.trace_files import LinesPart, PackedRestError, Part, lines_of
-from fsm.judge.trace_line import FIELDS, BadTraceLineError, Reader, TraceLine, are_records, needed
+from fsm.judge.trace_line import (
+    FIELDS,
+    BadTraceLineError,
+    Reader,
+    TraceLine,
+    are_records,
+    needed_fields,
+)
 from spark.files import ColumnsPart
 from specs.errors import ProtoflyError
 
@@ -203,7 +210,7 @@ def _are_all(columns: Mapping[str, pa.Array]) -> bool:
     codes = kinds.indices.to_numpy() * (len(ops.dictionary) + 1)
     codes = codes + ops.indices.fill_null(len(ops.dictionary)).to_numpy()
     for code, place in zip(*np.unique(codes, return_index=True), strict=True):
-        fields = needed(kinds[place].as_py(), ops[place].as_py())
+        fields = needed_fields(kinds[place].as_py(), ops[place].as_py())
         if fields is None or not columns.keys() >= set(fields):
             return False
         absent = (columns[name] for name in fields if columns[name].null_count)

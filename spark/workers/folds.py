@@ -22,7 +22,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.udf import UserDefinedFunction
 
-from fsm.frozen import frozen
+from fsm.frozen import pickle_state
 from fsm.judge.claims.fold import Datum, Evidence, Finding
 from fsm.judge.process import ProcessJudgement, judge_across
 from fsm.judge.replay import Violation
@@ -33,7 +33,7 @@ from spark.files import NotesPart, part_of
 from spark.findings import Account
 from spark.schemas import DECODED, SAID, What
 from spark.workers.columns import UndecidedError
-from spark.workers.screen import screened
+from spark.workers.screen import screen_machines
 from specs.trace import writer_of
 
 _JUDGED: Final = tuple(field.name for field in attrs.fields(TraceLine))
@@ -189,7 +189,7 @@ class _Folders:
     def _is_screened(self, parts: Sequence[Part]) -> bool:
         """Judge the machines of a folder by columns, if these decide it."""
         try:
-            judged = screened(parts)
+            judged = screen_machines(parts)
         except UndecidedError:
             return False
         self.said += _of_process(judged, self._at or "", [part.name for part in parts], 0)
@@ -245,7 +245,7 @@ def _of_folder(
     for one in judged.processes:
         files = reading.files(one.node.run, one.node.node)
         yield from _of_process(one, at, files, sum(bad_lines[file] for file in files))
-        yield from packed(one.evidence, buckets)
+        yield from pack(one.evidence, buckets)
 
 
 def _of_process(
@@ -255,7 +255,7 @@ def _of_process(
     of = {"run": node.run, "node": node.node}
     gaps, unanswered = len(judged.missing), len(judged.unanswered)
     account = Account(node, judged.summary, files, bad_lines, gaps, unanswered)
-    yield row_of(What.PROCESS, about=at, data=b64encode(frozen(account)).decode(), **of)
+    yield row_of(What.PROCESS, about=at, data=b64encode(pickle_state(account)).decode(), **of)
     for gap in judged.missing:
         yield row_of(What.FLAW, ln=gap.ln, expected=gap.reason, **of)
     for gap in judged.unanswered:
@@ -288,7 +288,7 @@ _PACKED: Final = 5_000
 """Items of evidence in one row."""
 
 
-def packed(evidence: Iterable[Evidence], buckets: int) -> Iterator[WorkerRow]:
+def pack(evidence: Iterable[Evidence], buckets: int) -> Iterator[WorkerRow]:
     """Yield the rows of evidence, many items in a row: fewer rows cost less.
 
     Args:
@@ -306,7 +306,7 @@ def packed(evidence: Iterable[Evidence], buckets: int) -> Iterator[WorkerRow]:
             yield row_of(What.EVIDENCE, run=run, node=node, claim=fold, place=bucket, data=data)
 
 
-def unpacked(fold: str, run: str, node: str, data: str) -> Iterator[Evidence]:
+def unpack(fold: str, run: str, node: str, data: str) -> Iterator[Evidence]:
     """Yield the evidence of a row.
 
     Args:
@@ -368,7 +368,7 @@ class _Buckets:
             if at != self._at:
                 self.end()
                 self._at = at
-            self._items += unpacked(row["claim"], row["run"], row["node"], row["data"])
+            self._items += unpack(row["claim"], row["run"], row["node"], row["data"])
 
     def end(self) -> None:
         items, self._items = self._items, []

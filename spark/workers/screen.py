@@ -44,7 +44,7 @@ _NOWHERE: Final = -1
 """The state of an entity without a recorded step."""
 
 
-def screened(parts: Sequence[Part]) -> ProcessJudgement:
+def screen_machines(parts: Sequence[Part]) -> ProcessJudgement:
     """Judge the machines of a process.
 
     Args:
@@ -141,7 +141,7 @@ class _Entities:
     def __len__(self) -> int:
         return len(self._places)
 
-    def refused(self, key: str) -> None:
+    def add_suspect(self, key: str) -> None:
         """Note that an entity was asked for an undeclared step."""
         self._codes_of([key])
         self.suspects.add(key)
@@ -303,7 +303,7 @@ class _Screen:
         machines = self._words.places(columns.column("machine"), rows)
         key = columns.column("key")
         for place, code in zip(machines.tolist(), _codes(key, rows).tolist(), strict=True):
-            self._of(place).refused(key.dictionary[code].as_py())
+            self._of(place).add_suspect(key.dictionary[code].as_py())
 
     def _of(self, machine: int) -> _Entities:
         entities = self._machines.get(machine)

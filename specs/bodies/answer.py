@@ -15,7 +15,7 @@ from specs.bodies.session import IceServers, SessionGranted, StatementGiven, Tur
 from specs.jsonvalue import Json
 from specs.limits.protocol import MAX_ID
 from specs.reply_code import FIRST_CODE, FIRST_FINAL, LAST_CODE, LAST_SUCCESS, Code
-from specs.schema.field import Address, Filled, Names, checked, wire
+from specs.schema.field import Address, Filled, Names, add_checks, wire
 from specs.schema.shape import Number, Size, Whole
 
 Yes: TypeAlias = Annotated[int, Whole(FIRST_FINAL, LAST_SUCCESS)]
@@ -27,7 +27,7 @@ RetryAfter: TypeAlias = Annotated[float, Number(0.0, MAX_ID)]
 """Seconds from a refusal to the next attempt that may succeed."""
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Success:
     """What every answer that says yes may hold, behind its own fields."""
 
@@ -35,7 +35,7 @@ class Success:
     description: str | None = attrs.field(default=None, kw_only=True)
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Provisional:
     """Not yet: the final answer follows (MSG-05).
 
@@ -48,7 +48,7 @@ class Provisional:
     source: Address | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Refusal:
     """No, and why. A registry that knows only disconnected records shows them (M-25).
 
@@ -66,7 +66,7 @@ class Refusal:
     retry_after: RetryAfter | None = attrs.field(default=None, metadata=wire("retryAfter"))
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Done:
     """Yes, and nothing more to say.
 
@@ -79,56 +79,56 @@ class Done:
     source: Address | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Sourced(Success):
     """Yes, from one of several that were asked (M-33, M-47, M-48, C-81)."""
 
     source: Address
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Listed(Success):
     """The live addresses of a runtime, now (M-08); it may have none."""
 
     value: tuple[Address, ...]
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class SessionOpened(Success):
     """The session is open (M-14, M-15)."""
 
     value: SessionGranted
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class SessionResumed(Success):
     """The session is open again; its token may be a new one (M-15)."""
 
     value: SessionGranted | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class StatementRenewed(Success):
     """The domain states again which key is the runtime's (M-17)."""
 
     value: StatementGiven
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class AddressesGiven(Success):
     """The addresses that were asked for (M-18)."""
 
     value: Allocated
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class RecordFound(Success):
     """The record of an address (M-25)."""
 
     value: FoundRecord
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class RecordsFound:
     """A page of the records a search found, newest first (M-26..M-28).
 
@@ -142,7 +142,7 @@ class RecordsFound:
     next: Filled | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class RecordsAway:
     """Only disconnected records; without a value: no answer came in time (M-25..M-28).
 
@@ -156,7 +156,7 @@ class RecordsAway:
     next: Filled | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class AttributeRead(Success):
     """One attribute of a record or data object, which may be null (M-25, M-41).
 
@@ -168,7 +168,7 @@ class AttributeRead(Success):
     version: Version | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class AttributeAway:
     """One attribute of a disconnected record; without a value: no answer came in time (M-25)."""
 
@@ -177,7 +177,7 @@ class AttributeAway:
     description: str | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ObjectCreated(Success):
     """The address of a new object, and its child resources (M-32)."""
 
@@ -185,7 +185,7 @@ class ObjectCreated(Success):
     children_resources: Names | None = attrs.field(default=None, metadata=wire("childrenResources"))
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ChildrenReported:
     """The child resources to listen to, before the object comes (M-36, SYN-07)."""
 
@@ -194,14 +194,14 @@ class ChildrenReported:
     description: str | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ObjectShown(Success):
     """The newest object, version included (M-36, M-41)."""
 
     value: Snapshot
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class SubscriptionGranted(Success):
     """The newest object; the observer hears of it from now on (M-38).
 
@@ -213,7 +213,7 @@ class SubscriptionGranted(Success):
     lease: Lease | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class SubscriptionRenewed(Success):
     """The observer goes on hearing of the object (M-38).
 
@@ -228,35 +228,35 @@ class SubscriptionRenewed(Success):
     renewed: bool | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ObjectsResumed(Success):
     """The objects that a reporter takes up again (M-51)."""
 
     value: Annotated[tuple[Snapshot, ...], Size(1)]
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ValueGiven(Success):
     """The requested value, in the words of the answering component (M-31, M-55, M-58)."""
 
     value: Json
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class TokenGiven(Success):
     """A signed record, as a JSON Web Token (M-56)."""
 
     value: Filled
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class TurnGiven(Success):
     """A relay to use (M-58)."""
 
     value: TurnServer
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class IceServersGiven(Success):
     """The servers of STUN and TURN that there are (M-58)."""
 

@@ -13,7 +13,7 @@ import attrs
 
 from specs.limits.protocol import MAX_ID
 from specs.limits.transfer import CHUNK_BYTES, CHUNK_TEXT, TRANSFER_MOST
-from specs.schema.field import checked
+from specs.schema.field import add_checks
 from specs.schema.shape import END, Size, Text, Whole
 
 CHUNK: Final = "chunk"
@@ -45,7 +45,7 @@ class ChunkStep(StrEnum):
     """It ends the transfer (`TransferEnded`)."""
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class TransferBegun:
     """Begin a transfer.
 
@@ -58,7 +58,7 @@ class TransferBegun:
     size: Annotated[int, Whole(1, MAX_ID)]
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Chunk:
     """One chunk of a body.
 
@@ -77,7 +77,7 @@ class Chunk:
     )
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ChunkWanted:
     """Ask for one chunk of the body of an answer.
 
@@ -90,14 +90,14 @@ class ChunkWanted:
     index: Annotated[int, Whole(0, _LAST)]
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class TransferEnded:
     """End a transfer: nothing more is sent or wanted."""
 
     transfer: Annotated[int, Whole(1, MAX_ID)]
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ChunkedBody:
     """Stand for a body that travels in chunks.
 

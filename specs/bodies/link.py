@@ -6,11 +6,11 @@ import attrs
 
 from specs.bodies.word import AttributeType, LinkValue, Operation, StubMethod
 from specs.limits.protocol import MAX_ID
-from specs.schema.field import Address, Addresses, checked, wire
+from specs.schema.field import Address, Addresses, add_checks, wire
 from specs.schema.shape import Whole
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Path:
     """Set or remove routing paths (M-01..M-05, M-08, M-10, M-29, M-35, M-37, M-44).
 
@@ -23,7 +23,7 @@ class Path:
     source: Address | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class LinkStatus:
     """A step of a P2P link, reported by its stub (M-06, M-07).
 
@@ -40,7 +40,7 @@ class LinkStatus:
     link: str | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ListChange:
     """Addresses that were added to a list, or removed (M-09).
 
@@ -56,7 +56,7 @@ class ListChange:
     )
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Command:
     """Have a stub connect, disconnect, yield, resume, or send what waits (M-11, M-12, STB-09).
 
@@ -73,6 +73,6 @@ class Command:
     negotiation: Annotated[int, Whole(1, MAX_ID)] | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Nothing:
     """Say nothing more than the envelope does (M-41, M-47, M-58); keys are let be."""

@@ -15,7 +15,7 @@ from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import MAX_ID, MAX_JSON_KEYS
 from specs.limits.sync import MAX_ALLOWED_OBSERVERS
 from specs.message import Message, MessageType
-from specs.schema.field import Address, Addresses, Filled, Names, Needs, checked, ruled, wire
+from specs.schema.field import Address, Addresses, Filled, Names, Needs, add_checks, obeys, wire
 from specs.schema.shape import END, Size, Text, Whole
 
 # Bodies of data objects, and of P2P links, which are data objects too (M-32..M-47).
@@ -27,7 +27,7 @@ Lease: TypeAlias = Annotated[int, Whole(1, MAX_ID)]
 """Seconds for which a subscription is granted; it ends then unless it is renewed (ours)."""
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ConnectionDescription:
     """The offer or answer of one end of a P2P link (P2P-07).
 
@@ -40,7 +40,7 @@ class ConnectionDescription:
     sdp: str | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Candidate:
     """An address of an end of a P2P link.
 
@@ -57,7 +57,7 @@ class Candidate:
     host: str | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class IceCandidate:
     """A candidate of ICE, as `RTCPeerConnection` gives and takes it; it is signed alone.
 
@@ -78,7 +78,7 @@ class IceCandidate:
     host: str | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class LinkSecurity:
     """The proof that an offer or answer is of a runtime (ours).
 
@@ -104,7 +104,7 @@ class LinkSecurity:
     statement: str | None = attrs.field(default=None, repr=False)
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ConnectionData:
     """The value of a Connection data object (P2P-07, C-25).
 
@@ -130,7 +130,7 @@ class ConnectionData:
     security: LinkSecurity | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class NewObject:
     """A data object before it has an address: what its reporter says of it (M-32)."""
 
@@ -142,7 +142,7 @@ class NewObject:
     resources: Names | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class DataObject:
     """A data object as its reporter's end keeps it: metadata and data.
 
@@ -169,7 +169,7 @@ class DataObject:
     created: str | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Snapshot:
     """A data object as an observer gets it, version included (M-36, M-38, M-41).
 
@@ -191,7 +191,7 @@ class Snapshot:
     created: str | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class CreateObject:
     """Ask the sync manager to create an object (M-32).
 
@@ -213,7 +213,7 @@ class CreateObject:
     public: bool | None = attrs.field(default=None, metadata=wire("publicObservation"))
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class EndReport:
     """Ask the sync manager to delete an object, or one attribute of it (M-46).
 
@@ -227,7 +227,7 @@ class EndReport:
     attribute: Filled | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ReadAttribute:
     """Read one attribute of an object (M-41).
 
@@ -238,7 +238,7 @@ class ReadAttribute:
     attribute: Filled
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class InviteObservers:
     """Ask the sync manager to invite an observer (M-33).
 
@@ -253,7 +253,7 @@ class InviteObservers:
     value: JsonObject
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Invitation:
     """Invite an observer (M-34).
 
@@ -267,7 +267,7 @@ class Invitation:
     value: JsonObject
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Observe:
     """Ask the own sync manager to observe an object (M-36)."""
 
@@ -278,7 +278,7 @@ class Observe:
     resume: bool | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ObjectAnew:
     """Show an observer the whole object again: what was said meanwhile may be lost (M-36)."""
 
@@ -286,7 +286,7 @@ class ObjectAnew:
     value: Snapshot
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Subscription:
     """Subscribe or unsubscribe an observer at the reporter (M-38, M-43).
 
@@ -303,8 +303,8 @@ class Subscription:
     version: Version | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
-@ruled(
+@attrs.frozen(slots=True, field_transformer=add_checks)
+@obeys(
     Needs("operation", "attribute_type"), Needs("operation", "value"), Needs("index", "operation")
 )
 class Change:
@@ -332,8 +332,8 @@ class Change:
     index: Annotated[int, Whole(0, MAX_ID)] | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
-@ruled(Needs("operation", "attribute_type"), Needs("operation", "value"))
+@attrs.frozen(slots=True, field_transformer=add_checks)
+@obeys(Needs("operation", "attribute_type"), Needs("operation", "value"))
 class ChangeObject:
     """Ask the own sync manager to change and publish an object one reports (M-40).
 
@@ -352,7 +352,7 @@ class ChangeObject:
     operation: Annotated[str, word.Operation] | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class LinkRow:
     """The row of a runtime's registry about its link to another runtime (P2P-18).
 
@@ -367,14 +367,14 @@ class LinkRow:
     link: str | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ObjectName:
     """Name one object or address (M-42, M-45, M-46, M-56)."""
 
     resource: Address
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class AllowObserver:
     """Ask the own sync manager to let an observer in without a question (ours)."""
 
@@ -382,7 +382,7 @@ class AllowObserver:
     observer: Address
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ExpelObserver:
     """Ask the own sync manager to expel an observer (SYN-21)."""
 
@@ -390,7 +390,7 @@ class ExpelObserver:
     observer: Address
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ObserverExpelled:
     """Notify the sync manager of an observer that its reporter expels it (SYN-21)."""
 
@@ -398,7 +398,7 @@ class ObserverExpelled:
     observer: Address
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class CutPath:
     """Have what an observer's runtime hears of own objects end at the node.
 
@@ -416,7 +416,7 @@ class CutPath:
     expired: bool | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ObserversChange:
     """Observers that an object gained or lost (M-53).
 
@@ -434,7 +434,7 @@ class ObserversChange:
     )
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ObserverList:
     """All observers of an object: the value of its observers resource.
 
@@ -457,7 +457,7 @@ DIGEST: Final = Text(pattern=r"^[0-9a-f]{16}" + END, meaning="16 hexadecimal dig
 """A digest of all children of an object."""
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Wrapped:
     """A message within a message, as it was sent (M-39)."""
 
@@ -468,14 +468,14 @@ class Wrapped:
     body: JsonObject | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Forward:
     """Ask the reporter of an object whether the sender of a request may observe (M-39)."""
 
     message: Wrapped
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Child:
     """Create a child object, or give it a new value (M-48, M-49)."""
 
@@ -483,14 +483,14 @@ class Child:
     value: Json
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ChildName:
     """Delete a child object (M-50)."""
 
     resource: Annotated[str, CHILD]
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ChildAttribute:
     """Delete one attribute of a child object (M-50).
 
@@ -504,7 +504,7 @@ class ChildAttribute:
     version: Annotated[int, Whole(1, MAX_ID)]
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ChildReport:
     """Report the value of a child to observers that do not hear its creator itself (M-49).
 
@@ -520,7 +520,7 @@ class ChildReport:
     version: Version
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ChildEnd:
     """Report that a child is deleted, to the same observers (M-50).
 
@@ -532,7 +532,7 @@ class ChildEnd:
     version: Version
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ChildrenSign:
     """Report a digest of the children; a receiver that has others reads them.
 
@@ -548,7 +548,7 @@ class ChildrenSign:
     digest: Annotated[str, DIGEST]
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Resume:
     """Resume what was reported or observed before a restart (M-51, M-52).
 
@@ -566,7 +566,7 @@ class Resume:
     name: str | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ObjectBack:
     """Notify the sync manager of an observer to subscribe again (M-52).
 

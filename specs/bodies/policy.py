@@ -13,7 +13,7 @@ from specs.bodies.answer import Success
 from specs.bodies.word import PolicyMethod
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import MAX_ID
-from specs.schema.field import Filled, checked
+from specs.schema.field import Filled, add_checks
 from specs.schema.shape import Whole
 
 UNTIL_STOP: Final = "until the process stops or reads its policy files again"
@@ -26,7 +26,7 @@ UNTIL_CHANGED: Final = "until another change, or until a node of the domain read
 """Duration of policies of a domain that several nodes serve."""
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ReadPolicies:
     """Show policies.
 
@@ -37,14 +37,14 @@ class ReadPolicies:
     resource: Filled | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class AddPolicies:
     """Judge by one more set; the value is what a policy file holds."""
 
     value: JsonObject
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ReplacePolicies:
     """Judge by another set of the same id."""
 
@@ -52,21 +52,21 @@ class ReplacePolicies:
     value: JsonObject
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class RemovePolicies:
     """Judge without a set."""
 
     resource: Filled
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class PolicyCommand:
     """Have the policy files read again."""
 
     method: Annotated[str, PolicyMethod]
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class PolicyEntry:
     """One set in the list of all.
 
@@ -82,7 +82,7 @@ class PolicyEntry:
     source: str
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class PolicyBook:
     """All that a node or a runtime judges by.
 
@@ -100,7 +100,7 @@ class PolicyBook:
     counts: JsonObject = attrs.field(factory=dict)
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class PolicyChange:
     """The result of a change.
 
@@ -113,21 +113,21 @@ class PolicyChange:
     lasts: Filled
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class PoliciesListed(Success):
     """All sets, as an answer."""
 
     value: PolicyBook
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class PoliciesShown(Success):
     """One set, as its author wrote it."""
 
     value: JsonObject
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class PoliciesChanged(Success):
     """A change is made."""
 

@@ -7,10 +7,10 @@ They are sent to `MN(d)/push`: a runtime registers its device by `create` and ta
 import attrs
 
 from specs.jsonvalue import Json
-from specs.schema.field import Address, Filled, checked, wire
+from specs.schema.field import Address, Filled, add_checks, wire
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class PushKeys:
     """The keys of a device, as `PushSubscription.toJSON()` of browsers names them.
 
@@ -23,7 +23,7 @@ class PushKeys:
     auth: Filled = attrs.field(repr=False)
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class PushSubscription:
     """A device at its push service, in the form of `PushSubscription.toJSON()` of browsers.
 
@@ -35,14 +35,14 @@ class PushSubscription:
     keys: PushKeys
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class RegisterDevice:
     """Register the device of the sending runtime; it replaces the former one."""
 
     value: PushSubscription
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Wake:
     """Wake a runtime, or all devices of a user.
 
@@ -55,7 +55,7 @@ class Wake:
     value: Json = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Call:
     """What the device of a sleeping runtime reads.
 

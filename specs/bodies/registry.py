@@ -15,14 +15,14 @@ from specs.schema.field import (
     Needs,
     ObjectUnless,
     OneOf,
-    checked,
-    ruled,
+    add_checks,
+    obeys,
     wire,
 )
 from specs.schema.shape import Number, Text, Whole
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class AllocationRequest:
     """Number of addresses (C-45), and the key under which they are freed together."""
 
@@ -30,7 +30,7 @@ class AllocationRequest:
     allocation_key: Filled | None = attrs.field(default=None, metadata=wire("allocationKey"))
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Allocate:
     """Ask for addresses of a scheme (M-18)."""
 
@@ -38,15 +38,15 @@ class Allocate:
     value: AllocationRequest
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Allocated:
     """The addresses a node allocated."""
 
     allocated: Addresses
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
-@ruled(OneOf("resource", "children_resources"))
+@attrs.frozen(slots=True, field_transformer=add_checks)
+@obeys(OneOf("resource", "children_resources"))
 class Free:
     """Give addresses back: by block key (M-19) or by list (M-20)."""
 
@@ -64,7 +64,7 @@ LOCAL_SEARCH = Text(
 """The subject of a search by the own runtime (M-31; the last three are ours)."""
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Record:
     """A registration record of a hyperty or data object (REG-07, REG-10).
 
@@ -97,7 +97,7 @@ class Record:
     p2p_requester: Address | None = attrs.field(default=None, metadata=wire("p2pRequester"))
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class FoundRecord:
     """A record as a registry shows it: what it does not know is absent (M-25..M-28)."""
 
@@ -120,15 +120,15 @@ class FoundRecord:
     p2p_requester: Address | None = attrs.field(default=None, metadata=wire("p2pRequester"))
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Register:
     """Register a record (M-21)."""
 
     value: Record
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
-@ruled(Needs("attribute", "value"), ObjectUnless("value", "attribute"))
+@attrs.frozen(slots=True, field_transformer=add_checks)
+@obeys(Needs("attribute", "value"), ObjectUnless("value", "attribute"))
 class UpdateRecord:
     """Change a record (M-22), set one attribute (M-23) or keep it alive (M-24).
 
@@ -141,7 +141,7 @@ class UpdateRecord:
     attribute: Filled | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class ReadRecord:
     """Read a record by address, or search (M-25..M-28).
 
@@ -161,7 +161,7 @@ class ReadRecord:
     attribute: Filled | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class RecordChanged:
     """Notify the subscribers that a record's status changed (M-30, C-55)."""
 
@@ -169,7 +169,7 @@ class RecordChanged:
     value: Annotated[str, RecordStatus]
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Discover:
     """A request to the own runtime to search (M-31).
 

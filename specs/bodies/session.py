@@ -8,7 +8,7 @@ from specs.bodies.word import SessionMethod, StatusValue
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import MAX_ID
 from specs.reply_code import Code
-from specs.schema.field import Address, Filled, WordNeeds, checked, ruled, wire
+from specs.schema.field import Address, Filled, WordNeeds, add_checks, obeys, wire
 from specs.schema.shape import Number, Size, Whole
 
 SESSION_TOKEN: Final = "sessionToken"  # noqa: S105 - a key, no token
@@ -29,7 +29,7 @@ LOGIN_TOKEN: Final = "idToken"  # noqa: S105 - a key, no token
 A node with logins refuses a message with another one, and takes it out (MN-05, C-64)."""
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class Status:
     """A status event of a stub (M-13); readers take one of a P2P link for it, too.
 
@@ -46,7 +46,7 @@ class Status:
     link: str | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class SessionParams:
     """Arguments of session control.
 
@@ -64,8 +64,8 @@ class SessionParams:
     proof: str | None = attrs.field(default=None, repr=False)
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
-@ruled(
+@attrs.frozen(slots=True, field_transformer=add_checks)
+@obeys(
     WordNeeds("method", (SessionMethod.OPEN, SessionMethod.REOPEN), "params.runtime_url"),
     WordNeeds("method", (SessionMethod.REOPEN,), "params.token", Code.UNAUTHENTICATED),
 )
@@ -79,7 +79,7 @@ class SessionControl:
     params: SessionParams = SessionParams()
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class SessionGranted:
     """The answer of a node to an open or re-open.
 
@@ -108,7 +108,7 @@ class SessionGranted:
     burst: Annotated[int, Whole(1, MAX_ID)] | None = None
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class StatementGiven:
     """What the domain states of a runtime and its key now.
 
@@ -121,7 +121,7 @@ class StatementGiven:
     domain_keys: JsonObject = attrs.field(metadata=wire("domainKeys"))
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class SessionChallenge:
     """What the value of a refused open or re-open brings: a text for the runtime's key to sign.
 
@@ -135,7 +135,7 @@ class SessionChallenge:
 # ---- back ends of a node
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class IdentityCall:
     """Call a method of an identity provider (M-55).
 
@@ -148,7 +148,7 @@ class IdentityCall:
     params: JsonObject = attrs.field(factory=dict)
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class GlobalRecord:
     """Publish a signed record of a user (M-57).
 
@@ -161,7 +161,7 @@ class GlobalRecord:
     value: Filled
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class QualityRequest:
     """The client and media type that network resources are reserved for (C-60)."""
 
@@ -170,21 +170,21 @@ class QualityRequest:
     client_name: Filled = attrs.field(metadata=wire("clientName"))
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class AskQuality:
     """Ask for network resources (M-58)."""
 
     value: QualityRequest
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class QualityClient:
     """Name the client that network resources are reserved for (M-58)."""
 
     resource: Filled
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class TurnServer:
     """A relay, and what opens it (M-58)."""
 
@@ -193,7 +193,7 @@ class TurnServer:
     credential: Filled = attrs.field(repr=False)
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class IceServer:
     """A server of STUN or TURN, in the words of WebRTC's `RTCIceServer` (M-58).
 
@@ -208,7 +208,7 @@ class IceServer:
     credential: Filled | None = attrs.field(default=None, repr=False)
 
 
-@attrs.frozen(slots=True, field_transformer=checked)
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class IceServers:
     """The servers of STUN and TURN that a direct link may use (M-58).
 

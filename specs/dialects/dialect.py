@@ -193,7 +193,7 @@ def _is_of_object(address: str) -> bool:
     return is_one and scheme_of(address) not in NO_OBJECT_SCHEMES and not is_backend(address)
 
 
-def meant(message: Message, dialect: Dialect) -> Message:
+def meaning_of(message: Message, dialect: Dialect) -> Message:
     """Return what a message of a peer in upstream's forms means.
 
     Versions of data objects count from 1 (SYN-16), changes of lists name the list and the place

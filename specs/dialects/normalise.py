@@ -69,7 +69,7 @@ def read_envelope(raw: JsonObject) -> Envelope | None:
     return Envelope(_TYPES[type_], from_, to) if is_sure else None
 
 
-def enclosed(id_: int, envelope: Envelope, body: JsonObject, stamp: Stamp) -> Message | None:
+def with_envelope(id_: int, envelope: Envelope, body: JsonObject, stamp: Stamp) -> Message | None:
     """Return a message whose envelope was read before; None: all of it has to be read.
 
     Args:
@@ -116,10 +116,10 @@ def normalise(raw: JsonObject, stamp: Stamp = NOBODY) -> Message:
 def _apply_stamp(body: JsonObject, stamp: Stamp) -> tuple[JsonObject, SenderIdentity | None]:
     """Remove the identity that a writer put into a body; return the rest and what is believed."""
     identity = stamp.of(body)
-    return body if stamp.is_kept else unstamped(body), identity
+    return body if stamp.is_kept else without_identity(body), identity
 
 
-def unstamped(body: JsonObject) -> JsonObject:
+def without_identity(body: JsonObject) -> JsonObject:
     """Return a body without the entry `identity`."""
     return {key: value for key, value in body.items() if key != IDENTITY}
 
@@ -240,7 +240,7 @@ def _body(message: Message) -> JsonObject:
     if message.type is MessageType.FORWARD:
         return _normalise_forward(body)
     if message.type is MessageType.DELETE and _is_part(message.to, "address-allocation"):
-        return forms.freed(body)
+        return forms.normalise_freed(body)
     return body
 
 
@@ -290,7 +290,7 @@ def _normalise_forward(body: JsonObject) -> JsonObject:
         "to": message.to,
     }
     if "body" in inner:
-        shown["body"] = unstamped(message.body)
+        shown["body"] = without_identity(message.body)
     return {**body, "message": shown}
 
 

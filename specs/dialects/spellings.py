@@ -132,7 +132,7 @@ def record_status(body: JsonObject) -> JsonObject:
     return status_value(body) if body.get("attribute") == "status" else body
 
 
-def freed(body: JsonObject) -> JsonObject:
+def normalise_freed(body: JsonObject) -> JsonObject:
     """Name what is to be freed by `resource`, a key, or `childrenResources`, a flat list (N14).
 
     Old peers put both into `value`, a key into a list, and blocks into a list of lists. Upstream's

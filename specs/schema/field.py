@@ -77,7 +77,7 @@ def is_required(field: "attrs.Attribute[object]") -> bool:
     return field.default is attrs.NOTHING
 
 
-def checked(kind: type[object], fields: _Fields) -> _Fields:
+def add_checks(kind: type[object], fields: _Fields) -> _Fields:
     """Make every instance of a class check its fields, and then obey its rules.
 
     Raises:
@@ -105,7 +105,7 @@ def checked(kind: type[object], fields: _Fields) -> _Fields:
         for value_of, rule in rules:
             # Most rules are about a field that is absent.
             is_kept = value_of is not None and value_of(body) is None
-            why = None if is_kept else rule.broken(body)
+            why = None if is_kept else rule.violation(body)
             if why is not None:
                 raise BadMessageError(why, rule.code)
 
@@ -133,7 +133,7 @@ class OneOf:
     second: str
     code: Code = Code.MALFORMED
 
-    def broken(self, body: object) -> str | None:
+    def violation(self, body: object) -> str | None:
         """Return how a body breaks the rule; None: it does not."""
         if (_value_at(self.first)(body) is None) != (_value_at(self.second)(body) is None):
             return None
@@ -149,7 +149,7 @@ class Needs:
     needed: str
     code: Code = Code.MALFORMED
 
-    def broken(self, body: object) -> str | None:
+    def violation(self, body: object) -> str | None:
         """Return how a body breaks the rule; None: it does not."""
         if _value_at(self.field)(body) is None or _value_at(self.needed)(body) is not None:
             return None
@@ -170,7 +170,7 @@ class WordNeeds:
     needed: str
     code: Code = Code.MALFORMED
 
-    def broken(self, body: object) -> str | None:
+    def violation(self, body: object) -> str | None:
         """Return how a body breaks the rule; None: it does not."""
         word = _value_at(self.field)(body)
         if word not in self.words or _value_at(self.needed)(body) is not None:
@@ -186,7 +186,7 @@ class ObjectUnless:
     other: str
     code: Code = Code.MALFORMED
 
-    def broken(self, body: object) -> str | None:
+    def violation(self, body: object) -> str | None:
         """Return how a body breaks the rule; None: it does not."""
         value = _value_at(self.field)(body)
         if value is None or isinstance(value, dict) or _value_at(self.other)(body) is not None:
@@ -198,7 +198,7 @@ class ObjectUnless:
 Rule: TypeAlias = OneOf | Needs | WordNeeds | ObjectUnless
 
 
-def ruled(*rules: Rule) -> Callable[[K], K]:
+def obeys(*rules: Rule) -> Callable[[K], K]:
     """Return a decorator, to stand below `attrs.frozen`: no body breaks these rules."""
 
     def give(kind: K) -> K:

@@ -37,7 +37,7 @@ class Anything:
     def check(self, value: object, where: str) -> object:
         """Refuse what is no JSON: it could not be sent, or would come as something else."""
         if not is_json(value):
-            raise BadMessageError(f"{where} must be JSON, not {shown(value)}")
+            raise BadMessageError(f"{where} must be JSON, not {describe_value(value)}")
         return value
 
 
@@ -48,7 +48,7 @@ class Free:
     def check(self, value: object, where: str) -> object:
         """Refuse what is no object; what is in it is free JSON."""
         if not isinstance(value, dict):
-            raise BadMessageError(f"{where} must be an object, not {shown(value)}")
+            raise BadMessageError(f"{where} must be an object, not {describe_value(value)}")
         if not is_json(value):
             raise BadMessageError(f"{where} must hold JSON only")
         return value
@@ -71,11 +71,11 @@ class Text:
     def check(self, value: object, where: str) -> object:
         """Refuse what is no text of this kind."""
         if not isinstance(value, str):
-            raise BadMessageError(f"{where} must be text, not {shown(value)}")
+            raise BadMessageError(f"{where} must be text, not {describe_value(value)}")
         if len(value) < self.least:
             raise BadMessageError(f"{where} must not be empty")
         if self.pattern is not None and re.search(self.pattern, value) is None:
-            raise BadMessageError(f"{where} must be {self.meaning}, not {shown(value)}")
+            raise BadMessageError(f"{where} must be {self.meaning}, not {describe_value(value)}")
         return value
 
 
@@ -86,7 +86,7 @@ class Address:
     def check(self, value: object, where: str) -> object:
         """Return the canonical text of an address."""
         if not isinstance(value, str):
-            raise BadMessageError(f"{where} must be text, not {shown(value)}")
+            raise BadMessageError(f"{where} must be text, not {describe_value(value)}")
         try:
             return _canonical(value)
         except BadUrlError as exc:
@@ -106,7 +106,7 @@ class Word:
     def check(self, value: object, where: str) -> object:
         """Refuse what is no word of the vocabulary."""
         if not isinstance(value, str):
-            raise BadMessageError(f"{where} must be text, not {shown(value)}")
+            raise BadMessageError(f"{where} must be text, not {describe_value(value)}")
         if value not in self.words:
             raise BadMessageError(f"{where} must be one of {', '.join(self.words)}")
         return str(value)
@@ -124,7 +124,7 @@ class Whole:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise BadMessageError(f"{where} must be a whole number, not {shown(value)}")
+            raise BadMessageError(f"{where} must be a whole number, not {describe_value(value)}")
         return within(value, self, where)
 
 
@@ -138,7 +138,7 @@ class Number:
     def check(self, value: object, where: str) -> object:
         """Refuse what is no number within the limits."""
         if not isinstance(value, int | float) or isinstance(value, bool):
-            raise BadMessageError(f"{where} must be a number, not {shown(value)}")
+            raise BadMessageError(f"{where} must be a number, not {describe_value(value)}")
         return within(value, self, where)
 
 
@@ -151,7 +151,7 @@ class Truth:
     def check(self, value: object, where: str) -> object:
         """Refuse what is not true or false, or not the one that is allowed."""
         if not isinstance(value, bool):
-            raise BadMessageError(f"{where} must be true or false, not {shown(value)}")
+            raise BadMessageError(f"{where} must be true or false, not {describe_value(value)}")
         if self.only is not None and value is not self.only:
             raise BadMessageError(f"{where} must be {str(self.only).lower()}")
         return value
@@ -169,7 +169,7 @@ class Part:
             return value
         if isinstance(value, dict):
             raise BadMessageError(f"{where} must be of the class {self.kind.__name__}, not a dict")
-        raise BadMessageError(f"{where} must be an object, not {shown(value)}")
+        raise BadMessageError(f"{where} must be an object, not {describe_value(value)}")
 
 
 @attrs.frozen(slots=True)
@@ -190,7 +190,7 @@ class Many:
     def check(self, value: object, where: str) -> object:
         """Return the elements as a tuple, each checked."""
         if not isinstance(value, list | tuple):
-            raise BadMessageError(f"{where} must be a list, not {shown(value)}")
+            raise BadMessageError(f"{where} must be a list, not {describe_value(value)}")
         self.measure(len(value), where)
         check = self.of.check
         try:
@@ -274,7 +274,7 @@ def _simple(annotation: object) -> Shape:
     raise SpecError(f"{annotation!r} does not say what a field holds")
 
 
-def shown(value: object) -> str:
+def describe_value(value: object) -> str:
     """Return a wrong value in words, for a refusal."""
     if isinstance(value, dict) or attrs.has(type(value)):
         return "an object"

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from actors.modules import imported
+from actors.modules import import_name
 
 
 @pytest.fixture
@@ -18,14 +18,14 @@ def module(tmp_path, monkeypatch):
 
 
 def test_garbage_is_not_collected_while_a_module_is_imported(module):
-    assert imported(module, "IS_COLLECTING") is False
+    assert import_name(module, "IS_COLLECTING") is False
     assert gc.isenabled()
 
 
 def test_a_program_that_collects_no_garbage_stays_so(module):
     gc.disable()
     try:
-        imported(module, "IS_COLLECTING")
+        import_name(module, "IS_COLLECTING")
         assert not gc.isenabled()
     finally:
         gc.enable()
@@ -33,5 +33,5 @@ def test_a_program_that_collects_no_garbage_stays_so(module):
 
 def test_garbage_is_collected_again_after_an_import_that_failed():
     with pytest.raises(ModuleNotFoundError):
-        imported("there_is_no_such_module", "anything")
+        import_name("there_is_no_such_module", "anything")
     assert gc.isenabled()

@@ -41,7 +41,7 @@ def record_composition(name: str) -> Part:
 
 def _lines(steps: Steps, place: str, given: Call | None, reaction: Reaction, notes: Notes):
     moved = [plain(one, notes.ids) for one in reaction.moved]
-    sent = steps.sent(reaction)
+    sent = steps.messages_of(reaction)
     whole = steps.composition
     for step in moved:
         yield "moves", place, str(step)

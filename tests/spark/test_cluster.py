@@ -21,7 +21,7 @@ import pyspark
 import pytest
 
 from fsm.judge.trace_files import folders_of, parts_in
-from fsm.judge.verdict import combined, judge_folders
+from fsm.judge.verdict import combine, judge_folders
 from spark.session import find_java, java_home
 from specs.claims import CLAIMS
 from specs.trace import trace_folder
@@ -173,7 +173,7 @@ def traces(tmp_path_factory):
 def expected(traces):
     """What one process says of them: the verdict, and how often each claim is broken."""
     folders = judge_folders(folders_of(parts_in([traces])))
-    judged = combined([one for folder in folders for one in folder.processes])
+    judged = combine([one for folder in folders for one in folder.processes])
     by_claim = {claim.value: times for claim, times in judged.machines.by_claim.items()}
     by_claim |= {CLAIMS[claim].name: times for claim, times in judged.by_claim.items()}
     return judged.verdict.value, {name: times for name, times in by_claim.items() if times}

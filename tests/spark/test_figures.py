@@ -8,7 +8,7 @@ import pytest
 
 from fsm.judge.trace_files import Missing
 from spark.load import read_source
-from spark.report.figures import BINS, QUANTILES, Way, figures_of, wanted
+from spark.report.figures import BINS, QUANTILES, Way, figures_of, select_records
 from tests.support.trace.trace_files import write_trace
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
@@ -89,7 +89,7 @@ def figures(writers, spark_session, tmp_path_factory):
         write_trace(place / one.name, [*lines, "garbage"])
     source = read_source(spark_session, [str(place)])
     gaps = [Missing("r-a", "a", HOLE + 1, "missing"), Missing("r-z", "z", 3, "no trace at all")]
-    return figures_of(spark_session, wanted(source.records), gaps)
+    return figures_of(spark_session, select_records(source.records), gaps)
 
 
 @pytest.fixture(scope="module")

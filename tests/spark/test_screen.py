@@ -10,7 +10,7 @@ from fsm.judge.trace_files import local_part
 from fsm.judge.trace_line import Claim
 from fsm.judge.verdict import judge_folder
 from spark.workers.columns import UndecidedError
-from spark.workers.screen import screened
+from spark.workers.screen import screen_machines
 from tests.support.trace.trace_files import generated, records, session, whole, write_trace
 
 TRACES = 300
@@ -18,7 +18,7 @@ TRACES = 300
 
 def by_columns(part):
     try:
-        return screened([part])
+        return screen_machines([part])
     except UndecidedError:
         return None
 

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 from fsm.judge.process import judge_across
 from fsm.judge.trace_files import folders_of, parts_in
 from fsm.judge.trace_line import Claim, Verdict
-from fsm.judge.verdict import combined, judge_folders
+from fsm.judge.verdict import combine, judge_folders
 from spark.__main__ import Exit, main
 from spark.errors import WatchStateError
 from spark.findings import Broken
@@ -235,7 +235,7 @@ def expected(directory):
     """What the reference finds: at the end, and of that what is known before."""
     folders = judge_folders(folders_of(parts_in([directory])))
     processes = [one for folder in folders for one in folder.processes]
-    judged = combined(processes)
+    judged = combine(processes)
     steps = of_steps(judged.machines.violations)
     found = [found for one in processes for found in one.findings]
     found += judge_across([item for one in processes for item in one.evidence], frozenset())

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from specs.capability import CAPABILITIES, Form, narrowed, unmet
+from specs.capability import CAPABILITIES, Form, narrow, unmet
 
 HAD = {
     "python": "3.11.2",
@@ -79,7 +79,7 @@ def test_a_descriptor_denies_capabilities_and_grants_none():
         "distributions": ["trio", "numpy"],
         "telepathy": True,
     }
-    assert narrowed(HAD, said) == {
+    assert narrow(HAD, said) == {
         "python": "3.9",
         "memory": 256,
         "sandbox": False,
@@ -90,7 +90,7 @@ def test_a_descriptor_denies_capabilities_and_grants_none():
 
 
 def test_a_capability_of_another_form_is_denied():
-    assert unmet({"memory": 1}, narrowed(HAD, {"memory": "much"})) is not None
+    assert unmet({"memory": 1}, narrow(HAD, {"memory": "much"})) is not None
 
 
 def test_each_capability_says_what_it_is():

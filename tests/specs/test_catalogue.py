@@ -9,7 +9,7 @@ from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError, SpecError
 from specs.json_schema import BODIES
 from specs.message import Message, MessageType
-from specs.message_catalogue import FORMS, KINDS, Mark, bound, message_kind
+from specs.message_catalogue import FORMS, KINDS, Mark, match_form, message_kind
 from specs.reply_code import Code
 from specs.schema.field import wire_name
 from tests.specs.golden_kinds import (
@@ -279,18 +279,18 @@ def test_an_answer_is_read_by_its_code(code, cls):
     ],
 )
 def test_forms_fit_what_they_name(form, fits, fits_not):
-    assert bound(form, fits) is not None
-    assert bound(form, fits_not) is None
+    assert match_form(form, fits) is not None
+    assert match_form(form, fits_not) is None
 
 
 def test_a_form_gives_back_what_its_first_part_stands_for():
-    assert bound("O/changes", f"{O}/changes") == O
+    assert match_form("O/changes", f"{O}/changes") == O
 
 
 def test_forms_and_marks_that_are_none_are_mistakes_of_the_table():
-    assert all(bound(form, "x") is None for form in FORMS)
+    assert all(match_form(form, "x") is None for form in FORMS)
     with pytest.raises(SpecError, match="no known form"):
-        bound("Z/sm", O)
+        match_form("Z/sm", O)
     with pytest.raises(SpecError, match="is no mark"):
         Mark.read("?")
 

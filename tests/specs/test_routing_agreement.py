@@ -44,7 +44,7 @@ def refusal(message):
     hops = HopTrace(NULL_TRACER, "bus", Counters())
     admission = Admission(R, NoThirteen(), hops)
     admission.grant(STUB, STUB, Origin.LOCAL)
-    return Pipelines(admission, lambda *_: None).passed(message, STUB, Direction.OUTGOING)
+    return Pipelines(admission, lambda *_: None).pass_through(message, STUB, Direction.OUTGOING)
 
 
 def test_a_good_message_passes():

@@ -12,7 +12,12 @@ from actors.catalogue.archive import pack
 from actors.catalogue.client import CatalogueClient
 from actors.catalogue.errors import SourceAwayError
 from actors.catalogue.memory import CatalogueStore
-from actors.catalogue.publishing import packaged, revocation_list, sealed, signed_draft
+from actors.catalogue.publishing import (
+    describe_package,
+    revocation_list,
+    seal_content,
+    signed_draft,
+)
 from actors.catalogue.seal import SealType
 from actors.catalogue.source import MemorySource, Places, Source, package_path
 from actors.catalogue.trust_file import DomainTrust, Trust
@@ -120,7 +125,7 @@ class Publishing:
 
     def code(self, archive: bytes, **more):
         """Describe a package, and serve it."""
-        said = packaged(self.entry, archive, ENTRY_POINT, "acme", self.acme)
+        said = describe_package(self.entry, archive, ENTRY_POINT, "acme", self.acme)
         self.files[package_path(sha256(archive).hexdigest())] = archive
         ours = {"machine": MACHINE, "endpoints": [NODE_B], "language": "python"}
         return self.draft(**ours, **said, **more)
@@ -131,7 +136,7 @@ class Publishing:
 
     def as_listed(self, content, kind=SealType.DESCRIPTOR) -> str:
         """Sign anything."""
-        return sealed(content, kind, self.key)
+        return seal_content(content, kind, self.key)
 
     def trust(self, reach=Reach.PUBLIC, publishers=(), keys=None) -> Trust:
         said = DomainTrust(

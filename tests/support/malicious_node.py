@@ -229,7 +229,7 @@ class MaliciousNode:
         )
         self.identity.statement = said.get("statement")
         self.identity.assertion = said.get("assertion")
-        made = self.guard.signed(data, bond)
+        made = self.guard.sign(data, bond)
         return write_body(made)
 
     # --- what it does by itself -------------------------------------------------------------

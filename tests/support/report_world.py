@@ -10,7 +10,7 @@ from actors.runtime.config import RuntimeConfig
 from actors.testing.recorder import Recorder
 from specs.limits.protocol import LEASE
 from transports.link import Kind
-from transports.memory import MemoryNetwork, undisturbed
+from transports.memory import MemoryNetwork, deliver_once
 
 
 class Open(actors.Hyperty):
@@ -71,7 +71,7 @@ def is_disturbed(network):
     ends = [
         end for wire in network.open_wires(Kind.WEBSOCKET) for end in (wire.dialler, wire.acceptor)
     ]
-    return any(end.pattern is not undisturbed for end in ends)
+    return any(end.pattern is not deliver_once for end in ends)
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from specs.limits.protocol import DIAL_TIMEOUT, LINK_BACKLOG
 from tests.support.runtime.links import Pair
 from transports.errors import DialError, LinkBrokenError
 from transports.link import Kind
-from transports.memory import MemoryNetwork, undisturbed
+from transports.memory import MemoryNetwork, deliver_once
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ async def test_a_receive_cancelled_during_a_delay_loses_no_frame(pair, autojump_
 
 
 async def test_patterns_can_be_set_before_the_link_is_there(network, listener):
-    network.disturb(listener.address, undisturbed, only_second())
+    network.disturb(listener.address, deliver_once, only_second())
     dialler, acceptor = await network.dial(Kind.TCP, listener.address), await listener.accept()
     await dialler.send_many([b"1", b"2"])
     await acceptor.send_many([b"1", b"2", b"3"])

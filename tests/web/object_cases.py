@@ -21,9 +21,9 @@ from fsm.sync import children as kids
 from fsm.sync.leases import RenewalsCore, RepeatsCore
 from fsm.sync.routes import Moving
 from fsm.sync.value.value import (
+    apply_change,
     can_be_set,
-    changed,
-    described,
+    describe_change,
     is_applicable,
     published_change,
     without_attribute,
@@ -153,21 +153,21 @@ def values(random: Random) -> Case:
     tape, before = Tape("value"), thing(random)
     for _ in range(8):
         one, path = change(random, random.randrange(1, 9)), random.choice(PATHS)
-        after = changed(before, one)
+        after = apply_change(before, one)
         tape.note("changed", [before, one], after)
-        tape.note("described", [before, after, one], _untagged(described(before, after, one)))
+        tape.note("described", [before, after, one], _untagged(describe_change(before, after, one)))
         found = value_at(before, path)
         tape.note("valueAt", [before, path], None if found is ABSENT else [found])
         tape.note("canBeSet", [before, path], can_be_set(before, path))
         tape.note("withoutAttribute", [before, path], without_attribute(before, path))
         asked = _asked(random.choice([one, _of_list(random, before)]))
-        after = changed(before, asked)
+        after = apply_change(before, asked)
         published = published_change(before, after, asked, 2, REPORTER)
         said = plain(published)
         tape.note("publishedChange", [before, after, asked], _without(said, "version", "source"))
         tape.note("isApplicable", [before, published], is_applicable(before, published))
         tape.note("isApplicable", [after, published], is_applicable(after, published))
-        tape.note("changed", [before, published], changed(before, published))
+        tape.note("changed", [before, published], apply_change(before, published))
         before = after
     return tape.case
 
@@ -216,7 +216,7 @@ def copies(random: Random) -> Case:
             case 0 | 1 | 2 | 3:
                 version += 1
                 sent.append(change(random, version))
-                data = changed(data, sent[-1])
+                data = apply_change(data, sent[-1])
                 if random.random() < 0.7:
                     feed("change", sent[-1])
             case 4 | 5:

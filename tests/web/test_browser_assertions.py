@@ -124,7 +124,7 @@ class Ends:
         """Run a program, likewise."""
         key = make_runtime_key()
         file = self.folder / f"{name}.key"
-        file.write_bytes(key.stored())
+        file.write_bytes(key.to_jwk())
         file.chmod(0o600)
         good = self.claims(name, key.thumbprint)
         policy = PeerPolicy(DOMAIN, P2pUse.WHENEVER_POSSIBLE)

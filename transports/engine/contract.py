@@ -457,7 +457,7 @@ class Due(ABC, Generic[Item]):
         self.bell: Final = Bell()
 
     @abstractmethod
-    def taken(self) -> Sequence[Item]:
+    def take(self) -> Sequence[Item]:
         """Take the next batch; empty: nothing is new."""
 
 
@@ -487,7 +487,7 @@ class Inbox(Due[bytes]):
             self._lose(payload)
 
     @override
-    def taken(self) -> Sequence[bytes]:
+    def take(self) -> Sequence[bytes]:
         batch = list(self._payloads)
         self._payloads.clear()
         self._bytes = 0

@@ -34,7 +34,7 @@ class _Watch(contract.Due[contract.Seen]):
         self._owes_current = True
         self.bell.ring()
 
-    def changed(self, row: contract.Row) -> None:
+    def add(self, row: contract.Row) -> None:
         """Take a new version; rows stay in the order of their revisions."""
         if row.key.startswith(self._prefix):
             self._rows.pop(row.key, None)
@@ -47,7 +47,7 @@ class _Watch(contract.Due[contract.Seen]):
         self.bell.ring()
 
     @override
-    def taken(self) -> Sequence[contract.Seen]:
+    def take(self) -> Sequence[contract.Seen]:
         keys = list(itertools.islice(self._rows, WATCH_BATCH))
         batch: list[contract.Seen] = [self._rows.pop(key) for key in keys]
         if not self._rows and self._owes_current:
@@ -63,16 +63,16 @@ class _LogNews(contract.Due[contract.Reached]):
         super().__init__()
         self._reached: Final = dict[str, int]()
         for entry in entries:
-            self.appended(entry)
+            self.add(entry)
 
-    def appended(self, entry: contract.Entry) -> None:
+    def add(self, entry: contract.Entry) -> None:
         """Take a new entry; logs stay in the order of their last entries."""
         self._reached.pop(entry.log, None)
         self._reached[entry.log] = entry.position
         self.bell.ring()
 
     @override
-    def taken(self) -> Sequence[contract.Reached]:
+    def take(self) -> Sequence[contract.Reached]:
         logs = list(itertools.islice(self._reached, WATCH_BATCH))
         return [(log, self._reached.pop(log)) for log in logs]
 
@@ -115,15 +115,15 @@ class MemoryEngine(contract.Engine):
 
     # --- the side of the store ------------------------------------------------------------------
 
-    def changed(self, row: contract.Row) -> None:
+    def take_row(self, row: contract.Row) -> None:
         """Take a new version of a row."""
         for watch in self._watches:
-            watch.changed(row)
+            watch.add(row)
 
-    def appended(self, entry: contract.Entry) -> None:
+    def take_entry(self, entry: contract.Entry) -> None:
         """Take a new entry of a log."""
         for follower in self._followers:
-            follower.appended(entry)
+            follower.add(entry)
 
     def came(self, node: str, payload: bytes) -> None:
         """Take a payload, if it goes to an inbox of this handle; lost if that is cut off."""
@@ -131,7 +131,7 @@ class MemoryEngine(contract.Engine):
             if inbox.node == node and self.health.is_up:
                 inbox.came(payload)
 
-    def moved(self) -> None:
+    def update_health(self) -> None:
         """Notice whether the store can be reached now."""
         is_up = self.health.is_up
         if is_up is self._was_up:
@@ -274,7 +274,7 @@ class MemoryEngine(contract.Engine):
             while not self._is_closed:
                 await due.bell.wait()
                 await trio.sleep(self._delay)
-                while self.health.is_up and (batch := due.taken()):
+                while self.health.is_up and (batch := due.take()):
                     await give.send(batch)
                     await trio.sleep(self._delay)
 
@@ -384,7 +384,7 @@ class MemoryStore:
 
     def _moved(self) -> None:
         for handle in self._handles:
-            handle.moved()
+            handle.update_health()
 
     # --- rows -----------------------------------------------------------------------------------
 
@@ -419,7 +419,7 @@ class MemoryStore:
         else:
             self._rows[key] = row
         for handle in self._handles:
-            handle.changed(row)
+            handle.take_row(row)
         return row.revision
 
     def publish(self, node: str, payloads: Sequence[bytes]) -> None:
@@ -442,7 +442,7 @@ class MemoryStore:
         log.entries.append((entry, append.units, now + LOG_LIFE))
         log.units += append.units
         for handle in self._handles:
-            handle.appended(entry)
+            handle.take_entry(entry)
         return entry.position
 
     def entries(self) -> list[contract.Entry]:

@@ -304,7 +304,7 @@ class NatsEngine(contract.Engine):
         with give, suppress(trio.BrokenResourceError):
             while not self.stream.is_closed:
                 await inbox.bell.wait()
-                while batch := inbox.taken():
+                while batch := inbox.take():
                     await give.send(batch)
 
     # --- health ---------------------------------------------------------------------------------

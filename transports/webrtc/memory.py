@@ -169,7 +169,7 @@ class ChannelCore:
         """Return whether the peer has room for a message of so many bytes."""
         return self._sent + size - self._credited <= webrtc.CHANNEL_WINDOW
 
-    def sent(self, size: int) -> None:
+    def count_sent(self, size: int) -> None:
         """Count a message that was sent."""
         self._sent += size
 
@@ -180,7 +180,7 @@ class ChannelCore:
 
     # --- in -------------------------------------------------------------------------------
 
-    def received(self, part: Part) -> Frame | CloseReason | None:
+    def receive(self, part: Part) -> Frame | CloseReason | None:
         """Take a message; return what it completes, if anything.
 
         What comes after a farewell, or after a broken rule, is nothing.
@@ -253,7 +253,7 @@ class ChannelCore:
             raise BadChannelError("the peer grants credit for what was not sent")
         self._credited += added
 
-    def taken(self, size: int) -> bytes | None:
+    def acknowledge(self, size: int) -> bytes | None:
         """Note that so many bytes were read; return the credit to send, if one is due."""
         self._taken += size
         self._waiting -= 1
@@ -290,7 +290,7 @@ class _MemoryEnd(ChannelEnd):
         found.send_nowait("")
         found.close()
 
-    def described(self, sdp: str, kind: str) -> None:
+    def take_description(self, sdp: str, kind: str) -> None:
         """Take the description of the other end; one that cannot be read ends this one."""
         try:
             self.remote = read_description(sdp, kind)
@@ -311,7 +311,7 @@ class _MemoryEnd(ChannelEnd):
     @override
     async def answered(self, sdp: str) -> None:
         await trio.lowlevel.checkpoint()
-        self.described(sdp, "answer")
+        self.take_description(sdp, "answer")
 
     @override
     async def hear(self, candidate: str) -> None:
@@ -351,7 +351,7 @@ class MemoryChannels:
         try:
             await trio.lowlevel.checkpoint()
             if terms.offer is not None:
-                end.described(terms.offer, "offer")
+                end.take_description(terms.offer, "offer")
             yield end
         finally:
             del self._ends[end.own.user]

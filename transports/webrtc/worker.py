@@ -299,7 +299,7 @@ class _Peer:
         if self._is_last:
             return  # an application that reads slowly is to collect nothing more
         try:
-            what: memory.Frame | CloseReason | memory.BadChannelError | None = self._core.received(
+            what: memory.Frame | CloseReason | memory.BadChannelError | None = self._core.receive(
                 part
             )
         except memory.BadChannelError as exc:
@@ -332,7 +332,7 @@ class _Peer:
         match what:
             case (data, size):
                 await self._frames.write(data)
-                credit = self._core.taken(size)
+                credit = self._core.acknowledge(size)
                 if credit is not None and self._stack.channel.readyState == "open":
                     self._stack.channel.send(credit)
                 return True
@@ -360,7 +360,7 @@ class _Peer:
         while not self._core.may_send(size) or channel.bufferedAmount > webrtc.CHANNEL_BUFFER:
             self._may_send.clear()
             await self._may_send.wait()
-        self._core.sent(size)
+        self._core.count_sent(size)
         channel.send(part)
 
 

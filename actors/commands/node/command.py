@@ -190,7 +190,7 @@ def command(  # type: ignore[explicit-any]  # noqa: PLR0913 - values of fields; 
         return start(_several(config, http or [""] * processes, check))
     shared = ""
     if member is not None:
-        config, shared = member.applied(config), member.listen
+        config, shared = member.configure(config), member.listen
     opened = partial(_open, config, trace, certificates, shared)
     work = partial(lifetime.serve, opened, partial(_announce, config))
     with log.shared_fields(**({"node_name": config.node_name} if config.node_name else {})):
@@ -220,13 +220,13 @@ def _several(
         _remark(config)
 
     @asynccontextmanager
-    async def opened() -> AsyncIterator[Mapping[str, JsonObject]]:
+    async def open_traces() -> AsyncIterator[Mapping[str, JsonObject]]:
         # Or each of them would complain.
         await trio.to_thread.run_sync(check, abandon_on_cancel=True)
         async with open_processes(config, http) as ready:
             yield ready
 
-    return partial(lifetime.serve, opened, announce)
+    return partial(lifetime.serve, open_traces, announce)
 
 
 def _check(config: NodeConfig, certificates: Sequence[_Certificate], processes: int) -> None:
@@ -263,7 +263,7 @@ async def _open(
     config: NodeConfig, trace: OpenTracer, certificates: Sequence[_Certificate], shared: str
 ) -> AsyncIterator[app.Node]:
     offset = ids.clock_offset()  # Trio's clock runs only now
-    timed = attrs.evolve(config, clock_offset=offset, foreign=config.foreign.timed(offset))
+    timed = attrs.evolve(config, clock_offset=offset, foreign=config.foreign.with_clock(offset))
     files = [each.reload for each in certificates]
     async with (
         trace(config.process_name) as tracer,

@@ -31,7 +31,7 @@ from actors.node.connectors.push import PushConfig
 from actors.node.connectors.quality import ConfiguredServers, HttpQualityBroker
 from actors.node.login.provider import Admission, Login, Nobody, ProviderMaker
 from actors.pipe import plan, process
-from actors.runtime.stubs.credentials import CredentialsError, TokenFile, shown
+from actors.runtime.stubs.credentials import CredentialsError, TokenFile, token_for_sandbox
 from fsm.commands.parameters import FOLDER, fields, group, option
 from fsm.limits.rates import Rate
 from fsm.registry.node_rights import Names
@@ -335,7 +335,7 @@ def _token_source(domain: str, path: str) -> plan.TokenSource:
             f"{exc.reason}; put a token for {domain} into it, "
             "or name another with --foreign-token-file"
         ) from exc
-    return partial(shown, file, domain)
+    return partial(token_for_sandbox, file, domain)
 
 
 # The limits per peer.

@@ -68,7 +68,7 @@ class Member:
         """The decisions as a line of JSON, with secrets."""
         return orjson.dumps(attrs.asdict(self)) + b"\n"
 
-    def applied(self, config: NodeConfig) -> NodeConfig:
+    def configure(self, config: NodeConfig) -> NodeConfig:
         """Return how the node of this process is to be.
 
         Args:

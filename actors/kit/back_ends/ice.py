@@ -91,7 +91,7 @@ class ListedServer:
         if turns == {True} and named not in {(True, False, False), (False, True, True)}:
             raise ValueError("a server of TURN has a secret, or a username and a credential")
 
-    def opened(self, user: str, end: int) -> IceServer:
+    def with_credentials(self, user: str, end: int) -> IceServer:
         """Return it with what opens it.
 
         Args:
@@ -138,7 +138,7 @@ class IcePlan:
         ends = any(one.secret for one in self.servers)
         # The address of a user has colons, and is no matter of the server.
         name = hashlib.sha256(user.encode()).hexdigest()[: 2 * _USER_BYTES]
-        opened = tuple(one.opened(name, end) for one in self.servers)
+        opened = tuple(one.with_credentials(name, end) for one in self.servers)
         return IceServers(opened, self.ttl if ends else None)
 
     def relay(self, user: str, now: float) -> TurnServer | None:

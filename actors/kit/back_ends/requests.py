@@ -218,7 +218,7 @@ class RestRecords:
         self._watch = relay.StatusWatch(WATCHED_RECORDS)
         self._live: dict[str, dict[str, bool]] = {}
 
-    def left(self, runtime: str) -> tuple[str, ...]:
+    def remove_runtime(self, runtime: str) -> tuple[str, ...]:
         """Remove a runtime; return the addresses of its records that end with its session.
 
         Args:
@@ -286,7 +286,9 @@ class RestRecords:
             case Code.OK | Code.TIMEOUT as code:
                 records = self._records(answer)
                 return (
-                    _AWAY if code is Code.TIMEOUT and not records else relay.found(asked, records)
+                    _AWAY
+                    if code is Code.TIMEOUT and not records
+                    else relay.records_answer(asked, records)
                 )
             case Code.NOT_FOUND:
                 return UNKNOWN
@@ -312,7 +314,7 @@ class RestRecords:
         is_done = code_of(await self._ask(call)) is Code.OK
         return self._changed(url, State.DISCONNECTED.value) if is_done else None
 
-    async def updated(self) -> tuple[tuple[str, str], ...]:
+    async def read_changes(self) -> tuple[tuple[str, str], ...]:
         """Return the records whose status others have changed, each with its new status.
 
         If cancelled, nothing has changed.
@@ -350,7 +352,7 @@ class RestRecords:
         return Answered(code), self._changed(url, status)
 
     def _changed(self, url: str, status: str) -> str | None:
-        return status if self._watch.changed(url, status) else None
+        return status if self._watch.is_change(url, status) else None
 
     async def _held(self, url: str) -> JsonObject | None:
         """Return the record of an address as the server has it; None: it has none."""
@@ -374,7 +376,7 @@ class RestRecords:
     def _records(self, answer: HttpAnswer) -> list[JsonObject]:
         records = relay.records_in(answer.json())
         for one in records:
-            self._watch.seen(str(one["url"]), str(one["status"]))
+            self._watch.record_status(str(one["url"]), str(one["status"]))
         return records
 
 

@@ -236,7 +236,7 @@ class Monitor:
         self.counters = Counters() if counters is None else counters
         self._reported: WeakSet[UndeclaredTransitionError] = WeakSet()
 
-    def crashed(self, actor: str, error: Exception) -> None:
+    def record_crash(self, actor: str, error: Exception) -> None:
         """Record the refused steps in a crash; never waits or raises.
 
         They are also found in groups, causes and contexts of the exception: an actor that has
@@ -635,7 +635,7 @@ class Supervisor:
         del task_status  # it would keep the nursery of the start for a whole life
         error = await living
         if error is not None:
-            self.monitor.crashed(child.name, error)
+            self.monitor.record_crash(child.name, error)
         if not life.has_started:
             raise ActorStoppedError(child.name) if error is None else error
         if error is not None:

@@ -8,8 +8,8 @@ import trio
 from typing_extensions import override
 
 from actors.catalogue.errors import BadSealError, SourceAwayError
-from actors.catalogue.seal import SealType, read_seal, verified
-from actors.catalogue.source import LISTING, Source, package_path, served
+from actors.catalogue.seal import SealType, read_seal, read_verified
+from actors.catalogue.source import LISTING, Source, package_path, read_content
 from actors.keys.key_set import BadKeysError, read_keys
 from actors.kit.log import get_logger
 from actors.node.session.other_nodes import OtherNodes
@@ -86,7 +86,7 @@ class DomainCatalogue(Source, catalogue.CataloguePort):
         await trio.lowlevel.checkpoint()
         if not self.core.was_settled:
             raise SourceAwayError(self.name, "the node has not read it yet")
-        return served(self._content(path), self.name, path, limit)
+        return read_content(self._content(path), self.name, path, limit)
 
     @override
     async def aclose(self) -> None:
@@ -108,7 +108,7 @@ class DomainCatalogue(Source, catalogue.CataloguePort):
 def _is_signed(path: str, text: str, keys: str) -> bool:
     kind = SealType.REVOCATIONS if path == REVOKED else SealType.DESCRIPTOR
     try:
-        verified(read_seal(text.encode(), kind), read_keys(keys.encode()))
+        read_verified(read_seal(text.encode(), kind), read_keys(keys.encode()))
     except (BadSealError, BadKeysError):
         return False
     return True

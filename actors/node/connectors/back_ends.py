@@ -93,7 +93,7 @@ class Connector(Actor[_Message], RelayPort):
                 self._asked(message)
             case RuntimeLeft(runtime):
                 self._core.leave(runtime)
-                self._service.left(runtime)
+                self._service.forget_runtime(runtime)
             case _Done():
                 self._done(message)
             case _:

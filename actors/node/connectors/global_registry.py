@@ -122,7 +122,7 @@ class GlobalRegistry(service.Service):
                 raise BadMessageError(f"the global registry knows create and read, not {other}")
 
     @override
-    def left(self, runtime: str) -> None:
+    def forget_runtime(self, runtime: str) -> None:
         """Records belong to users, not to sessions."""
 
     @override

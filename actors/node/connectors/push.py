@@ -217,7 +217,7 @@ class Push(Service):
                 raise BadMessageError(f"the push manager knows {known}, not {other}")
 
     @override
-    def left(self, runtime: str) -> None:
+    def forget_runtime(self, runtime: str) -> None:
         """A runtime that has left is what is woken."""
 
     @override

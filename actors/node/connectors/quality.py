@@ -128,8 +128,8 @@ class Quality(service.Service):
                 raise BadMessageError(f"the quality broker knows {known}, not {other}")
 
     @override
-    def left(self, runtime: str) -> None:
-        for name in self._kept.left(runtime):
+    def forget_runtime(self, runtime: str) -> None:
+        for name in self._kept.remove_session(runtime):
             self._retries.owe(name)
 
     @override
@@ -146,7 +146,7 @@ class Quality(service.Service):
 
     async def _reserve(self, by: str, request: QualityRequest) -> service.Replied:
         client, wanted = request.client_name, write_body(request)
-        held = self._kept.held(by, client)
+        held = self._kept.find(by, client)
         if held is not None and held.request == wanted:
             return service.with_value(Code.OK, held.value)
         self._give_back(by, client)
@@ -164,7 +164,7 @@ class Quality(service.Service):
         if turn is None:
             return _NO_RESOURCES
         value = write_body(turn)
-        self._kept.granted(by, client, Reservation(name, wanted, value))
+        self._kept.record_grant(by, client, Reservation(name, wanted, value))
         return service.with_value(Code.OK, value)
 
     async def _inquire(self, by: str) -> service.Replied:
@@ -172,7 +172,7 @@ class Quality(service.Service):
         return _NO_RESOURCES if found is None else service.with_value(Code.OK, write_body(found))
 
     async def _status(self, by: str, client: str) -> service.Replied:
-        held = self._kept.held(by, client)
+        held = self._kept.find(by, client)
         status = None if held is None else await self._broker.status(held.name)
         if status is None:
             return _NONE

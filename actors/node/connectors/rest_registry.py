@@ -45,8 +45,8 @@ class RestRegistry(Service):
                 return Plan(partial(self._read, find))
 
     @override
-    def left(self, runtime: str) -> None:
-        for url in self._records.left(runtime):
+    def forget_runtime(self, runtime: str) -> None:
+        for url in self._records.remove_runtime(runtime):
             self._retries.owe(url)
 
     @override
@@ -102,7 +102,7 @@ class RestRegistry(Service):
             await trio.sleep(pause)
             try:
                 with trio.move_on_after(BACKEND_TIMEOUT):
-                    for url, status in await self._records.updated():
+                    for url, status in await self._records.read_changes():
                         await self._notify(url, status)
                 pause = REGISTRY_POLL
             except (HttpError, requests.BackEndError) as exc:

@@ -74,7 +74,7 @@ class Service(ABC):
         """
 
     @abstractmethod
-    def left(self, runtime: str) -> None:
+    def forget_runtime(self, runtime: str) -> None:
         """Note that the session of a runtime is over, and its requests given up."""
 
     @abstractmethod
@@ -117,7 +117,7 @@ class RetryWorker:
 
     def forgive(self, name: str) -> None:
         """Do not do it any more; nothing if it is not owed."""
-        self._retries.paid(name)
+        self._retries.remove(name)
 
     async def run(self) -> None:
         """Pay for as long as this runs."""
@@ -146,9 +146,9 @@ class RetryWorker:
             with trio.move_on_after(BACKEND_TIMEOUT) as patience:
                 await self._pay(name)
             if not patience.cancelled_caught:
-                self._retries.paid(name)
+                self._retries.remove(name)
                 return
         except (HttpError, BackEndError) as exc:
             _log.debug("not done yet", what=self._what, why=exc.reason)
-        if self._retries.failed(name, trio.current_time()):
+        if self._retries.count_failure(name, trio.current_time()):
             _log.error("given up at the back end", what=self._what, name=name)

@@ -83,14 +83,14 @@ class Board:
         self.group = group
         self.tap.owner_of = exchange.tables.routing.owner_of
 
-    def resumed(self, exchange: Exchange) -> None:
+    def take_restored(self, exchange: Exchange) -> None:
         """Note the sessions that a state file has brought back.
 
         Args:
             exchange: The sessions.
         """
         for runtime, session in exchange.sessions.items():
-            self.fleet.resumed(runtime, str(session.core.state), wall())
+            self.fleet.restore_session(runtime, str(session.core.state), wall())
 
     # ---- viewers
 

@@ -169,7 +169,7 @@ class Overview:
         """Note what has become of a renewal of this node's lease."""
         self._trouble = renewal.reason if isinstance(renewal, contract.EngineDownError) else ""
 
-    def heard(self, row: NodeRow) -> None:
+    def take_row(self, row: NodeRow) -> None:
         """Note that the row of another member has come."""
         if row.holder.node in self._membership.others:
             self._heard[row.holder.node] = trio.current_time()

@@ -91,7 +91,7 @@ class _DashboardService(HttpService):
         return shown if isinstance(shown, Page | Feed) else await shown
 
     @override
-    def refused(self, status: HTTPStatus, why: str, *headers: tuple[str, str]) -> Page:
+    def refusal_page(self, status: HTTPStatus, why: str, *headers: tuple[str, str]) -> Page:
         return json_page(status, {"error": why}, *headers)
 
 
@@ -118,7 +118,7 @@ def dashboard_services(
         "about": views.about,
         "runtime": views.runtime,
         "story": views.story,
-        "refused": views.refused,
+        "refused": views.refusals,
         "elsewhere": views.elsewhere,
         "registrations": views.registrations,
         "policies": views.policies,
@@ -209,7 +209,7 @@ class _Views:
             }
         )
 
-    def refused(self, visit: Visit) -> Page:
+    def refusals(self, visit: Visit) -> Page:
         """Return refusals and drops, the newest first; of one message id, if one is asked for."""
         wanted = _wanted(visit)
         return _ok(wanted.among(self._board.counters, TABLE_ROWS))

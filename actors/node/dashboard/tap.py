@@ -64,15 +64,15 @@ class Tap(PassingTracer):
             self._tracer.record(actor, fact)
         match fact:
             case Fact(k=Kind.MSG):
-                self._watched.reported(fact, wall())
+                self._watched.note_report(fact, wall())
             case Fact(k=Kind.TABLE, op=Op() as op, table=str(table), key=str(key), val=str(val)):
                 self._fleet.row(op, table, key, val, wall())
             case Fact(k=Kind.SESSION, link=str(link), b=str(runtime), kind=str(form)):
-                self._fleet.linked(runtime, link, form)
+                self._fleet.open_link(runtime, link, form)
             case Fact(k=Kind.LINK, op=Op.CLOSE, link=str(link)):
-                self._fleet.unlinked(link)
+                self._fleet.close_link(link)
             case Fact(k=Kind.STATE, op=Op.REFUSED, machine=str(machine), key=str(key)):
-                self._fleet.refused(machine, key, fact.old or "", fact.cause or "", wall())
+                self._fleet.note_refusal(machine, key, fact.old or "", fact.cause or "", wall())
             case _:
                 pass
 
@@ -82,7 +82,7 @@ class Tap(PassingTracer):
         owner = None
         if step.machine == REGISTRATION.name and step.old is None:
             owner = self.owner_of(step.key.partition("|")[0])
-        self._fleet.stepped(step, wall(), owner or "")
+        self._fleet.take_step(step, wall(), owner or "")
 
     @override
     def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
@@ -96,4 +96,4 @@ class Tap(PassingTracer):
             return
         runtime = self._fleet.runtime_of(more.get("link", ""))
         why = more.get("reason") or more.get("listener") or more.get("why") or ""
-        self._watched.passed(op, message, runtime, why, wall())
+        self._watched.note_message(op, message, runtime, why, wall())

@@ -355,7 +355,7 @@ class Carrier:
             self._exchange.hand_out_to(runtimes, OutboundMessage(message, line, spelt))
         elif not head.is_alone:
             return
-        elif (owner := self._tables.routing.unsubscribed(message, head.by)) is not None:
+        elif (owner := self._tables.routing.find_late_receiver(message, head.by)) is not None:
             self._addressed(owner, head, message, line)  # it has moved, and sets its paths anew
         else:
             self._nobody(message, _NOT_SUBSCRIBED)

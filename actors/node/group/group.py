@@ -247,7 +247,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     @override
     def take_up(self, runtime: str) -> Session | None:
         exchange, row = self.exchange, self.homes.row(runtime)
-        kept = self.homes.kept(runtime, trio.current_time() - exchange.names.wall())
+        kept = self.homes.kept_session(runtime, trio.current_time() - exchange.names.wall())
         if row is None or kept is None:
             return None
         session = exchange.begin(row.stub, Asker(runtime, row.identity), runtime)
@@ -355,7 +355,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
             self._tidy_paths()
         if self.is_member:
             self._catalogue.core.join()
-            if self._policies.known():
+            if self._policies.start():
                 for reply in self._starting:
                     reply.send(None)
                 self._starting.clear()
@@ -376,7 +376,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         """Take what the row of a node says of its membership."""
         self._tell(partial(self.membership.take_node, node, row, revision))
         if row is not None:
-            self.overview.heard(row)
+            self.overview.take_row(row)
 
     def _lease_answered(self, lease: PutLease, answer: contract.Written) -> None:
         self.overview.note_renewal(answer)
@@ -468,7 +468,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         self._is_current = False
         self._begun.clear()
         self.moves.fence()
-        self._policies.fenced()
+        self._policies.stop()
         self._catalogue.core.leave()
         for session in list(exchange.sessions.values()):
             session.move_away("the node has lost its lease")
@@ -577,7 +577,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         self.carrier.left_behind.note_written(key, trio.current_time())
         for link in tickets:
             self.release(link)
-        self._policies.written(key)
+        self._policies.confirm_write(key)
         self._catalogue.core.set_written(key)
 
     @override

@@ -312,7 +312,7 @@ class RestLinks(Listener):
             raise TurnedAwayError from exc
         return link
 
-    def granted(self, link: RestLink, token: str) -> None:
+    def set_token(self, link: RestLink, token: str) -> None:
         """Note by which token a link is found from now on.
 
         Args:
@@ -321,7 +321,7 @@ class RestLinks(Listener):
         """
         self._by_token[_digest(token)] = link
 
-    def challenged(self, link: RestLink, challenge: str) -> None:
+    def set_challenge(self, link: RestLink, challenge: str) -> None:
         """Note by which challenge a link is found, once: a proof goes where that came from.
 
         Args:
@@ -335,7 +335,7 @@ class RestLinks(Listener):
         link = None if challenge is None else self._by_challenge.pop(_digest(challenge), None)
         return None if link is None or link.close_reason is not None else link
 
-    def known(self, token: str | None) -> RestLink | None:
+    def find_session(self, token: str | None) -> RestLink | None:
         """Return the link that has the session of a token."""
         link = None if token is None else self._by_token.get(_digest(token))
         return None if link is None or link.close_reason is not None else link
@@ -346,7 +346,7 @@ class RestLinks(Listener):
         Raises:
             RestGoneError: None has.
         """
-        link = self.known(token)
+        link = self.find_session(token)
         if link is None:
             raise RestGoneError
         return link

@@ -92,9 +92,9 @@ class _RestService(HttpService):
         try:
             return await self._answer(visit)
         except (BadMessageError, CursorError) as exc:
-            return self.refused(HTTPStatus.BAD_REQUEST, str(exc))
+            return self.refusal_page(HTTPStatus.BAD_REQUEST, str(exc))
         except RestError as exc:
-            return self.refused(exc.status, str(exc))
+            return self.refusal_page(exc.status, str(exc))
 
     @abstractmethod
     async def _answer(self, visit: Visit) -> Page | Feed:
@@ -102,7 +102,7 @@ class _RestService(HttpService):
 
     @final
     @override
-    def refused(self, status: HTTPStatus, why: str, *headers: tuple[str, str]) -> Page:
+    def refusal_page(self, status: HTTPStatus, why: str, *headers: tuple[str, str]) -> Page:
         return json_page(status, {"code": int(status), "description": why}, *headers)
 
 
@@ -127,14 +127,14 @@ class SessionService(_RestService):
     async def _answer(self, visit: Visit) -> Page:
         origin = visit.header("origin")
         if origin is not None and origin not in {visit.own_origin, *self._origins}:
-            return self.refused(HTTPStatus.FORBIDDEN, "pages of this origin may not connect")
+            return self.refusal_page(HTTPStatus.FORBIDDEN, "pages of this origin may not connect")
         asked, method = _control(visit.body)
         if method == SessionMethod.CLOSE:
             return await self._closed(visit, asked)
         return await self._opened(visit, asked)
 
     async def _opened(self, visit: Visit, asked: Message) -> Page:
-        before = self._links.known(_token(asked.body.get("params"), "token"))
+        before = self._links.find_session(_token(asked.body.get("params"), "token"))
         after = _number(visit, "after")
         if before is not None and after is not None:
             # What it cannot have read waits for it.
@@ -144,13 +144,13 @@ class SessionService(_RestService):
         try:
             line, answer = await _exchanged(link, asked)
         except RestGoneError:
-            return self.refused(HTTPStatus.REQUEST_TIMEOUT, "there was no answer in time")
+            return self.refusal_page(HTTPStatus.REQUEST_TIMEOUT, "there was no answer in time")
         value = answer.body.get("value")
         token, challenge = _token(value, "sessionToken"), _token(value, "challenge")
         if answer.code <= LAST_SUCCESS and token:
-            self._links.granted(link, token)
+            self._links.set_token(link, token)
         elif challenge:
-            self._links.challenged(link, challenge)
+            self._links.set_challenge(link, challenge)
         else:
             link.leave()
         return _said(line, answer)
@@ -172,14 +172,14 @@ class MessagesService(_RestService):
     @override
     def body_limit(self, visit: Visit) -> int:
         """Keep nothing for clients without a session: they could fill the memory of the node."""
-        return 0 if self._links.known(visit.bearer) is None else self.limit
+        return 0 if self._links.find_session(visit.bearer) is None else self.limit
 
     @override
     async def _answer(self, visit: Visit) -> Page | Feed:
         if visit.bearer is None:
             why = "show the token of a session as a bearer token"
             unknown = ("www-authenticate", "Bearer")
-            return self.refused(HTTPStatus.UNAUTHORIZED, why, unknown)
+            return self.refusal_page(HTTPStatus.UNAUTHORIZED, why, unknown)
         if visit.method == self.methods[0]:
             return await self._wanted(self._links.find(visit.bearer), visit)
         return await self._posted(self._links.find(visit.bearer), visit)

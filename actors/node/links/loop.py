@@ -176,7 +176,7 @@ class Links(Actor[Never]):
 
     def _crashed(self, connection: Connection, error: Exception) -> None:
         _log.error("connection crashed", link=connection.name, exc_info=error)
-        self._monitor.crashed(f"connection:{connection.number}", error)
+        self._monitor.record_crash(f"connection:{connection.number}", error)
         connection.read_no_more()
         connection.lose(LinkEnd.BROKEN, "the node failed", CloseReason.INTERNAL)
 
@@ -240,7 +240,7 @@ class Links(Actor[Never]):
         with suppress(LinkClosedError):
             while True:
                 link, number = await listener.accept(), next(self._numbers)
-                with Crash(partial(self._monitor.crashed, f"connection:{number}")) as crash:
+                with Crash(partial(self._monitor.record_crash, f"connection:{number}")) as crash:
                     acceptor = self._acceptors[link.upgrade.path](link.upgrade)
                     self.admit(number, link, acceptor)
                 if crash.error is not None:

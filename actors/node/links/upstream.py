@@ -14,7 +14,7 @@ from fsm.registry.node_rights import Names
 from fsm.session.node_session_io import Liveness, OutboundMessage
 from specs.addresses.address import canonical, is_below, runtime_of
 from specs.bodies.word import SessionMethod
-from specs.dialects.dialect import PLAIN, UPSTREAM, dialect_of, meant
+from specs.dialects.dialect import PLAIN, UPSTREAM, dialect_of, meaning_of
 from specs.errors import BadMessageError, BadUrlError
 from specs.identity import Stamp
 from specs.jsonvalue import Json, JsonObject
@@ -61,7 +61,7 @@ class PlainAcceptor(Acceptor):
     def read(self, frame: bytes) -> Sequence[Item]:
         message = self.familiar(frame)
         if message is not None:
-            return (meant(message, self.dialect),)
+            return (meaning_of(message, self.dialect),)
         try:
             raw = codec.read_object(frame)
         except BadMessageError:
@@ -71,7 +71,7 @@ class PlainAcceptor(Acceptor):
             return (self._say("close"),)
         self.learn(raw)
         item = codec.decode_object(frame, raw, self.stamp)
-        return (meant(item, self.dialect),) if isinstance(item, Message) else item.items
+        return (meaning_of(item, self.dialect),) if isinstance(item, Message) else item.items
 
     @override
     def write(self, entries: Sequence[OutboundMessage]) -> Iterable[bytes]:
@@ -148,7 +148,7 @@ class SessionAcceptor(Acceptor):
                 return (self._asked(raw),)
             self.learn(raw)
             item = codec.decode_object(frame, raw, self.stamp)
-        items = (meant(item, self.dialect),) if isinstance(item, Message) else item.items
+        items = (meaning_of(item, self.dialect),) if isinstance(item, Message) else item.items
         return self._named(items)
 
     def _named(self, items: Sequence[Item]) -> Sequence[Item]:

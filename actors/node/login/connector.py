@@ -125,7 +125,7 @@ class IdentityConnector(LocalService):
 
     def _report(self, error: Exception) -> None:
         if not isinstance(error, LoginRefusedError | ProviderAwayError):
-            self._host.monitor.crashed("idm", error)
+            self._host.monitor.record_crash("idm", error)
             _log.error("identity provider failed", exc_info=error)
 
 

@@ -7,7 +7,7 @@ from typing_extensions import override
 
 from actors.keys.key_set import Keys
 from actors.keys.key_source import KeyRing, KeysAwayError, KeySource
-from actors.keys.token import BadTokenError, SignedToken, read_token, verified
+from actors.keys.token import BadTokenError, SignedToken, read_token, read_verified
 from actors.kit.log import get_logger
 from actors.node.login import provider
 from fsm.session.assertion import (
@@ -87,13 +87,13 @@ class KeyProvider(provider.IdentityProvider):
         ring = self._ring_of(token.claims.get("iss"))
         keys = await ring.keys_for(token.key_name)
         try:
-            return verified(token, keys, is_shared=self._is_shared), keys
+            return read_verified(token, keys, is_shared=self._is_shared), keys
         except BadTokenError:
             # Without a name of a key only this shows that there may be a new one.
             newer = await ring.newer() if token.key_name is None else None
             if newer is None:
                 raise
-            return verified(token, newer, is_shared=self._is_shared), newer
+            return read_verified(token, newer, is_shared=self._is_shared), newer
 
     def _ring_of(self, issuer: Json) -> KeyRing:
         if self._only is not None:

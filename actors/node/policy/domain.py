@@ -43,7 +43,7 @@ class DomainPolicies(CoreHost):
 
     def begin(self, others: OtherNodes) -> None:
         """Work with a bus, which knows nothing of the engine yet."""
-        self.fenced()
+        self.stop()
         self._others = others
 
     @property
@@ -69,7 +69,7 @@ class DomainPolicies(CoreHost):
         self._core.take_row(row)
         self.perform()
 
-    def written(self, key: str) -> None:
+    def confirm_write(self, key: str) -> None:
         """Note that the engine has what this node wrote.
 
         Args:
@@ -79,7 +79,7 @@ class DomainPolicies(CoreHost):
             self._core.end_write()
             self.perform()
 
-    def known(self) -> bool:
+    def start(self) -> bool:
         """Note that the node is a member, and knows what the engine has. Idempotent.
 
         Returns:
@@ -89,7 +89,7 @@ class DomainPolicies(CoreHost):
         self.perform()
         return self._core.is_settled
 
-    def fenced(self) -> None:
+    def stop(self) -> None:
         """Note that the node is no member any more."""
         self._core.fence()
         self.perform()

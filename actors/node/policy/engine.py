@@ -18,7 +18,7 @@ from actors.node.policy_hook import Asker, Policy
 from actors.node.session.exchange import Exchange
 from actors.node.tables import Tables
 from actors.policy.engine import PolicyEngine, Ruling, Tasks
-from actors.policy.management import PolicyManagement, changed, unusable
+from actors.policy.management import PolicyManagement, change_answer, unusable
 from actors.policy.store import (
     PolicyConfig,
     PolicyFileError,
@@ -77,12 +77,12 @@ class PolicyService(LocalService):
     def _change(self, book: Book, message: Message, by: str) -> Message | None:
         if self._policing.domain is None:
             self._policing.store.adopt(book)
-            return changed(message, book, UNTIL_STOP)
+            return change_answer(message, book, UNTIL_STOP)
         self._policing.domain.propose(book, partial(self._proposed, message, by))
         return None
 
     def _proposed(self, message: Message, by: str, outcome: Book | Refused) -> None:
-        self._exchange.send(by, changed(message, outcome, UNTIL_CHANGED))
+        self._exchange.send(by, change_answer(message, outcome, UNTIL_CHANGED))
 
     def _reload(self, message: Message, by: str) -> Message | None:
         if self._policing.reading.statistics().tasks_waiting >= MAILBOX:
@@ -96,7 +96,7 @@ class PolicyService(LocalService):
             answer = unusable(message, outcome)
         else:
             until = UNTIL_RELOAD if self._policing.domain is None else UNTIL_CHANGED
-            answer = changed(message, outcome, until)
+            answer = change_answer(message, outcome, until)
         bus = self._policing.host.bus
         bus.call(bus.answer, by, answer)
 

@@ -159,7 +159,7 @@ class Overload:
         exchange = self._exchange
         if isinstance(holder, Session):
             _log.warning("queue shed", runtime=holder.core.runtime)
-            holder.shed()
+            holder.drop_waiting()
             return
         _log.warning("link shed", runtime=holder.runtime, link=holder.name)
         session = exchange.session_of(holder.number)
@@ -617,7 +617,7 @@ class UserNames:
             port: Write end of the link.
         """
         if not is_node(runtime):
-            self._store(self._core.opened(runtime, _owner(identity), self.wall()), port)
+            self._store(self._core.open_session(runtime, _owner(identity), self.wall()), port)
 
     def user_of(self, runtime: str) -> str:
         """Return the user that a name belongs to; itself, if it belongs to none."""
@@ -626,7 +626,7 @@ class UserNames:
 
     def ended(self, runtime: str) -> bool:
         """Note that a name has no session any more; return whether its user has released it."""
-        changes = self._core.ended(runtime, self.wall())
+        changes = self._core.end_session(runtime, self.wall())
         self._store(changes)
         return NameForgotten(runtime) in changes
 

@@ -24,7 +24,7 @@ from fsm.session.node_session_io import (
 from specs.addresses.address import status_of
 from specs.identity import Identity
 from specs.limits.protocol import SESSION_QUEUE
-from specs.message import Message, MessageType, identified
+from specs.message import Message, MessageType, with_identity
 from specs.reply_code import TAKEN_OVER, Code, DropReason, LinkEnd
 from specs.trace import Op
 from transports.bodies import write_body
@@ -108,7 +108,7 @@ class Session:
         self.core.wait(entry)
         self._settle()
 
-    def shed(self) -> None:
+    def drop_waiting(self) -> None:
         self.core.shed()
         self._settle()
 
@@ -141,10 +141,10 @@ class Session:
     def _notify_lost(self) -> None:
         """Notify those who follow the status of the runtime that it is gone, once (REG-12)."""
         exchange, runtime = self._exchange, self.core.runtime
-        if not exchange.statuses.lost(runtime):
+        if not exchange.statuses.lose_runtime(runtime):
             return
         number, to, body = exchange.next_id(runtime), status_of(runtime), write_body(LOST)
-        event = identified(
+        event = with_identity(
             Message(number, MessageType.UPDATE, runtime, to, body), self.asker.sender
         )
         match exchange.tables.routing.route(event, runtime):
@@ -232,7 +232,7 @@ class Session:
     def move(self, waiting: tuple[OutboundMessage, ...]) -> None:
         exchange, runtime = self._exchange, self.core.runtime
         exchange.forget(runtime)
-        exchange.statuses.lost(runtime)
+        exchange.statuses.lose_runtime(runtime)
         exchange.tables.moved_away(runtime)
         for entry in waiting:
             exchange.trace.hop(Op.FLUSH, entry.message)

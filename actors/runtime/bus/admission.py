@@ -7,7 +7,7 @@ from actors.kit.log import get_logger
 from actors.policy.engine import Decision, Ruling
 from actors.runtime.bus.messages import Announced, InFlight, Origin
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.policy import Judge, Refusal, shown
+from actors.runtime.policy import Judge, Refusal, direction_word
 from fsm.bus.link_senders import LinkSenders, SenderProof
 from fsm.effects import RowChanged, taken_off
 from specs.addresses.address import (
@@ -20,7 +20,7 @@ from specs.addresses.address import (
     scheme_of,
     status_of,
 )
-from specs.child import misnamed, parent_of
+from specs.child import naming_error, parent_of
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.routing import Direction, Exempt, Interception, is_of_session, is_routing_loop
@@ -227,8 +227,8 @@ class Admission:
         # A component here gets events of children itself, or answers for them.
         is_writer = self._listens(by, message.to) or message.to in self._granted.get(by, ())
         if origin is Origin.LOCAL and not is_writer:
-            return misnamed(message) or f"{message.from_} does not observe {url}"
-        return misnamed(message)
+            return naming_error(message) or f"{message.from_} does not observe {url}"
+        return naming_error(message)
 
     def stub_command(self, row: Interception, message: Message, by: str) -> Refusal | None:
         """Check requests to stubs, and those that stubs of nodes make themselves.
@@ -278,7 +278,7 @@ class Admission:
             ruling = self._policy.judge(message, by, direction, self)
         except Exception as error:  # noqa: BLE001 - a policy may be the application's code
             why = "the policy of the runtime failed on it"
-            ruling = Ruling(Decision.DENY, "", why, direction=shown(direction))
+            ruling = Ruling(Decision.DENY, "", why, direction=direction_word(direction))
             _log.error("policy crashed", by=by, exc_info=error)
         if self._hops.is_on:
             self._hops.decided(message, ruling)

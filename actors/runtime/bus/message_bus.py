@@ -58,7 +58,7 @@ from specs.addresses.address import is_below, runtime_of
 from specs.child import is_of_creator, object_of, parent_of
 from specs.limits.bus import OPEN_REQUESTS
 from specs.limits.protocol import REPLY_TIMEOUT, STUB_QUEUE, WARNING_PAUSE
-from specs.message import Message, identified, instance_id, position_of, refuse
+from specs.message import Message, instance_id, position_of, refuse, with_identity
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.routing import Direction
 from specs.trace import Op
@@ -358,7 +358,7 @@ class MessageBus(Actor[Never]):
     def give_permit_back(self, flight: InFlight, now: float) -> None:
         """Give the permit of a message back to its sender, at once or in its turn."""
         permit = flight.permit
-        if permit is not None and self.turns.taken(flight.by, permit, now):
+        if permit is not None and self.turns.may_continue(flight.by, permit, now):
             permit.give_back()
 
     def _origin(self, by: str) -> Origin:
@@ -370,7 +370,7 @@ class MessageBus(Actor[Never]):
             item.origin = self._origin(item.by)
             self._admit(item, now)
         else:
-            self.announced(*item, now)
+            self.take_announcement(*item, now)
 
     def _admit(self, flight: InFlight, now: float) -> None:
         """Take a message; what a link brings waits for its turn."""
@@ -379,10 +379,10 @@ class MessageBus(Actor[Never]):
         identity = self._own.identity
         if is_local and message.identity is not identity and not is_below(by, self._runtime):
             # A part of the runtime may speak for others, and says for whom.
-            message = identified(message, identity)
+            message = with_identity(message, identity)
         if is_local or self.admission.direction(message, origin) is Direction.OUTGOING:
             self._now = now
-            self._take(flight, self._pipelines.passed(message, by, Direction.OUTGOING), now)
+            self._take(flight, self._pipelines.pass_through(message, by, Direction.OUTGOING), now)
             return
         flight.is_outgoing = False
         path = by if origin is Origin.P2P_STUB else NODE_PATH
@@ -395,7 +395,7 @@ class MessageBus(Actor[Never]):
             why = "too many messages of this link wait for what the node has still to bring"
             self.deny(flight, Refusal(DropReason.OVERFLOW, why, Code.UNAVAILABLE), now)
 
-    def announced(self, behind: Behind, link: str, now: float) -> None:
+    def take_announcement(self, behind: Behind, link: str, now: float) -> None:
         """Take from a link what the messages of a pair follow, if their sender is its peer's."""
         if self._proofs.may_announce(behind, link, now):
             self._take_in_order(self.order.announced(behind, link, now), now)
@@ -442,7 +442,7 @@ class MessageBus(Actor[Never]):
         """Take a message from outside whose turn has come; say whether it counts as given."""
         self._now = now
         message, by = flight.message, flight.by
-        passed = self._pipelines.passed(message, by, Direction.INCOMING)
+        passed = self._pipelines.pass_through(message, by, Direction.INCOMING)
         if isinstance(passed, Message) and self.order.is_late(passed, path):
             self.answers.reject_late(flight)
             return False
@@ -510,7 +510,7 @@ class MessageBus(Actor[Never]):
         """
         direction = Direction.OUTGOING if flight.is_outgoing else Direction.INCOMING
         for copy in self._rules.copies(passed):
-            checked = self._pipelines.passed(copy, flight.by, direction)
+            checked = self._pipelines.pass_through(copy, flight.by, direction)
             if isinstance(checked, Refusal):
                 self.hops.denied(copy, flight.by, int(checked.code or 0), checked.why)
                 self.hops.dropped(copy, checked.reason)
@@ -550,7 +550,7 @@ class MessageBus(Actor[Never]):
         # The transaction of an answer knows better; what is forwarded for others is looked at.
         if message.is_response and self._is_of_component(by):
             return None
-        return self.answers.repeated(message, self._now)
+        return self.answers.refuse_repetition(message, self._now)
 
     def _turn_down(self, flight: InFlight, refusal: Refusal, now: float) -> None:
         """Refuse a message; one that a peer sends in the name of others counts against it."""
@@ -630,7 +630,7 @@ class MessageBus(Actor[Never]):
             return
         if answer.is_last:
             is_reached = response.code <= LAST_SUCCESS
-            self.outbound.settled(answer.transaction.request, now, is_reached=is_reached)
+            self.outbound.settle(answer.transaction.request, now, is_reached=is_reached)
         self._return_answer(response, answer.transaction.waiter, now)
         if not answer.is_last and not response.is_final:
             self.answers.restart_timeout(answer.transaction.request)
@@ -664,7 +664,7 @@ class MessageBus(Actor[Never]):
         """
         is_undecided = code == Code.UNAVAILABLE and self.answers.is_repeated(message)
         if is_undecided or self._is_decided_here(message.to):
-            self.outbound.settled(message, now)
+            self.outbound.settle(message, now)
             self.hops.dropped(message, reason)
         else:
             self._end(message, code, why, now, retry_after, reason)
@@ -678,7 +678,7 @@ class MessageBus(Actor[Never]):
         retry_after: float | None = None,
         reason: DropReason = DropReason.NO_TARGET,
     ) -> None:
-        self.outbound.settled(message, now)
+        self.outbound.settle(message, now)
         ended = self.answers.give_up(message, f"{int(code)} {why}") if message.is_request else None
         if ended is None:
             self.hops.dropped(message, reason)
@@ -782,7 +782,7 @@ class MessageBus(Actor[Never]):
         if is_for_all or self.answers.is_open(message):
             return True
         self.hops.dropped(message, DropReason.NO_TARGET)
-        self.outbound.settled(message, now)
+        self.outbound.settle(message, now)
         return False
 
     # ---- back, and time
@@ -794,7 +794,7 @@ class MessageBus(Actor[Never]):
             by: Address of the stub.
         """
         is_link = self.admission.origin(by) is Origin.P2P_STUB
-        routes = self.outbound.returned(messages, by, now)
+        routes = self.outbound.take_back(messages, by, now)
         for message in messages:
             route = routes.get(instance_id(message))
             if route is not None:
@@ -809,7 +809,7 @@ class MessageBus(Actor[Never]):
             elif self.is_wanted(message, now):
                 is_published = is_below(message.to, message.from_)
                 intent = Intent.NODE if is_published else intent_of(message)
-                self.children.lost(by, now)
+                self.children.lose_link(by, now)
                 self._send_out(message, intent, now)
 
     def deliver(self, message: Message, component: str, now: float) -> None:
@@ -835,10 +835,10 @@ class MessageBus(Actor[Never]):
             is_out = parent_of(request.to) is not None and not self._is_decided_here(request.to)
             if is_out or not self.routing.find(request.to):
                 self.hops.submitted(request, request.from_)
-                self.outbound.settled(request, now)
+                self.outbound.settle(request, now)
                 self._send_out(request, intent_of(request), now)
         for ended in self.answers.overdue(now):
-            self.outbound.settled(ended.request, now)
+            self.outbound.settle(ended.request, now)
             # The node that delivers a durable message waits for an answer, too.
             if ended.waiter.is_outgoing or position_of(ended.request) is not None:
                 response = refuse(ended.request, Code.TIMEOUT, "Request Timeout")

@@ -47,7 +47,7 @@ class OpenRequests:
             self._hops.step(step)
             self.restart_timeout(request)
         if flight.is_outgoing and request.type is MessageType.UNSUBSCRIBE:
-            self._held.sent(request)
+            self._held.record_message(request)
         self._load[request.from_, request.to] += 1
 
     def restart_timeout(self, request: Message) -> None:
@@ -84,7 +84,7 @@ class OpenRequests:
         there = None if message.is_response else self._open.find(message)
         return there is not None and there.waiter.intent is Intent.DIRECT
 
-    def repeated(self, message: Message, now: float) -> Refusal | None:
+    def refuse_repetition(self, message: Message, now: float) -> Refusal | None:
         """Return the objection to a message that came before; None: it is new."""
         # What is open is known for longer than the window reaches back.
         there = None if message.is_response else self._open.find(message)
@@ -133,7 +133,7 @@ class OpenRequests:
                     answer.transaction.request.type is MessageType.SUBSCRIBE
                     and response.code <= LAST_SUCCESS
                 ):
-                    self._held.accepted(answer.transaction.request)
+                    self._held.record_success(answer.transaction.request)
         return answer
 
     def _remember(self, transaction: transactions.Transaction[InFlight], response: Message) -> None:

@@ -30,7 +30,7 @@ from specs.addresses.address import is_below
 from specs.child import object_of
 from specs.limits.p2p import ORDER_HELD, ORDER_PAIRS
 from specs.limits.protocol import MAILBOX, STUB_QUEUE, WINDOW_TIMEOUT
-from specs.message import Message, MessageType, identified
+from specs.message import Message, MessageType, with_identity
 from specs.reply_code import Code
 from specs.trace import Op
 
@@ -270,7 +270,7 @@ class Outbound:
             self._hops.say(Op.QUEUE, message)
         self._flush(forwards, now, message)
 
-    def settled(self, message: Message, now: float, *, is_reached: bool = False) -> None:
+    def settle(self, message: Message, now: float, *, is_reached: bool = False) -> None:
         """Note that a request has its final answer, or a message goes nowhere.
 
         What it held up goes. `is_reached`: its receiver has answered.
@@ -352,7 +352,7 @@ class Outbound:
     def _deliver(self, forward: Forward, now: float) -> None:
         message, then = forward.message, forward.then
         if self.anonymous and any(is_below(forward.route, stub) for stub in self.anonymous):
-            message = identified(message, None)
+            message = with_identity(message, None)
         purpose = Purpose.SEND if then is None else Purpose.TURN_BACK
         if self._deliveries.deliver(message, forward.route, behind=forward.behind, purpose=purpose):
             return
@@ -365,7 +365,7 @@ class Outbound:
         else:
             self._bus.refuse(message, Code.UNAVAILABLE, "the stub is gone", now)
 
-    def returned(self, messages: tuple[Message, ...], by: str, now: float) -> dict[str, str]:
+    def take_back(self, messages: tuple[Message, ...], by: str, now: float) -> dict[str, str]:
         """Note that a stub gave these back: they are routed again, before what is younger.
 
         Args:

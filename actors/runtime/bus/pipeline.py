@@ -153,7 +153,7 @@ class Pipelines:
             for rows in (RUNTIME_CHECKS[:_BY_ENDS], RUNTIME_CHECKS[_BY_ENDS:])
         )
 
-    def passed(self, message: Message, by: str, direction: Direction) -> Message | Refusal:
+    def pass_through(self, message: Message, by: str, direction: Direction) -> Message | Refusal:
         """Return the message after all stages, or the refusal of the first stage that refuses.
 
         Args:

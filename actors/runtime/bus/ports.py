@@ -95,7 +95,7 @@ class _Port(MiniBusPort):
     @override
     async def announce(self, behind: Behind, by: str) -> None:
         with self._bus as bus:
-            bus.announced(behind, by, trio.current_time())
+            bus.take_announcement(behind, by, trio.current_time())
 
 
 class SandboxPort(_Port):

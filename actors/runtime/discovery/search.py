@@ -25,7 +25,7 @@ from specs.addresses.address import canonical, domain_name, domain_of, domain_re
 from specs.bodies.link import Path
 from specs.bodies.registry import FoundRecord, ReadRecord, RecordChanged
 from specs.errors import BadMessageError, ProtoflyError
-from specs.jsonvalue import Json, JsonObject, frozen
+from specs.jsonvalue import Json, JsonObject, freeze
 from specs.limits.discovery import EMPTY_PAGES, FOUND_AT_ONCE, WATCH_PERIOD, WATCHED_ENTRIES
 from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, Code
@@ -239,10 +239,10 @@ class Discoverer:
         answer = await self.reader(domain_of(address)).read(read)
         value = answer.body.get("value")
         if answer.code == Code.TIMEOUT and isinstance(value, list) and value:
-            return frozen(value[0])
+            return freeze(value[0])
         if answer.code > LAST_SUCCESS:
             raise SearchError(answer.code, reason_in(answer))
-        return frozen(value)
+        return freeze(value)
 
     def reader(self, domain: str | None) -> RegistryReader:
         """Return a reader for the registry of a domain.
@@ -260,7 +260,7 @@ class Discoverer:
 
     # ---- reports
 
-    async def heard(self, message: Message) -> bool:
+    async def take_report(self, message: Message) -> bool:
         """Take a report of the status of a watched record (M-30); False: it is no such report.
 
         If cancelled, a subscription that nobody needs may stay until the next report.
@@ -274,7 +274,7 @@ class Discoverer:
         with suppress(BadMessageError):
             status = read_body(message, RecordChanged).value
             for each in watching:
-                each.reported(url, status)
+                each.take_status(url, status)
         if not watching:
             await self._leave(url)
         return True
@@ -445,7 +445,7 @@ class Watching:
         for url in self._core.urls:
             await self._discoverer.unfollow(url, self)
 
-    def reported(self, url: str, status: str) -> None:
+    def take_status(self, url: str, status: str) -> None:
         """Take the status of a record.
 
         Args:

@@ -21,7 +21,7 @@ from specs.addresses.address import canonical, inbox_of, scheme_of
 from specs.bodies.chunk import CHUNKS
 from specs.bodies.object import Observe
 from specs.errors import BadMessageError
-from specs.jsonvalue import Json, JsonInput, frozen
+from specs.jsonvalue import Json, JsonInput, freeze
 from specs.limits.bus import MAX_ATTEMPTS
 from specs.message import (
     DURABLE,
@@ -490,8 +490,8 @@ class HypertyClient:
             raise ObjectError(url, answer.code, reason_in(answer))
         value = answer.body.get("value")
         if attribute is not None:
-            return frozen(value)
-        return frozen(value.get("data") if isinstance(value, dict) else None)
+            return freeze(value)
+        return freeze(value.get("data") if isinstance(value, dict) else None)
 
     @final
     async def read_record(self, url: str, attribute: str | None = None) -> Json:

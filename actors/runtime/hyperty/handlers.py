@@ -82,11 +82,11 @@ def handles(what: str | type[attrs.AttrsInstance], *, path: str = "") -> Callabl
         verbs = ", ".join(sorted(_VERBS))
         raise TypeError(f"handles takes one of the verbs {verbs}, or an attrs class, not {what!r}")
 
-    def marked(method: F) -> F:  # type: ignore[explicit-any] # see F
+    def mark(method: F) -> F:  # type: ignore[explicit-any] # see F
         method.__dict__.setdefault(_MARK, []).append(wanted)
         return method
 
-    return marked
+    return mark
 
 
 @attrs.frozen

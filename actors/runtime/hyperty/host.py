@@ -190,7 +190,7 @@ class HypertyHost(Actor[Delivery]):
         """Handle an event, or a notice without an answer here."""
         if CHILDREN in message.to and await self._participant.pass_child_notice(message):
             return
-        if message.is_event and await self._participant.discoverer.heard(message):
+        if message.is_event and await self._participant.discoverer.take_report(message):
             return
         if (message.is_event or _is_notice(message)) and not self._pass_notice(message):
             await self._hyperty.on_event(bodies.own_copy(message))

@@ -115,7 +115,7 @@ class Lifecycle:
         """
         correlation = self._entropy(_ID_BYTES).hex()
         if self._monitor is not None:
-            self._monitor.crashed(self.url, error)
+            self._monitor.record_crash(self.url, error)
         self.log_error(correlation, handler, f"{type(error).__name__}: {error}", exc_info=error)
         return correlation
 

@@ -116,7 +116,7 @@ async def send_ahead(
     async with upload.until_over():
         yield {
             **_entries_beside(message),
-            bodies.CHUNKS: write_body(chunking.chunked(body, upload.transfer)),
+            bodies.CHUNKS: write_body(chunking.chunk_entry(body, upload.transfer)),
         }
 
 
@@ -242,7 +242,7 @@ async def _fetch_body(
         if not is_over:
             with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
                 await _end(participant, request, said.transfer)
-    return chunking.joined(chunks, said)
+    return chunking.join_chunks(chunks, said)
 
 
 async def _in_window(

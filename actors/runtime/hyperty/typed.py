@@ -26,12 +26,12 @@ from cattrs import Converter
 from cattrs.gen import make_dict_structure_fn, override
 
 from actors.kit.supervision.supervisor import Crash
-from actors.runtime.objects.live_value import unpacked
+from actors.runtime.objects.live_value import to_plain
 from specs.errors import BadMessageError
-from specs.json_schema import described, field_texts
+from specs.json_schema import describe, field_texts
 from specs.jsonvalue import Json, JsonObject
 from specs.schema.field import is_required
-from specs.schema.shape import shown
+from specs.schema.shape import describe_value
 
 Sendable: TypeAlias = (
     "Mapping[str, Sendable] | Sequence[Sendable] | attrs.AttrsInstance"
@@ -73,7 +73,7 @@ def plain(value: object) -> object:
     if attrs.has(type(value)):
         written: object = _CONVERTER.unstructure(value)
         return written
-    return unpacked(value)
+    return to_plain(value)
 
 
 def read_value(value: Json, kind: object) -> object:
@@ -166,13 +166,13 @@ def _exactly(kind: type, word: str) -> Callable[[object, object], object]:
         if _is_words(asked):  # of an Enum of texts or numbers
             return _word(value, asked)
         if kind in (int, float) and isinstance(value, bool):
-            raise TypeError(f"must be {word}, not {shown(value)}")
+            raise TypeError(f"must be {word}, not {describe_value(value)}")
         if kind is int and isinstance(value, float) and value.is_integer():
             return int(value)
         if kind is float and isinstance(value, int):
             return float(value)
         if not isinstance(value, kind):
-            raise TypeError(f"must be {word}, not {shown(value)}")
+            raise TypeError(f"must be {word}, not {describe_value(value)}")
         return value
 
     return read
@@ -186,7 +186,7 @@ def _check_kind(make: _MakeHook, kinds: tuple[type, ...], word: str) -> _MakeHoo
 
         def read(value: object, asked: object) -> object:
             if not isinstance(value, kinds):
-                raise TypeError(f"must be {word}, not {shown(value)}")
+                raise TypeError(f"must be {word}, not {describe_value(value)}")
             read: object = inner(value, asked)
             return read
 
@@ -201,7 +201,7 @@ def _word(value: object, kind: object) -> object:
     for word in words:
         if type(word) is type(value) and word == value:
             return kind(value) if isinstance(kind, type) else value
-    raise ValueError(f"must be one of {', '.join(map(repr, words))}, not {shown(value)}")
+    raise ValueError(f"must be one of {', '.join(map(repr, words))}, not {describe_value(value)}")
 
 
 def _words(kind: object) -> tuple[object, ...]:
@@ -262,7 +262,7 @@ def _missing(keys: frozenset[str]) -> Iterator[str]:
 
 def _unknown(keys: set[str]) -> Iterator[str]:
     if keys:
-        some = ", ".join(map(shown, sorted(keys)[:_MOST_KEYS]))
+        some = ", ".join(map(describe_value, sorted(keys)[:_MOST_KEYS]))
         yield f": the key {some}{' and others' if len(keys) > _MOST_KEYS else ''} is unknown"
 
 
@@ -295,7 +295,7 @@ def _make_mapping(kind: object, converter: Converter) -> _Hook:
     def read(value: Mapping[str, object], _: object) -> object:
         parts: dict[str, object] = {}
         for key, each in value.items():
-            with _place(f"[{shown(key)}]"):
+            with _place(f"[{describe_value(key)}]"):
                 parts[key] = converter.structure(each, part)
         return parts
 
@@ -411,7 +411,7 @@ class Shapes:
         ]
         return {
             "title": kind.__name__,
-            "description": described(kind),
+            "description": describe(kind),
             "type": "object",
             "properties": properties,
             **({"required": required} if required else {}),

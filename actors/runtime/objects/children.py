@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from actors.kit.arguments import check_text
 from actors.kit.errors import ActorStoppedError
-from actors.runtime.objects.live_value import unpacked
+from actors.runtime.objects.live_value import to_plain
 from actors.runtime.objects.participant import CoreTimer, ObjectError, Participant
 from actors.runtime.sync.children import child_message, read_op, read_report
 from fsm.sync.children import ChildOp, ChildrenCopyCore, Kept
@@ -162,7 +162,7 @@ def _checked_child(name: str, value: JsonInput) -> Json:
     """
     if value is None:
         raise ObjectError(name, Code.MALFORMED, "a child has a value")
-    return as_json(value, (), unpacked)
+    return as_json(value, (), to_plain)
 
 
 @final

@@ -23,7 +23,7 @@ from typing_extensions import override
 
 from actors.kit.errors import ActorStoppedError
 from actors.runtime.objects.participant import ObjectError, Participant, SchemaError
-from fsm.sync.value.json import Flaw, NotJsonError, ObjectSchema, Steps, as_json, dotted
+from fsm.sync.value.json import Flaw, NotJsonError, ObjectSchema, Steps, as_json, dotted_path
 from fsm.sync.value.value import same
 from fsm.sync.value.writes import Unpublished, Verdict, WritesCore
 from specs.bodies.object import ChangeObject
@@ -192,12 +192,12 @@ def plain_copy(value: object, at: Steps = (), depth: int = VALUE_DEPTH) -> Json:
         ObjectError: 410: a live part of it is no part of its value any more.
     """
     try:
-        return as_json(value, at, unpacked, depth)
+        return as_json(value, at, to_plain, depth)
     except NotJsonError as exc:
         raise SchemaError(exc.flaw.path, exc.flaw.why) from exc
 
 
-def unpacked(value: object) -> object:
+def to_plain(value: object) -> object:
     """Return the plain value of a live one; any other value as it is."""
     return value.__place__.now if isinstance(value, _Live) else value
 
@@ -228,7 +228,7 @@ class _Live:
 
     @override
     def __eq__(self, other: object) -> bool:
-        plain = unpacked(other)
+        plain = to_plain(other)
         return isinstance(plain, dict | list) and same(self.__place__.now, plain)
 
     @override
@@ -313,7 +313,7 @@ def _inside(part: LiveObject) -> JsonObject:
 
 
 def _no_attribute(part: LiveObject, name: str) -> str:
-    where = dotted(part.__place__.steps)
+    where = dotted_path(part.__place__.steps)
     return f"the value has no {f'{where}.' if where else ''}{name}"
 
 

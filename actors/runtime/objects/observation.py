@@ -24,7 +24,7 @@ from fsm.engine import Step
 from fsm.machines.sync.observer_copy import State
 from fsm.sync.copy import ObserverCore
 from fsm.sync.stored import CopyKept, Forgotten
-from fsm.sync.value.value import ObjectChange, check_path, described, difference
+from fsm.sync.value.value import ObjectChange, check_path, describe_change, difference
 from specs.bodies.object import Change, ObjectName, Observe, Resume, Snapshot
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject, frozen_object
@@ -188,7 +188,7 @@ class ObservedObject:
         if change is None or not self._readers:
             self._log.clear()
         else:
-            self._log.append(described(before, value, change))
+            self._log.append(describe_change(before, value, change))
         self._data, self._state = value, ObjectState(version, value)
         self._waiting.unpark_all()
 

@@ -19,7 +19,7 @@ from actors.runtime.objects.children import Children
 from actors.runtime.objects.live_value import LiveObject, Writes, plain_copy
 from actors.runtime.objects.participant import ObjectError, ObserverMoves, Participant, SchemaError
 from actors.runtime.sync.schemas import schema_named
-from fsm.sync.value.json import NoSchemaError, ObjectSchema, compiled, json_size, unsendable
+from fsm.sync.value.json import NoSchemaError, ObjectSchema, compile_schema, json_size, unsendable
 from fsm.sync.value.value import can_be_set
 from fsm.sync.value.writes import flaw_in
 from specs.addresses.address import domain_of
@@ -333,7 +333,7 @@ async def schema_for(
     if not isinstance(found, dict):
         raise SchemaError("", "the definition is no JSON object")
     try:
-        return compiled(found)
+        return compile_schema(found)
     except NoSchemaError as exc:
         raise SchemaError("", str(exc)) from exc
 

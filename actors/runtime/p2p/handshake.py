@@ -312,4 +312,4 @@ def _offer(
 ) -> OfferedCandidate:
     address = listener.address + _PATH if kind is Kind.WEBSOCKET else listener.address
     secret = entropy(NONCE_BYTES).hex()
-    return policy.signed(Candidate(kind.value, address, secret)), listener
+    return policy.sign_candidate(Candidate(kind.value, address, secret)), listener

@@ -21,7 +21,7 @@ from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
 from specs.limits import protocol
 from specs.limits.p2p import ACK_DELAY, LINK_LOOK
-from specs.message import Message, malformed_answer, refuse, stamped
+from specs.message import Message, malformed_answer, refuse, with_via
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
 from transports.codec import BadLine, decode_frame, encode, frames
@@ -76,7 +76,7 @@ class P2PLink:
         Raises:
             BadMessageError: It cannot be written at all; 413: it is too large.
         """
-        leaving = stamped(message, self._stub)
+        leaving = with_via(message, self._stub)
         line = encode(leaving)
         if len(line) > protocol.MAX_MESSAGE_BYTES:
             raise BadMessageError(f"larger than {protocol.MAX_MESSAGE_BYTES} bytes", Code.TOO_LARGE)
@@ -139,7 +139,7 @@ class P2PLink:
             with trio.CancelScope(shield=True):
                 await self._context.bus.hand_back(turned, self._stub)
 
-    def owed(self) -> Sequence[Message]:
+    def take_unacknowledged(self) -> Sequence[Message]:
         """Return, once, what the other end did not acknowledge, in order."""
         return self._core.owed()
 
@@ -246,7 +246,7 @@ class P2PLink:
         if self._stub in item.via:
             self._dropped(item, DropReason.LOOP)
         else:
-            arrived = stamped(item, self._stub, self._sender)
+            arrived = with_via(item, self._stub, self._sender)
             self._trace(Op.RCV, arrived, numbered.seq)
             await self._context.bus.post(arrived, self._stub)
         self._core.taken(numbered)

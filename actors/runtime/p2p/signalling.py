@@ -290,7 +290,7 @@ class EndHost(PortHost, LinkPort):
             return
         described = self._described(sdp)
         data = bodies.ConnectionData(self._context.url, "", described, candidates)
-        signed = self._guard.signed(data, self._own_bond())
+        signed = self._guard.sign(data, self._own_bond())
         self._own_sdp = sdp
         changes = list[bodies.ChangeObject]()
         if sdp is not None:
@@ -547,7 +547,7 @@ class EndHost(PortHost, LinkPort):
             self._trace_link(Op.CLOSE, link.name)
             # Also if nothing is owed: the bus must know that no message is outstanding by this
             # link.
-            await self._context.bus.hand_back(link.owed(), self.name)
+            await self._context.bus.hand_back(link.take_unacknowledged(), self.name)
 
     def _trace_link(self, op: Op, link: str) -> None:
         own, remote = self.core.terms.own, self.remote

@@ -322,7 +322,7 @@ class RestRegistryStub(ClientServerStub):
 
     @override
     async def disconnecting(self) -> None:
-        for url in self._records.left(self._runtime):
+        for url in self._records.remove_runtime(self._runtime):
             await self._records.disconnect(url)
 
     async def _of_registry(self, request: Message) -> Message:

@@ -82,7 +82,7 @@ class Entrance:
         self._manager = session_manager(domain)
         self._refused: SessionError | None = None
 
-    def heard(self, answer: Message) -> None:
+    def take_answer(self, answer: Message) -> None:
         """Remember an answer of the node, to any request, that refuses the session."""
         if answer.code in TURNED_AWAY:
             self._refused = _error(answer)
@@ -192,7 +192,7 @@ NO_CREDENTIALS: Final[Credentials] = GivenToken("")
 """For nodes without login."""
 
 
-def given(token: str | None) -> Credentials:
+def token_credentials(token: str | None) -> Credentials:
     """Return credentials that have one token; None: credentials without token."""
     return NO_CREDENTIALS if token is None else GivenToken(token)
 
@@ -280,7 +280,7 @@ def excess(text: object) -> str:
     return f"it is longer than {TOKEN_CHARS} characters" if is_long else ""
 
 
-async def obtained(credentials: Credentials, audience: str) -> str | CredentialsError:
+async def obtain_token(credentials: Credentials, audience: str) -> str | CredentialsError:
     """Return a token, or why there is none; an error is logged.
 
     Args:
@@ -313,7 +313,7 @@ def _failure(error: Exception | None, token: object, *, is_late: bool) -> Creden
     return CredentialsError(f"its source raised {type(error).__name__}")
 
 
-async def shown(credentials: Credentials, audience: str) -> str | None:
+async def token_for_sandbox(credentials: Credentials, audience: str) -> str | None:
     """Return the token that a stub in a sandbox shows; None: it shows none.
 
     Args:
@@ -322,7 +322,7 @@ async def shown(credentials: Credentials, audience: str) -> str | None:
 
     If cancelled, a token may have been made that nobody uses.
     """
-    token = await obtained(credentials, audience)
+    token = await obtain_token(credentials, audience)
     return token if isinstance(token, str) and token else None
 
 

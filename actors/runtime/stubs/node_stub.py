@@ -32,7 +32,7 @@ from specs.bodies.link import Command
 from specs.bodies.word import SessionMethod, StubMethod
 from specs.errors import BadMessageError
 from specs.limits.protocol import MAX_MESSAGE_BYTES, STUB_WINDOW, WARNING_PAUSE
-from specs.message import Message, malformed_answer, refuse, reply_to, stamped
+from specs.message import Message, malformed_answer, refuse, reply_to, with_via
 from specs.reply_code import LAST_SUCCESS, TURNED_AWAY, Code, DropReason
 from specs.trace import Op
 from transports.bodies import read_body
@@ -392,7 +392,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
             self._context.keep(answer.token, answer.is_anew)
             await self._context.remember(answer.token)
             if self._is_own:
-                self._context.own.identified(answer.sender)
+                self._context.own.set_identity(answer.sender)
         login = ""
         if answer.method is SessionMethod.OPEN and answer.challenge is None:
             shown, link.shown = link.shown, None
@@ -452,7 +452,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
                 answer = refuse(message, Code.UNAUTHENTICATED, why)
                 self._link.control(self._link.wire.write(answer))
             return
-        arrived = stamped(message, self._url, self._context.sender_of(message))
+        arrived = with_via(message, self._url, self._context.sender_of(message))
         name = "" if self._link is None else self._link.name
         if self._hops.is_on:
             self._hops.crossed(Op.RCV, arrived, self._url, name)
@@ -512,7 +512,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
 
     async def _login(self) -> str | credentials.CredentialsError:
         config = self._context.config
-        return await credentials.obtained(config.credentials, config.domain)
+        return await credentials.obtain_token(config.credentials, config.domain)
 
     def _control(
         self, link: NodeLink, method: SessionMethod, token: str | None, challenge: str | None = None
@@ -534,7 +534,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
             self._core.forget(message)
             return
         # A runtime is known to its node; a node says of which runtime it passes a message on.
-        stamp = stamped(message, self._url, message.identity if self._is_of_node else None)
+        stamp = with_via(message, self._url, message.identity if self._is_of_node else None)
         try:
             line = self._link.wire.write(stamp)
         except BadMessageError as error:

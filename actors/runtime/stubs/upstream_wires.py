@@ -33,7 +33,7 @@ from actors.runtime.stubs.wire import Asked, Item, NodeWire, read_options
 from fsm.session.stub_client import SessionAnswered
 from specs.addresses.address import session_manager
 from specs.bodies.word import SessionMethod
-from specs.dialects.dialect import Dialect, meant, spell
+from specs.dialects.dialect import Dialect, meaning_of, spell
 from specs.dialects.spellings import LIST_KEYS
 from specs.errors import BadMessageError
 from specs.jsonvalue import JsonObject
@@ -133,7 +133,7 @@ class PlainWire(LegacyWire):
         if isinstance(line, BadLine):
             return line.items
         if line.from_ != self._manager or not line.is_response:
-            return (meant(line, self._dialect),)
+            return (meaning_of(line, self._dialect),)
         # Our node says why it shows a stub out; upstream's have no such address.
         if line.code <= LAST_SUCCESS:
             return ()
@@ -175,7 +175,7 @@ class SessionWire(LegacyWire):
             return decode_items(frame)
         if raw.get("from") != _MANAGER:
             item = decode_object(frame, raw)
-            return (meant(item, self._dialect),) if isinstance(item, Message) else item.items
+            return (meaning_of(item, self._dialect),) if isinstance(item, Message) else item.items
         answer = self._read_answer(raw)
         nothing = BadLine(f"{len(frame)} bytes", BadMessageError("it answers nothing"))
         return (answer or nothing,)

@@ -23,7 +23,7 @@ from fsm.sync.stored import ChildrenKept
 from fsm.sync.value.json import NotJsonError, as_json
 from fsm.sync.value.value import check_path
 from specs.bodies import object as bodies
-from specs.child import RESOURCES, children_addresses, named
+from specs.child import RESOURCES, children_addresses, split_name
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.sync import REPEAT_LAST
@@ -52,7 +52,7 @@ def read_op(message: Message) -> ChildOp:
     else:
         child = read_body(message, bodies.Child)
         name, value = child.resource, as_child_value(child.value)
-    creator, number = named(name) or ("", 0)
+    creator, number = split_name(name) or ("", 0)
     if creator != message.from_ or act not in _ACTS:
         raise BadMessageError("not the child reporter: only its creator writes", Code.FORBIDDEN)
     return ChildOp(act, name, creator, number, message.id, value, removes, base)
@@ -70,7 +70,7 @@ def read_report(message: Message) -> ChildOp:
     else:
         act, body = MessageType.UPDATE, read_body(message, bodies.ChildReport)
         value = as_child_value(body.value)
-    child = named(body.resource)
+    child = split_name(body.resource)
     if child is None or (value is None) != (act is MessageType.DELETE):
         raise BadMessageError("no child is reported")
     return ChildOp(act, body.resource, *child, body.version, value)

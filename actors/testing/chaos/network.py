@@ -32,7 +32,7 @@ from actors.testing.chaos.toxics import (
     Road,
     Timeout,
     Toxic,
-    exposed,
+    expose,
 )
 from specs.limits.protocol import DIAL_TIMEOUT
 from transports.errors import CloseReason, DialError, LinkBrokenError, LinkClosedError
@@ -561,7 +561,7 @@ class _End(Network):
 
     @override
     def negotiate(self, terms: ChannelTerms) -> AbstractAsyncContextManager[ChannelEnd]:
-        return exposed(self._network.negotiate(terms), self._opened)
+        return expose(self._network.negotiate(terms), self._opened)
 
     def _opened(self, link: Link) -> Link:
         parties = LinkParties(self._who, None, trio.current_time())

@@ -55,7 +55,7 @@ class ObservedEnd(ChannelEnd):
 
 
 @asynccontextmanager
-async def exposed(
+async def expose(
     opening: AbstractAsyncContextManager[ChannelEnd], opened: Callable[[Link], Link]
 ) -> AsyncIterator[ChannelEnd]:
     """Open an end whose link is exposed.

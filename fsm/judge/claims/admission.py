@@ -33,9 +33,9 @@ class AuthoriseFirst(fold.ProcessClaim, claims=("I-B8", "I-K4")):
     @fold.on(fold.any_msg(Op.ADMIT))
     def take_admission(self, record: TraceLine) -> None:
         if record.mid not in self._permitted and not self._is_exempt(record):
-            self.broken(record, "permission before it is let in", claim="I-B8")
+            self.report_break(record, "permission before it is let in", claim="I-B8")
         if self._decisions.get(record.mid, _PERMIT) != _PERMIT:
-            self.broken(record, "permission", claim="I-K4")
+            self.report_break(record, "permission", claim="I-K4")
 
     def _is_exempt(self, record: TraceLine) -> bool:
         """Answers, own status events and what goes between the runtime's own parts (BUS-13)."""
@@ -58,7 +58,7 @@ class LetInFirst(fold.ProcessClaim, claims=("I-B8",), place=fold.Place.RUNTIME):
     @fold.on(fold.others(Kind.RESOLVE, Op.BEGIN))
     def take_search(self, record: TraceLine) -> None:
         if record.to not in self._targets:
-            self.broken(record, "a message that may go there, before")
+            self.report_break(record, "a message that may go there, before")
 
     @fold.on(fold.any_msg(Op.ADMIT, Op.SYNTH))
     def take_admission(self, record: TraceLine) -> None:
@@ -69,7 +69,7 @@ class LetInFirst(fold.ProcessClaim, claims=("I-B8",), place=fold.Place.RUNTIME):
     @fold.on(fold.any_msg(Op.DELIVER))
     def take_delivery(self, record: TraceLine) -> None:
         if record.actor == records.BUS and record.mid not in self._let_in:
-            self.broken(record, "to be let in before it is delivered")
+            self.report_break(record, "to be let in before it is delivered")
 
 
 class PassedFirst(fold.ProcessClaim, claims=("I-B8",), place=fold.Place.NODE):
@@ -88,7 +88,7 @@ class PassedFirst(fold.ProcessClaim, claims=("I-B8",), place=fold.Place.NODE):
     @fold.on(fold.at_bus(Op.DELIVER, Op.PUBLISH, Op.XMIT))
     def take_passage(self, record: TraceLine) -> None:
         if record.mid in self._came:
-            self.broken(record, "to be let in before it goes on")
+            self.report_break(record, "to be let in before it goes on")
 
 
 class DeniedIsDead(fold.ProcessClaim, claims=("I-B9",)):
@@ -112,7 +112,7 @@ class DeniedIsDead(fold.ProcessClaim, claims=("I-B9",)):
     def take_departure(self, record: TraceLine) -> None:
         at = (record.actor, record.mid)
         if at in self._denied and self._denied[at] == record.digest:
-            self.broken(record, "a denied message to go nowhere")
+            self.report_break(record, "a denied message to go nowhere")
 
     @fold.on(fold.msg())
     def take_answer(self, record: TraceLine) -> None:
@@ -122,7 +122,7 @@ class DeniedIsDead(fold.ProcessClaim, claims=("I-B9",)):
     @override
     def end(self) -> None:
         for left in self._unanswered.values() if self.process.end is not None else ():
-            self.broken(left, "a refusal to be answered")
+            self.report_break(left, "a refusal to be answered")
 
 
 class SourceAuthenticity(fold.ProcessClaim, claims=("I-B10",), place=fold.Place.RUNTIME):
@@ -159,7 +159,7 @@ class SourceAuthenticity(fold.ProcessClaim, claims=("I-B10",), place=fold.Place.
     @fold.on(fold.any_msg(Op.ADMIT))
     def take_admission(self, record: TraceLine) -> None:
         if record.actor == records.BUS and not self._may(record):
-            self.broken(record, f"a sender that is {record.by}'s")
+            self.report_break(record, f"a sender that is {record.by}'s")
 
     def _may(self, record: TraceLine) -> bool:
         from_, by = record.from_ or "", record.by or ""
@@ -211,7 +211,7 @@ class SandboxIsolation(fold.ProcessClaim, claims=("I-B11",), place=fold.Place.RU
         if record.actor == records.BUS:
             self._sent[record.listener or "", mid] = None
         elif record.actor.startswith("minibus:") and (record.actor, mid) not in self._sent:
-            self.broken(record, "the bus to have given it to this sandbox")
+            self.report_break(record, "the bus to have given it to this sandbox")
 
 
 class UndeliverableAnswered(fold.ProcessClaim, claims=("I-B12",), place=fold.Place.RUNTIME):
@@ -240,7 +240,7 @@ class UndeliverableAnswered(fold.ProcessClaim, claims=("I-B12",), place=fold.Pla
     def end(self) -> None:
         for left in self.process.overdue(self._waiting.values(), records.SLACK):
             if self._lost.get(left.to, 0) > left.ln:
-                self.broken(left, "a refusal, or a drop that is counted")
+                self.report_break(left, "a refusal, or a drop that is counted")
 
 
 # --- circles ----------------------------------------------------------------------------
@@ -269,27 +269,27 @@ class ViaRules(fold.ProcessClaim, claims=("I-L1", "I-L2", "I-L3", "I-L4")):
     def take_admission(self, record: TraceLine) -> None:
         via = _via(record)
         if len(set(via)) != len(via):
-            self.broken(record, "each stub once in via", claim="I-L1")
+            self.report_break(record, "each stub once in via", claim="I-L1")
         self._limit(record, via)
 
     @fold.on(fold.msg(Op.XMIT))
     def take_sending(self, record: TraceLine) -> None:
         via, stub, known = _via(record), record.stub, self._vias.get(record.mid or "")
         if stub in via[:-1]:
-            self.broken(record, f"{stub} not to have carried it before", claim="I-L2")
+            self.report_break(record, f"{stub} not to have carried it before", claim="I-L2")
         if stub is not None and via[-1:] != (stub,):
-            self.broken(record, f"{stub} at the end of via", claim="I-L3")
+            self.report_break(record, f"{stub} at the end of via", claim="I-L3")
         elif stub is not None and known is not None and via[:-1] not in known:
-            self.broken(record, "via as it came, and one stub more", claim="I-L3")
+            self.report_break(record, "via as it came, and one stub more", claim="I-L3")
         self._limit(record, via)
         route = (record.mid, record.to, record.link)
         times = self._sent[route] = self._sent.get(route, 0) + 1
         if times > HOP_LIMIT * max(1, self._came.get(record.mid, 0)):
-            self.broken(record, f"at most {HOP_LIMIT} sendings over one link", claim="I-L4")
+            self.report_break(record, f"at most {HOP_LIMIT} sendings over one link", claim="I-L4")
 
     def _limit(self, record: TraceLine, via: Sequence[str]) -> None:
         if len(via) > HOP_LIMIT:
-            self.broken(record, f"at most {HOP_LIMIT} stubs in via", claim="I-L4")
+            self.report_break(record, f"at most {HOP_LIMIT} stubs in via", claim="I-L4")
 
 
 class NoEcho(fold.ProcessClaim, claims=("I-L5",)):
@@ -305,7 +305,7 @@ class NoEcho(fold.ProcessClaim, claims=("I-L5",)):
     def take_sending(self, record: TraceLine) -> None:
         at = (record.link or "", record.mid or "")
         if at in self._came and "/children/" not in (record.to or ""):
-            self.broken(record, "it not to go back by the link it came from")
+            self.report_break(record, "it not to go back by the link it came from")
 
 
 def _via(record: TraceLine) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ def check_receiver_listens(process: fold.Process, record: TraceLine) -> None:
     if not listeners.knows(router) or listener in listeners.of(router, record.to or ""):
         return
     if listener not in listeners.of_all(router) and not listeners.has(router, listener):
-        process.broken("I-B1", record, f"{listener} to be listening at {router}")
+        process.report_break("I-B1", record, f"{listener} to be listening at {router}")
 
 
 class FullFanOut(fold.ProcessClaim, claims=("I-B2",), place=fold.Place.RUNTIME):
@@ -104,7 +104,7 @@ class FullFanOut(fold.ProcessClaim, claims=("I-B2",), place=fold.Place.RUNTIME):
             self._lacks(admitted, min(left))
 
     def _lacks(self, admitted: TraceLine, listener: str) -> None:
-        self.broken(admitted, f"a delivery to {listener}, too")
+        self.report_break(admitted, f"a delivery to {listener}, too")
 
 
 class OrderOfListeners(fold.ProcessClaim, claims=("I-B3",)):
@@ -124,7 +124,7 @@ class OrderOfListeners(fold.ProcessClaim, claims=("I-B3",)):
         after = before[1] if before[0] == mid else -1
         place = _place(known, record.listener or "", after)
         if place < after:
-            self.broken(record, f"{record.listener} to get it earlier")
+            self.report_break(record, f"{record.listener} to get it earlier")
         self._last[record.actor] = (mid, place)
 
 
@@ -144,7 +144,7 @@ class CallbackExclusive(fold.ProcessClaim, claims=("I-B4",), place=fold.Place.RU
         if records.is_answer(record):
             operation = self._operations.setdefault(record.mid or "", record.op or "")
             if operation != record.op:
-                self.broken(record, "either its requester or a listener")
+                self.report_break(record, "either its requester or a listener")
 
 
 @fold.check("I-B5", on=fold.any_msg(Op.DELIVER))
@@ -154,7 +154,7 @@ def check_no_wildcard(process: fold.Process, record: TraceLine) -> None:
         return
     listeners, listener = process.listeners, record.listener or ""
     if listener in listeners.of_all(records.BUS) and not listeners.has(records.BUS, listener):
-        process.broken("I-B5", record, "a listener of this very target")
+        process.report_break("I-B5", record, "a listener of this very target")
 
 
 class ResolveOnlyIfNeeded(fold.ProcessClaim, claims=("I-B6",), place=fold.Place.RUNTIME):
@@ -174,9 +174,9 @@ class ResolveOnlyIfNeeded(fold.ProcessClaim, claims=("I-B6",), place=fold.Place.
     def take_begin(self, record: TraceLine) -> None:
         to = record.to or ""
         if is_below(to, self.process.home or ""):
-            self.broken(record, "a route is searched without need: it is this runtime's")
+            self.report_break(record, "a route is searched without need: it is this runtime's")
         elif self._listened.get(to, False) and self.process.listeners.of(records.BUS, to):
-            self.broken(record, "a route is searched without need: a local component listens")
+            self.report_break(record, "a route is searched without need: a local component listens")
 
 
 @fold.run_claim("I-B7", key=fold.GroupKey.PAIR)
@@ -299,7 +299,7 @@ class Fifo(fold.ProcessClaim, claims=("I-B7",), across=(judge_overtaking,)):
         path = (record.from_ or "", record.to or "", listener, record.kind or "")
         place, reached = self._places[mid], self._reached.get(path, 0)
         if place < reached:
-            self.broken(record, "what was sent later to come later")
+            self.report_break(record, "what was sent later to come later")
         self._reached[path] = max(place, reached)
 
     def _given_here(self, record: TraceLine) -> None:

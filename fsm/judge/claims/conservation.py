@@ -395,7 +395,7 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
             request.is_answered = True
 
     def _twice(self, record: TraceLine) -> None:
-        self.broken(record, "no second copy of what came once", claim="I-T11")
+        self.report_break(record, "no second copy of what came once", claim="I-T11")
 
     def _forget(self) -> None:
         """Forget the oldest half; keep of it what has not ended yet."""
@@ -410,7 +410,7 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
             return
         for passage in (*self._open.values(), *self._passages.values()):
             if lack := passage.lack(self._recorded):
-                self.broken(passage.last, lack, claim="I-T12")
+                self.report_break(passage.last, lack, claim="I-T12")
 
 
 class GivenOnce(
@@ -445,7 +445,7 @@ class GivenOnce(
         if not is_target or is_link:
             return
         if not self._given.add((mid, listener), None) and mid in self._again:
-            self.broken(record, "no second delivery of one message")
+            self.report_break(record, "no second delivery of one message")
 
 
 # --- between processes ------------------------------------------------------------------

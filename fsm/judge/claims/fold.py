@@ -384,7 +384,7 @@ class Process:
         """Return whether the process lasted beyond a time, and ended orderly."""
         return self.end is not None and self.end.t > time
 
-    def broken(self, claim: str, record: TraceLine, expected: str, about: str = "") -> None:
+    def report_break(self, claim: str, record: TraceLine, expected: str, about: str = "") -> None:
         """Report that a record breaks a claim.
 
         Args:
@@ -483,7 +483,7 @@ class ProcessClaim:
         DECLARED.append(cls)
 
     @final
-    def broken(
+    def report_break(
         self, record: TraceLine, expected: str, about: str = "", *, claim: str | None = None
     ) -> None:
         """Report that a record breaks a claim; the only one of this class unless it is named.
@@ -494,7 +494,7 @@ class ProcessClaim:
             about: Entity, message or pair that it is about.
             claim: Id of the claim; None: the only one of this class.
         """
-        self.process.broken(claim or self.claims[0], record, expected, about)
+        self.process.report_break(claim or self.claims[0], record, expected, about)
 
     def end(self) -> None:
         """Report what never came; called once, after the last record."""

@@ -68,7 +68,7 @@ class MembersServe(fold.ProcessClaim, claims=("I-M15",)):
     @fold.on(fold.steps(records.SESSION))
     def take_step(self, record: TraceLine) -> None:
         if self._is_out and record.new == "open":
-            self.broken(record, "a membership")
+            self.report_break(record, "a membership")
 
     @fold.on(fold.any_msg(Op.ADMIT, Op.XMIT))
     def take_service(self, record: TraceLine) -> None:
@@ -77,7 +77,9 @@ class MembersServe(fold.ProcessClaim, claims=("I-M15",)):
         if self._late is None:
             self._late = record.t
         elif record.t - self._late > records.SLACK:
-            self.broken(record, f"a lease that was renewed {GROUP_TERM:g} s before, or a fence")
+            self.report_break(
+                record, f"a lease that was renewed {GROUP_TERM:g} s before, or a fence"
+            )
             self._renewed = None
 
 

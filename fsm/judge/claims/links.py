@@ -31,9 +31,9 @@ def check_link_is_live(process: fold.Process, record: TraceLine) -> None:
     if process.state(records.LINK_MACHINE, record.stub) in {None, records.LIVE}:
         return
     if _is_signalling(record):
-        process.broken("I-P13", record, "signalling by the node")
+        process.report_break("I-P13", record, "signalling by the node")
     else:
-        process.broken("I-P14", record, f"{record.stub} to be live")
+        process.report_break("I-P14", record, f"{record.stub} to be live")
 
 
 def _is_signalling(record: TraceLine) -> bool:
@@ -99,7 +99,7 @@ class LinkOrder(fold.ProcessClaim, claims=("I-P15", "I-P16"), across=(judge_link
             at = (record.link, record.op)
             if record.seq != self._last[at] + 1:
                 expected = f"{self._last[at] + 1} as its number"
-                self.broken(record, expected, claim="I-P15")
+                self.report_break(record, expected, claim="I-P15")
             self._last[at] = record.seq
 
     @fold.on(fold.msg(Op.XMIT, Op.RCV, Op.SYNTH))
@@ -134,7 +134,7 @@ class SilentAfterClose(fold.ProcessClaim, claims=("I-P21",)):
     @fold.on(fold.any_msg(Op.RCV))
     def take_arrival(self, record: TraceLine) -> None:
         if record.link in self._closed:
-            self.broken(record, "nothing after the link was closed")
+            self.report_break(record, "nothing after the link was closed")
 
 
 class ExactlyOnce(fold.ProcessClaim, claims=("I-P22",)):
@@ -153,7 +153,7 @@ class ExactlyOnce(fold.ProcessClaim, claims=("I-P22",)):
         if at[1] not in self.process.listeners.of(records.BUS, record.to or ""):
             return
         if at in self._given and not _is_carried(record):
-            self.broken(record, "no second delivery")
+            self.report_break(record, "no second delivery")
         self._given[at] = None
 
 
@@ -179,9 +179,9 @@ class RegistrationOrder(fold.ProcessClaim, claims=("I-P17",)):
         if record.op != Op.ADD or not records.is_connection(end):
             return
         if record.actor == records.BUS and end not in self._lived:
-            self.broken(record, "the link to be live first")
+            self.report_break(record, "the link to be live first")
         elif record.actor != records.BUS and not self.process.listeners.of(records.BUS, end):
-            self.broken(record, "the bus to listen first")
+            self.report_break(record, "the bus to listen first")
 
 
 @fold.check("I-P18", on=fold.others(Kind.RESOLVE, Op.DONE))
@@ -192,7 +192,7 @@ def check_routers_know_route(process: fold.Process, record: TraceLine) -> None:
         return
     routers = [records.BUS, *listeners.of(records.BUS, end)]
     if len(routers) == 1 or not all(listeners.of(router, end) for router in routers):
-        process.broken("I-P18", record, f"listeners of {end} at both routers")
+        process.report_break("I-P18", record, f"listeners of {end} at both routers")
 
 
 class Unbind(fold.ProcessClaim, claims=("I-P19",)):
@@ -211,7 +211,7 @@ class Unbind(fold.ProcessClaim, claims=("I-P19",)):
         for end, record in self._gone.items():
             is_over = self.process.is_over_since(record.t + records.SLACK)
             if is_over and self.process.listeners.of(records.BUS, end):
-                self.broken(record, f"no listener of {end}")
+                self.report_break(record, f"no listener of {end}")
 
 
 @fold.run_claim("I-P4", key=fold.GroupKey.LINK)
@@ -286,7 +286,7 @@ class UniquePair(fold.ProcessClaim, claims=("I-P6",), is_forgetful=True):
                 del opened[record.b]
         else:
             if record.b in opened:
-                self.broken(record, f"{opened[record.b]} to be closed first")
+                self.report_break(record, f"{opened[record.b]} to be closed first")
             opened[record.b] = record.link
 
 
@@ -310,7 +310,7 @@ class OneAtATime(fold.ProcessClaim, claims=("I-P7", "I-P8"), is_forgetful=True):
             return
         busy = self._busy[role, remote]
         if record.old == ABSENT and busy:
-            self.broken(record, f"{min(busy)} to be over first", claim=claim)
+            self.report_break(record, f"{min(busy)} to be over first", claim=claim)
         if record.new in _OVER:
             busy.discard(end[0])
         else:
@@ -338,7 +338,7 @@ class SimultaneousOpen(fold.ProcessClaim, claims=("I-P20",), is_forgetful=True):
         elif record.old == _YIELDING and (remote, _HANDLER) not in at_it:
             self._losers.pop(end, None)
         elif record.new == records.LIVE and end in self._losers:
-            self.broken(record, f"the link that {self._losers[end]} asked for")
+            self.report_break(record, f"the link that {self._losers[end]} asked for")
         elif record.new == records.LIVE or record.new in _OVER:
             at_it.pop((remote, role), None)
 
@@ -356,8 +356,8 @@ class Writers(fold.ProcessClaim, claims=("I-P11", "I-P12")):
             return
         writer = self._writers.setdefault(key, by)
         if writer != by:
-            self.broken(record, f"{writer} as its one writer", claim="I-P11")
+            self.report_break(record, f"{writer} as its one writer", claim="I-P11")
         if "/p2prequester/" in by:
             known = self._objects.setdefault(by, key)
             if known != record.key:
-                self.broken(record, f"{known} as its one object", claim="I-P12")
+                self.report_break(record, f"{known} as its one object", claim="I-P12")

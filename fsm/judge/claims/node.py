@@ -55,7 +55,7 @@ class FanOutExact(fold.ProcessClaim, claims=("I-M5",)):
         subscribers = self._subscribers.get(to, set[str]())
         wanted = len(subscribers) - (by in subscribers and not is_echoed)
         if record.targets not in {wanted, wanted + 1}:
-            self.broken(record, f"{wanted} to get it")
+            self.report_break(record, f"{wanted} to get it")
 
 
 class NoneAfterUnsubscribe(fold.ProcessClaim, claims=("I-M7",)):
@@ -101,7 +101,7 @@ class NoneAfterUnsubscribe(fold.ProcessClaim, claims=("I-M7",)):
         if not self._left or records.is_answer(record):
             return
         if self._came.get(record.mid, 0) > self._left_since(record):
-            self.broken(record, "nothing of what it unsubscribed")
+            self.report_break(record, "nothing of what it unsubscribed")
 
     def _left_since(self, sent: TraceLine) -> float:
         """Return when the receiver left the target; never: it did not, or owns it."""
@@ -122,7 +122,7 @@ class RelayFidelity(fold.ProcessClaim, claims=("I-M11",)):
         if record.direction == "out":
             self._asked.add(key)
         elif key not in self._asked:
-            self.broken(record, "one question of a back end before its answer")
+            self.report_break(record, "one question of a back end before its answer")
         else:
             self._asked.remove(key)
 
@@ -147,7 +147,7 @@ class WhoAnswers(fold.ProcessClaim, claims=("I-M13",), place=fold.Place.NODE):
         if records.is_answer(record):
             listener = self._asked.get(record.ref)
             if listener is not None and record.from_ != listener:
-                self.broken(record, f"an answer from {listener}")
+                self.report_break(record, f"an answer from {listener}")
 
 
 class OrderPerObject(fold.ProcessClaim, claims=("I-M14",), place=fold.Place.NODE):
@@ -172,7 +172,7 @@ class OrderPerObject(fold.ProcessClaim, claims=("I-M14",), place=fold.Place.NODE
         at = (record.link, record.listener, record.from_, record.to)
         came = self._came[record.mid]
         if came < self._last[at]:
-            self.broken(record, "what came later to leave later")
+            self.report_break(record, "what came later to leave later")
         self._last[at] = max(self._last[at], came)
 
 
@@ -231,7 +231,7 @@ class AddressRequests(fold.ProcessClaim, claims=("I-A4", "I-A5", "I-A6"), place=
         self._freed.setdefault(freeing.mid or "", set()).add(address)
         if self._owners.get(address) != runtime_of(freeing.from_ or ""):
             expected = f"it to be released by {self._owners.get(address)}"
-            self.broken(record, expected, claim="I-A6")
+            self.report_break(record, expected, claim="I-A6")
 
     @fold.on(fold.with_body(Op.DELIVER))
     def take_request(self, record: TraceLine) -> None:
@@ -254,7 +254,9 @@ class AddressRequests(fold.ProcessClaim, claims=("I-A4", "I-A5", "I-A6"), place=
         if asked.type == MessageType.DELETE and isinstance(key, str):
             block = self._blocks.pop((runtime, key), set())
             if freed != block & (self._live | freed):
-                self.broken(record, f"what is left of the block {key} to be freed", claim="I-A5")
+                self.report_break(
+                    record, f"what is left of the block {key} to be freed", claim="I-A5"
+                )
 
     def _given(self, record: TraceLine, asked: TraceLine, body: Body, runtime: str | None) -> None:
         wanted, given = _inner(body), records.addresses_in(_inner(body_of(record)).get("allocated"))
@@ -262,7 +264,9 @@ class AddressRequests(fold.ProcessClaim, claims=("I-A4", "I-A5", "I-A6"), place=
         domain = domain_of(asked.to or "").removeprefix("msg-node.")
         is_right = all(scheme_of(url) == scheme and domain_of(url) == domain for url in given)
         if not is_right or len(set(given)) != number or len(given) != number:
-            self.broken(record, f"{number} distinct {scheme} addresses of {domain}", claim="I-A4")
+            self.report_break(
+                record, f"{number} distinct {scheme} addresses of {domain}", claim="I-A4"
+            )
         key = wanted.get("allocationKey")
         if isinstance(key, str):
             self._blocks[runtime, key].update(given)
@@ -338,7 +342,9 @@ class RecordRequests(
         if asked.type == MessageType.READ:
             for url in _records(body_of(record)):
                 if url not in self._known and self._owners.get(url) is not None:
-                    self.broken(record, "a registration that was confirmed", url, claim="I-G3")
+                    self.report_break(
+                        record, "a registration that was confirmed", url, claim="I-G3"
+                    )
             return
         written = _inner(body)
         resource = written.get("url", body.get("resource"))
@@ -349,11 +355,11 @@ class RecordRequests(
         runtime = runtime_of(asked.from_ or "")
         owner = self._owners.get(url, runtime)
         if owner != runtime:
-            self.broken(asked, f"{owner} to write it", url, claim="I-G2")
+            self.report_break(asked, f"{owner} to write it", url, claim="I-G2")
         handler = written.get("p2pHandler")
         is_own = not isinstance(handler, str) or is_below(handler, f"{runtime}/p2phandler")
         if written.get("runtime", runtime) != runtime or not is_own:
-            self.broken(asked, f"{runtime} and its own handler", url, claim="I-G6")
+            self.report_break(asked, f"{runtime} and its own handler", url, claim="I-G6")
         self._known.add(url)
         self._overdue(url, asked.t)
         self._fresh[url] = asked
@@ -367,7 +373,7 @@ class RecordRequests(
         expires = self._expires.get(url, REGISTRATION_EXPIRES)
         if fresh is not None and status in _REPORTED and now - fresh.t > expires + records.SLACK:
             expected = f"it to be disconnected after {expires:g} s"
-            self.broken(fresh, expected, url, claim="I-G4")
+            self.report_break(fresh, expected, url, claim="I-G4")
 
     @fold.on(fold.with_body(Op.PUBLISH))
     def take_publication(self, record: TraceLine) -> None:
@@ -378,7 +384,9 @@ class RecordRequests(
             return
         reported, status = body_of(record).get("value"), self._statuses.get(url, "")
         if reported != _REPORTED.get(status, status) or self._reported.get(url) == reported:
-            self.broken(record, f"a change to {_REPORTED.get(status, status)}", url, claim="I-G5")
+            self.report_break(
+                record, f"a change to {_REPORTED.get(status, status)}", url, claim="I-G5"
+            )
         self._reported[url] = str(reported)
 
     @override

@@ -71,7 +71,7 @@ class NoLostWindow(fold.ProcessClaim, claims=("I-D6",), place=fold.Place.RUNTIME
         if _is_accepted(record):
             address, observer = records.split(record.key)
             if (address, observer) not in self._observers:
-                self.broken(record, "the observer to be added first")
+                self.report_break(record, "the observer to be added first")
 
     @fold.on(fold.any_msg(Op.SUBMIT))
     def take_submission(self, record: TraceLine) -> None:
@@ -83,7 +83,7 @@ class NoLostWindow(fold.ProcessClaim, claims=("I-D6",), place=fold.Place.RUNTIME
         if to.endswith(_SUBSCRIPTION):
             changes = to.removesuffix(_SUBSCRIPTION) + _CHANGES
             if not self._listeners[changes]:
-                self.broken(record, f"a listener at {changes} first")
+                self.report_break(record, f"a listener at {changes} first")
 
 
 class Guests(fold.ProcessClaim, claims=("I-D9", "I-D11"), place=fold.Place.RUNTIME):
@@ -129,14 +129,14 @@ class Guests(fold.ProcessClaim, claims=("I-D9", "I-D11"), place=fold.Place.RUNTI
             return
         url = (record.from_ or "").removesuffix(_SUBSCRIPTION)
         if url in self._reporters and (url, record.to or "") not in self._rows:
-            self.broken(record, "its reporter to have asked for it", claim="I-D11")
+            self.report_break(record, "its reporter to have asked for it", claim="I-D11")
 
     @fold.on(fold.steps(_MACHINE))
     def take_step(self, record: TraceLine) -> None:
         if _is_accepted(record):
             url, observer = records.split(record.key)
             if url in self._reporters and not self._let_in(url, observer, record.why):
-                self.broken(record, "the reporter to have let it in", claim="I-D9")
+                self.report_break(record, "the reporter to have let it in", claim="I-D9")
 
     def _let_in(self, url: str, observer: str, why: str | None) -> bool:
         """Return whether an observer that is accepted may be; a yes of the reporter counts once."""
@@ -233,7 +233,7 @@ class NothingAfterDelete(fold.ProcessClaim, claims=("I-D8",)):
 
     def _touched(self, address: str, record: TraceLine, slack: float = 0.0) -> None:
         if address in self._gone and record.t >= self._gone[address] + slack:
-            self.broken(record, "nothing: the object is deleted")
+            self.report_break(record, "nothing: the object is deleted")
 
 
 class ChildOwner(fold.ProcessClaim, claims=("I-D10",)):
@@ -260,7 +260,9 @@ class ChildOwner(fold.ProcessClaim, claims=("I-D10",)):
     @fold.on(fold.at_bus(Op.DELIVER))
     def take_delivery(self, record: TraceLine) -> None:
         if record.mid in self._by_link and record.listener not in records.SYNC_MANAGERS:
-            self.broken(record, "the sync manager, which knows the observers, to get it alone")
+            self.report_break(
+                record, "the sync manager, which knows the observers, to get it alone"
+            )
 
     @fold.on(fold.others(Kind.OBJ))
     def take_object(self, record: TraceLine) -> None:
@@ -269,11 +271,11 @@ class ChildOwner(fold.ProcessClaim, claims=("I-D10",)):
             return
         creator, _, number = parts[1].rpartition("#")
         if record.by != creator:
-            self.broken(record, f"{creator}, whose it is")
+            self.report_break(record, f"{creator}, whose it is")
         elif record.op == Op.ADD:
             before = self._last.get((parts[0], creator), -1)
             if not number.isdecimal() or int(number) <= before:
-                self.broken(record, f"a number above {before}")
+                self.report_break(record, f"a number above {before}")
             self._last[parts[0], creator] = int(number) if number.isdecimal() else before
 
 
@@ -300,7 +302,7 @@ class AskedWrites(fold.ProcessClaim, claims=("I-D1",), place=fold.Place.RUNTIME)
     @fold.on(_WRITTEN)
     def take_write(self, record: TraceLine) -> None:
         if record.digest is not None and record.by not in self._open.values():
-            self.broken(record, f"an open request of {record.by} to the sync manager")
+            self.report_break(record, f"an open request of {record.by} to the sync manager")
 
 
 class Applied(fold.ProcessClaim, claims=("I-D3", "I-D12", "I-D5", "I-D7")):
@@ -326,11 +328,11 @@ class Applied(fold.ProcessClaim, claims=("I-D3", "I-D12", "I-D5", "I-D7")):
         last = self._last.get(at)
         self._last[at] = version
         if last is not None and version > last + 1:
-            self.broken(record, f"version {last + 1}, or the object read anew", claim="I-D3")
+            self.report_break(record, f"version {last + 1}, or the object read anew", claim="I-D3")
         elif last is not None and version <= last:
-            self.broken(record, f"nothing up to version {last}", claim="I-D12")
+            self.report_break(record, f"nothing up to version {last}", claim="I-D12")
         state = self._states.get(f"{record.key}|{record.by}")
         if state == "syncing":
-            self.broken(record, "the object to be read first", claim="I-D5")
+            self.report_break(record, "the object to be read first", claim="I-D5")
         elif state == "deleted":
-            self.broken(record, "nothing: it does not observe any more", claim="I-D7")
+            self.report_break(record, "nothing: it does not observe any more", claim="I-D7")

@@ -10,7 +10,7 @@ from specs.addresses.address import last_segment
 from specs.child import CHILDREN, parent_of
 from specs.jsonvalue import Json
 from specs.message import Message, MessageType
-from specs.message_catalogue import bound
+from specs.message_catalogue import match_form
 from specs.reply_code import FIRST_FINAL
 from specs.trace import Kind, Op
 
@@ -178,7 +178,7 @@ Key: TypeAlias = tuple[str, str, int]
 """Sender, receiver and id of a request."""
 
 
-def waited(seconds: float, wait: float) -> bool:
+def has_waited(seconds: float, wait: float) -> bool:
     """Return whether a time is as long as a wait, as exactly as clocks go.
 
     Args:
@@ -218,7 +218,7 @@ def is_shared(to: str) -> bool:
 @lru_cache(maxsize=4096)
 def is_p2p_end(address: str) -> bool:
     """Return whether an address is of a P2P stub, or of a handler's end of one link."""
-    return bound("PX", address) is not None
+    return match_form("PX", address) is not None
 
 
 def of_creator(record: TraceLine) -> bool:
@@ -247,7 +247,7 @@ def heard_by(record: TraceLine, listeners: Collection[str]) -> set[str]:
 @lru_cache(maxsize=4096)
 def is_connection(address: str) -> bool:
     """Return whether an address is of a handler's end of one link."""
-    return bound("PC", address) is not None
+    return match_form("PC", address) is not None
 
 
 def is_p2p_link(record: TraceLine) -> bool:

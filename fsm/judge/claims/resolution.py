@@ -62,7 +62,7 @@ class Window(fold.ProcessClaim, claims=("I-C1",), place=fold.Place.RUNTIME):
         if record.to != f"{from_}/changes" or from_ == self.process.part(_REGISTRY):
             return
         if last_segment(from_) == _REGISTRY and from_ not in self._followed:
-            self.broken(record, f"{from_} to have been asked for changes")
+            self.report_break(record, f"{from_} to have been asked for changes")
 
 
 class TornDown(fold.ProcessClaim, claims=("I-C5",)):
@@ -90,14 +90,14 @@ class TornDown(fold.ProcessClaim, claims=("I-C5",)):
         alone = self._alone_since
         if alone is not None and self.process.is_over_since(alone + records.SLACK):
             for row in self._rows.values():
-                self.broken(row, "this listener to go with the last link")
+                self.report_break(row, "this listener to go with the last link")
 
 
 @fold.check("I-R1", on=_DONE, is_forgetful=True)
 def check_service_route(process: fold.Process, record: TraceLine) -> None:
     """Services are reached by a node, never by a peer (I-R1)."""
     if records.is_p2p_end(record.result or "") and is_backend(record.to or ""):
-        process.broken("I-R1", record, "a node's stub")
+        process.report_break("I-R1", record, "a node's stub")
 
 
 class LinkRoutes(fold.ProcessClaim, claims=("I-R2", "I-R3", "I-R4")):
@@ -133,7 +133,7 @@ class LinkRoutes(fold.ProcessClaim, claims=("I-R2", "I-R3", "I-R4")):
     def take_resolution(self, record: TraceLine) -> None:
         to, process, route, now = record.to or "", self.process, record.result or "", record.t
         if records.is_p2p_end(route) and not is_backend(to) and not self._is_route(route, now):
-            self.broken(record, f"{route} to be live", claim="I-R2")
+            self.report_break(record, f"{route} to be live", claim="I-R2")
         bound = {remote: row for remote, row in process.links.items() if entity_of(to) in row[2:]}
         lives = [
             end
@@ -142,11 +142,11 @@ class LinkRoutes(fold.ProcessClaim, claims=("I-R2", "I-R3", "I-R4")):
         ]
         if lives:
             if record.kind in _BY_ANY_WAY and route not in lives:
-                self.broken(record, f"the route by {lives[0]}", claim="I-R3")
+                self.report_break(record, f"the route by {lives[0]}", claim="I-R3")
         elif bound and not route and record.kind != _BY_A_LINK:
             stubs = process.stubs.words(domain_of(to))[:1]
             if any(process.state("stub_connection", stub) == records.LIVE for stub in stubs):
-                self.broken(record, "the route by the node", claim="I-R4")
+                self.report_break(record, "the route by the node", claim="I-R4")
 
 
 @fold.check("I-R5", on=fold.at_bus(Op.RCV), place=fold.Place.NODE)
@@ -160,7 +160,7 @@ def check_node_is_right(process: fold.Process, record: TraceLine) -> None:
         return
     right = domain_of(record.to or ""), domain_of(runtime)
     if own not in right:
-        process.broken("I-R5", record, f"a node of {right[0]}, or of {right[1]}")
+        process.report_break("I-R5", record, f"a node of {right[0]}, or of {right[1]}")
 
 
 class SingleFlight(fold.ProcessClaim, claims=("I-R6",), is_forgetful=True, tables=("stubs",)):
@@ -177,7 +177,7 @@ class SingleFlight(fold.ProcessClaim, claims=("I-R6",), is_forgetful=True, table
         before, after = self.process.stubs.before, self.process.stubs.words(record.key or "")
         is_other = bool(before and after) and before[0] != after[0]
         if is_other and self._flying.get(before[0]) == _DEPLOYING:
-            self.broken(record, f"{before[0]} to be deployed first")
+            self.report_break(record, f"{before[0]} to be deployed first")
 
 
 class Termination(fold.ProcessClaim, claims=("I-R7",)):
@@ -196,7 +196,7 @@ class Termination(fold.ProcessClaim, claims=("I-R7",)):
     @override
     def end(self) -> None:
         for begun in self.process.overdue(self._looking.values(), REPLY_TIMEOUT + records.SLACK):
-            self.broken(begun, f"an end within {REPLY_TIMEOUT:g} s")
+            self.report_break(begun, f"an end within {REPLY_TIMEOUT:g} s")
 
 
 class FallbackKeeps(fold.ProcessClaim, claims=("I-R9",)):
@@ -274,4 +274,4 @@ class FallbackKeeps(fold.ProcessClaim, claims=("I-R9",)):
         self._add_unread(record.mid, -1)
         copies = self._copies.get(record.mid, 1)
         if routes[route] > copies + len(self._branches.get(record.mid, ())):
-            self.broken(record, "it to be sent once over one link")
+            self.report_break(record, "it to be sent once over one link")

@@ -35,7 +35,7 @@ def check_status_address(process: fold.Process, record: TraceLine) -> None:
     """A status is announced by its owner, to its own place (I-S3)."""
     place = address.status_of(record.from_ or "")
     if address.last_segment(record.to or "") == _STATUS and record.to != place:
-        process.broken("I-S3", record, f"{place} as its place")
+        process.report_break("I-S3", record, f"{place} as its place")
 
 
 class EventForChange(fold.ProcessClaim, claims=("I-S4",)):
@@ -66,14 +66,14 @@ class EventForChange(fold.ProcessClaim, claims=("I-S4",)):
             return
         self._events[from_] += 1
         if self._events[from_] > len(self._steps[from_]):
-            self.broken(record, "a step of the stub before each of its events")
+            self.report_break(record, "a step of the stub before each of its events")
 
     @override
     def end(self) -> None:
         for stub, changes in self._steps.items() if self.process.home is not None else ():
             silent = changes[self._events[stub] :]
             if silent and self.process.is_over_since(silent[0].t + records.SLACK):
-                self.broken(silent[0], "an event of this step")
+                self.report_break(silent[0], "an event of this step")
 
 
 class TableAgrees(fold.ProcessClaim, claims=("I-S5",)):
@@ -93,7 +93,7 @@ class TableAgrees(fold.ProcessClaim, claims=("I-S5",)):
             return
         known, since = self._states[stub], self._reached[stub]
         if status not in known[since:]:
-            self.broken(record, f"{stub} as it was last reported")
+            self.report_break(record, f"{stub} as it was last reported")
         else:
             self._reached[stub] = known.index(status, since)
 
@@ -114,16 +114,16 @@ class DeployBeforeRun(fold.ProcessClaim, claims=("I-S7",), place=fold.Place.RUNT
         if record.old != ABSENT:
             return
         if self.process.state(_DEPLOYMENT, stub) != "deploying":
-            self.broken(record, "a stub that is being deployed")
+            self.report_break(record, "a stub that is being deployed")
         elif address.status_of(stub) not in self._heard:
-            self.broken(record, f"a listener of {address.status_of(stub)} before")
+            self.report_break(record, f"a listener of {address.status_of(stub)} before")
 
 
 @fold.check("I-S8", on=fold.any_msg(Op.XMIT))
 def check_session_is_open(process: fold.Process, record: TraceLine) -> None:
     """A node's stub sends only over an open session (I-S8)."""
     if process.state(_CONNECTION, record.stub) not in {None, records.LIVE}:
-        process.broken("I-S8", record, f"{record.stub} to be live")
+        process.report_break("I-S8", record, f"{record.stub} to be live")
 
 
 class QueueOrder(fold.ProcessClaim, claims=("I-S9",)):
@@ -154,7 +154,7 @@ class QueueOrder(fold.ProcessClaim, claims=("I-S9",)):
             queue = self._waiting[record.actor]
             queue[record.mid or ""] = self._may_renew(record)
             if len(queue) > STUB_QUEUE:
-                self.broken(record, f"at most {STUB_QUEUE} to wait")
+                self.report_break(record, f"at most {STUB_QUEUE} to wait")
             if record.actor in self._renewing:
                 self._renewals_first(record.actor)
 
@@ -172,7 +172,7 @@ class QueueOrder(fold.ProcessClaim, claims=("I-S9",)):
             alike = (name for name in queue if not is_renewing or queue[name] == queue[mid])
             first = next(alike)
             if first != mid:
-                self.broken(record, f"{first} to leave first")
+                self.report_break(record, f"{first} to leave first")
             del queue[mid]
 
     @fold.on(fold.msg(Op.SYNTH, Op.DROP))
@@ -236,21 +236,21 @@ class Published(fold.ProcessClaim, claims=("I-C2", "I-C4"), place=fold.Place.RUN
     def _change(self, record: TraceLine, addresses: Iterable[str], operation: str) -> None:
         for url in addresses:
             if url not in self._ever:
-                self.broken(record, "addresses of this runtime only", url, claim="I-C4")
+                self.report_break(record, "addresses of this runtime only", url, claim="I-C4")
             change = self._published.add if operation == "add" else self._published.discard
             change(url)
 
     def _snapshot(self, record: TraceLine, addresses: list[str]) -> None:
         for url in addresses:
             if url not in self._own:
-                self.broken(record, "addresses of this runtime only", url, claim="I-C4")
+                self.report_break(record, "addresses of this runtime only", url, claim="I-C4")
         # Addresses that left without followers was not announced as gone.
         for url in (self._published & self._own) - set(addresses):
             self._missing.setdefault(url, record)
         self._published.update(addresses)
 
     def _incomplete(self, snapshot: TraceLine, url: str) -> None:
-        self.broken(snapshot, f"{url} in the snapshot", claim="I-C2")
+        self.report_break(snapshot, f"{url} in the snapshot", claim="I-C2")
 
     @override
     def end(self) -> None:
@@ -295,7 +295,7 @@ class Announced(fold.ProcessClaim, claims=("I-C6",), place=fold.Place.RUNTIME):
             return
         for url in changed:
             if (url in live) is is_add:
-                self.broken(record, "add and remove in turn", url)
+                self.report_break(record, "add and remove in turn", url)
             change = live.add if is_add else live.discard
             change(url)
 
@@ -315,7 +315,7 @@ class PathsFirst(fold.ProcessClaim, claims=("I-P9", "I-P10"), place=fold.Place.R
         handler = value.get("p2pHandler") if isinstance(value, dict) else None
         is_record = (record.to or "").startswith("domain://registry.")
         if is_record and isinstance(handler, str) and not self._is_there(handler):
-            self.broken(record, f"{handler} to be deployed, and its path set", claim="I-P9")
+            self.report_break(record, f"{handler} to be deployed, and its path set", claim="I-P9")
 
     def _is_there(self, handler: str) -> bool:
         is_deployed = self.process.state(_DEPLOYMENT, handler) == "deployed"
@@ -337,7 +337,7 @@ class PathsFirst(fold.ProcessClaim, claims=("I-P9", "I-P10"), place=fold.Place.R
         source = body_of(record).get("source")
         is_own = isinstance(source, str) and address.runtime_of(source) == self.process.home
         if is_own and "/p2prequester/" in str(source) and source not in self._paths:
-            self.broken(record, f"the path of {source} to be set", claim="I-P10")
+            self.report_break(record, f"the path of {source} to be set", claim="I-P10")
 
 
 class Bound(fold.ProcessClaim, claims=("I-R8",), place=fold.Place.RUNTIME):
@@ -368,7 +368,7 @@ class Bound(fold.ProcessClaim, claims=("I-R8",), place=fold.Place.RUNTIME):
         known = self._known[record.key or ""] | self._known[end]
         for url in addresses:
             if url and url not in known:
-                self.broken(record, f"{url} to be said to be there", url)
+                self.report_break(record, f"{url} to be said to be there", url)
 
 
 @fold.check("I-S11", on=fold.bodies_at_bus(Op.SUBMIT), place=fold.Place.RUNTIME)
@@ -381,8 +381,8 @@ def check_status_names_runtime(process: fold.Process, record: TraceLine) -> None
     is_link = records.is_p2p_end(stub)
     if remote is None:
         if record.type == MessageType.CREATE and is_link:
-            process.broken("I-S11", record, "the runtime at the other end")
+            process.report_break("I-S11", record, "the runtime at the other end")
     elif not is_link or address.scheme_of(str(remote)) != "hyperty-runtime":
-        process.broken("I-S11", record, "no runtime, or that at the other end of a link")
+        process.report_break("I-S11", record, "no runtime, or that at the other end of a link")
     elif remote == process.home:
-        process.broken("I-S11", record, "another runtime than this")
+        process.report_break("I-S11", record, "another runtime than this")

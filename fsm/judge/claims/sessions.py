@@ -51,7 +51,7 @@ class SessionFirst(fold.ProcessClaim, claims=("I-M1",)):
     @fold.on(fold.any_msg(Op.ADMIT))
     def take_admission(self, record: TraceLine) -> None:
         if self._came.get(record.mid) in self._pending:
-            self.broken(record, "an open session on its link")
+            self.report_break(record, "an open session on its link")
 
 
 class OnePerRuntime(fold.ProcessClaim, claims=("I-M2",), is_forgetful=True):
@@ -70,7 +70,7 @@ class OnePerRuntime(fold.ProcessClaim, claims=("I-M2",), is_forgetful=True):
         if record.link is None:
             return
         if self._states.get(record.b, "open") != "open":
-            self.broken(record, f"an open session of {record.b}", record.b or "")
+            self.report_break(record, f"an open session of {record.b}", record.b or "")
         older = self._links.get(record.b, record.link)
         self._links[record.b] = record.link
         if older != record.link:
@@ -86,7 +86,7 @@ class OnePerRuntime(fold.ProcessClaim, claims=("I-M2",), is_forgetful=True):
 
     def _replaced(self, older: str | None, record: TraceLine, closed_at: float) -> None:
         if closed_at - record.t > WRITE_TIMEOUT + records.SLACK:
-            self.broken(record, f"{older} to be closed", record.b or "")
+            self.report_break(record, f"{older} to be closed", record.b or "")
 
     @override
     def end(self) -> None:
@@ -99,7 +99,7 @@ class OnePerRuntime(fold.ProcessClaim, claims=("I-M2",), is_forgetful=True):
 def check_owner_keeps_addresses(process: fold.Process, record: TraceLine) -> None:
     """While a runtime is away it keeps what it owns (I-M3)."""
     if record.op == Op.DEL and process.state(records.SESSION, record.val) == "detached":
-        process.broken("I-M3", record, f"{record.val} to keep it while it is away")
+        process.report_break("I-M3", record, f"{record.val} to keep it while it is away")
 
 
 class NothingAfterClose(fold.ProcessClaim, claims=("I-M4",)):
@@ -116,7 +116,7 @@ class NothingAfterClose(fold.ProcessClaim, claims=("I-M4",)):
     def take_sending(self, record: TraceLine) -> None:
         runtime = self._runtimes.get(record.link or "")
         if runtime is not None and self.process.state(records.SESSION, runtime) in _OVER:
-            self.broken(record, "nothing to go to a session that is over")
+            self.report_break(record, "nothing to go to a session that is over")
 
 
 class PolicyOnce(fold.ProcessClaim, claims=("I-M8",), place=fold.Place.NODE):
@@ -136,7 +136,7 @@ class PolicyOnce(fold.ProcessClaim, claims=("I-M8",), place=fold.Place.NODE):
         if record.mid in self._decisions:
             self._decisions[record.mid] += 1
             if self._decisions[record.mid] > 1:
-                self.broken(record, "one decision")
+                self.report_break(record, "one decision")
 
 
 class ExpiryTiming(fold.ProcessClaim, claims=("I-M12",)):
@@ -149,15 +149,15 @@ class ExpiryTiming(fold.ProcessClaim, claims=("I-M12",)):
         away = self._left.pop(record.key, record)
         if record.new == "detached":
             self._left[record.key] = record
-        elif record.new == "expired" and not records.waited(record.t - away.t, SESSION_IDLE):
-            self.broken(record, f"{SESSION_IDLE:g} s away before it expires")
+        elif record.new == "expired" and not records.has_waited(record.t - away.t, SESSION_IDLE):
+            self.report_break(record, f"{SESSION_IDLE:g} s away before it expires")
         elif record.t - away.t > SESSION_IDLE + records.SLACK:
-            self.broken(record, f"an end after {SESSION_IDLE:g} s away")
+            self.report_break(record, f"an end after {SESSION_IDLE:g} s away")
 
     @override
     def end(self) -> None:
         for away in self.process.overdue(self._left.values(), SESSION_IDLE + records.SLACK):
-            self.broken(away, f"an end after {SESSION_IDLE:g} s away")
+            self.report_break(away, f"an end after {SESSION_IDLE:g} s away")
 
 
 _GIVEN_ONCE: Final = {
@@ -176,7 +176,7 @@ class Fresh(fold.ProcessClaim, claims=("I-A1", "I-S6"), is_forgetful=True):
         claim, expected = _GIVEN_ONCE[record.machine or ""]
         at = record.machine, record.key
         if record.old == ABSENT and at in self._given:
-            self.broken(record, expected, claim=claim)
+            self.report_break(record, expected, claim=claim)
         self._given.add(at)
 
 
@@ -192,9 +192,9 @@ def check_sender_is_allocated(process: fold.Process, record: TraceLine) -> None:
         return
     holder = process.owners.get(from_) or process.owners.get(entity_of(from_))
     if holder is None:
-        process.broken("I-A2", record, f"{from_} to be allocated")
+        process.report_break("I-A2", record, f"{from_} to be allocated")
     elif holder != by:
-        process.broken("I-A3", record, f"{from_} to be used by {holder}")
+        process.report_break("I-A3", record, f"{from_} to be used by {holder}")
 
 
 class LateReleases(fold.ProcessClaim, claims=("I-A7",)):
@@ -215,7 +215,7 @@ class LateReleases(fold.ProcessClaim, claims=("I-A7",)):
             # It has come back, perhaps at another node of the domain.
             self._ended.pop(record.val, None)
         elif record.t - self._ended.get(record.val, record.t) > records.SLACK:
-            self.broken(record, f"a release soon after {record.val} had left")
+            self.report_break(record, f"a release soon after {record.val} had left")
 
 
 class FalseLasting(fold.ProcessClaim, claims=("I-A7",)):
@@ -248,7 +248,7 @@ class FalseLasting(fold.ProcessClaim, claims=("I-A7",)):
         )
         known = self._owners.get(url) or own
         if known and not known & self._upstream:
-            self.broken(record, "the wire form of its registrant")
+            self.report_break(record, "the wire form of its registrant")
 
 
 class CleanAtRest(fold.ProcessClaim, claims=("I-X2",), place=fold.Place.NODE):
@@ -267,4 +267,4 @@ class CleanAtRest(fold.ProcessClaim, claims=("I-X2",), place=fold.Place.NODE):
     @override
     def end(self) -> None:
         for row in self._rows.values() if self.process.end is not None else ():
-            self.broken(row, f"this row of {row.table} to go with its session")
+            self.report_break(row, f"this row of {row.table} to go with its session")

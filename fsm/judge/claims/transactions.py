@@ -38,7 +38,7 @@ class Match(fold.ProcessClaim, claims=("I-T1",), place=fold.Place.RUNTIME):
     @fold.on(fold.at_bus(Op.CALLBACK, Op.DELIVER))
     def take_delivery(self, record: TraceLine) -> None:
         if records.is_answer(record) and records.key_of(record) not in self._asked:
-            self.broken(record, "an earlier request with this id and these ends")
+            self.report_break(record, "an earlier request with this id and these ends")
 
 
 class Unanswered(fold.ProcessClaim, claims=("I-T3",), place=fold.Place.RUNTIME):
@@ -91,7 +91,7 @@ class Unanswered(fold.ProcessClaim, claims=("I-T3",), place=fold.Place.RUNTIME):
     def end(self) -> None:
         for asked, since in self._waiting.values():
             if self.process.is_over_since(since + REPLY_TIMEOUT + records.SLACK):
-                self.broken(asked, f"a final answer within {REPLY_TIMEOUT:g} s")
+                self.report_break(asked, f"a final answer within {REPLY_TIMEOUT:g} s")
 
     def answers_missing(self) -> list[TraceLine]:
         """Return requests whose final answer is not recorded, though the process ended orderly."""
@@ -122,13 +122,13 @@ class GivenAnswers(
         if not records.is_final(record):
             if key in self._given:
                 expected = "no provisional answer after the final one"
-                self.broken(record, expected, claim="I-T4")
+                self.report_break(record, expected, claim="I-T4")
             return
         before = self._given.setdefault(key, set())
         if before:
             several = all("@" in instance.rpartition("!")[2] for instance in (*before, mid))
             if mid in before or not several:
-                self.broken(record, "no second final answer", claim="I-T2")
+                self.report_break(record, "no second final answer", claim="I-T2")
         before.add(mid)
 
 
@@ -154,7 +154,7 @@ class Timeouts(fold.ProcessClaim, claims=("I-T5", "I-T6"), place=fold.Place.RUNT
         key = records.key_of(record)
         if self._over.get(key, record.mid) != record.mid:
             expected = "this answer to be dropped: it came after the 408"
-            self.broken(record, expected, claim="I-T5")
+            self.report_break(record, expected, claim="I-T5")
         if records.is_final(record):
             if record.op == Op.CALLBACK:
                 self._signs.pop(key, None)
@@ -169,9 +169,9 @@ class Timeouts(fold.ProcessClaim, claims=("I-T5", "I-T6"), place=fold.Place.RUNT
         key = records.key_of(record)
         self._over[key] = record.mid
         since = self._signs.get(key)
-        if since is None or not records.waited(record.t - since, REPLY_TIMEOUT):
+        if since is None or not records.has_waited(record.t - since, REPLY_TIMEOUT):
             expected = f"{REPLY_TIMEOUT:g} s of silence on an open request before the 408"
-            self.broken(record, expected, claim="I-T6")
+            self.report_break(record, expected, claim="I-T6")
 
 
 class IdMonotone(fold.ProcessClaim, claims=("I-T7",), place=fold.Place.RUNTIME):
@@ -187,7 +187,7 @@ class IdMonotone(fold.ProcessClaim, claims=("I-T7",), place=fold.Place.RUNTIME):
         sender, number, mid = record.from_ or "", record.id or 0, record.mid or ""
         last = self._last.get(sender, 0)
         if number <= last and mid not in self._seen:
-            self.broken(record, f"an id above {last}")
+            self.report_break(record, f"an id above {last}")
         self._seen[mid] = None
         self._last[sender] = max(number, last)
 
@@ -203,7 +203,7 @@ class RetryIdentity(fold.ProcessClaim, claims=("I-T8",)):
             return
         same = self._known.setdefault(records.key_of(record), record.digest) == record.digest
         if not same and self.process.is_local(record):
-            self.broken(record, "the same content under the same id")
+            self.report_break(record, "the same content under the same id")
 
 
 class Conservation(fold.ProcessClaim, claims=("I-T9",)):
@@ -246,7 +246,7 @@ class Conservation(fold.ProcessClaim, claims=("I-T9",)):
             if not waiting:
                 del self._queued[at]
         elif record.op == Op.FLUSH:
-            self.broken(record, "no second release of what was queued once")
+            self.report_break(record, "no second release of what was queued once")
         else:
             self._settled[record.mid] = self._settled[record.ref] = None
 
@@ -254,17 +254,17 @@ class Conservation(fold.ProcessClaim, claims=("I-T9",)):
     def end(self) -> None:
         wait = REPLY_TIMEOUT + records.SLACK
         for record in self.process.overdue(self._admitted.values(), wait):
-            self.broken(record, "a delivery, an answer, or a drop with a reason")
+            self.report_break(record, "a delivery, an answer, or a drop with a reason")
         for record in self.process.overdue(chain.from_iterable(self._queued.values()), wait):
             if record.mid not in self._settled:
-                self.broken(record, "what waits to be released, answered or dropped")
+                self.report_break(record, "what waits to be released, answered or dropped")
 
 
 @fold.check("I-T10", on=fold.msg(Op.ADMIT, Op.XMIT))
 def check_normal_form(process: fold.Process, record: TraceLine) -> None:
     """An admitted or sent message is in normal form (I-T10)."""
     if flaw := _flaw(record):
-        process.broken("I-T10", record, flaw)
+        process.report_break("I-T10", record, flaw)
 
 
 def _flaw(record: TraceLine) -> str:

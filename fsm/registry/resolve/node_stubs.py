@@ -180,7 +180,7 @@ class NodeStubs:
             return
         domain = found[0]
         self._crashes = {one: it for one, it in self._crashes.items() if not it.is_calm(now)}
-        if self._crashes.setdefault(domain, CrashCount()).crashed(now):
+        if self._crashes.setdefault(domain, CrashCount()).count_crash(now):
             why = "it crashes again and again"
             self._cool(domain, (now + SANDBOX_COOL_DOWN, why, Code.UNAVAILABLE), now)
         self._remove(*found, "it crashed", now, self._cooling.get(domain))

@@ -341,7 +341,7 @@ class ResolveCore:
 
     def _answer_waiters(self, now: float) -> None:
         """Answer the questions that need not wait for their link any more."""
-        over = self._waiters.done(lambda entity: not self._jobs.is_open(link_key(entity)), now)
+        over = self._waiters.take_done(lambda entity: not self._jobs.is_open(link_key(entity)), now)
         for to, intent, waiting_for in over:
             link = self._links.live_link(waiting_for)
             if link is None:

@@ -189,7 +189,7 @@ class LinkQueue:
         waiting = {entity for _, _, entity in self._asks.values()}
         return min((self._until[entity] for entity in waiting), default=math.inf)
 
-    def done(self, is_settled: Callable[[str], bool], now: float) -> list[WaitingAsk]:
+    def take_done(self, is_settled: Callable[[str], bool], now: float) -> list[WaitingAsk]:
         """Take out the questions whose link is settled, or whose time is over."""
         settled = {entity for entity in self._until if is_settled(entity)}
         for entity in settled:

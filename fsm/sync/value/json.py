@@ -60,7 +60,7 @@ class NotJsonError(ProtoflyError, ValueError, public=True):
         self.flaw = Flaw(path, why)
 
 
-def dotted(steps: Steps) -> str:
+def dotted_path(steps: Steps) -> str:
     """Write a path as people read it."""
     return ".".join(map(str, steps))
 
@@ -100,12 +100,12 @@ def _is_array(value: object) -> TypeGuard[Sequence[object]]:
 
 def _check_depth(at: Steps, depth: int) -> None:
     if len(at) >= depth:
-        raise NotJsonError(dotted(at), f"it is nested deeper than {depth}")
+        raise NotJsonError(dotted_path(at), f"it is nested deeper than {depth}")
 
 
 def _name(key: object, at: Steps) -> str:
     if not isinstance(key, str):
-        raise NotJsonError(dotted(at), f"{_kind(key)} cannot name an attribute")
+        raise NotJsonError(dotted_path(at), f"{_kind(key)} cannot name an attribute")
     return _text(key, at)
 
 
@@ -120,14 +120,14 @@ def _plain(value: object, at: Steps) -> Json:
         case str():
             return _text(value, at)
         case int():
-            raise NotJsonError(dotted(at), "the number has more than 64 bits")
+            raise NotJsonError(dotted_path(at), "the number has more than 64 bits")
         case _:
-            raise NotJsonError(dotted(at), f"{_kind(value)} is no JSON")
+            raise NotJsonError(dotted_path(at), f"{_kind(value)} is no JSON")
 
 
 def _text(value: str, at: Steps) -> str:
     if has_half_characters(value):
-        raise NotJsonError(dotted(at), HALF)
+        raise NotJsonError(dotted_path(at), HALF)
     return str.__str__(value)
 
 
@@ -166,12 +166,12 @@ def unsendable(value: Json, at: Steps = ()) -> Flaw | None:
     if not isinstance(value, dict | list):
         return None
     if len(at) >= VALUE_DEPTH:
-        return Flaw(dotted(at), f"it is nested deeper than {VALUE_DEPTH}")
+        return Flaw(dotted_path(at), f"it is nested deeper than {VALUE_DEPTH}")
     if isinstance(value, list):
         flaws = (unsendable(each, (*at, number)) for number, each in enumerate(value))
         return next(filter(None, flaws), None)
     if len(value) > MAX_JSON_KEYS:
-        return Flaw(dotted(at), f"an object has at most {MAX_JSON_KEYS} attributes")
+        return Flaw(dotted_path(at), f"an object has at most {MAX_JSON_KEYS} attributes")
     flaws = (text_flaw(key, at) or unsendable(each, (*at, key)) for key, each in value.items())
     return next(filter(None, flaws), None)
 
@@ -179,8 +179,8 @@ def unsendable(value: Json, at: Steps = ()) -> Flaw | None:
 def text_flaw(text: str, at: Steps = ()) -> Flaw | None:
     """Return why no message can hold a text; None: one can."""
     if len(text) > MAX_JSON_TEXT:
-        return Flaw(dotted(at), f"a text has at most {MAX_JSON_TEXT} characters")
-    return Flaw(dotted(at), HALF) if has_half_characters(text) else None
+        return Flaw(dotted_path(at), f"a text has at most {MAX_JSON_TEXT} characters")
+    return Flaw(dotted_path(at), HALF) if has_half_characters(text) else None
 
 
 if TYPE_CHECKING:
@@ -214,11 +214,11 @@ class ObjectSchema:
         try:
             self._validator.validate(value)
         except ValidationError as exc:
-            return Flaw(dotted(tuple(exc.instance_path)), _cut(exc.message))
+            return Flaw(dotted_path(tuple(exc.instance_path)), _cut(exc.message))
         return None
 
 
-def compiled(definition: JsonObject) -> ObjectSchema:
+def compile_schema(definition: JsonObject) -> ObjectSchema:
     """Return a schema, ready to be used.
 
     Raises:
@@ -236,7 +236,7 @@ def _compiled(definition: str) -> ObjectSchema:
     try:
         made = validator_for(json.loads(definition), offline=True, mask=_VALUE)
     except ValidationError as exc:
-        raise NoSchemaError(dotted(tuple(exc.instance_path)), _cut(exc.message)) from exc
+        raise NoSchemaError(dotted_path(tuple(exc.instance_path)), _cut(exc.message)) from exc
     except ValueError as exc:
         raise NoSchemaError("", _cut(str(exc))) from exc
     return ObjectSchema(made)

@@ -43,7 +43,7 @@ _CANONICAL: Final = json.JSONEncoder(sort_keys=True)
 _Place: TypeAlias = "Json | Absence"
 
 
-def changed(value: JsonObject, change: Change | ChangeObject) -> JsonObject:
+def apply_change(value: JsonObject, change: Change | ChangeObject) -> JsonObject:
     """Return a value after one change.
 
     A change without a value removes the attribute, or the element; a change of an array adds or
@@ -339,7 +339,7 @@ class ObjectChange:
     def apply_to(self, value: JsonObject) -> JsonObject:
         """Return a value after this change; it is not changed in place."""
         change = Change(self.version, self.path or None, self.new)
-        return frozen_object(changed(value, change))
+        return frozen_object(apply_change(value, change))
 
 
 _Path: TypeAlias = tuple[str, ...]
@@ -348,7 +348,7 @@ _Edit: TypeAlias = tuple[_Path, Json, Json]
 _NOTHING: Final[list[_Edit]] = []
 
 
-def described(before: JsonObject, after: JsonObject, change: Change) -> ObjectChange:
+def describe_change(before: JsonObject, after: JsonObject, change: Change) -> ObjectChange:
     """Return the effect of a published change on the attribute that it names.
 
     If there is no effect on an attribute that is null, the whole value is named: a change to

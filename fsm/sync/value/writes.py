@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from fsm.sync.value.json import Flaw, ObjectSchema, json_size, text_flaw, unsendable
-from fsm.sync.value.value import ADD, ARRAY, changed, check_path, same, without
+from fsm.sync.value.value import ADD, ARRAY, apply_change, check_path, same, without
 from specs.bodies.object import ChangeObject
 from specs.bodies.word import Operation
 from specs.errors import BadMessageError
@@ -275,7 +275,7 @@ class WritesCore:
         # A path that is too long is not followed.
         if flaw := _path_flaw(change.attribute):
             return flaw
-        new = changed(self.value, change)
+        new = apply_change(self.value, change)
         if flaw := self._flaw(new, change):
             return flaw
         self.value = new

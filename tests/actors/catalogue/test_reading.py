@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from actors.catalogue.errors import BadDescriptorError, BadSealError
-from actors.catalogue.publishing import sealed
+from actors.catalogue.publishing import seal_content
 from actors.catalogue.seal import (
     SealType,
     entry_of,
@@ -16,7 +16,7 @@ from actors.catalogue.seal import (
     read_listing,
     read_revocations,
     read_seal,
-    verified,
+    read_verified,
 )
 from actors.keys.signing import make_key
 from specs.addresses.address import CatalogueType
@@ -177,7 +177,7 @@ def test_garbage_is_not_signed(text):
         read_seal(text, SealType.DESCRIPTOR)
 
 
-GOOD = sealed({"a": 1, "b": "two"}, SealType.DESCRIPTOR, KEY).encode()
+GOOD = seal_content({"a": 1, "b": "two"}, SealType.DESCRIPTOR, KEY).encode()
 
 
 @settings(max_examples=examples(80))
@@ -186,15 +186,15 @@ def test_one_changed_byte_is_not_signed_or_means_the_same(place, byte):
     """A signature's last character has bits that count for nothing; no other change is let pass."""
     changed = GOOD[:place] + bytes([byte]) + GOOD[place + 1 :]
     try:
-        content = verified(read_seal(changed, SealType.DESCRIPTOR), keys_of(KEY))
+        content = read_verified(read_seal(changed, SealType.DESCRIPTOR), keys_of(KEY))
     except BadSealError:
         return
     assert content == {"a": 1, "b": "two"}
 
 
 def test_the_signed_bytes_are_the_parsed_bytes():
-    assert verified(read_seal(GOOD, SealType.DESCRIPTOR), keys_of(KEY)) == {"a": 1, "b": "two"}
-    assert verified(read_seal(GOOD + b"\n", SealType.DESCRIPTOR), keys_of(KEY))
+    assert read_verified(read_seal(GOOD, SealType.DESCRIPTOR), keys_of(KEY)) == {"a": 1, "b": "two"}
+    assert read_verified(read_seal(GOOD + b"\n", SealType.DESCRIPTOR), keys_of(KEY))
 
 
 @given(st.binary(max_size=200) | JSON.map(lambda one: json.dumps(one).encode()))

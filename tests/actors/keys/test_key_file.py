@@ -68,8 +68,8 @@ def test_a_place_that_cannot_be_used_is_named(tmp_path):
 def test_no_error_shows_the_key(tmp_path):
     path = tmp_path / "ra.key.json"
     key = make_runtime_key()
-    path.write_bytes(key.stored().replace(key.public.encode(), b"A" * 43))
+    path.write_bytes(key.to_jwk().replace(key.public.encode(), b"A" * 43))
     with pytest.raises(KeyFileError) as refused:
         open_key_file(path)
-    assert key.stored().decode().split('"d":"')[1][:20] not in str(refused.value)
+    assert key.to_jwk().decode().split('"d":"')[1][:20] not in str(refused.value)
     assert "_key" not in repr(key)

@@ -39,14 +39,14 @@ def test_the_library_of_tokens_gives_a_key_the_same_thumbprint() -> None:
 
 def test_a_stored_key_is_read_again() -> None:
     key = make_runtime_key()
-    again = read_runtime_key(key.stored())
+    again = read_runtime_key(key.to_jwk())
     assert again.thumbprint == key.thumbprint
     assert is_signed(key.public, "open", ["a"], again.signature("open", ["a"]))
 
 
 def test_a_key_shows_nothing_of_its_private_part() -> None:
     key = make_runtime_key()
-    assert orjson.loads(key.stored())["d"] not in repr(key)
+    assert orjson.loads(key.to_jwk())["d"] not in repr(key)
 
 
 def test_a_signature_fits_only_its_key_purpose_and_texts() -> None:

@@ -44,7 +44,7 @@ OWN_USER = "user://idp.b.ex/bob"
 
 def shown_by(identity):
     """What Bob's runtime offers to Alice's."""
-    return attrs.evolve(DATA, security=LinkGuard(identity).signed(DATA, BOND))
+    return attrs.evolve(DATA, security=LinkGuard(identity).sign(DATA, BOND))
 
 
 def stated(key, **changed):
@@ -225,7 +225,7 @@ def test_a_runtime_that_logs_in_requires_the_domain_of_its_peers(more, required)
 
 
 def test_no_token_and_no_statement_is_in_a_text():
-    security = LinkGuard(OwnIdentity(make_runtime_key(), "a.b.c", "d.e.f")).signed(DATA, BOND)
+    security = LinkGuard(OwnIdentity(make_runtime_key(), "a.b.c", "d.e.f")).sign(DATA, BOND)
     assert "a.b.c" not in repr(security)
     assert "d.e.f" not in repr(security)
 
@@ -246,7 +246,7 @@ CERTIFICATES = {
 def with_certificate(text):
     """An offer that is signed by its key as a peer without the checks of our own does it."""
     identity = OwnIdentity(make_runtime_key())
-    proper = LinkGuard(identity).signed(DATA, BOND)
+    proper = LinkGuard(identity).sign(DATA, BOND)
     covered = list(_covered(DATA, proper, BOND))
     raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
     covered[covered.index(hashlib.sha256(urlsafe_b64decode(padded(proper))).hexdigest())] = (
@@ -290,7 +290,7 @@ def test_no_text_of_a_peer_raises_an_error(name, odd):
         await trio.lowlevel.checkpoint()
         issuer = IssuerTrust(read_keys(Issuer().jwks()))
         guard = alice(VouchedBy.NONE, Trust({}, issuers={ISSUER: issuer}))
-        proper = LinkGuard(OwnIdentity(make_runtime_key())).signed(DATA, BOND)
+        proper = LinkGuard(OwnIdentity(make_runtime_key())).sign(DATA, BOND)
         altered = attrs.evolve(DATA, security=attrs.evolve(proper, **{name: odd}))
         assert not guard.lacks_keys(altered)
         assert isinstance(guard.standing(altered, BOND), Distrusted | Believed)

@@ -8,7 +8,7 @@ import trio.testing
 
 import actors
 from actors.testing.domains import Domains, chaos
-from actors.testing.recorder import Recorder, drawn, history_of
+from actors.testing.recorder import Recorder, draw_history, history_of
 from fsm.machine_list import MACHINES
 from specs.message import Message, MessageType
 from specs.trace import ABSENT, Fact, Kind, Op
@@ -57,9 +57,9 @@ async def test_the_history_of_a_message_is_drawn_as_a_sequence(recorder):
     lines = recorder.lines
     at = lines[-3]
     assert (at.node, at.op) == ("ra", "deliver")
-    text = [line.partition("  ")[0] for line in drawn(history_of("ra", at.ln, lines))]
+    text = [line.partition("  ")[0] for line in draw_history(history_of("ra", at.ln, lines))]
     assert [line.rstrip() for line in text][:3] == ["A = ra: bus", "B = ra: stub", "C = a.ex: node"]
-    rows = [line[:9] for line in drawn(history_of("ra", at.ln, lines))][3:]
+    rows = [line[:9] for line in draw_history(history_of("ra", at.ln, lines))][3:]
     assert rows == [
         "A   B   C",
         "o   |   |",

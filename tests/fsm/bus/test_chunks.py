@@ -13,11 +13,11 @@ from fsm.bus.chunks import (
     HeldBodiesCore,
     TransferBudget,
     chunk_count,
+    chunk_entry,
     chunk_of,
     chunk_size,
-    chunked,
     data_in,
-    joined,
+    join_chunks,
 )
 from specs.bodies.chunk import ChunkedBody, ChunkWanted, TransferBegun
 from specs.errors import BadMessageError
@@ -137,7 +137,7 @@ def test_a_body_comes_whole_or_its_message_is_refused(schedule):
     body, (assemblies, budget) = content(size), core()
     for step in order:
         took_in(assemblies, body, step)
-    said = chunked(body, 7)
+    said = chunk_entry(body, 7)
     try:
         whole = assemblies.whole(message(), said)
     except BadMessageError:
@@ -148,7 +148,7 @@ def test_a_body_comes_whole_or_its_message_is_refused(schedule):
         assemblies.release(whole)
     assert budget.used == 0
     assert len(assemblies) == 0
-    assert refused(assemblies.whole, message(), chunked(body, 7)) == 409, "and only once"
+    assert refused(assemblies.whole, message(), chunk_entry(body, 7)) == 409, "and only once"
 
 
 def test_in_order_a_body_comes_whole():
@@ -157,7 +157,7 @@ def test_in_order_a_body_comes_whole():
         begun(assemblies, size)
         for index in range(chunk_count(size)):
             assemblies.take(message(), chunk_of(body, 7, index), 0.0)
-        assert assemblies.whole(message(), chunked(body, 7)).body == body
+        assert assemblies.whole(message(), chunk_entry(body, 7)).body == body
 
 
 @pytest.mark.parametrize(
@@ -186,10 +186,10 @@ def test_a_body_that_was_altered_whole_is_refused():
     body, (assemblies, budget) = b"x" * 10, core()
     begun(assemblies, len(body))
     assemblies.take(message(), chunk_of(body, 7, 0), 0.0)
-    said = chunked(b"y" * 10, 7)
+    said = chunk_entry(b"y" * 10, 7)
     assert refused(assemblies.whole, message(), said) == 400
     assert budget.used == 0
-    assert refused(joined, [body], said) == 400
+    assert refused(join_chunks, [body], said) == 400
 
 
 def test_of_the_transfer_of_another_sender_nothing_is_taken_or_ended():
@@ -198,10 +198,10 @@ def test_of_the_transfer_of_another_sender_nothing_is_taken_or_ended():
     assemblies.take(message(), chunk_of(body, 7, 0), 0.0)
     other = message("hyperty://c.ex/1", "hyperty-runtime://c.ex/rc")
     assert refused(assemblies.take, other, chunk_of(body, 7, 1), 0.0) == 409
-    assert refused(assemblies.whole, other, chunked(body, 7)) == 409
+    assert refused(assemblies.whole, other, chunk_entry(body, 7)) == 409
     assemblies.end(other.from_, 7)
     assemblies.take(message(), chunk_of(body, 7, 1), 0.0)
-    assert assemblies.whole(message(), chunked(body, 7)).body == body
+    assert assemblies.whole(message(), chunk_entry(body, 7)).body == body
 
 
 def peer(name, address=1):
@@ -312,7 +312,7 @@ def test_a_body_counts_until_its_message_was_handled():
     assemblies, budget = core()
     begun(assemblies, 2)
     assemblies.take(message(), chunk_of(b"{}", 7, 0), 0.0)
-    whole = assemblies.whole(message(), chunked(b"{}", 7))
+    whole = assemblies.whole(message(), chunk_entry(b"{}", 7))
     assemblies.end(A, 7)
     assemblies.clear()
     assert budget.used == 2
@@ -345,7 +345,7 @@ def test_a_transfer_has_its_time_and_one_as_slow_as_may_be_comes_whole():
         assert assemblies.deadline() <= TRANSFER_TIMEOUT
     assemblies.take(message(), chunk_of(body, 7, index + 1), TRANSFER_TIMEOUT - 1)
     assemblies.tick(TRANSFER_TIMEOUT)
-    assert assemblies.whole(message(), chunked(body, 7)).body == body
+    assert assemblies.whole(message(), chunk_entry(body, 7)).body == body
 
 
 @given(SIZES, st.randoms(use_true_random=False))
@@ -363,7 +363,7 @@ def test_the_body_of_an_answer_is_read_in_any_order_and_forgotten(size, chance):
         chunk = held.read(message(), ChunkWanted(7, index), 0.0)
         assert len(data_in(chunk)) == chunk_size(size, index)
         chunks[index] = data_in(chunk)
-    assert joined(chunks, said) == body
+    assert join_chunks(chunks, said) == body
     assert (len(held), budget.used) == (0, 0)
     assert refused(held.read, message(), ChunkWanted(7, 0), 0.0) == 410
 

@@ -16,7 +16,9 @@ def request(kind, body, to=SM):
 @pytest.fixture
 def held():
     held = HeldPaths()
-    held.accepted(request(MessageType.SUBSCRIBE, {"resources": ["comm://b.ex/1/changes", "x://b"]}))
+    held.record_success(
+        request(MessageType.SUBSCRIBE, {"resources": ["comm://b.ex/1/changes", "x://b"]})
+    )
     return held
 
 
@@ -32,21 +34,21 @@ def test_a_domain_is_held_until_the_last_resource_is_unsubscribed(held):
 
 def test_a_subscription_without_a_list_is_of_its_receiver():
     held, to = HeldPaths(), "comm://b.ex/1/subscription"
-    held.accepted(request(MessageType.SUBSCRIBE, {}, to))
-    held.accepted(request(MessageType.SUBSCRIBE, {}, to))
+    held.record_success(request(MessageType.SUBSCRIBE, {}, to))
+    held.record_success(request(MessageType.SUBSCRIBE, {}, to))
     assert len(held) == 1
-    held.sent(request(MessageType.UNSUBSCRIBE, {}, to))
+    held.record_message(request(MessageType.UNSUBSCRIBE, {}, to))
     assert not held.holds("b.ex")
 
 
 @pytest.mark.parametrize("kind", [MessageType.READ, MessageType.UNSUBSCRIBE, MessageType.EXECUTE])
 def test_other_requests_hold_nothing(kind):
     held = HeldPaths()
-    held.accepted(request(kind, {"resource": "comm://b.ex/1"}))
+    held.record_success(request(kind, {"resource": "comm://b.ex/1"}))
     assert len(held) == 0
 
 
 def test_what_runtimes_follow_over_their_link_holds_no_stub():
     held = HeldPaths()
-    held.accepted(request(MessageType.SUBSCRIBE, {}, "hyperty-runtime://b.ex/rb/registry"))
+    held.record_success(request(MessageType.SUBSCRIBE, {}, "hyperty-runtime://b.ex/rb/registry"))
     assert not held.holds("b.ex")

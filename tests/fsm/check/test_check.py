@@ -13,7 +13,7 @@ from fsm.static_check import (
     check_fired,
     check_taken,
     check_unknown,
-    dotted,
+    dotted_name,
     shortest_paths,
 )
 from fsm.table import Deadline, Transition, unless, when
@@ -135,10 +135,10 @@ def test_one_word_on_two_edges_is_clear_where_guards_distinguish_them():
 
 
 def test_triggers_in_the_sources_count_as_fired_and_are_reported():
-    everything = {dotted(one) for one in (*Push, *Key)}
+    everything = {dotted_name(one) for one in (*Push, *Key)}
 
     assert check_fired(LOCKED, everything) == []
-    assert check_fired(LOCKED, everything - {dotted(Push.SHUT), dotted(Key.KEY)}) == [
+    assert check_fired(LOCKED, everything - {dotted_name(Push.SHUT), dotted_name(Key.KEY)}) == [
         Finding("door", Rule.NEVER_FIRED, "shut", "no core fires it"),
         Finding("door", Rule.NEVER_REPORTED, "key", "no core reports it"),
     ]

@@ -3,7 +3,7 @@
 import pytest
 
 from fsm.machine_list import MACHINES
-from fsm.static_check import dotted, mentions
+from fsm.static_check import dotted_name, mentions
 
 SPELLINGS = {
     "by its class": "from fsm.machines.session import Trigger\nTrigger.CLOSE",
@@ -31,9 +31,9 @@ ELSEWHERE = {
 
 @pytest.mark.parametrize("how", list(SPELLINGS))
 def test_a_use_is_found(how):
-    assert dotted(MACHINES["session"].triggers["CLOSE"]) in mentions(SPELLINGS[how])
+    assert dotted_name(MACHINES["session"].triggers["CLOSE"]) in mentions(SPELLINGS[how])
 
 
 @pytest.mark.parametrize("what", list(ELSEWHERE))
 def test_other_mentions_are_not_found(what):
-    assert dotted(MACHINES["session"].triggers["CLOSE"]) not in mentions(ELSEWHERE[what])
+    assert dotted_name(MACHINES["session"].triggers["CLOSE"]) not in mentions(ELSEWHERE[what])

@@ -26,15 +26,15 @@ def watched_fleet():
 
 def test_a_runtime_is_a_row_as_long_as_it_has_a_session():
     fleet = watched_fleet()
-    fleet.linked(RA, "link-1", "protofly.v1")
-    fleet.stepped(session(None, "open", "opened"), 10.0)
+    fleet.open_link(RA, "link-1", "protofly.v1")
+    fleet.take_step(session(None, "open", "opened"), 10.0)
     fleet.row(Op.ADD, "alloc", "hyperty://a.ex/1", RA, 10.0)
     fleet.row(Op.ADD, "subs", "comm://a.ex/1", RA, 10.0)
     assert rows(fleet.news())[RA] == ["open", "protofly.v1", "link-1", 10.0, 1, 1, 1]
-    fleet.stepped(session("open", "detached", "link-lost"), 20.0)
+    fleet.take_step(session("open", "detached", "link-lost"), 20.0)
     assert rows(fleet.news())[RA][:4] == ["detached", "protofly.v1", "", 20.0]
     fleet.row(Op.DEL, "alloc", "hyperty://a.ex/1", RA, 30.0)
-    fleet.stepped(session("detached", "expired", "expire"), 30.0)
+    fleet.take_step(session("detached", "expired", "expire"), 30.0)
     news = fleet.news()
     assert (news["gone"], news["rows"], len(fleet)) == ([RA], [], 0)
     # What goes after its session brings no row back.
@@ -45,10 +45,10 @@ def test_a_runtime_is_a_row_as_long_as_it_has_a_session():
 def test_entities_are_counted_where_they_are_and_edges_as_often_as_they_are_taken():
     fleet = watched_fleet()
     fleet.before("registration", {"live": 2})
-    fleet.stepped(Step("registration", "u", "live", "disconnected", "disconnect"), 0.0)
-    fleet.stepped(session(None, "open", "opened"), 0.0)
-    fleet.stepped(session(None, "open", "opened", RB), 0.0)
-    fleet.stepped(session("detached", "open", "reopened", "rc"), 0.0)
+    fleet.take_step(Step("registration", "u", "live", "disconnected", "disconnect"), 0.0)
+    fleet.take_step(session(None, "open", "opened"), 0.0)
+    fleet.take_step(session(None, "open", "opened", RB), 0.0)
+    fleet.take_step(session("detached", "open", "reopened", "rc"), 0.0)
     machines = fleet.news()["machines"]
     assert machines["registration"]["states"] == {"live": 1, "disconnected": 1}
     # One that was never reported there takes nobody away.
@@ -58,7 +58,7 @@ def test_entities_are_counted_where_they_are_and_edges_as_often_as_they_are_take
 
 def test_news_are_said_once_and_only_what_has_changed():
     fleet = watched_fleet()
-    fleet.stepped(session(None, "open", "opened"), 0.0)
+    fleet.take_step(session(None, "open", "opened"), 0.0)
     assert len(fleet.news()["events"]) == 1
     quiet = fleet.news()
     assert (quiet["rows"], quiet["machines"], quiet["events"]) == ([], {}, [])
@@ -80,8 +80,8 @@ def test_events_are_a_ring_and_a_story_is_that_of_one_runtime():
 def test_a_record_belongs_to_its_runtime_after_the_session_too():
     fleet = watched_fleet()
     made = Step("registration", "hyperty://a.ex/1", None, "live", "create-live")
-    fleet.stepped(made, 0.0, RA)
-    fleet.stepped(
+    fleet.take_step(made, 0.0, RA)
+    fleet.take_step(
         Step("registration", "hyperty://a.ex/1", "live", "disconnected", "disconnect"), 1.0
     )
     assert [event.new for event in fleet.story(RA, 0, 9)] == ["live", "disconnected"]
@@ -98,15 +98,15 @@ def test_a_message_belongs_to_a_story_from_when_it_passes_the_link():
     assert watched.ask(RA, 0.0)
     message = Message(1, MessageType.CREATE, "hyperty://a.ex/1", "hyperty://a.ex/2")
     other = Message(2, MessageType.CREATE, "hyperty://a.ex/3", "hyperty://a.ex/2")
-    watched.passed(Op.RCV, other, RB, "", 1.0)
-    watched.passed(Op.RCV, message, RA, "", 1.0)
-    watched.passed(Op.ADMIT, message, "", "", 1.0)
-    watched.passed(Op.XMIT, message, RB, "", 1.0)
+    watched.note_message(Op.RCV, other, RB, "", 1.0)
+    watched.note_message(Op.RCV, message, RA, "", 1.0)
+    watched.note_message(Op.ADMIT, message, "", "", 1.0)
+    watched.note_message(Op.XMIT, message, RB, "", 1.0)
     hops = watched.hops(RA, 0)
     assert [(hop.op, hop.runtime) for hop in hops] == [("rcv", RA), ("admit", ""), ("xmit", RB)]
     assert watched.hops(RA, hops[1].number) == hops[2:]
     for number in range(STORY_MESSAGES + 9):
-        watched.passed(
+        watched.note_message(
             Op.RCV, Message(number, MessageType.CREATE, "hyperty://a.ex/1", "b"), RA, "", 1.0
         )
     assert len(watched.hops(RA, 0)) == STORY_MESSAGES

@@ -10,7 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from fsm.frozen import frozen, thawed
+from fsm.frozen import pickle_state, restore
 from fsm.judge.live import LiveJudge
 from fsm.judge.process import judge_across
 from fsm.judge.trace_line import read_line, wire_name
@@ -55,7 +55,7 @@ class Watch:
             for at, data in self.left.items():
                 size = self.dice.choice((0, self.dice.randrange(len(data) + 2000)))
                 self.left[at] = data[size:]
-                judge = thawed(frozen(self.judges[at]), LiveJudge)
+                judge = restore(pickle_state(self.judges[at]), LiveJudge)
                 self.judges[at] = judge
                 judge.take(at, data[:size])
                 news = judge.round()

@@ -11,7 +11,7 @@ from fsm.judge.claims.records import Lasting, Recent
 from fsm.judge.replay import Machines
 from fsm.judge.trace_files import folders_of, parts_in
 from fsm.judge.trace_line import Verdict
-from fsm.judge.verdict import combined, judge_folder, judge_folders
+from fsm.judge.verdict import combine, judge_folder, judge_folders
 
 FEW = 50
 RECORDS = 4_000
@@ -41,7 +41,7 @@ def test_four_times_the_records_take_no_more_memory(tmp_path):
     most_kept(tmp_path / "first", RECORDS)  # what is loaded and cached once
     _, of_short = most_kept(tmp_path / "short", RECORDS)
     judged, of_long = most_kept(tmp_path / "long", 4 * RECORDS)
-    assert combined(judged.processes).verdict is Verdict.CONFORMANT
+    assert combine(judged.processes).verdict is Verdict.CONFORMANT
     (process,) = judged.processes
     assert process.entity_counts["transaction"] == 4 * RECORDS // 12
     assert of_long < 1.2 * of_short
@@ -72,7 +72,7 @@ def held(place):
         bytes_held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    judged = combined([process for folder in folders for process in folder.processes])
+    judged = combine([process for folder in folders for process in folder.processes])
     assert judged.verdict is Verdict.CONFORMANT
     return bytes_held
 

@@ -4,7 +4,7 @@ from operator import attrgetter
 
 import pytest
 
-from fsm.frozen import frozen
+from fsm.frozen import pickle_state
 from fsm.judge.claims.catalogue import PROCESS_CLAIMS
 from fsm.judge.process import OnlineJudge
 from specs.claims import CLAIMS, Reach
@@ -91,7 +91,7 @@ def test_rows_that_no_claim_reads_are_not_kept(rows):
     def kept(first, last):
         for line in reported("".join(history.format(at=at) for at in range(first, last))):
             judge.take(line)
-        return len(frozen(judge))
+        return len(pickle_state(judge))
 
     judge = OnlineJudge("x", home)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsm.frozen import frozen, thawed
+from fsm.frozen import pickle_state, restore
 from fsm.judge.process import ProcessJudge
 from fsm.judge.replay import order_of
 from tests.fsm.judge.claims.cases import ANSWERED, ASKED, RUNTIME
@@ -28,7 +28,7 @@ def judged(lines, pauses=frozenset()):
     judge = ProcessJudge(lines[0].run, lines[0].node, is_sorted=True)
     for number, line in enumerate(lines):
         if number in pauses:
-            judge = thawed(frozen(judge), ProcessJudge)
+            judge = restore(pickle_state(judge), ProcessJudge)
         judge.take(line)
     return judge.end()
 

@@ -5,7 +5,7 @@ import pytest
 
 from fsm.judge.process import DisorderError, LateHomeError, ProcessJudge
 from fsm.judge.trace_line import Claim, Verdict
-from fsm.judge.verdict import combined, judge_processes, judge_run
+from fsm.judge.verdict import combine, judge_processes, judge_run
 from tests.fsm.judge.claims.cases import ANSWERED, ASKED, RUNTIME
 from tests.support.trace.histories import reported
 
@@ -96,7 +96,7 @@ def test_runtimes_of_one_name_in_two_domains_are_two_ends_of_their_link():
 
 
 def streamed(lines):
-    return combined(judge_processes(lambda: lines, is_sorted=False))
+    return combine(judge_processes(lambda: lines, is_sorted=False))
 
 
 def test_records_of_several_processes_are_judged_while_they_are_read():

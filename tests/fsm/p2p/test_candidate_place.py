@@ -65,8 +65,8 @@ def near(kind="tcp", address="127.0.0.1:22"):
 
 @pytest.mark.parametrize("candidate", [near(), near("unix", "/x"), near("tcp", "[::1]:1")])
 def test_a_place_of_this_machine_is_dialled_if_its_sender_is_on_it(candidate):
-    assert HERE.allows(HERE.signed(candidate), RB)
-    assert not HERE.allows(THERE.signed(candidate), RB)
+    assert HERE.allows(HERE.sign_candidate(candidate), RB)
+    assert not HERE.allows(THERE.sign_candidate(candidate), RB)
     assert not HERE.allows(candidate, RB)
 
 
@@ -75,7 +75,7 @@ def test_a_place_of_this_machine_is_dialled_if_its_sender_is_on_it(candidate):
 )
 def test_a_proof_is_of_one_candidate(change):
     """Who was notified of one place of this machine makes no other of it."""
-    proven = HERE.signed(near())
+    proven = HERE.sign_candidate(near())
     assert not HERE.allows(attrs.evolve(proven, **change), RB)
 
 
@@ -84,7 +84,7 @@ def test_a_proof_may_be_any_text():
 
 
 def test_a_foreign_address_reveals_nothing_of_its_machine():
-    assert HERE.signed(near(address="8.8.8.8:22")).host is None
+    assert HERE.sign_candidate(near(address="8.8.8.8:22")).host is None
 
 
 # ---- this network

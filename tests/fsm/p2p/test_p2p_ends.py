@@ -323,7 +323,7 @@ def test_a_handler_that_gives_up_early_refuses_the_invitation():
 def test_candidates_are_dialled_by_policy_and_unix_only_on_the_same_machine():
     plan = DialPlan(POLICY, RB)
     here, there = (
-        attrs.evolve(POLICY, machine=machine).signed(Candidate("unix", "/x", machine.hex()))
+        attrs.evolve(POLICY, machine=machine).sign_candidate(Candidate("unix", "/x", machine.hex()))
         for machine in (b"this machine", b"another")
     )
     plan.learn([Candidate("websocket", "x", "00"), TCP, attrs.evolve(there, address="/y"), there])
@@ -339,7 +339,7 @@ def test_an_unknown_machine_is_never_the_same():
     nowhere = DialPolicy(("unix",), None)
     candidate = Candidate("unix", "/x", "00", None)
     assert not nowhere.allows(candidate, RB)
-    assert nowhere.signed(candidate) == candidate
+    assert nowhere.sign_candidate(candidate) == candidate
     assert not nowhere.offers("unix", "/x", RB)
 
 

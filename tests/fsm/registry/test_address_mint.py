@@ -19,18 +19,18 @@ def test_a_name_is_a_uuid_and_known_again(random):
 
     assert UUID(name).version == 4
     assert str(UUID(name)) == name
-    assert MINT.made(f"hyperty://a.ex/{name}")
-    assert MINT.made(f"comm://a.ex/{name.upper()}/children/chat")
+    assert MINT.is_own(f"hyperty://a.ex/{name}")
+    assert MINT.is_own(f"comm://a.ex/{name.upper()}/children/chat")
 
 
 @given(random=RANDOM)
 def test_another_node_or_the_same_after_a_restart_does_not_know_it(random):
-    assert not OTHER.made(f"hyperty://a.ex/{MINT.name(random, R)}")
+    assert not OTHER.is_own(f"hyperty://a.ex/{MINT.name(random, R)}")
 
 
 @given(name=st.uuids())
 def test_a_name_that_a_peer_made_does_not_look_so(name):
-    assert not MINT.made(f"hyperty://a.ex/{name}")
+    assert not MINT.is_own(f"hyperty://a.ex/{name}")
 
 
 @given(one=RANDOM, other=RANDOM)
@@ -46,7 +46,7 @@ def test_other_random_bytes_make_another_name(one, other):
     ["", "hyperty://a.ex", "hyperty://a.ex/1", f"hyperty://a.ex/{'g' * 36}"],
 )
 def test_an_invalid_name_is_none(address):
-    assert not MINT.made(address)
+    assert not MINT.is_own(address)
 
 
 @given(random=RANDOM)

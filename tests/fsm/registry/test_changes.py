@@ -232,7 +232,7 @@ def test_reports_before_the_list_are_kept_for_it_in_order():
         assert without_steps(fed(core, "change", RA, PQ, operation, (url,))) == []
     effects = fed(core, "take_list", RA, 1, (HA,))
     assert without_steps(effects) == [("list_entities", RA, (OBJ,), ())]
-    assert core.known(RA) == (OBJ,)
+    assert core.last_reported(RA) == (OBJ,)
 
 
 def test_a_peer_with_too_many_reports_before_its_list_is_ignored():
@@ -251,7 +251,7 @@ def test_a_refusing_peer_is_ignored_and_its_earlier_reports_are_forgotten():
     fed(core, "link_up", RA, PQ)
     effects = fed(core, "take_list", RA, 2, None, "403")
     assert without_steps(effects) == [("unlisten", RA), ("list_entities", RA, (), (HA,))]
-    assert core.known(RA) == core.followed == ()
+    assert core.last_reported(RA) == core.followed == ()
 
 
 def test_after_the_link_has_come_back_the_new_list_shows_what_has_gone():
@@ -259,7 +259,7 @@ def test_after_the_link_has_come_back_the_new_list_shows_what_has_gone():
     fed(core, "take_list", RA, 1, (HA, OBJ))
     assert core.followed == (RA,)
     assert without_steps(fed(core, "link_down", RA)) == [("unlisten", RA)]
-    assert core.known(RA) == (HA, OBJ)
+    assert core.last_reported(RA) == (HA, OBJ)
     fed(core, "link_up", RA, PQ)
     assert without_steps(fed(core, "take_list", RA, 2, (OBJ,))) == [
         ("list_entities", RA, (), (HA,))
@@ -278,7 +278,7 @@ def test_a_link_that_is_over_takes_all_that_was_reported_with_it():
     core, _ = asking()
     fed(core, "take_list", RA, 1, (HA,))
     fed(core, "link_gone", RA)
-    assert core.known(RA) == ()
+    assert core.last_reported(RA) == ()
 
 
 # ---- both
@@ -378,7 +378,12 @@ class Two:
         tasks = tuple((one.id == self._last_ask(), *one.body["value"]) for one in self.tasks)
         early = self.follower._followed.get(RA)
         kept = tuple(early.early) if early is not None else None
-        known = (self.follower.known(RA), self.follower.followed, self.publisher.followers, kept)
+        known = (
+            self.follower.last_reported(RA),
+            self.follower.followed,
+            self.publisher.followers,
+            kept,
+        )
         return self.is_up, frozenset(self.live), wire, tasks, len(self.asks), *known
 
     def _last_ask(self):
@@ -405,7 +410,7 @@ def test_for_any_order_both_ends_agree_once_all_reports_have_come():
         seen.add(key)
         if two.is_quiet():
             quiet.add(frozenset(two.live))
-            assert set(two.follower.known(RA)) == bound == two.live, actions
+            assert set(two.follower.last_reported(RA)) == bound == two.live, actions
             assert two.follower.followed == (RA,)
             assert two.publisher.followers == (RB,)
         if len(actions) < DEPTH:

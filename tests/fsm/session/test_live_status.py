@@ -14,8 +14,8 @@ def said(value, from_=R, to=f"{R}/status", type_=MessageType.UPDATE):
 
 def test_a_live_runtime_is_lost_once():
     statuses = LiveStatuses()
-    statuses.said(said("live"), R)
-    assert [statuses.lost(R), statuses.lost(R), len(statuses)] == [True, False, 0]
+    statuses.take_status(said("live"), R)
+    assert [statuses.lose_runtime(R), statuses.lose_runtime(R), len(statuses)] == [True, False, 0]
 
 
 @pytest.mark.parametrize(
@@ -30,13 +30,13 @@ def test_a_live_runtime_is_lost_once():
 def test_only_the_last_word_of_a_runtime_about_itself_counts(message):
     statuses = LiveStatuses()
     if message.body["value"] == "disconnected":
-        statuses.said(said("live"), R)
-    statuses.said(message, R)
-    assert not statuses.lost(R)
+        statuses.take_status(said("live"), R)
+    statuses.take_status(message, R)
+    assert not statuses.lose_runtime(R)
 
 
 def test_nobody_speaks_for_another():
     statuses = LiveStatuses()
-    statuses.said(said("live"), OTHER)
-    assert not statuses.lost(R)
-    assert not statuses.lost(OTHER)
+    statuses.take_status(said("live"), OTHER)
+    assert not statuses.lose_runtime(R)
+    assert not statuses.lose_runtime(OTHER)

@@ -41,7 +41,7 @@ def test_it_stays_the_users_for_thirty_days_after_the_last_session():
     names = RuntimeNames()
     opened(names, R[0])
     assert names.refusal(R[0], BOB, 10 * NAME_LIFE) is not None
-    assert names.ended(R[0], 100.0) == [NameKept(R[0], ALICE, 100.0)]
+    assert names.end_session(R[0], 100.0) == [NameKept(R[0], ALICE, 100.0)]
     assert names.refusal(R[0], BOB, 99.0 + NAME_LIFE) is not None
     assert names.refusal(R[0], BOB, 100.0 + NAME_LIFE) is None
     assert opened(names, R[0], BOB, 100.0 + NAME_LIFE) == [
@@ -52,9 +52,9 @@ def test_it_stays_the_users_for_thirty_days_after_the_last_session():
 def test_each_session_begins_the_thirty_days_anew():
     names = RuntimeNames()
     opened(names, R[0])
-    names.ended(R[0], 100.0)
+    names.end_session(R[0], 100.0)
     opened(names, R[0], now=NAME_LIFE)
-    assert names.ended(R[0], NAME_LIFE + 1) == [NameKept(R[0], ALICE, NAME_LIFE + 1)]
+    assert names.end_session(R[0], NAME_LIFE + 1) == [NameKept(R[0], ALICE, NAME_LIFE + 1)]
     assert names.refusal(R[0], BOB, 2 * NAME_LIFE) is not None
 
 
@@ -65,7 +65,7 @@ def test_a_released_name_is_free_when_its_session_ends():
     assert names.release(R[0], ALICE) == (Code.ACCEPTED, [kept])
     assert names.release(R[0], ALICE) == (Code.ACCEPTED, [])
     assert names.refusal(R[0], BOB, 1.0) is not None
-    assert names.ended(R[0], 2.0) == [NameForgotten(R[0])]
+    assert names.end_session(R[0], 2.0) == [NameForgotten(R[0])]
     assert is_empty(names)
     opened(names, R[0], BOB, 2.0)
 
@@ -73,7 +73,7 @@ def test_a_released_name_is_free_when_its_session_ends():
 def test_a_name_out_of_use_is_free_at_once():
     names = RuntimeNames()
     opened(names, R[0])
-    names.ended(R[0], 1.0)
+    names.end_session(R[0], 1.0)
     assert names.release(R[0], ALICE) == (Code.OK, [NameForgotten(R[0])])
     assert is_empty(names)
 
@@ -84,7 +84,7 @@ def test_only_its_user_releases_a_name(thief):
     opened(names, R[0])
     assert names.release(R[0], thief) == (Code.NOT_FOUND, [])
     assert names.release(R[1], ALICE) == (Code.NOT_FOUND, [])
-    assert names.ended(R[0], 1.0) == [NameKept(R[0], ALICE, 1.0)]
+    assert names.end_session(R[0], 1.0) == [NameKept(R[0], ALICE, 1.0)]
 
 
 def test_an_open_takes_a_release_back():
@@ -92,14 +92,14 @@ def test_an_open_takes_a_release_back():
     opened(names, R[0])
     names.release(R[0], ALICE)
     assert opened(names, R[0]) == [NameKept(R[0], ALICE)]
-    names.ended(R[0], 1.0)
+    names.end_session(R[0], 1.0)
     assert names.refusal(R[0], BOB, 2.0) is not None
 
 
 def test_a_name_without_a_login_costs_nothing():
     names = RuntimeNames()
     assert names.refusal(R[0], None, 0.0) is None
-    assert names.ended(R[0], 1.0) == []
+    assert names.end_session(R[0], 1.0) == []
     assert is_empty(names)
 
 
@@ -110,21 +110,21 @@ def test_a_user_has_so_many_names_and_no_more():
     refusal = names.refusal(R[2], ALICE, 1.0)
     assert (refusal.code, "has 2 names" in refusal.why) == (Code.CONFLICT, True)
     assert "such as" not in refusal.why
-    names.ended(R[1], 1.0)
+    names.end_session(R[1], 1.0)
     assert f"release one, such as {R[1]}" in names.refusal(R[2], ALICE, 2.0).why
     opened(names, R[1], now=2.0)
     opened(names, R[2], BOB)
-    names.ended(R[1], 3.0)
+    names.end_session(R[1], 3.0)
     opened(names, R[3], now=3.0 + NAME_LIFE)
 
 
 def test_the_user_with_the_most_names_makes_room_for_others():
     names = RuntimeNames(each=9, together=4)
     opened(names, R[5], BOB)
-    names.ended(R[5], 0.0)
+    names.end_session(R[5], 0.0)
     for nth in range(3):
         opened(names, R[nth])
-        names.ended(R[nth], 3.0 - nth)
+        names.end_session(R[nth], 3.0 - nth)
     carol = Owner("https://idp.ex", "carol")
     assert opened(names, R[3], carol, 4.0) == [NameForgotten(R[2]), NameKept(R[3], carol)]
     assert names.refusal(R[5], carol, 4.0) is not None
@@ -155,8 +155,8 @@ def test_names_come_back_from_an_earlier_process():
     assert set(changes) == {
         NameKept(R[1], ALICE, 100.0), NameForgotten(R[3]), NameForgotten(R[4]),
     }  # fmt: skip
-    assert names.ended(R[0], 200.0) == [NameKept(R[0], ALICE, 200.0)]
-    assert names.ended(R[5], 200.0) == [NameForgotten(R[5])]
+    assert names.end_session(R[0], 200.0) == [NameKept(R[0], ALICE, 200.0)]
+    assert names.end_session(R[5], 200.0) == [NameForgotten(R[5])]
     assert {one.runtime: one.left for one in names._names.values()} == {
         R[0]: 200.0, R[1]: 100.0, R[2]: 50.0,
     }  # fmt: skip
@@ -167,8 +167,8 @@ def test_names_that_are_over_are_forgotten_when_others_come():
     names = RuntimeNames()
     for nth, runtime in enumerate(R):
         opened(names, runtime)
-        names.ended(runtime, float(nth))
-    assert names.opened(R[0], ALICE, NAME_LIFE + 3.5) == [
+        names.end_session(runtime, float(nth))
+    assert names.open_session(R[0], ALICE, NAME_LIFE + 3.5) == [
         *(NameForgotten(one) for one in R[:4]), NameKept(R[0], ALICE),
     ]  # fmt: skip
     assert len(names) == 3

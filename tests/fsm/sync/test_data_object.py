@@ -8,7 +8,7 @@ import pytest
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION
-from fsm.sync.value.value import changed
+from fsm.sync.value.value import apply_change
 from specs.bodies.object import Change, ChangeObject, DataObject
 from specs.limits.protocol import LEASE, REPLY_TIMEOUT
 from specs.limits.sync import MAX_REPEATED_ASKS
@@ -72,7 +72,7 @@ def write(core, change):
 def test_a_change_does_what_it_says_and_leaves_the_old_value_alone(change, after):
     """MSG-12, SYN-14, SYN-15, C-35: a path that is not there is removed by doing nothing."""
     before = {"t": 0, "list": ["x"], "deep": {"a": 1}}
-    assert changed(before, change) == after
+    assert apply_change(before, change) == after
     assert before == {"t": 0, "list": ["x"], "deep": {"a": 1}}
 
 
@@ -332,7 +332,7 @@ def test_one_attribute_is_deleted_by_a_change_of_its_own(path, left):
     change = element if path == "b.0" else Change(2, path, source=HA)
     assert said(told(core, ("remove", HA, path))) == [("publish", change)]
     assert (core.snapshot.version, core.snapshot.data) == (2, left)
-    assert changed({"a": None, "b": [1, 2]}, Change(2, path)) == left
+    assert apply_change({"a": None, "b": [1, 2]}, Change(2, path)) == left
 
 
 def test_a_deletion_of_an_absent_attribute_is_no_change():

@@ -23,7 +23,7 @@ from fsm.machines.sync.observer_copy import State, Trigger
 from fsm.sync.copy import ObserverCore
 from fsm.sync.leases import RepeatsCore
 from fsm.sync.reporter import ReportedObject
-from fsm.sync.value.value import changed
+from fsm.sync.value.value import apply_change
 from specs.limits.protocol import READ_PAUSE, REPLY_TIMEOUT
 from specs.limits.sync import QUIET, REPEAT_FIRST, REPEAT_LAST
 from tests.support.chance import examples
@@ -240,7 +240,7 @@ class AppliesWhateverComes(ObserverCore):
             super()._take(change, now, pause)
             return
         self._port.step(self._entity.step(Trigger.CHANGED))
-        self.version, self.data = change.version, changed(self.data, change)
+        self.version, self.data = change.version, apply_change(self.data, change)
         self._port.show(self.version, self.data, change)
 
 
@@ -257,7 +257,7 @@ class StartsTooEarly(ObserverCore):
 
     def _take(self, change, now, pause=0.0):
         if self.state is State.SYNCING and change.version > self.version:
-            self.version, self.data = change.version, changed(self.data, change)
+            self.version, self.data = change.version, apply_change(self.data, change)
             self._port.show(self.version, self.data, change)
         else:
             super()._take(change, now, pause)
@@ -268,7 +268,7 @@ class NeverEnds(ObserverCore):
 
     def change(self, change, now):
         if self.state is State.DELETED:
-            self._port.show(change.version, changed(self.data, change), change)
+            self._port.show(change.version, apply_change(self.data, change), change)
         super().change(change, now)
 
 

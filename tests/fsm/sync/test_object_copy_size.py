@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fsm.machines.sync.observer_copy import State
 from fsm.sync import copy as object_copy
 from fsm.sync.value.json import json_size
-from fsm.sync.value.value import changed, is_applicable
+from fsm.sync.value.value import apply_change, is_applicable
 from specs.bodies.object import Change, DataObject
 from specs.limits.sync import VALUE_BYTES
 from tests.support.json_values import KEYS, OBJECTS, VALUES
@@ -104,7 +104,7 @@ def test_a_copy_stays_open_exactly_while_its_value_is_small_enough(monkeypatch, 
         if not is_applicable(value, made):
             continue
         change = attrs.evolve(made, version=copy.version + 1)
-        value = changed(value, change)
+        value = apply_change(value, change)
         effects = told(copy, ("change", change))
         assert bool(gone(effects)) == (json_size(value) > SMALL)
         if gone(effects):

@@ -18,7 +18,7 @@ from actors.policy.engine import Decision, Ruling
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.runtime import Runtime
-from actors.runtime.stubs.credentials import shown
+from actors.runtime.stubs.credentials import token_for_sandbox
 from actors.sandbox.sandbox import open_local_sandbox
 from actors.testing.chaos.network import ChaosNetwork
 from fsm.registry.resolve.links import Topology
@@ -122,7 +122,7 @@ class Air:
             key = store.with_name("objects-identity")
             key.touch(mode=0o600)
             seed = chance(self.plan.seed, runtime, "key").randbytes(SEED_BYTES)
-            key.write_bytes(make_runtime_key(seed).stored())
+            key.write_bytes(make_runtime_key(seed).to_jwk())
         return store
 
     async def rest(self, runtime: str) -> None:
@@ -230,7 +230,9 @@ class NodeProcess(Process):
         others = {domain for _, domain in self.air.plan.runtimes} - {self.domain}
         logins = Logins(self.air.issuer, message_node(domain_of(self.domain)))
         foreign = {
-            domain_of(one): Endpoint(place_of(one), partial(shown, logins, domain_of(one)))
+            domain_of(one): Endpoint(
+                place_of(one), partial(token_for_sandbox, logins, domain_of(one))
+            )
             for one in sorted(others)
         }
         config = NodeConfig(

@@ -10,7 +10,7 @@ from specs.errors import BadMessageError, SpecError
 from specs.json_schema import BODIES
 from specs.limits.protocol import MAX_ALLOCATION, MAX_ID, MAX_LIST, REGISTRATION_EXPIRES
 from specs.limits.sync import MAX_ALLOWED_OBSERVERS
-from specs.schema.field import WIRE, checked
+from specs.schema.field import WIRE, add_checks
 from specs.schema.shape import shape_of
 from tests.support.cases import for_each
 
@@ -373,7 +373,7 @@ def test_an_annotation_that_says_too_little_is_a_mistake_of_the_table(annotation
 def test_such_a_class_cannot_even_be_declared():
     with pytest.raises(SpecError):
 
-        @attrs.frozen(slots=True, field_transformer=checked)
+        @attrs.frozen(slots=True, field_transformer=add_checks)
         class Loose:
             number: int
 

@@ -13,7 +13,7 @@ from specs.dialects.dialect import (
     dialect_of,
     emit,
     envelope_of,
-    meant,
+    meaning_of,
 )
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
@@ -163,11 +163,11 @@ def test_no_more_than_so_many_spellings_are_remembered():
     ],
 )
 def test_versions_of_objects_that_count_from_0_are_counted_from_1(message, counted):
-    read = meant(message, Dialect(is_upstream=True, from_zero=True))
+    read = meaning_of(message, Dialect(is_upstream=True, from_zero=True))
     assert read.body.get("version", (read.body.get("value") or {"version": None})) in (
         counted, {"version": counted},
     )  # fmt: skip
-    assert meant(message, UPSTREAM) == message
+    assert meaning_of(message, UPSTREAM) == message
 
 
 def test_only_a_version_0_shows_that_versions_count_from_0():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specs.jsonvalue import FrozenArray, FrozenObject, frozen, frozen_object, is_json
+from specs.jsonvalue import FrozenArray, FrozenObject, freeze, frozen_object, is_json
 
 LEAVES = st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False) | st.text()
 VALUES = st.recursive(
@@ -45,7 +45,7 @@ ARRAY_WRITES = {
 @pytest.mark.parametrize("write", OBJECT_WRITES.values(), ids=list(OBJECT_WRITES))
 @pytest.mark.parametrize("find", [lambda v: v, lambda v: v["object"], lambda v: v["list"][1]])
 def test_no_object_on_any_level_is_changed(write, find):
-    value = frozen(VALUE)
+    value = freeze(VALUE)
     with pytest.raises(TypeError, match="copy it first"):
         write(find(value))
     assert value == VALUE
@@ -54,7 +54,7 @@ def test_no_object_on_any_level_is_changed(write, find):
 @pytest.mark.parametrize("write", ARRAY_WRITES.values(), ids=list(ARRAY_WRITES))
 @pytest.mark.parametrize("find", [lambda v: v["list"], lambda v: v["list"][1]["deep"]])
 def test_no_array_on_any_level_is_changed(write, find):
-    value = frozen(VALUE)
+    value = freeze(VALUE)
     with pytest.raises(TypeError, match="copy it first"):
         write(find(value))
     assert value == VALUE
@@ -78,7 +78,7 @@ CHANGING = {
 
 @given(VALUES)
 def test_a_frozen_value_is_the_same_json(value):
-    still = frozen(value)
+    still = freeze(value)
     assert still == value
     assert is_json(still) is is_json(value)
     assert orjson.dumps(still) == orjson.dumps(value)
@@ -87,7 +87,7 @@ def test_a_frozen_value_is_the_same_json(value):
 
 @given(VALUES)
 def test_a_copy_is_plain_through_and_through(value):
-    made = copy.deepcopy(frozen(value))
+    made = copy.deepcopy(freeze(value))
     assert made == value
     assert not any(isinstance(part, FrozenObject | FrozenArray) for part in parts(made))
 
@@ -95,7 +95,7 @@ def test_a_copy_is_plain_through_and_through(value):
 @given(VALUES)
 def test_freezing_reaches_every_part_and_leaves_the_original_alone(value):
     before = copy.deepcopy(value)
-    assert all(type(part) not in {dict, list} for part in parts(frozen(value)))
+    assert all(type(part) not in {dict, list} for part in parts(freeze(value)))
     assert value == before
 
 

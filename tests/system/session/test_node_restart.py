@@ -14,7 +14,7 @@ import actors
 from actors.commands.token import issue
 from actors.commands.token import make_keys as keys
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.stubs.credentials import given
+from actors.runtime.stubs.credentials import token_credentials
 from tests.support.command import called
 from tests.support.node.node_peer import DOMAIN, Peer
 from tests.support.node.node_process import UNHURRIED, node_process
@@ -61,7 +61,9 @@ async def test_a_runtime_comes_back_by_itself(tmp_path, key, ended_by, caplog):
             here, there = [
                 await opened.enter_async_context(
                     actors.open_runtime(
-                        RuntimeConfig(domain=DOMAIN, name=name, node=url, credentials=given(token))
+                        RuntimeConfig(
+                            domain=DOMAIN, name=name, node=url, credentials=token_credentials(token)
+                        )
                     )
                 )
                 for name, token in zip(("ra", "rb"), tokens, strict=True)
@@ -119,7 +121,7 @@ async def test_an_observer_with_consent_hears_again_and_no_other(tmp_path, key, 
                     actors.open_runtime(
                         RuntimeConfig(
                             domain=DOMAIN, name=name, node=url,
-                            credentials=given(token_of(key, name)),
+                            credentials=token_credentials(token_of(key, name)),
                         )
                     )
                 )

@@ -21,7 +21,7 @@ SIZES = (0, 1, CHANNEL_MESSAGE, CHANNEL_MESSAGE + 1, 2 * CHANNEL_MESSAGE, MAX_FR
 
 def arrived(core: ChannelCore, frame: bytes) -> Frame:
     """Let a frame arrive, and return what its last message completes."""
-    *earlier, last = [core.received(part) for part in ChannelCore.parts(frame)]
+    *earlier, last = [core.receive(part) for part in ChannelCore.parts(frame)]
     assert earlier == [None] * len(earlier)
     assert isinstance(last, tuple)
     return last
@@ -46,12 +46,12 @@ def test_a_sender_stops_at_the_window_and_goes_on_with_a_credit():
     sizes, credit = [], None
     frame = b"x" * CHANNEL_MESSAGE
     while sender.may_send(CHANNEL_MESSAGE):
-        sender.sent(CHANNEL_MESSAGE)
+        sender.count_sent(CHANNEL_MESSAGE)
         sizes.append(arrived(receiver, frame)[1])
     assert sum(sizes) == CHANNEL_WINDOW
     while credit is None:
-        credit = receiver.taken(sizes.pop())
-    assert sender.received(credit) is None
+        credit = receiver.acknowledge(sizes.pop())
+    assert sender.receive(credit) is None
 
     assert sender.may_send(CHANNEL_CREDIT)
     assert not sender.may_send(CHANNEL_CREDIT + 1)
@@ -64,20 +64,20 @@ def test_the_largest_frame_always_fits_once_all_before_is_taken():
         for frame in (b"x" * (CHANNEL_CREDIT - 1), b"y" * MAX_FRAME_BYTES):
             for part in ChannelCore.parts(frame):
                 assert sender.may_send(size_of(part))
-                sender.sent(size_of(part))
-                what = receiver.received(part)
+                sender.count_sent(size_of(part))
+                what = receiver.receive(part)
             assert isinstance(what, tuple)
-            credit = receiver.taken(what[1])
+            credit = receiver.acknowledge(what[1])
             if credit is not None:
-                sender.received(credit)
+                sender.receive(credit)
 
 
 def test_a_peer_that_sends_more_than_it_may_is_refused():
     receiver = ChannelCore()
     for _ in range(CHANNEL_WINDOW // CHANNEL_MESSAGE):
-        receiver.received("x" * CHANNEL_MESSAGE)
+        receiver.receive("x" * CHANNEL_MESSAGE)
     with pytest.raises(BadChannelError) as caught:
-        receiver.received("x")
+        receiver.receive("x")
     assert caught.value.reason is CloseReason.REFUSED
 
 
@@ -94,14 +94,14 @@ def test_many_chunks_are_no_way_around_the_window():
 def test_tiny_frames_are_no_way_around_the_window(part):
     """One that has no bytes needs no credit, but memory."""
     receiver = ChannelCore()
-    frames = [receiver.received(part) for _ in range(CHANNEL_FRAMES)]
+    frames = [receiver.receive(part) for _ in range(CHANNEL_FRAMES)]
     with pytest.raises(BadChannelError):
-        receiver.received(part)
+        receiver.receive(part)
 
     honest = ChannelCore()
     for _ in frames:
         arrived(honest, b"")
-        honest.taken(0)
+        honest.acknowledge(0)
     assert arrived(honest, b"") == (b"", 0)
 
 
@@ -110,17 +110,17 @@ def test_nothing_comes_after_the_end(last):
     """A peer could otherwise fill the memory with farewells, as these need no credit."""
     receiver = ChannelCore()
     with suppress(BadChannelError):
-        receiver.received(last)
-    assert {receiver.received(part) for part in (last, "text", b"\x01x")} == {None}
+        receiver.receive(last)
+    assert {receiver.receive(part) for part in (last, "text", b"\x01x")} == {None}
 
 
 def test_a_frame_that_never_ends_is_refused_as_too_large():
     receiver = ChannelCore()
     chunk = b"\x00" + b"x" * (CHANNEL_MESSAGE - 1)
     for _ in range(MAX_FRAME_BYTES // CHANNEL_MESSAGE):
-        receiver.received(chunk)
+        receiver.receive(chunk)
     with pytest.raises(BadChannelError) as caught:
-        receiver.received(chunk)
+        receiver.receive(chunk)
     assert caught.value.reason is CloseReason.TOO_LARGE
 
 
@@ -147,21 +147,21 @@ def test_a_frame_that_never_ends_is_refused_as_too_large():
 )
 def test_what_is_none_of_ours_is_refused(part):
     with pytest.raises(BadChannelError):
-        ChannelCore().received(part)
+        ChannelCore().receive(part)
 
 
 def test_a_text_within_a_frame_is_refused():
     receiver = ChannelCore()
-    receiver.received(b"\x00begin")
+    receiver.receive(b"\x00begin")
     with pytest.raises(BadChannelError):
-        receiver.received("text")
+        receiver.receive("text")
 
 
 def test_a_farewell_tells_its_reason():
     farewell = ChannelCore.farewell(CloseReason.SLOW_CONSUMER)
 
-    assert ChannelCore().received(farewell) is CloseReason.SLOW_CONSUMER
-    assert ChannelCore().received(b"\x03\x00\x00") is CloseReason.DONE
+    assert ChannelCore().receive(farewell) is CloseReason.SLOW_CONSUMER
+    assert ChannelCore().receive(b"\x03\x00\x00") is CloseReason.DONE
 
 
 @given(st.lists(st.one_of(st.text(max_size=40), st.binary(max_size=40)), max_size=20))
@@ -169,4 +169,4 @@ def test_anything_a_peer_sends_is_read_or_refused(parts):
     core = ChannelCore()
     with suppress(BadChannelError):
         for part in parts:
-            core.received(part)
+            core.receive(part)

@@ -280,13 +280,13 @@ async def test_a_viewer_that_took_nothing_in_until_it_was_hung_up_was_slow(autoj
 async def test_nothing_is_noted_while_nobody_watches(autojump_clock):
     one = board()
     moved = Step("session", f"domain://msg-node.a.ex|{RA}", None, "open", "opened")
-    one.fleet.stepped(moved, 0.0)
+    one.fleet.take_step(moved, 0.0)
     assert one.fleet.news()["rows"] == []
     with closing(one.join()) as viewer:
         assert RA.encode() in await viewer.next()
-        one.fleet.stepped(moved, 0.0)
+        one.fleet.take_step(moved, 0.0)
         assert RA.encode() in await viewer.next()
-    one.fleet.stepped(moved, 0.0)
+    one.fleet.take_step(moved, 0.0)
     assert one.fleet.news()["rows"] == []
 
 

@@ -11,7 +11,7 @@ from tests.support.node.node_peer import Peer
 from tests.support.runtime.abroad import DomainOptions, open_two
 from transports.codec import encode
 from transports.link import Kind
-from transports.memory import undisturbed
+from transports.memory import deliver_once
 
 MN_A = "domain://msg-node.a.ex"
 MN_A_SM = f"{MN_A}/sm"
@@ -132,7 +132,7 @@ async def test_a_node_that_does_not_answer_is_given_up_and_takes_no_place_of_oth
         body = {"resources": [f"{url}/changes"], "source": observers[0].runtime}
         asked = await observers[0].post("subscribe", f"{observers[0].runtime}/sm", MN_A_SM, **body)
         await trio.sleep(REPLY_TIMEOUT + 1)
-        wire.acceptor.pattern = undisturbed
+        wire.acceptor.pattern = deliver_once
         await set_path(observers[1], f"{url}/changes")
         answer = await observers[0].hear()
         assert (answer.id, answer.code) == (asked.id, 504)

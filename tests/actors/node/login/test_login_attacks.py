@@ -11,7 +11,7 @@ from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 
 from actors.keys.key_set import read_keys
-from actors.keys.token import BadTokenError, read_token, verified
+from actors.keys.token import BadTokenError, read_token, read_verified
 from actors.kit.counters import Tally
 from specs.limits.node import TOKEN_CHARS
 from specs.limits.protocol import MAX_JSON_TEXT
@@ -240,7 +240,7 @@ REASONS = {
 def test_each_attack_is_refused_for_its_own_reason(attack):
     """Nothing is left to the next check."""
     with pytest.raises(BadTokenError) as refused:
-        verified(read_token(ATTACKS[attack]()), read_keys(KEYS.text))
+        read_verified(read_token(ATTACKS[attack]()), read_keys(KEYS.text))
 
     assert REASONS[attack] in refused.value.reason
 

@@ -9,7 +9,7 @@ from joserfc.jwk import ECKey, RSAKey
 
 from actors.keys.key_set import BadKeysError, read_keys
 from actors.keys.key_source import KeyFile, KeysAwayError, KeyUrl
-from actors.keys.token import read_token, verified
+from actors.keys.token import read_token, read_verified
 from actors.kit.http_client import ServerUrl
 from actors.node.login.key_provider import by_keys, terms_of
 from actors.node.login.provider import Login, Nobody
@@ -150,7 +150,7 @@ def test_the_first_of_two_keys_of_one_name_serves():
     with captured_log() as logs:
         keys = read_keys(first.jwks(OLD, NEW), "idp.jwks.json")
     assert [*keys] == ["old", "new"]
-    assert verified(read_token(first.token()), keys)["sub"] == ALICE
+    assert read_verified(read_token(first.token()), keys)["sub"] == ALICE
     assert logs[0]["why"] == "key 'old': two keys have this name"
     assert logs[0]["source"] == "idp.jwks.json"
 
@@ -160,7 +160,7 @@ def test_an_rsa_key_without_alg_verifies_what_it_can(alg):
     issuer = Issuer(RSAKey.generate_key(2048), alg, "rsa")
     keys = read_keys(issuer.jwks())
     for header in ({}, {"kid": None}):
-        assert verified(read_token(issuer.token(header)), keys)["sub"] == ALICE
+        assert read_verified(read_token(issuer.token(header)), keys)["sub"] == ALICE
 
 
 @pytest.mark.parametrize("secret", ["d", "p", "q", "dp", "dq", "qi"])

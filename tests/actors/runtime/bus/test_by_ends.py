@@ -57,7 +57,7 @@ class Checks:
     def passed(self, message: Message, by: str) -> Message | Refusal:
         origin = self.admission.origin(by) or Origin.LOCAL
         direction = self.admission.direction(message, origin)
-        return self.pipelines.passed(message, by, direction)
+        return self.pipelines.pass_through(message, by, direction)
 
 
 def change(dice: Random, both: list[Admission]) -> None:

@@ -9,7 +9,7 @@ import trio
 from typing_extensions import override
 
 from actors.catalogue.client import CatalogueAccess
-from actors.catalogue.publishing import packaged
+from actors.catalogue.publishing import describe_package
 from actors.catalogue.source import package_path
 from actors.hyperties import Caller
 from actors.keys.signing import make_key
@@ -70,7 +70,7 @@ class Supply:
 
     def offers(self, publisher="acme", key=None, **more):
         by = key or self.publishing.acme
-        said = packaged(GREETER, self.archive, "greeter:Greeter", publisher, by)
+        said = describe_package(GREETER, self.archive, "greeter:Greeter", publisher, by)
         self.serve(self.archive)
         return self.publishing.describes(CatalogueType.HYPERTY, "greeter", **{**said, **more})
 

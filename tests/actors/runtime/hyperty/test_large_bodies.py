@@ -16,7 +16,7 @@ from actors.policy.store import PolicyConfig
 from actors.runtime.bus.transfers import Permits
 from actors.testing.chaos.network import ChaosNetwork
 from actors.testing.chaos.toxics import Latency
-from fsm.bus.chunks import chunk_count, chunk_of, chunked
+from fsm.bus.chunks import chunk_count, chunk_entry, chunk_of
 from fsm.judge.trace_line import Verdict
 from fsm.p2p.dialling import LinkPolicy, P2pUse, P2pWait
 from fsm.policy.reading import read_set
@@ -332,7 +332,7 @@ async def give(alice, bob, body, last=None):
 async def test_a_body_that_is_no_message_is_refused(body, code, autojump_clock):
     async with open_domain("alice", "bob", options=DomainOptions(kinds=())) as domain:
         alice, bob = domain["alice"], domain["bob"]
-        context, said = alice.hyperty._participant, chunked(body, 1)
+        context, said = alice.hyperty._participant, chunk_entry(body, 1)
         await give(alice, bob, body)
         whole = {"chunks": write_body(said)}
         answer = await context.ask(bob.address, MessageType.CREATE, whole)
@@ -363,7 +363,7 @@ async def test_what_policies_read_stands_beside_the_chunks(autojump_clock):
         assert (await ask(path="/" + "x" * BESIDE_TEXT)).code == 413
         body = b'{"value":1,"resource":"/secret","auth":true}'
         await give(alice, bob, body)
-        said = {"chunks": write_body(chunked(body, 1))}
+        said = {"chunks": write_body(chunk_entry(body, 1))}
         answer = await alice.hyperty._participant.ask(bob.address, MessageType.CREATE, said)
         assert answer.code == 200
         assert heard == [("/open", None), (None, None)]
@@ -381,7 +381,7 @@ async def test_a_body_in_chunks_cannot_say_who_its_sender_is(autojump_clock):
 
         bob.hyperty.on_request = on_request
         await give(alice, bob, body)
-        said = {"chunks": write_body(chunked(body, 1))}
+        said = {"chunks": write_body(chunk_entry(body, 1))}
         await alice.hyperty._participant.ask(bob.address, MessageType.CREATE, said)
         assert heard[0].identity.runtime == alice.runtime.url
         assert "identity" not in heard[0].body

@@ -8,7 +8,7 @@ import trio
 import actors
 from actors.runtime.sync.children import read_op
 from fsm.sync.children import ChildOp
-from specs.child import misnamed
+from specs.child import naming_error
 from specs.errors import BadMessageError
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
@@ -369,13 +369,13 @@ def test_a_message_that_names_the_child_of_another_has_no_effect(type_, body):
     message = Message(1, type_, HC, PLACE, body)
     with pytest.raises(BadMessageError):
         read_op(message)
-    assert misnamed(message) is not None
+    assert naming_error(message) is not None
 
 
 def test_a_message_says_what_is_done_and_its_id_when():
     message = Message(9, MessageType.UPDATE, HB, PLACE, {"resource": f"{HB}#4", "value": 1})
     assert read_op(message) == ChildOp(MessageType.UPDATE, f"{HB}#4", HB, 4, 9, 1)
-    assert misnamed(message) is None
+    assert naming_error(message) is None
 
 
 def test_only_its_creator_deletes_an_attribute_of_a_child():

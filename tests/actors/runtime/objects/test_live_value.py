@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from actors.runtime.objects.live_value import LiveList, LiveObject, Place, plain_copy
 from actors.runtime.objects.participant import ObjectError, SchemaError
-from fsm.sync.value.value import changed, same
+from fsm.sync.value.value import apply_change, same
 from fsm.sync.value.writes import smallest_change
 from tests.support.json_values import KEYS, OBJECTS, VALUES, least, over_the_wire, weight
 
@@ -35,8 +35,8 @@ class Heard:
         if change is not None:
             # No smaller setting of one place would have done.
             assert weight(change.value) <= least(self.value, new)
-            self.value = changed(self.value, change)
-            self.follower = changed(self.follower, over_the_wire(change))
+            self.value = apply_change(self.value, change)
+            self.follower = apply_change(self.follower, over_the_wire(change))
             self.changes.append((change.attribute, change.operation, change.value))
 
 

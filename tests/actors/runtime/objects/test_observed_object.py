@@ -7,7 +7,7 @@ import trio
 
 import actors
 from actors.runtime.objects.observation import ObservedObject
-from fsm.sync.value.value import changed
+from fsm.sync.value.value import apply_change
 from specs.bodies.object import Change
 from specs.limits.sync import CHANGES_KEPT
 from specs.reply_code import Code
@@ -27,7 +27,7 @@ class Shown:
     def change(self, path, value, *how):
         self.version += 1
         change = Change(self.version, path, value, *how)
-        self.data = changed(self.data, change)
+        self.data = apply_change(self.data, change)
         self.copy.show(self.version, self.data, change)
 
     def read(self, version, **data):

@@ -165,7 +165,7 @@ NEEDED = [
 
 def signed(sdp: str) -> ConnectionData:
     data = ConnectionData(f"{ALICE}/p2prequester/1", "", ConnectionDescription("offer", sdp), ())
-    return attrs.evolve(data, security=GUARD.signed(data, BOND))
+    return attrs.evolve(data, security=GUARD.sign(data, BOND))
 
 
 def test_a_description_that_its_peer_has_signed_is_believed():
@@ -191,7 +191,7 @@ def test_a_description_with_another_fingerprint_than_the_signed_one_is_refused()
 def test_the_description_of_an_end_is_no_answer():
     answers = attrs.evolve(BOND, answers="connection://b.example/c2")
     data = signed(GOOD)
-    shown = GUARD.signed(attrs.evolve(data, security=None), answers)
+    shown = GUARD.sign(attrs.evolve(data, security=None), answers)
 
     found = LinkGuard().standing(attrs.evolve(data, security=shown), answers)
     assert isinstance(found, Distrusted)

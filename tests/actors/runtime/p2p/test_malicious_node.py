@@ -71,9 +71,7 @@ def flipped(text):
 
 
 def other_certificate(_):
-    return OTHER.signed(
-        ConnectionData(ALICE), Bond(signer=ALICE, reader=BOB, object="c")
-    ).certificate
+    return OTHER.sign(ConnectionData(ALICE), Bond(signer=ALICE, reader=BOB, object="c")).certificate
 
 
 def within(name, change):
@@ -291,7 +289,7 @@ BONDS = {
 @pytest.mark.parametrize("name", BONDS)
 async def test_a_signature_is_good_for_one_offer_only(name):
     alice, bob, bond = guards()
-    signed = attrs.evolve(HELD, security=alice.signed(HELD, bond))
+    signed = attrs.evolve(HELD, security=alice.sign(HELD, bond))
     assert isinstance(bob.standing(signed, bond), Believed)
     assert isinstance(bob.standing(signed, attrs.evolve(bond, **BONDS[name])), Distrusted)
 
@@ -299,7 +297,7 @@ async def test_a_signature_is_good_for_one_offer_only(name):
 async def test_an_answer_is_good_for_one_offer_only():
     alice, bob, bond = guards()
     bond = attrs.evolve(bond, answers="connection://b/1")
-    signed = attrs.evolve(HELD, security=alice.signed(HELD, bond))
+    signed = attrs.evolve(HELD, security=alice.sign(HELD, bond))
     assert isinstance(bob.standing(signed, bond), Believed)
     other = attrs.evolve(bond, answers="connection://b/2")
     assert isinstance(bob.standing(signed, other), Distrusted)
@@ -459,7 +457,9 @@ async def impersonated(world, ends, nursery, **said):
     """Offer a listener of its own as Bob's; `said` of its key is all that it shows for that."""
     node, tls = world.node, PinnedTls(world.node.guard.certificate)
     listener = await nursery.start(node.listen, Kind.TCP, "127.0.0.1:0", tls.listening)
-    near = DialPolicy(("tcp",), machine_secret()).signed(Candidate("tcp", listener.address, "00"))
+    near = DialPolicy(("tcp",), machine_secret()).sign_candidate(
+        Candidate("tcp", listener.address, "00")
+    )
     own = attrs.asdict(near)
 
     def signed(_):

@@ -25,7 +25,7 @@ from actors.runtime.stubs.stub import LOOPBACK, StubConfig, StubContext
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.link_end import Loss
 from fsm.p2p.transfer import Behind
-from fsm.sync.value.value import changed
+from fsm.sync.value.value import apply_change
 from specs.bodies.object import Candidate, ChangeObject
 from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
@@ -266,7 +266,7 @@ async def test_a_cut_link_owes_exactly_what_was_not_acknowledged(autojump_clock)
         pair.dialler.send(message(11))
         pair.cut()
         await trio.sleep(1)
-        assert [each.id for each in pair.dialler.link.owed()] == [11]
+        assert [each.id for each in pair.dialler.link.take_unacknowledged()] == [11]
         assert [loss for _, (loss, _) in ends] == [Loss.BROKEN, Loss.BROKEN]
 
 
@@ -277,7 +277,7 @@ async def test_goodbye_delivers_what_waits_and_is_no_break(autojump_clock):
         await pair.dialler.link.say_goodbye()
         await trio.sleep(1)
         assert len(pair.listener.port.posted) == 10
-        assert pair.dialler.link.owed() == []
+        assert pair.dialler.link.take_unacknowledged() == []
         losses = {which.port.url: loss for which, (loss, _) in ends}
         assert losses[PC] is Loss.ORDERLY
 
@@ -437,7 +437,7 @@ async def test_candidates_are_added_to_those_that_are_there():
         end.offer((Candidate("tcp", f"127.0.0.1:{name}", "00"),))
         await end.perform()
         written, _ = port.posted[-2:]
-        value = changed(value, read_body(written, ChangeObject))
+        value = apply_change(value, read_body(written, ChangeObject))
     assert [one["address"][-1] for one in value["candidates"]] == ["1", "2"]
 
 
@@ -448,7 +448,7 @@ async def test_an_object_never_shows_old_candidates_under_a_new_status(autojump_
     end.renew(2, "negotiation-2")
     await end.perform()
     (void,) = port.posted
-    value = changed(value, read_body(void, ChangeObject))
+    value = apply_change(value, read_body(void, ChangeObject))
     assert (value["status"], value["candidates"]) == ("negotiation-2", [])
     assert "security" not in value
 

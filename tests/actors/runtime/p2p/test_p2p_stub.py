@@ -105,7 +105,7 @@ def data(status="", *candidates):
     listed = tuple(Candidate(**one) for one in candidates)
     bond = Bond(signer=RB, reader=RA, object=C2, answers=C1, negotiation=negotiation_of(status))
     held = ConnectionData(PH, status, None, listed)
-    return write_body(attrs.evolve(held, security=PEER.signed(held, bond)))
+    return write_body(attrs.evolve(held, security=PEER.sign(held, bond)))
 
 
 def value(version, held):

@@ -17,7 +17,7 @@ from actors.node.policy_hook import Policy
 from actors.policy.engine import Decision, Ruling
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.stubs.credentials import Credentials, SessionError, given
+from actors.runtime.stubs.credentials import Credentials, SessionError, token_credentials
 from specs.bodies.word import StatusValue
 from specs.identity import Identity
 from specs.limits.protocol import LOGIN_PATIENCE, RECONNECT_TRIES
@@ -212,7 +212,7 @@ async def test_a_runtime_whose_logins_are_refused_ends(is_single, autojump_clock
     """A key is revoked: fresh tokens are tried for a while, of a single one it is certain."""
     purse = Purse()
     async with open_place(life=100.0) as place:
-        runtime = await place.enter(given("alice-1") if is_single else purse)
+        runtime = await place.enter(token_credentials("alice-1") if is_single else purse)
         place.desk.refuses = True
         with captured_log() as logs:
             await trio.sleep(100 + LOGIN_PATIENCE / 2)
@@ -233,7 +233,7 @@ async def test_a_runtime_whose_login_is_refused_for_a_while_stays(is_single, aut
     """The clock of the node is behind: it says when the token becomes good."""
     purse = Purse()
     async with open_place(life=100.0) as place:
-        runtime = await place.enter(given("alice-1") if is_single else purse)
+        runtime = await place.enter(token_credentials("alice-1") if is_single else purse)
         place.desk.refuses, place.desk.after = True, 300.0
         await trio.sleep(400)
         assert runtime.status.end is None

@@ -20,8 +20,8 @@ from actors.runtime.stubs.credentials import (
     CredentialsError,
     SessionError,
     TokenFile,
-    given,
-    obtained,
+    obtain_token,
+    token_credentials,
 )
 from actors.runtime.stubs.token_sources import TokenCommand
 from specs.limits.node import KEYS_PAUSE, TOKEN_CHARS, TOKEN_TIMEOUT
@@ -113,7 +113,7 @@ async def test_an_expired_session_is_opened_anew_without_effect_on_hyperties(aut
 @pytest.mark.parametrize("kinds", [(), (Kind.TCP,)], ids=["plain", "links"])
 @pytest.mark.parametrize("token", [None, "rubbish"])
 async def test_a_refused_runtime_is_notified(kinds, token, autojump_clock):
-    async with opened(login_by(an_issuer()), given(token), kinds=kinds) as runtime:
+    async with opened(login_by(an_issuer()), token_credentials(token), kinds=kinds) as runtime:
         with pytest.raises(SessionError) as refused:
             await runtime.enter()
 
@@ -122,7 +122,7 @@ async def test_a_refused_runtime_is_notified(kinds, token, autojump_clock):
 
 
 async def test_a_hyperty_that_cannot_be_deployed_for_want_of_a_login_says_so(autojump_clock):
-    async with opened(login_by(an_issuer()), given("rubbish")) as runtime:
+    async with opened(login_by(an_issuer()), token_credentials("rubbish")) as runtime:
         with pytest.raises(AllocationError, match="no signed JSON Web Token") as refused:
             await runtime.deploy("echo", Echo)
 
@@ -176,7 +176,7 @@ async def test_a_file_without_a_token_gives_none_and_says_why(tmp_path, content)
     with pytest.raises(CredentialsError, match="cannot use the token file"):
         source.read()
     with captured_log() as logs:
-        assert (await obtained(source, "a.ex")).code == 503
+        assert (await obtain_token(source, "a.ex")).code == 503
     assert [one["event"] for one in logs] == ["login token"]
     assert "two words" not in str(logs)
 
@@ -186,9 +186,9 @@ async def test_a_token_that_is_too_long_is_refused_with_that_reason(tmp_path):
     token = "x" * (TOKEN_CHARS + 1)
     path = written(tmp_path / "token", token)
     command = TokenCommand((sys.executable, "-c", f"print('x' * {TOKEN_CHARS + 1})"))
-    for source in (TokenFile(path), command, given(token)):
+    for source in (TokenFile(path), command, token_credentials(token)):
         with captured_log() as logs:
-            refused = await obtained(source, "a.ex")
+            refused = await obtain_token(source, "a.ex")
         assert f"longer than {TOKEN_CHARS} characters" in refused.reason
         assert f"longer than {TOKEN_CHARS} characters" in logs[0]["why"]
     with pytest.raises(BadTokenError, match=f"longer than {TOKEN_CHARS} characters"):
@@ -315,7 +315,7 @@ async def test_a_refused_runtime_may_try_again_with_another_token(kinds, autojum
 async def test_a_login_that_is_refused_later_is_logged_with_the_reason(autojump_clock):
     issuer = an_issuer()
     token = issuer.token()
-    async with opened(login_by(issuer, life=100.0), given(token)) as runtime:
+    async with opened(login_by(issuer, life=100.0), token_credentials(token)) as runtime:
         await runtime.enter()
         with captured_log() as logs:
             await trio.sleep(130)

@@ -16,7 +16,7 @@ import trio
 import trustme
 
 import actors
-from actors.runtime.stubs.credentials import CredentialsError, obtained
+from actors.runtime.stubs.credentials import CredentialsError, obtain_token
 from actors.runtime.stubs.token_sources import OAuthCredentials, TokenCommand
 from specs.reply_code import Code
 from tests.support.node.http_server import Said, open_http_server
@@ -223,7 +223,7 @@ async def test_a_refresh_token_that_an_endpoint_quotes_is_not_passed_on(tmp_path
 async def test_an_endpoint_that_is_away_may_be_there_later():
     async with open_http_server(Provider()) as server:
         pass
-    assert (await obtained(client(server), DOMAIN)).code == Code.UNAVAILABLE
+    assert (await obtain_token(client(server), DOMAIN)).code == Code.UNAVAILABLE
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ async def test_a_source_of_an_application_has_attributes_as_it_likes():
         async def token(self, _audience):
             return "word"
 
-    assert await obtained(Source(), DOMAIN) == "word"
+    assert await obtain_token(Source(), DOMAIN) == "word"
 
 
 async def test_after_a_restart_of_the_node_a_runtime_gets_a_token_and_is_back():

@@ -8,7 +8,7 @@ import actors
 from actors.catalogue.client import CatalogueAccess
 from actors.catalogue.publishing import signed_draft
 from actors.runtime.sync.schemas import find_schema
-from fsm.sync.value.json import compiled
+from fsm.sync.value.json import compile_schema
 from specs.addresses.address import CatalogueType, Entry
 from specs.descriptor import Revoked
 from tests.support.catalogues import Publishing, Wall
@@ -163,5 +163,5 @@ async def test_a_definition_that_is_none_is_one_sentence(autojump_clock, definit
 @pytest.mark.parametrize("name", ["Communication", "Context"])
 async def test_a_shipped_schema_is_valid(name):
     found = await find_schema(None, f"{HERE}/{name}")
-    assert compiled(found).flaw({"of": "no use"}) is None
+    assert compile_schema(found).flaw({"of": "no use"}) is None
     assert await find_schema(None, f"{HERE}/Weather") is None

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from fsm.frozen import frozen
+from fsm.frozen import pickle_state
 from fsm.judge.claims import groups
 from fsm.judge.process import ProcessJudge
 from tests.support.trace.histories import reported
@@ -61,7 +61,11 @@ def kept(story):
         evidence[item.fold, item.key].append(item)
     claims = [claim for claim in judge._claims if type(claim).__module__ == groups.__name__]
     assert len(claims) == 5
-    return len(lines), len(frozen(claims)), sum(len(frozen(items)) for items in evidence.values())
+    return (
+        len(lines),
+        len(pickle_state(claims)),
+        sum(len(pickle_state(items)) for items in evidence.values()),
+    )
 
 
 def visits(count):

@@ -412,5 +412,5 @@ def test_a_registry_that_stops_leaves_no_search_open():
 def test_each_set_up_of_a_link_is_waited_for_anew():
     queue, ask = LinkQueue(), (HB, REACH, HB)
     assert queue.wait(ask, 0.0)
-    assert queue.done(lambda _: True, 1.0) == [ask]
+    assert queue.take_done(lambda _: True, 1.0) == [ask]
     assert queue.wait(ask, P2P_TIMEOUT)

@@ -4,7 +4,7 @@ import pytest
 
 from fsm.effects import Refused
 from fsm.sync.children import ChildOp, ChildSet, children_in
-from specs.child import child_name, children_addresses, named, parent_of
+from specs.child import child_name, children_addresses, parent_of, split_name
 from specs.limits import sync as limits
 from specs.limits.protocol import MAX_JSON_KEYS
 from specs.message import MessageType as Act
@@ -222,11 +222,11 @@ def test_children_that_do_not_fit_beside_the_value_are_known_not_to():
 
 @pytest.mark.parametrize("name", ["", "#1", f"{HB}", f"{HB}#", f"{HB}#0", f"{HB}#01", f"{HB}#x"])
 def test_an_invalid_name_of_a_child(name):
-    assert named(name) is None
+    assert split_name(name) is None
 
 
 def test_names_and_addresses():
-    assert named(child_name(HB, 7)) == (HB, 7)
+    assert split_name(child_name(HB, 7)) == (HB, 7)
     assert children_addresses(URL) == (TO,)
     assert children_addresses("connection://a.ex/c1") == ()
     assert parent_of(TO) == URL

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fsm.sync.value.value import changed, same
+from fsm.sync.value.value import apply_change, same
 from fsm.sync.value.writes import smallest_change
 from tests.support.json_values import OBJECTS, edited_pairs, least, over_the_wire, weight
 from transports.bodies import write_body
@@ -66,13 +66,13 @@ def test_the_change_is(old, new, change):
 def test_after_the_change_the_old_value_is_the_new_one(pair):
     old, new = pair
     change = smallest_change(URL, old, new)
-    assert same(changed(old, over_the_wire(change)) if change else old, new)
+    assert same(apply_change(old, over_the_wire(change)) if change else old, new)
 
 
 @given(OBJECTS, OBJECTS)
 def test_any_value_can_be_made_any_other(old, new):
     change = smallest_change(URL, old, new)
-    assert same(changed(old, over_the_wire(change)) if change else old, new)
+    assert same(apply_change(old, over_the_wire(change)) if change else old, new)
 
 
 @given(edited_pairs())
@@ -91,4 +91,4 @@ def test_a_removed_list_element_is_removed_alone(elements, data):
     gone = data.draw(st.sets(st.integers(0, max(0, len(elements) - 1))))
     new = {"a": [one for number, one in enumerate(elements) if number not in gone]}
     change = smallest_change(URL, old, new)
-    assert same(changed(old, change) if change else old, new)
+    assert same(apply_change(old, change) if change else old, new)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fsm.sync.value.value import ObjectChange, changed, described, difference, same
+from fsm.sync.value.value import ObjectChange, apply_change, describe_change, difference, same
 from specs.bodies.object import Change
 from specs.jsonvalue import ABSENT, frozen_object, value_at
 
@@ -59,8 +59,8 @@ def test_a_difference_says_what_was_and_what_is(before, after):
 @given(OBJECTS, SETS | EDITS | WHOLE)
 @example({"a": None}, Change(2, "a", [], "array", "remove"))
 def test_a_described_change_does_what_the_published_one_did(before, change):
-    after = changed(before, change)
-    reported = described(frozen_object(before), frozen_object(after), change)
+    after = apply_change(before, change)
+    reported = describe_change(frozen_object(before), frozen_object(after), change)
     assert reported.version == 2
     assert same(reported.apply_to(before), after)
 
@@ -107,7 +107,9 @@ def test_a_difference_is_as_near_to_the_leaves_as_a_path_can_say(before, after, 
 )
 def test_a_published_change_is_reported_as_it_was_made(change, expected):
     before = {"t": 1, "items": ["x", "y"]}
-    assert described(before, changed(before, change), change) == ObjectChange(*expected, 2)
+    assert describe_change(before, apply_change(before, change), change) == ObjectChange(
+        *expected, 2
+    )
 
 
 def test_shared_parts_of_two_values_are_not_compared():

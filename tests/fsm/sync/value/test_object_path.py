@@ -2,7 +2,7 @@
 
 import pytest
 
-from fsm.sync.value.value import changed, check_path, is_applicable
+from fsm.sync.value.value import apply_change, check_path, is_applicable
 from specs.bodies.object import Change
 from specs.errors import BadMessageError
 from specs.limits.protocol import MAX_JSON_DEPTH
@@ -11,7 +11,7 @@ from specs.limits.protocol import MAX_JSON_DEPTH
 @pytest.mark.parametrize("path", [None, "t", ".".join("a" * MAX_JSON_DEPTH)])
 def test_all_parts_of_a_message_can_be_reached(path):
     check_path(path)
-    changed({}, Change(2, path, 1))
+    apply_change({}, Change(2, path, 1))
 
 
 @pytest.mark.parametrize("segments", [MAX_JSON_DEPTH + 1, 8000])

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 
-from fsm.sync.value.value import changed, same, without
+from fsm.sync.value.value import apply_change, same, without
 from specs.bodies.object import ChangeObject
 from tests.support.json_values import LISTS
 
@@ -30,37 +30,42 @@ def change(attribute, value=None, operation=None):
     ],
 )
 def test_a_number_in_a_path_is_an_element_of_a_list_and_a_key_of_an_object(before, edit, after):
-    assert changed(before, edit) == after
+    assert apply_change(before, edit) == after
 
 
 @pytest.mark.parametrize("name", ["2", "-1", "x", "01x", "", "٣", "9" * 5000])
 def test_an_element_that_is_not_there_is_not_changed(name):
     before = {"a": [1, 2]}
-    assert changed(before, change(f"a.{name}", 7)) == before
-    assert changed(before, change(f"a.{name}")) == before
+    assert apply_change(before, change(f"a.{name}", 7)) == before
+    assert apply_change(before, change(f"a.{name}")) == before
 
 
 def test_untouched_parts_are_shared():
     before = {"a": {"deep": []}, "b": {"c": 1}}
-    assert changed(before, change("b.c", 2))["a"] is before["a"]
+    assert apply_change(before, change("b.c", 2))["a"] is before["a"]
     assert before["b"] == {"c": 1}
 
 
 def test_null_is_something_that_stands_there():
-    assert changed({"a": None}, change("a.b")) == {"a": None}
-    assert changed({"a": None}, change("a", [1], "remove")) == {"a": None}
-    assert changed({"a": [None, 1]}, change("a", [None], "remove")) == {"a": [1]}
+    assert apply_change({"a": None}, change("a.b")) == {"a": None}
+    assert apply_change({"a": None}, change("a", [1], "remove")) == {"a": None}
+    assert apply_change({"a": [None, 1]}, change("a", [None], "remove")) == {"a": [1]}
 
 
 def test_true_is_not_one():
     before = {"a": [1, True, 0, False, [1], [True], 1.0]}
-    assert changed(before, change("a", [True, 0, [1]], "remove"))["a"] == [1, False, [True], 1.0]
+    assert apply_change(before, change("a", [True, 0, [1]], "remove"))["a"] == [
+        1,
+        False,
+        [True],
+        1.0,
+    ]
 
 
 def test_without_a_path_the_value_is_the_whole():
-    assert changed({"a": 1}, change(None, {"b": 2})) == {"b": 2}
-    assert changed({"a": 1}, change(None, [2])) == {"a": 1}
-    assert changed({"a": 1}, change(None)) == {"a": 1}
+    assert apply_change({"a": 1}, change(None, {"b": 2})) == {"b": 2}
+    assert apply_change({"a": 1}, change(None, [2])) == {"a": 1}
+    assert apply_change({"a": 1}, change(None)) == {"a": 1}
 
 
 @pytest.mark.parametrize(

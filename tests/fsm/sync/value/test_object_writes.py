@@ -6,8 +6,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from fsm.sync.value.json import Flaw, compiled, json_size
-from fsm.sync.value.value import changed, same
+from fsm.sync.value.json import Flaw, compile_schema, json_size
+from fsm.sync.value.value import apply_change, same
 from fsm.sync.value.writes import Unpublished, WritesCore, flaw_in
 from specs.bodies.object import ChangeObject
 from specs.limits.protocol import MAX_JSON_KEYS, MAX_JSON_TEXT
@@ -17,7 +17,7 @@ from tests.support.json_values import OBJECTS, over_the_wire
 from transports.codec import check_size
 
 URL = "comm://a.ex/1"
-NUMBERS = compiled({"additionalProperties": {"type": "integer"}})
+NUMBERS = compile_schema({"additionalProperties": {"type": "integer"}})
 REFUSED = Unpublished(Code.FORBIDDEN, "not so")
 
 
@@ -205,7 +205,7 @@ class Reporter(RuleBasedStateMachine):
     @precondition(lambda self: self.writes.next() is not None)
     @rule()
     def publish(self):
-        self.follower = changed(self.follower, over_the_wire(self.writes.next()))
+        self.follower = apply_change(self.follower, over_the_wire(self.writes.next()))
         self.version += 1
         self.writes.published(self.version)
 
