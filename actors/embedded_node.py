@@ -65,7 +65,7 @@ async def _open_node(
     config: NodeConfig, network: Network | None, trace: Trace
 ) -> AsyncIterator[Node]:
     domain_name(config.domain)
-    dialled = (one.url for one in config.foreign.domains.values())
+    dialled = (domain.url for domain in config.foreign.domains.values())
     check_plain(dialled, network, insecure=config.insecure)
     if network is None:
         config = attrs.evolve(config, ids=fresh_ids(), clock_offset=clock_offset())

@@ -112,8 +112,8 @@ def machine_of(table: Table) -> Machine:
                 "trigger": row.trigger.value,
                 "source": row.old,
                 "dest": row.target.value,
-                "conditions": [_Holds(one.value) for one in sorted(row.guard.when)],
-                "unless": [_Holds(one.value) for one in sorted(row.guard.unless)],
+                "conditions": [_Holds(each.value) for each in sorted(row.guard.when)],
+                "unless": [_Holds(each.value) for each in sorted(row.guard.unless)],
             }
             for row in table.rows
         ],

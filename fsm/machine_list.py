@@ -36,8 +36,8 @@ def fingerprint(table: Table) -> str:
             row.old,
             row.trigger.value,
             row.target.value,
-            sorted(one.value for one in row.guard.when),
-            sorted(one.value for one in row.guard.unless),
+            sorted(each.value for each in row.guard.when),
+            sorted(each.value for each in row.guard.unless),
         ]
         for row in table.rows
     )

@@ -94,7 +94,7 @@ def _read(line: str, number: int) -> TakenStep:
         raise CensusError(number, "it is no JSON object")
     machine, old, cause, new = (_word(entry, name, number) for name in _WORDS)
     given = entry.get("given", [])
-    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
         raise CensusError(number, "given is no list of texts")
     return TakenStep(machine, old, cause, new, frozenset(given))
 
@@ -125,7 +125,7 @@ def mentions(source: str) -> frozenset[str]:
     tree = ast.parse(source)
     imported: _Names = {}
     for node in ast.walk(tree):
-        imported |= _imported(node)
+        imported |= _imported_names(node)
     used = (_spelled_out(node, imported) for node in ast.walk(tree))
     return frozenset(name for name in used if name)
 
@@ -135,17 +135,17 @@ def dotted_name(member: StrEnum) -> str:
     return f"{type(member).__module__}.{type(member).__qualname__}.{member.name}"
 
 
-def _imported(node: ast.AST) -> _Names:
+def _imported_names(node: ast.AST) -> _Names:
     match node:
         case ast.ImportFrom(module=str(module), names=names):
-            return {one.asname or one.name: f"{module}.{one.name}" for one in names}
+            return {name.asname or name.name: f"{module}.{name.name}" for name in names}
         case ast.Import(names=names):
-            return dict(_bound(one) for one in names)
+            return dict(_bound_name(name) for name in names)
         case _:
             return {}
 
 
-def _bound(name: ast.alias) -> tuple[str, str]:
+def _bound_name(name: ast.alias) -> tuple[str, str]:
     # `import a.b` binds `a`; `import a.b as c` binds all of it.
     root = name.name.partition(".")[0]
     return (name.asname, name.name) if name.asname else (root, root)
@@ -243,13 +243,15 @@ def check_fired(table: Table, mentioned: AbstractSet[str]) -> list[Finding]:
         table: The machine.
         mentioned: What the cores' sources mention (`mentions`).
     """
-    unfired = [one for one in table.triggers if dotted_name(one) not in mentioned]
-    unreported = [one for one in table.conditions if dotted_name(one) not in mentioned]
+    unfired = [trigger for trigger in table.triggers if dotted_name(trigger) not in mentioned]
+    unreported = [
+        condition for condition in table.conditions if dotted_name(condition) not in mentioned
+    ]
     return [
-        *(Finding(table.name, Rule.NEVER_FIRED, one, "no core fires it") for one in unfired),
+        *(Finding(table.name, Rule.NEVER_FIRED, each, "no core fires it") for each in unfired),
         *(
-            Finding(table.name, Rule.NEVER_REPORTED, one, "no core reports it")
-            for one in unreported
+            Finding(table.name, Rule.NEVER_REPORTED, each, "no core reports it")
+            for each in unreported
         ),
     ]
 
@@ -342,10 +344,10 @@ def _incomplete_guards(table: Table) -> Iterator[tuple[str, str]]:
     for row in table.rows:
         rows_of[row.old, row.trigger.value].append(row)
     for (state, trigger), rows in rows_of.items():
-        named = sorted({one for row in rows for one in row.guard.when | row.guard.unless})
+        named = sorted({each for row in rows for each in row.guard.when | row.guard.unless})
         for case in _cases(named):
             if not any(row.guard.holds(case) for row in rows):
-                words = [one if one in case else f"not {one}" for one in named]
+                words = [each if each in case else f"not {each}" for each in named]
                 yield f"{state} {trigger}", f"no row for the case {' and '.join(words)}"
 
 

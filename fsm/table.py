@@ -64,8 +64,8 @@ class Guard:
 
     @override
     def __str__(self) -> str:
-        words = sorted(one.value for one in self.when)
-        words += [f"not {one}" for one in sorted(one.value for one in self.unless)]
+        words = sorted(each.value for each in self.when)
+        words += [f"not {each}" for each in sorted(each.value for each in self.unless)]
         return " and ".join(words)
 
 
@@ -289,7 +289,7 @@ def _strange_words(table: Table) -> Iterable[str]:
     for trigger in fired:
         if not isinstance(trigger, table.triggers):
             yield f"{trigger!r} is none of its triggers"
-    for condition in {one for row in table.rows for one in row.guard.when | row.guard.unless}:
+    for condition in {each for row in table.rows for each in row.guard.when | row.guard.unless}:
         if not isinstance(condition, table.conditions):
             yield f"{condition!r} is none of its conditions"
 
@@ -299,7 +299,7 @@ def _ambiguities(table: Table) -> Iterable[str]:
     for row in table.rows:
         pairs[row.old, row.trigger.value].append(row.guard)
     for (state, trigger), guards in pairs.items():
-        if any(not one.excludes(other) for one, other in combinations(guards, 2)):
+        if any(not combination.excludes(other) for combination, other in combinations(guards, 2)):
             yield f"{len(guards)} rows for {trigger!r} in state {state!r}"
 
 

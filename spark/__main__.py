@@ -66,7 +66,7 @@ def _row(claim: Claim) -> tuple[str, ...]:
 def _records(judges: tuple[judged.Claim, ...]) -> str:
     """Return which records the judges need, in words."""
     needed: dict[tuple[str, bool], set[str]] = {}
-    for route in (one for claim in judges for _, routes in claim.methods for one in routes):
+    for route in (each for claim in judges for _, routes in claim.methods for each in routes):
         names = needed.setdefault((route.kind.value, route.is_at_bus), set())
         names |= route.names or {"all"}
     return _join(
@@ -77,8 +77,8 @@ def _records(judges: tuple[judged.Claim, ...]) -> str:
 
 
 def _keys(claim: str, judges: tuple[judged.Claim, ...]) -> str:
-    across = (one for judge in judges for one in judge.across if claim in one.claims)
-    return _join([judged.GroupKey.PROCESS.value, *(one.key.value for one in across)])
+    across = (each for judge in judges for each in judge.across if claim in each.claims)
+    return _join([judged.GroupKey.PROCESS.value, *(each.key.value for each in across)])
 
 
 def _join(words: Iterator[str] | list[str]) -> str:

@@ -116,9 +116,9 @@ def _found_here(path: str, place: Path) -> list[str]:
     files = [file for file in files if is_inside(file, place) and not set(file.parts) & set(aside)]
     if not files:
         raise TraceMissingError(path, "there is no part-*.jsonl under it")
-    notes = [note for one in aside for note in place.rglob(f"{one}/part-*{_NOTES}")]
+    notes = [note for each in aside for note in place.rglob(f"{each}/part-*{_NOTES}")]
     return [
-        str(file) for file in sorted([*files, *(one for one in notes if is_inside(one, place))])
+        str(file) for file in sorted([*files, *(each for each in notes if is_inside(each, place))])
     ]
 
 

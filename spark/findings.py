@@ -163,7 +163,7 @@ class Findings:
     @property
     def first(self) -> list[Broken]:
         """The first violation of each claim that is broken."""
-        return [*{one.claim: one for one in reversed(self.shown)}.values()][::-1]
+        return [*{each.claim: each for each in reversed(self.shown)}.values()][::-1]
 
 
 def judge_node(found: NodeFindings, *, is_quarantine_allowed: bool) -> Verdict:

@@ -247,7 +247,7 @@ class _Judged:
             for row in told
             if row["what"] == What.PROCESS
         ]
-        self._summaries = [one.summary for one in self._accounts]
+        self._summaries = [account.summary for account in self._accounts]
         self._lost = trace_files.unsent(self._summaries)
         whole = processes_whole(self._summaries) - set(self._lost)
         found = said.where(F.col("what").isin(*_BROKEN))
@@ -313,12 +313,14 @@ class _Judged:
         )
 
     def _nodes(self, violations: Mapping[tuple[str, ...], int]) -> list[findings.NodeFindings]:
-        clocks = skews({(one.run, one.node): one.crossings for one in self._summaries})
-        told: set[tuple[str, str] | None] = {("", one.node) for one in self._summaries}
-        told |= {(one.run, one.node) for one in self._summaries}
-        told |= {writer_of(file) for one in self._accounts for file in one.files}
+        clocks = skews(
+            {(summary.run, summary.node): summary.crossings for summary in self._summaries}
+        )
+        told: set[tuple[str, str] | None] = {("", summary.node) for summary in self._summaries}
+        told |= {(summary.run, summary.node) for summary in self._summaries}
+        told |= {writer_of(file) for account in self._accounts for file in account.files}
         silent = [writer for writer in self._silent if writer not in told]
-        nodes = [(one.node, self._count_bad_lines(one)) for one in self._accounts]
+        nodes = [(account.node, self._count_bad_lines(account)) for account in self._accounts]
         nodes += [(NodeJudgement(*writer, 0, _SILENT), 0) for writer in silent]
         found: list[findings.NodeFindings] = []
         for node, quarantined in nodes:
@@ -332,8 +334,8 @@ class _Judged:
             )  # fmt: skip
         allowed = self._asked.is_quarantine_allowed
         judged = (
-            attrs.evolve(one, verdict=findings.judge_node(one, is_quarantine_allowed=allowed))
-            for one in found
+            attrs.evolve(item, verdict=findings.judge_node(item, is_quarantine_allowed=allowed))
+            for item in found
         )
         return sorted(judged, key=lambda node: (node.node, node.run))
 
@@ -346,8 +348,8 @@ class _Judged:
     def _gaps(self) -> tuple[list[trace_files.Missing], int]:
         """Return what is missing, and how much of it no flaw of a node says already."""
         rows = self._said.where(F.col("what").isin(What.FLAW.value, What.UNANSWERED.value))
-        answers = sum(one.unanswered for one in self._accounts)
-        is_any = any(one.gaps or one.unanswered for one in self._accounts)
+        answers = sum(account.unanswered for account in self._accounts)
+        is_any = any(account.gaps or account.unanswered for account in self._accounts)
         shown = rows.orderBy("run", "node", "ln").limit(_SHOWN).collect() if is_any else []
         others = [*self._lost.values()]
         asked = self._asked

@@ -124,7 +124,7 @@ class Outcome:
             *files.violation_objects(self.findings),
             files.verdict_object(self.findings, self.report),
         ]
-        return [json.dumps(one, separators=(",", ":")) for one in told]
+        return [json.dumps(part, separators=(",", ":")) for part in told]
 
 
 def run(order: Order) -> Outcome:

@@ -87,7 +87,7 @@ class _Judged:
         """Take more evidence; return what is broken and was not said before."""
         self.items += items
         # No process has ended while it is watched: claims on an end are judged at the end.
-        found = [one for one in judge_across(self.items, frozenset()) if one not in self.told]
+        found = [each for each in judge_across(self.items, frozenset()) if each not in self.told]
         self.told.update(found)
         return found
 
@@ -135,7 +135,7 @@ _SHARE: Final = 64 << 10
 def sizes_of(directory: Path) -> dict[str, int]:
     """Return the sizes of the parts under a directory, in the order in which they are written."""
     # A part is listed before its size is asked for: what a later part follows is then complete.
-    parts = sorted(one for one in directory.rglob("part-*.jsonl") if is_inside(one, directory))
+    parts = sorted(each for each in directory.rglob("part-*.jsonl") if is_inside(each, directory))
     return {str(part.relative_to(directory)): part.stat().st_size for part in parts}
 
 

@@ -95,17 +95,17 @@ class Progress:
     @property
     def records(self) -> int:
         """How many records were judged."""
-        return sum(one.records for one in self.processes.values())
+        return sum(process.records for process in self.processes.values())
 
     @property
     def running(self) -> int:
         """How many processes did not end yet."""
-        return sum(one.is_running for one in self.processes.values())
+        return sum(process.is_running for process in self.processes.values())
 
     @property
     def unjudged(self) -> list[Seen]:
         """Processes whose records are no longer judged."""
-        return [one for one in self.processes.values() if one.unjudged]
+        return [process for process in self.processes.values() if process.unjudged]
 
 
 class Ledger:
@@ -175,9 +175,13 @@ class Ledger:
         progress = self.progress
         if number <= progress.round:
             return []
-        new = {_identity(one): one for one in violations if _identity(one) not in self._known}
+        new = {
+            _identity(violation): violation
+            for violation in violations
+            if _identity(violation) not in self._known
+        }
         objects = map(violation_object, new.values())
-        text = "".join(json.dumps(one, separators=(",", ":")) + "\n" for one in objects)
+        text = "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in objects)
         with self._file.open("ab") as file:
             file.truncate(progress.length)
             progress.length += file.write(text.encode())
@@ -185,8 +189,8 @@ class Ledger:
             os.fsync(file.fileno())
         self._known.update(new)
         progress.round, progress.bad = number, progress.bad + bad
-        for one in processes:
-            progress.processes[one.folder, one.run, one.node] = one
+        for process in processes:
+            progress.processes[process.folder, process.run, process.node] = process
         self._write()
         return [*new.values()]
 
@@ -194,15 +198,15 @@ class Ledger:
         if not self._place.exists():
             return Progress(traces=traces)
         kept = json.loads(self._place.read_bytes())
-        processes = [Seen(**one) for one in kept.pop("processes")]
+        processes = [Seen(**each) for each in kept.pop("processes")]
         del kept["schema"], kept["verdict"]
-        by_name = {(one.folder, one.run, one.node): one for one in processes}
+        by_name = {(process.folder, process.run, process.node): process for process in processes}
         return Progress(**{"judge": "", **kept}, processes=by_name)
 
     def _write(self) -> None:
         kept = attrs.asdict(self.progress, recurse=False)
         kept["verdict"] = self.verdict.value
-        kept["processes"] = [attrs.asdict(one) for one in self.progress.processes.values()]
+        kept["processes"] = [attrs.asdict(process) for process in self.progress.processes.values()]
         new = self._place.with_suffix(".new")
         with new.open("w", encoding="utf-8") as file:
             json.dump({"schema": SCHEMA, **kept}, file)

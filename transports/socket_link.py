@@ -66,7 +66,7 @@ class SocketLink(Link):
     # -- what subclasses say --------------------------------------------------
 
     @abstractmethod
-    def _wrapped(self, frames: Sequence[bytes]) -> bytes:
+    def _wrap(self, frames: Sequence[bytes]) -> bytes:
         """Return the bytes that carry these frames: the same for all links of the class."""
 
     @abstractmethod
@@ -118,7 +118,7 @@ class SocketLink(Link):
                 self._check_open()
             if self._end is not None:
                 raise errors.LinkBrokenError(self.name, *self._end)
-            self._outbox.extend(self._wrapped(frames))
+            self._outbox.extend(self._wrap(frames))
             del frames  # a slow reader does not keep them twice
             await self._flush()
 
@@ -131,7 +131,7 @@ class SocketLink(Link):
     @override
     def wrapped(self, frames: Sequence[bytes]) -> bytes:
         self._check_sizes(frames)
-        return self._wrapped(frames)
+        return self._wrap(frames)
 
     @override
     def write_wrapped(self, data: bytes) -> bool:
@@ -416,7 +416,7 @@ class RawLink(SocketLink):
         return ""
 
     @override
-    def _wrapped(self, frames: Sequence[bytes]) -> bytes:
+    def _wrap(self, frames: Sequence[bytes]) -> bytes:
         return b"".join(frames)
 
     @override
@@ -448,7 +448,7 @@ class StreamLink(SocketLink):
         self._buffer: Final = bytearray()
 
     @override
-    def _wrapped(self, frames: Sequence[bytes]) -> bytes:
+    def _wrap(self, frames: Sequence[bytes]) -> bytes:
         return b"".join(
             part for frame in frames for part in (len(frame).to_bytes(_HEAD, "big"), frame)
         )

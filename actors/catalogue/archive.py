@@ -104,7 +104,7 @@ def _check_members(members: list[zipfile.ZipInfo]) -> None:
         _check_name(member)
         _check_kind(member)
         if member.filename.lower() in names:
-            raise BadArchiveError(f"has the file {_shown(member)} twice")
+            raise BadArchiveError(f"has the file {_member_name(member)} twice")
         names.add(member.filename.lower())
     if sum(member.file_size for member in members) > PACKAGE_UNPACKED_BYTES:
         raise BadArchiveError(f"would have more than {PACKAGE_UNPACKED_BYTES} bytes unpacked")
@@ -114,21 +114,23 @@ def _check_name(member: zipfile.ZipInfo) -> None:
     """Refuse what is no plain path below the archive; `filename` was cleaned by the library."""
     name = member.orig_filename
     if name != member.filename or not _NAME.fullmatch(name):
-        raise BadArchiveError(f"has a file {_shown(member)} that leads out of it")
+        raise BadArchiveError(f"has a file {_member_name(member)} that leads out of it")
     if not name.endswith(_SUFFIXES):
-        raise BadArchiveError(f"has a file {_shown(member)} that is neither .py nor .json")
+        raise BadArchiveError(f"has a file {_member_name(member)} that is neither .py nor .json")
 
 
 def _check_kind(member: zipfile.ZipInfo) -> None:
     mode = member.external_attr >> 16
     if stat.S_IFMT(mode) not in {0, stat.S_IFREG}:
-        raise BadArchiveError(f"has an entry {_shown(member)} that is no plain file")
+        raise BadArchiveError(f"has an entry {_member_name(member)} that is no plain file")
     if member.flag_bits & _ENCRYPTED or member.compress_type not in _PACKINGS:
         raise BadArchiveError(
-            f"has a file {_shown(member)} packed by a method that is not accepted"
+            f"has a file {_member_name(member)} packed by a method that is not accepted"
         )
     if member.file_size > _SMALL and member.file_size > PACKAGE_RATIO * member.compress_size:
-        raise BadArchiveError(f"has a file {_shown(member)} that is packed too well to be a source")
+        raise BadArchiveError(
+            f"has a file {_member_name(member)} that is packed too well to be a source"
+        )
 
 
 def _check_entry_point(names: set[str], entry_point: str) -> None:
@@ -144,7 +146,7 @@ def _check_contents(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo]) ->
     """Unpack everything without keeping it: the sizes in the directory need not be true."""
     for member in members:
         if sum(map(len, _pieces(archive, member))) != member.file_size:
-            raise BadArchiveError(f"has a file {_shown(member)} of another size than it says")
+            raise BadArchiveError(f"has a file {_member_name(member)} of another size than it says")
 
 
 def _pieces(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
@@ -153,5 +155,5 @@ def _pieces(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes
             yield piece
 
 
-def _shown(member: zipfile.ZipInfo) -> str:
+def _member_name(member: zipfile.ZipInfo) -> str:
     return ascii(member.orig_filename[:60])

@@ -258,7 +258,7 @@ class CatalogueClient:
                 visit = _Visit(entry, source, said, keys, published, revocations)
                 if said.keys is not KeyTrust.FIRST_USE or entry.domain in kept.keys:
                     await self._remember(visit, {})
-                descriptor, digest = await self._verified(kind, visit)
+                descriptor, digest = await self._verify(kind, visit)
                 package = None
                 if isinstance(descriptor, StubDescriptor | HypertyDescriptor):
                     package = await self._package(source, descriptor.source_package)
@@ -298,7 +298,7 @@ class CatalogueClient:
         seal.check_publisher(promised, self._trust.publishers.get(promised.publisher, {}))
         return await fetched_package(self._store, source, promised)
 
-    async def _verified(self, kind: type[D], visit: _Visit) -> tuple[D, str]:
+    async def _verify(self, kind: type[D], visit: _Visit) -> tuple[D, str]:
         """Return a descriptor that may be acted upon, and the hash of what was signed."""
         sealed = await self._fetch(visit)
         descriptor = seal.verify_descriptor(kind, sealed, visit.keys)
@@ -347,7 +347,7 @@ class CatalogueClient:
         async with self._saving:
             old, domain = await self._load(), visit.entry.domain
             known = {**old.known, **fresh}
-            sizes = [len(one.text) for entry, one in known.items() if entry.domain == domain]
+            sizes = [len(each.text) for entry, each in known.items() if entry.domain == domain]
             if fresh and sum(sizes) > foreign_code.CATALOGUE_DOMAIN_BYTES:
                 raise errors.RefusalError(_CROWDED)
             revoked, keys = dict(old.revoked), dict(old.keys)

@@ -119,7 +119,7 @@ class _Inspector:
         else:
             seals.read_verified(seal, keys)
             self.say("signature", f"by the key {seal.key_name!r}")
-            revocations = await self._revoked(entry, keys)
+            revocations = await self._read_revocations(entry, keys)
         errors.refuse_if(
             descriptors.judge_entry(entry, descriptor, seal.digest, now, None, revocations)
         )
@@ -133,7 +133,7 @@ class _Inspector:
         if descriptor.source_package is not None:
             await self._package(descriptor.source_package)
 
-    async def _revoked(self, entry: Entry, keys: Keys) -> Revocations | None:
+    async def _read_revocations(self, entry: Entry, keys: Keys) -> Revocations | None:
         try:
             text = await self.source.read(REVOKED, REVOCATIONS_BYTES)
         except (errors.NotServedError, errors.SourceAwayError):

@@ -163,7 +163,7 @@ class FolderStore(CatalogueStore):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.with_name(f"{self.path.name}-lock").open("ab") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                self._write(orjson.dumps(_written(_newest(self.read(), kept))))
+                self._write(orjson.dumps(_to_json(_newest(self.read(), kept))))
         except OSError as exc:
             raise CatalogueFileError(self.path, exc.strerror or "it cannot be written") from exc
 
@@ -200,9 +200,9 @@ async def fetched_package(store: CatalogueStore, source: Source, promised: Sourc
 def _newest(old: Kept, new: Kept) -> Kept:
     """Merge two memories; no counter goes back."""
     known = dict(old.known)
-    for entry, one in new.known.items():
-        if entry not in known or known[entry].seen.counter <= one.seen.counter:
-            known[entry] = one
+    for entry, each in new.known.items():
+        if entry not in known or known[entry].seen.counter <= each.seen.counter:
+            known[entry] = each
     revoked = dict(old.revoked)
     for domain, text in new.revoked.items():
         if domain not in revoked or _counter(revoked[domain]) <= _counter(text):
@@ -218,10 +218,10 @@ def _counter(text: str) -> int:
         return 0
 
 
-def _written(kept: Kept) -> JsonObject:
+def _to_json(kept: Kept) -> JsonObject:
     known: JsonObject = {
-        entry.address: {"counter": one.seen.counter, "digest": one.seen.digest, "text": one.text}
-        for entry, one in kept.known.items()
+        entry.address: {"counter": each.seen.counter, "digest": each.seen.digest, "text": each.text}
+        for entry, each in kept.known.items()
     }
     return {"version": 1, "known": known, "revoked": {**kept.revoked}, "keys": {**kept.keys}}
 
@@ -234,13 +234,13 @@ def _read(content: Json) -> Kept:
     """
     match content:
         case {"version": 1, "known": dict(known), "revoked": dict(revoked), "keys": dict(keys)}:
-            entries = {read_entry(address)[0]: _known(one) for address, one in known.items()}
+            entries = {read_entry(address)[0]: _read_known(each) for address, each in known.items()}
             return Kept(entries, _texts(revoked), _texts(keys))
         case _:
             raise TypeError
 
 
-def _known(said: Json) -> Known:
+def _read_known(said: Json) -> Known:
     match said:
         case {"counter": int(counter), "digest": str(digest), "text": str(text)} if (
             0 <= counter <= MAX_ID

@@ -136,7 +136,7 @@ def revocation_list(
         "domain": domain,
         "counter": counter,
         "expires": expires,
-        "revoked": [write_body(one) for one in revoked],
+        "revoked": [write_body(each) for each in revoked],
     }
     return seal_content(content, seals.SealType.REVOCATIONS, key)
 
@@ -186,8 +186,8 @@ class CatalogueFolder:
             CatalogueFileError: A file cannot be read or written.
         """
         known = self.keys() if keys is None else read_keys(keys)
-        entry, descriptor, digest = self._checked(text, known)
-        seen, revocations = self._seen(entry), self._revocations(known)
+        entry, descriptor, digest = self._verify_draft(text, known)
+        seen, revocations = self._find_published(entry), self._revocations(known)
         refused = judge_entry(entry, descriptor, digest, now, seen, revocations)
         if refused is not None:
             raise errors.RefusedDescriptorError(entry.described, refused)
@@ -224,15 +224,15 @@ class CatalogueFolder:
         old = self._revocations(keys)
         self._check_domain(domain, old)
         before = () if old is None else old.revoked
-        entries = (*before, *(one for one in revoked if one not in before))
+        entries = (*before, *(each for each in revoked if each not in before))
         counter = now if old is None else max(now, old.counter + 1)
         text = revocation_list(domain, counter, expires, entries, key)
-        made = self._countersigned(text.encode(), keys)
+        made = self._verify_list(text.encode(), keys)
         self._write(REVOKED, text.encode() + b"\n")
         return made
 
     @staticmethod
-    def _countersigned(text: bytes, keys: Keys) -> Revocations:
+    def _verify_list(text: bytes, keys: Keys) -> Revocations:
         """Read a list as runtimes will: a list that they refuse takes everything away."""
         try:
             return seals.signed_revocations(text, keys)
@@ -245,8 +245,8 @@ class CatalogueFolder:
         if known is not None and known.domain != domain:
             why = f"it is the list of {known.domain}; take a directory for each domain"
             raise errors.CatalogueFileError(self._directory / REVOKED, why)
-        for line in self._listed():
-            self._seen(Entry(domain, CatalogueType(line.type), line.name))
+        for line in self._read_listing():
+            self._find_published(Entry(domain, CatalogueType(line.type), line.name))
 
     # ---- what is there
 
@@ -260,7 +260,7 @@ class CatalogueFolder:
             raise errors.CatalogueFileError(self._directory / REVOKED, str(exc)) from exc
 
     @staticmethod
-    def _checked(text: bytes, keys: Keys) -> tuple[Entry, Described, str]:
+    def _verify_draft(text: bytes, keys: Keys) -> tuple[Entry, Described, str]:
         """Verify what is to be published."""
         try:
             seal = seals.read_seal(text, seals.SealType.DESCRIPTOR)
@@ -269,7 +269,7 @@ class CatalogueFolder:
         except (errors.BadSealError, errors.BadDescriptorError) as exc:
             raise errors.RefusedDescriptorError(_TEXT, exc.refused) from exc
 
-    def _seen(self, entry: Entry) -> Seen | None:
+    def _find_published(self, entry: Entry) -> Seen | None:
         """Return what is published at a place, if anything is.
 
         Raises:
@@ -313,12 +313,12 @@ class CatalogueFolder:
 
     def _list(self, entry: Entry) -> None:
         line = ListingEntry(type=str(entry.type), name=entry.name)
-        known = self._listed()
+        known = self._read_listing()
         if line not in known:
             listing = Listing(entries=(*known, line))
             self._write(LISTING, orjson.dumps(write_body(listing), option=orjson.OPT_INDENT_2))
 
-    def _listed(self) -> tuple[ListingEntry, ...]:
+    def _read_listing(self) -> tuple[ListingEntry, ...]:
         text = self._read(LISTING, foreign_code.LISTING_BYTES)
         try:
             return () if text is None else seals.read_listing(text).entries

@@ -267,7 +267,9 @@ def read_places(texts: Iterable[PathInput]) -> Places:
     """
     named: dict[str, Maker] = {}
     general: Maker | None = None
-    places = [os.fspath(one) if isinstance(one, os.PathLike) else one for one in _several(texts)]
+    places = [
+        os.fspath(each) if isinstance(each, os.PathLike) else each for each in _several(texts)
+    ]
     check_texts(places, "the places")
     for text in places:
         domain, where = _split(text)

@@ -170,14 +170,14 @@ class _Reader:
         where = f"domain {name!r}"
         check_names(where, said, _DOMAIN)
         allowed = self._publishers(where, said.get("publishers", []), publishers)
-        reach, words = said.get("reach", Reach.PUBLIC.value), [one.value for one in Reach]
+        reach, words = said.get("reach", Reach.PUBLIC.value), [each.value for each in Reach]
         if reach not in words:
             raise ValueError(f"{where}: reach is one of {', '.join(words)}")
         keys, stated = said.get("keys"), said.get("statements")
         if stated is not None and name == ANY:
             why = "statements belong to one domain: their keys would speak for all others"
             raise ValueError(f"{where}: {why}")
-        is_found = keys in [one.value for one in KeyTrust]
+        is_found = keys in [each.value for each in KeyTrust]
         found = KeyTrust(keys) if is_found else self._key_file(where, keys)
         statements: Keys = {} if stated is None else self._key_file(where, stated)
         return _domain_name(name), DomainTrust(found, Terms(allowed, Reach(reach)), statements)
@@ -214,11 +214,11 @@ class _Reader:
             found = _url(where, keys)
         else:
             found = _own_keys(name, self._key_file(where, keys), is_shared=is_shared)
-        audience, clients = (_texts(where, one, said) for one in ("audience", "clients"))
+        audience, clients = (_texts(where, each, said) for each in ("audience", "clients"))
         return IssuerTrust(found, audience, clients)
 
     def _publishers(self, where: str, said: object, known: Iterable[str]) -> frozenset[str]:
-        if not isinstance(said, list) or not all(isinstance(one, str) for one in said):
+        if not isinstance(said, list) or not all(isinstance(each, str) for each in said):
             raise ValueError(f"{where}: publishers is no list of names")
         for odd in sorted(set(said) - set(known)):
             raise ValueError(f"{where} allows {odd!r}, which [publishers] lacks")
@@ -260,7 +260,7 @@ def _url(where: str, text: str) -> ServerUrl:
 def _texts(where: str, name: str, said: Mapping[str, object]) -> frozenset[str]:
     value = said.get(name, [])
     texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list) or not all(isinstance(one, str) and one for one in texts):
+    if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
         raise ValueError(f"{where}: {name} is no list of texts")
     return frozenset(texts)
 

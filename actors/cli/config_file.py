@@ -76,7 +76,7 @@ def read_options(
             nearest = did_you_mean(str(key), (each.replace("_", "-") for each in known))
             advice = f"{nearest} Correct or remove it" if nearest else "remove it"
             wrong.append(f"{path} sets {key!r}, which is no option of {command.name}; {advice}")
-        elif needed := _needed(known[name], value):
+        elif needed := _needed_form(known[name], value):
             wrong.append(f"{path} [{command.name}]: {key} has to be {needed}; correct it")
         else:
             is_list = known[name].multiple and isinstance(value, str)
@@ -96,7 +96,7 @@ def warn_unknown(ctx: click.Context) -> None:
             echo(f"protofly: {name} is no option of {ctx.info_name}, and ignored", err=True)
 
 
-def _needed(option: click.Parameter, value: object) -> str:
+def _needed_form(option: click.Parameter, value: object) -> str:
     """Return what a value has to be, if it would be taken for something else as a text."""
     if option.multiple:
         return "" if isinstance(value, list | str) else "a list, or one text"

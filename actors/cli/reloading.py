@@ -94,14 +94,14 @@ async def _reload_options(
         "a restart is needed for": restart,
         "without effect, as the command line or the environment sets them": hidden,
     }
-    parts = [f"{text}: {_joined(names)}" for text, names in texts.items() if names]
-    parts += [f"refused: {_joined([name])}: {why}" for name, why in sorted(refused.items())]
+    parts = [f"{text}: {_join_names(names)}" for text, names in texts.items() if names]
+    parts += [f"refused: {_join_names([name])}: {why}" for name, why in sorted(refused.items())]
     if not parts:
         _log.info("options unchanged", file=str(path))
         return
     log = _log.warning if restart or refused else _log.info
     lists = {"taken": taken, "restart": restart, "hidden": hidden, "refused": refused}
-    log("options changed", file=str(path), **{k: _joined(v) for k, v in lists.items()})
+    log("options changed", file=str(path), **{k: _join_names(v) for k, v in lists.items()})
     echo(f"protofly: {path}: {'; '.join(parts)}", err=True)
 
 
@@ -123,7 +123,7 @@ def _values(
     return values
 
 
-def _joined(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     return ", ".join(sorted(name.replace("_", "-") for name in names))
 
 

@@ -261,7 +261,7 @@ def sign(  # noqa: PLR0913 - one for each option
     """
     place, content = Entry(domain, *entry), read_json(draft, foreign_code.DESCRIPTOR_BYTES, "DRAFT")
     content = publishing.adopt_draft(place, content)
-    fields = _dated(content, counter, days, machine)
+    fields = _add_dates(content, counter, days, machine)
     promise, package = ({}, b"") if code is None else _pack(place, code)
     stated = {} if domain_keys is None else {"domainKeys": _key_set(domain_keys)}
     content = {"version": str(fields["counter"]), **content, **fields, **stated, **promise}
@@ -289,7 +289,7 @@ def _key_set(path: Path) -> JsonObject:
     return keys
 
 
-def _dated(
+def _add_dates(
     draft: JsonObject, counter: int | None, days: float | None, machine: str | None
 ) -> JsonObject:
     """Return counter and expiry from the options, else from the draft, else the defaults."""

@@ -118,7 +118,7 @@ def _fits(
     except (ValueError, TypeError, InvalidSignature):
         return False
     known = node.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return all(one in known for one in alternatives)
+    return all(alternative in known for alternative in alternatives)
 
 
 def _alternative(host: str) -> _Alternative:

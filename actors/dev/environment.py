@@ -156,7 +156,8 @@ async def open_environment(
         ListenError: A node cannot listen.
     """
     loaded = {
-        name: [(one, *_loaded(one)) for one in sources] for name, (_, sources) in plans.items()
+        name: [(each, *_load_class(each)) for each in sources]
+        for name, (_, sources) in plans.items()
     }
     dials, offset = client_context(tls.ca), ids.clock_offset()
     async with AsyncExitStack() as stack:
@@ -190,7 +191,7 @@ async def open_environment(
         nursery.cancel_scope.cancel()
 
 
-def _loaded(source: Source) -> tuple[Path, Stamp | None, type[Hyperty]]:
+def _load_class(source: Source) -> tuple[Path, Stamp | None, type[Hyperty]]:
     file = source.file()
     # Read before the file, so a change during the read is noticed.
     stamp = source.stamp(file)
@@ -200,5 +201,5 @@ def _loaded(source: Source) -> tuple[Path, Stamp | None, type[Hyperty]]:
 async def _watch(deployments: Sequence[Deployment], report: ReportReload) -> None:
     while True:
         await trio.sleep(RELOAD_INTERVAL)
-        for one in deployments:
-            await one.check(report)
+        for deployment in deployments:
+            await deployment.check(report)

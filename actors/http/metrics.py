@@ -215,7 +215,7 @@ class _Reader(Collector):
         yield from self._constant()
         counters = self._counters
         for tally in filter(self._is_shown, Tally):
-            yield _counter(tally, _worded(counters.values_of(tally)))
+            yield _counter(tally, _spell_labels(counters.values_of(tally)))
         for timing in filter(self._is_shown, Timing):
             yield _histogram(timing, counters.timings[timing])
         for gauge in Gauge:
@@ -229,12 +229,12 @@ class _Reader(Collector):
             Constant.SENT: [((form,), n) for form, n in counters.sent.items()],
             Constant.ADMITTED: [((), counters.admitted)],
             Constant.DECISIONS: [(("permit",), counters.permitted), (("deny",), counters.denied)],
-            Constant.DROPPED: [((one,), counters.drops.get(one, 0)) for one in DropReason],
+            Constant.DROPPED: [((each,), counters.drops.get(each, 0)) for each in DropReason],
             Constant.RESTARTS: [((name,), n) for name, n in _kinds(counters.restarts).items()],
             Constant.DEAD_LETTERS: [((), sum(counters.dead_letters.values()))],
             Constant.VIOLATIONS: [((name,), n) for name, n in counters.violations.items()],
             Constant.RESETS: [((), counters.monitor_resets)],
-            Constant.BROKEN_CLAIMS: [((one,), n) for one, n in counters.broken_claims.items()],
+            Constant.BROKEN_CLAIMS: [((claim,), n) for claim, n in counters.broken_claims.items()],
         }
         for metric in filter(self._is_shown, Constant):
             yield _counter(metric, read[metric])
@@ -262,7 +262,7 @@ def _kinds(by_actor: Mapping[str, int]) -> dict[str, int]:
     return kinds
 
 
-def _worded(counted: Mapping[Labels, int]) -> Iterator[tuple[tuple[str, ...], int]]:
+def _spell_labels(counted: Mapping[Labels, int]) -> Iterator[tuple[tuple[str, ...], int]]:
     """Spell labels as they are shown."""
     for labels, count in counted.items():
         yield tuple(str(label) for label in labels), count

@@ -218,7 +218,7 @@ class Conversation:
             ("date", formatdate(usegmt=True)),
             ("content-type", answer.content_type),
             *more,
-            *(one for one in _ALWAYS if one[0] not in dict(answer.headers)),
+            *(each for each in _ALWAYS if each[0] not in dict(answer.headers)),
             *answer.headers,
         ]
         if self._left <= 0 or self._protocol.their_state is not h11.DONE:
@@ -240,7 +240,7 @@ def _visit(request: h11.Request, host: str, own_origin: str) -> Visit:
         (name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers
     )
     if authority is not None:
-        headers = (*(one for one in headers if one[0] != "host"), ("host", authority))
+        headers = (*(header for header in headers if header[0] != "host"), ("host", authority))
     fields = parse_qsl(query, keep_blank_values=True)[:_QUERY_FIELDS]
     return Visit(
         request.method.decode("latin-1"),
@@ -311,14 +311,14 @@ class HttpListener(Actor[Never]):
 
     async def _converse(self, link: Link, host: str) -> None:
         name = f"http:{next(self._numbers)}"
-        with Crash(partial(self._crashed, name)):
+        with Crash(partial(self._record_crash, name)):
             try:
                 await Conversation(name, link, self._site, self._own_origin).talk()
             finally:
                 self._shares.leave(host)
                 await trio.aclose_forcefully(link)
 
-    def _crashed(self, name: str, error: Exception) -> None:
+    def _record_crash(self, name: str, error: Exception) -> None:
         self._monitor.record_crash(name, error)
         _log.error("actor crashed", actor=name, exc_info=error)
 

@@ -210,7 +210,7 @@ def unless_known(visit: Visit, content: bytes, kind: str, *headers: tuple[str, s
     tag = f'"{sha256(content).hexdigest()}"'
     all_headers = (("etag", tag), ("cache-control", "no-cache"), *headers)
     known = [
-        one.strip().removeprefix("W/") for one in (visit.header("if-none-match") or "").split(",")
+        each.strip().removeprefix("W/") for each in (visit.header("if-none-match") or "").split(",")
     ]
     if tag in known or known == ["*"]:
         return Page(HTTPStatus.NOT_MODIFIED, b"", kind, all_headers)
@@ -476,7 +476,7 @@ def _headers(name: str, kind: str) -> tuple[tuple[str, str], ...]:
 
 def _files() -> Iterator[tuple[str, Path]]:
     """Yield the files of the package by their paths in it; none where it is not installed."""
-    inside = (path for one in _FOLDERS for path in (_ROOT / one).rglob("*"))
+    inside = (path for folder in _FOLDERS for path in (_ROOT / folder).rglob("*"))
     for path in sorted((*_ROOT.glob("protofly*.*"), *inside)):
         if path.suffix in _KINDS and path.is_file():
             yield path.relative_to(_ROOT).as_posix(), path

@@ -39,7 +39,7 @@ _BY_KIND: Final[Mapping[tuple[str, str | None], tuple[str, ...]]] = MappingProxy
 )
 """By type and curve of a key, its possible algorithms; a key without `alg` has all of them."""
 
-ALGORITHMS: Final = tuple(one for names in _BY_KIND.values() for one in names)
+ALGORITHMS: Final = tuple(each for names in _BY_KIND.values() for each in names)
 """The accepted algorithms, each by its usual name."""
 
 _TAKEN: Final = frozenset({*ALGORITHMS, *_SYNONYMS})
@@ -163,7 +163,7 @@ def read_key_set(text: bytes) -> tuple[Keys, tuple[str, ...]]:
         try:
             key = _read(entry)
             if key is not None:
-                keys[_unused(name, keys)] = key
+                keys[_new_name(name, keys)] = key
         except BadKeysError as exc:
             skipped.append(f"key {repr(name[:_NAME_SHOWN]) if name else number}: {exc.reason}")
     if not keys:
@@ -172,7 +172,7 @@ def read_key_set(text: bytes) -> tuple[Keys, tuple[str, ...]]:
     return MappingProxyType(keys), tuple(skipped)
 
 
-def _unused(name: str, keys: Keys) -> str:
+def _new_name(name: str, keys: Keys) -> str:
     if not name:
         raise BadKeysError("it has no 'kid' by which tokens can name it")
     if name in keys:

@@ -50,7 +50,7 @@ class RuntimeKey:
         Returns:
             The signature in base64url without padding.
         """
-        return write_base64url(self._key.sign(_signed(purpose, parts)))
+        return write_base64url(self._key.sign(_bytes_to_sign(purpose, parts)))
 
     def to_jwk(self) -> bytes:
         """Return the private key as a JSON Web Key, for its file; keep it secret."""
@@ -122,7 +122,7 @@ def is_signed(public: str, purpose: str, parts: Sequence[str], signature: str) -
     """
     try:
         key = Ed25519PublicKey.from_public_bytes(read_base64url(public))
-        key.verify(read_base64url(signature), _signed(purpose, parts))
+        key.verify(read_base64url(signature), _bytes_to_sign(purpose, parts))
     except (ValueError, InvalidSignature):
         return False
     return True
@@ -133,7 +133,7 @@ def _of(key: Ed25519PrivateKey) -> RuntimeKey:
     return RuntimeKey(public, thumbprint_of(public), key)
 
 
-def _signed(purpose: str, parts: Sequence[str]) -> bytes:
+def _bytes_to_sign(purpose: str, parts: Sequence[str]) -> bytes:
     """Return the bytes that are signed: a JSON list, so that no two lists of texts share them."""
     return orjson.dumps([_PREFIX, purpose, *parts])
 

@@ -40,11 +40,11 @@ class SigningKey:
 
     def private(self) -> JsonObject:
         """Return the private key as it is stored; keep it secret."""
-        return self._named(dict(self._key.as_dict(private=True)))
+        return self._with_name(dict(self._key.as_dict(private=True)))
 
     def public(self) -> JsonObject:
         """Return the public key, which verifies its signatures."""
-        return self._named(dict(self._key.as_dict(private=False)))
+        return self._with_name(dict(self._key.as_dict(private=False)))
 
     def signed(self, claims: JsonObject) -> str:
         """Return a token that claims this."""
@@ -60,7 +60,7 @@ class SigningKey:
         header = {"alg": self.algorithm, "kid": self.name, "typ": kind}
         return jws.serialize_compact(header, content, self._key, registry=key_set.REGISTRY)
 
-    def _named(self, words: dict[str, str | list[str]]) -> JsonObject:
+    def _with_name(self, words: dict[str, str | list[str]]) -> JsonObject:
         plain: JsonObject = {name: words[name] for name in _MATERIAL if name in words}  # type: ignore[misc] # they are texts
         return {**plain, "kid": self.name, "alg": self.algorithm, "use": "sig"}
 
@@ -75,7 +75,7 @@ def make_key(algorithm: str, name: str | None = None) -> SigningKey:
     Raises:
         ValueError: The algorithm is none of `ALGORITHMS`.
     """
-    key = _generated(algorithm)
+    key = _generate(algorithm)
     return SigningKey(name or f"k{key.thumbprint()[:_NAME_CHARS]}", algorithm, key)
 
 
@@ -91,7 +91,7 @@ def make_domain_key(seed: bytes) -> SigningKey:
     return read_key(orjson.dumps({**words, "alg": key_set.EDDSA, "kid": name}))
 
 
-def _generated(algorithm: str) -> key_set.Key:
+def _generate(algorithm: str) -> key_set.Key:
     match key_set.canonical(algorithm):
         case "EdDSA":
             return OKPKey.generate_key("Ed25519")

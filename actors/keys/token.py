@@ -71,7 +71,7 @@ def read_token(text: str) -> SignedToken:
     if signed is None or signed.header is None or signed.content is None:
         is_encrypted = text.count(".") == _ENCRYPTED_DOTS
         raise BadTokenError("it is encrypted" if is_encrypted else "it is no signed JSON Web Token")
-    return SignedToken(signed, *_named(signed.header), signed.content)
+    return SignedToken(signed, *_read_header(signed.header), signed.content)
 
 
 def is_bound_to(text: str, thumbprint: str) -> bool:
@@ -134,7 +134,7 @@ _NO_KEY: Final = "nobody here has a key for the algorithm that it names"
 _OTHER_ALGORITHM: Final = "its key is not for the algorithm that it names"
 
 
-def _named(header: JsonObject) -> tuple[str | None, str]:
+def _read_header(header: JsonObject) -> tuple[str | None, str]:
     """Return key and algorithm that a header names; refuse one that asks for more."""
     if header.keys() - HEADER:
         raise BadTokenError("its header holds more than alg, kid and typ")
@@ -222,7 +222,7 @@ def read_statement(text: str, domain: str, keys: Keys, now: float | None) -> Sta
     """
     if len(text) > TOKEN_CHARS:
         raise BadStatementError(f"it is longer than {TOKEN_CHARS} characters")
-    said = _said(_claims(text, keys))
+    said = _read_claims(_claims(text, keys))
     if said.domain != domain:
         raise BadStatementError(f"its issuer is {said.domain}, not {domain}")
     if now is not None and now >= said.until:
@@ -249,7 +249,7 @@ def _claims(text: str, keys: Keys) -> JsonObject:
     return signed.content
 
 
-def _said(claims: JsonObject) -> Statement:
+def _read_claims(claims: JsonObject) -> Statement:
     match claims:
         case {
             "iss": str(domain),

@@ -85,8 +85,8 @@ def check_texts(values: object, what: str) -> None:
     is_several = isinstance(values, Iterable) and not isinstance(values, str | bytes)
     if not is_several:
         raise TypeError(f"{what} must be several texts, such as a list, not {_kind_of(values)}")
-    for one in cast("Iterable[object]", values):
-        check_text(one, f"each of {what}")
+    for each in cast("Iterable[object]", values):
+        check_text(each, f"each of {what}")
 
 
 def _kind_of(value: object) -> str:
@@ -128,7 +128,7 @@ def as_paths(given: Iterable[PathInput]) -> tuple[Path, ...]:
     """
     if isinstance(given, str | PathLike) or not isinstance(given, Iterable):
         raise TypeError(f"files must be several paths, such as a list, not {_kind_of(given)}")
-    return tuple(as_path(one, "each of files") for one in given)
+    return tuple(as_path(each, "each of files") for each in given)
 
 
 def type_checked(owner: type, fields: list[_Field]) -> list[_Field]:
@@ -140,10 +140,10 @@ def type_checked(owner: type, fields: list[_Field]) -> list[_Field]:
         owner: The class.
         fields: Its fields.
     """
-    return [_checked(owner, field) for field in fields]
+    return [_check_field(owner, field) for field in fields]
 
 
-def _checked(owner: type, field: _Field) -> _Field:
+def _check_field(owner: type, field: _Field) -> _Field:
     check = _check_of(f"{owner.__name__}.{field.name}", field.type)
     if check is None:
         return field
@@ -157,8 +157,10 @@ _Check: TypeAlias = Callable[[object, "_Field", object], None]
 def _check_of(name: str, kind: object) -> _Check | None:
     """Return the validator of a field; None: its annotation cannot be checked."""
     parts = get_args(kind) if isinstance(kind, UnionType) else (kind,)
-    kinds = tuple(get_origin(one) or one for one in parts)
-    if not all(isinstance(one, type) and not getattr(one, "_is_protocol", False) for one in kinds):
+    kinds = tuple(get_origin(part) or part for part in parts)
+    if not all(
+        isinstance(each, type) and not getattr(each, "_is_protocol", False) for each in kinds
+    ):
         return None
     types = cast("tuple[type, ...]", kinds)
     elements = _element_of(kind)
@@ -166,8 +168,8 @@ def _check_of(name: str, kind: object) -> _Check | None:
     def check(_: object, __: _Field, value: object) -> None:
         check_type(value, types, name)
         if elements is not None:
-            for one in cast("Iterable[object]", value):
-                check_type(one, (elements,), f"each of {name}")
+            for each in cast("Iterable[object]", value):
+                check_type(each, (elements,), f"each of {name}")
 
     return check
 

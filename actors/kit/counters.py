@@ -168,7 +168,7 @@ class DropLedger:
         return sum(self.counts.values())
 
 
-def _clipped(text: str) -> str:
+def _clip(text: str) -> str:
     return text[:REFUSAL_CHARS]
 
 
@@ -195,13 +195,13 @@ class Refused:
     where: str
     id: int
     type: str
-    from_: str = attrs.field(converter=_clipped)
-    to: str = attrs.field(converter=_clipped)
-    by: str = attrs.field(converter=_clipped)
+    from_: str = attrs.field(converter=_clip)
+    to: str = attrs.field(converter=_clip)
+    by: str = attrs.field(converter=_clip)
     code: Code | int
     ground: Ground
-    why: str = attrs.field(converter=_clipped)
-    rule: str = attrs.field(default="", converter=_clipped)
+    why: str = attrs.field(converter=_clip)
+    rule: str = attrs.field(default="", converter=_clip)
 
 
 @attrs.frozen(slots=True)
@@ -217,8 +217,8 @@ class BrokenClaim:
 
     wall_ns: int
     claim: str
-    about: str = attrs.field(converter=_clipped)
-    expected: str = attrs.field(converter=_clipped)
+    about: str = attrs.field(converter=_clip)
+    expected: str = attrs.field(converter=_clip)
 
 
 Label: TypeAlias = StrEnum | IntEnum
@@ -276,8 +276,8 @@ class Counters:
         self.broken_claims: Final = Counter[str]()
         self.dead_letters: Final = Counter[str]()
         self.restarts: Final = Counter[str]()
-        self.tallies: Final = {one: Counter[Labels]() for one in Tally}
-        self.timings: Final[dict[Timing, dict[Labels, Durations]]] = {one: {} for one in Timing}
+        self.tallies: Final = {each: Counter[Labels]() for each in Tally}
+        self.timings: Final[dict[Timing, dict[Labels, Durations]]] = {each: {} for each in Timing}
         self.gauges: Final = dict[Gauge, Callable[[], Reading]]()
         self.received: Final = dict.fromkeys(Form, 0)
         self.sent: Final = dict.fromkeys(Form, 0)

@@ -57,7 +57,7 @@ class DatabaseForm:
     durability: Durability = Durability.PROCESS
 
 
-def _opened(path: Path, form: DatabaseForm) -> sqlite3.Connection:
+def _open(path: Path, form: DatabaseForm) -> sqlite3.Connection:
     """Open a file, or make it for its owner only; any thread may use it, one at a time."""
     # SQLite gives its other files the mode of this one.
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, _PRIVATE))
@@ -172,7 +172,7 @@ class DatabaseFile:
             OSError: It cannot be made.
         """
         if self._connection is None:
-            self._connection = _opened(self.path, self._form)
+            self._connection = _open(self.path, self._form)
             self._inode = self.path.stat().st_ino
         return self._connection
 

@@ -219,6 +219,6 @@ def configure_log(
     writer.setFormatter(_Lines(style))
     root = logging.getLogger(_ROOT)
     root.setLevel(_NUMBERS[level])
-    for former in [one for one in root.handlers if isinstance(one, _Writer)]:
+    for former in [handler for handler in root.handlers if isinstance(handler, _Writer)]:
         root.removeHandler(former)
     root.addHandler(writer)

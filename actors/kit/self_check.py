@@ -28,7 +28,7 @@ _KINDS: Final = frozenset({Kind.TABLE, Kind.RESOLVE, Kind.LINK, Kind.SESSION})
 _FIELDS: Final = tuple(
     field.name
     for field in attrs.fields(Fact)
-    if field.name in {one.name for one in attrs.fields(TraceLine)}
+    if field.name in {each.name for each in attrs.fields(TraceLine)}
 )
 _OPS: Final = frozenset({Op.ADMIT, Op.CALLBACK, Op.DELIVER})
 _TRANSACTION: Final = "transaction"

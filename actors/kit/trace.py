@@ -65,22 +65,22 @@ def redacted_body(message: Message) -> str | None:
     if not (_SERVICES.fullmatch(message.to) or _SERVICES.fullmatch(message.from_)):
         return None
     try:
-        return orjson.dumps(_redacted("", message.body), option=orjson.OPT_SORT_KEYS).decode()
+        return orjson.dumps(_redact("", message.body), option=orjson.OPT_SORT_KEYS).decode()
     except TypeError:
         # Something that no wire carries.
         return None
 
 
-def _redacted(key: str, value: Json) -> Json:
+def _redact(key: str, value: Json) -> Json:
     match value:
         case dict():
             return {
-                inner: _redacted(inner, part) if inner in _RECORDED else REDACTED
+                inner: _redact(inner, part) if inner in _RECORDED else REDACTED
                 for inner, part in value.items()
                 if inner != "via"
             }
         case list():
-            return [_redacted(key, part) for part in value]
+            return [_redact(key, part) for part in value]
         case str():
             return _text(key, value)
         case _:
@@ -253,7 +253,7 @@ def digest(message: Message) -> str:
     try:
         return digest_from(ends_hash(message), message.body)
     except TypeError:
-        body = _digested(message.body, _SECRET)
+        body = _digest(message.body, _SECRET)
         return _hash([message.type, message.from_, message.to, body])
 
 
@@ -281,7 +281,7 @@ def digest_from(ends: blake2b, body: JsonObject) -> str:
         # Half of all messages have crossed a stub, and most have nothing else to be left out.
         body = body.copy()
         del body["via"]
-    digested = body if _is_plain(body) else _digested(body, _SECRET)
+    digested = body if _is_plain(body) else _digest(body, _SECRET)
     whole = ends.copy()
     whole.update(orjson.dumps(digested, option=orjson.OPT_SORT_KEYS) + b"]")
     return whole.hexdigest()
@@ -289,7 +289,7 @@ def digest_from(ends: blake2b, body: JsonObject) -> str:
 
 def value_digest(value: Json) -> str:
     """Return a short hash of any value: the same wherever it came to be."""
-    return _hash(_digested(value, _NO_KEYS))
+    return _hash(_digest(value, _NO_KEYS))
 
 
 def _hash(value: Json) -> str:
@@ -301,7 +301,7 @@ def _hash(value: Json) -> str:
     return blake2b(text, digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def _digested(value: Json, left_out: frozenset[str]) -> Json:
+def _digest(value: Json, left_out: frozenset[str]) -> Json:
     """Return a value without some keys, with numbers as a runtime in a browser knows them.
 
     There, 1.0 is 1, and a whole number beyond `MAX_ID` is in floating point.
@@ -309,14 +309,14 @@ def _digested(value: Json, left_out: frozenset[str]) -> Json:
     if isinstance(value, dict):
         return {
             # Most parts are texts: a call for each of them would take as long as the hash.
-            key: part if type(part) is str else _digested(part, left_out)
+            key: part if type(part) is str else _digest(part, left_out)
             for key, part in value.items()
             if key not in left_out
         }
     if type(value) is int:
         return value if -MAX_ID <= value <= MAX_ID else _floating(value)
     if isinstance(value, list):
-        return [_digested(part, left_out) for part in value]
+        return [_digest(part, left_out) for part in value]
     if type(value) is float:
         return int(value) if value.is_integer() and abs(value) <= MAX_ID else value
     return value

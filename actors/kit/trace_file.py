@@ -288,7 +288,7 @@ class FileTracer(Tracer):
         for stamp, what, about, seq in self._page:
             try:
                 if type(what) is Hop:
-                    heads = what.heads or _headed(what)
+                    heads = what.heads or _head_of(what)
                     texts = known.get(id(about)) or self._texts(about)  # type: ignore[arg-type] # a message
                     known[id(about)] = texts
                     text = texts[bool(what.ops)]
@@ -361,7 +361,7 @@ def _ends(message: Message) -> _Ends:
     return from_, to, text, ends_hash(message)
 
 
-def _headed(hop: Hop) -> tuple[str, ...]:
+def _head_of(hop: Hop) -> tuple[str, ...]:
     """Return, and let the hop keep, what is the same in all its records."""
     kinds: list[Mapping[str, object]] = [{"k": Kind.MSG, "op": op} for op in hop.ops]
     kinds = kinds or [{"k": Kind.AUTHZ, "direction": "in"}]

@@ -224,7 +224,7 @@ def _make_message_node(
         tracer = SelfCheck(tracer, config.process_name, None, counters)
     board = None if config.http is None else _board(config.domain, tracer, files, counters)
     tracer = tracer if board is None else board.tap
-    addresses = NodeAddresses(config.domain, _served(config))
+    addresses = NodeAddresses(config.domain, _list_endpoints(config))
 
     def clock() -> float:
         return trio.current_time() + config.clock_offset
@@ -261,7 +261,7 @@ def _board(domain: str, tracer: Tracer, files: "Files", counters: Counters) -> "
     return Board(domain, fleet, Tap(tracer, fleet, watched), watched, counters)
 
 
-def _served(config: NodeConfig) -> list[str]:
+def _list_endpoints(config: NodeConfig) -> list[str]:
     """Return where parts listen that only some nodes have."""
     identities = [] if config.login is None else [identity_manager(config.domain)]
     policies = [] if config.judged_by is None else [policy_manager(config.domain)]
@@ -382,7 +382,7 @@ async def _serving(
     """Run the parts behind a listener; when the context is left, close listener and sessions."""
     rest = RestLinks(node.bounds.gate) if _has_rest(node.config) else None
     async with (
-        _shared(node),
+        _open_group(node),
         _login(node),
         _http(node, rest),
         open_supervisor("node", Strategy.REST_FOR_ONE, monitor=node.monitor) as node.supervisor,
@@ -429,7 +429,7 @@ async def _login(node: MessageNode) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _shared(node: MessageNode) -> AsyncIterator[None]:
+async def _open_group(node: MessageNode) -> AsyncIterator[None]:
     """Open what the nodes of a domain share, if it has several."""
     config = node.config
     if config.engine is None:

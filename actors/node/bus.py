@@ -150,7 +150,7 @@ class NodeBus(Actor[messages.BusMessage]):
     def sessions(self) -> tuple[messages.SessionView, ...]:
         """Return the present sessions."""
         sessions = self._exchange.sessions.items()
-        return tuple(_view(self._exchange, *one) for one in sessions)
+        return tuple(_view(self._exchange, *session) for session in sessions)
 
     @property
     def group(self) -> "Group":
@@ -176,9 +176,9 @@ class NodeBus(Actor[messages.BusMessage]):
             if port is None:
                 self._counters.drop(DropReason.SESSION_GONE)
             elif isinstance(item, BadLine):
-                self._malformed(item, port)
+                self._refuse_malformed(item, port)
             elif isinstance(item, SessionClaim):
-                self._claimed(item.opening, port)
+                self._claim_session(item.opening, port)
             else:
                 self._message(item, port)
             self._gate.settle()
@@ -196,21 +196,21 @@ class NodeBus(Actor[messages.BusMessage]):
         session.tick()
         self._gate.settle()
 
-    def _malformed(self, line: BadLine, port: Connection) -> None:
+    def _refuse_malformed(self, line: BadLine, port: Connection) -> None:
         self._counters.drop(DropReason.MALFORMED)
         if line.answer is not None:
             self._trace.refused_by(line.answer, port.runtime or port.name, Ground.FORM)
             self._exchange.send_to_link(port, line.answer)
 
-    def _claimed(self, request: Message, port: Connection) -> None:
+    def _claim_session(self, request: Message, port: Connection) -> None:
         """Give a link the session it has come for, or show it out."""
-        self._controlled(self._control.claim, request, port)
+        self._take_control(self._control.claim, request, port)
         if self._exchange.session_of(port.number) is None:
             port.finish(CloseReason.REFUSED)
 
     def _message(self, message: Message, port: Connection) -> None:
         if message.to == self._node.session:
-            self._controlled(self._control.receive, message, port)
+            self._take_control(self._control.receive, message, port)
             return
         session = self._exchange.session_of(port.number)
         body = message.body
@@ -218,7 +218,7 @@ class NodeBus(Actor[messages.BusMessage]):
         if has_tokens:
             message = self._without_tokens(message)
         if session is not None:
-            message = _identified(message, session.asker)
+            message = _with_sender(message, session.asker)
         self._trace.passed(Op.RCV, message, port.name)
         if session is None or session.core.state is not State.OPEN:
             self._gate.refuse(message, port, self._no_session(message))
@@ -269,7 +269,7 @@ class NodeBus(Actor[messages.BusMessage]):
             stub: Address of the stub.
         """
         asker = Asker(peer)
-        message = _identified(message, asker)
+        message = _with_sender(message, asker)
         self._trace.passed(Op.RCV, message, stub)
         refusal = self._routed_out(message, peer, asker)
         if refusal is not None:
@@ -281,7 +281,7 @@ class NodeBus(Actor[messages.BusMessage]):
         """Return whether that was the one offence too many of another domain's node (S14)."""
         return refusal.is_offence and self._exchange.foreign.offended(by)
 
-    def _controlled(
+    def _take_control(
         self, control: Callable[[Message, Connection], None], message: Message, port: Connection
     ) -> None:
         try:
@@ -581,7 +581,7 @@ class NodeBus(Actor[messages.BusMessage]):
         port.finish(CloseReason.TOO_LARGE)
 
 
-def _identified(message: Message, asker: Asker) -> Message:
+def _with_sender(message: Message, asker: Asker) -> Message:
     """Return a message with the identity of its sender, whatever it was read with.
 
     What the node of another domain says is believed for that domain.

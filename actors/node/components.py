@@ -152,7 +152,7 @@ class PathService(LocalService):
     def receive(self, message: Message, by: str) -> Message | None:
         known = () if self._onward is None else self._tables.subscriptions.resources_of(by)
         body: PathRequest = read_body(message, path_class(message))
-        refused = self._changed(message, body, by)
+        refused = self._change_paths(message, body, by)
         if refused is not None:
             return refuse(message, refused.code, refused.why)
         is_set = message.type is MessageType.SUBSCRIBE and isinstance(body, Path)
@@ -160,7 +160,7 @@ class PathService(LocalService):
             return self._onward.subscribe(message, by, body.resources, known)
         return reply_to(message, Code.OK)
 
-    def _changed(self, message: Message, body: PathRequest, by: str) -> Refused | None:
+    def _change_paths(self, message: Message, body: PathRequest, by: str) -> Refused | None:
         match message.type, body:
             case _, CutPath():
                 return self._cut(body, by)
@@ -175,8 +175,8 @@ class PathService(LocalService):
     def _cut(self, cut: CutPath, by: str) -> Refused | None:
         """Take an owner's consent to an observer back (SYN-21)."""
         rights = self._tables.rights
-        entities = tuple(dict.fromkeys(entity_of(one) for one in cut.resources))
-        if any(rights.owner_of(one) != by for one in entities):
+        entities = tuple(dict.fromkeys(entity_of(resource) for resource in cut.resources))
+        if any(rights.owner_of(each) != by for each in entities):
             return Refused(Code.FORBIDDEN, "only the owner of an object shuts an observer out")
         runtime = cut.runtime or rights.owner_of(cut.observer)
         if runtime is not None:
@@ -187,7 +187,7 @@ class PathService(LocalService):
 
     def _subscribe(self, resources: tuple[str, ...], by: str) -> Refused | None:
         rights = self._tables.rights
-        claims = tuple(one for one in resources if rights.may_claim(one, by))
+        claims = tuple(each for each in resources if rights.may_claim(each, by))
         asking = []
         for resource in resources:
             is_own = entity_of(resource) in claims

@@ -65,14 +65,14 @@ class DescribedStubs:
         """
         try:
             entry, _ = read_entry(catalogue_stub(domain))
-            return _made(await self._client.find(entry), network)
+            return _make_stub(await self._client.find(entry), network)
         except (BadUrlError, RefusedDescriptorError, CatalogueFileError) as exc:
             return str(exc)
         except PlainUrlError as exc:
             return f"its endpoint {exc.url[:80]!r} is on another machine and without TLS"
 
 
-def _made(found: Found[StubDescriptor], network: Network) -> ForeignStub:
+def _make_stub(found: Found[StubDescriptor], network: Network) -> ForeignStub:
     """Return the stub of a descriptor.
 
     Raises:

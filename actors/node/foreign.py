@@ -363,7 +363,7 @@ class Onward:
             by: Address of the subscribing runtime.
         """
         wanted: dict[str, tuple[str, ...]] = {}
-        pending = {one for asked in self._asked.values() for one in asked.resources}
+        pending = {each for asked in self._asked.values() for each in asked.resources}
         for resource in resources:
             owner = self._exchange.tables.routing.owner_of(resource)
             if owner is None or owner == by or not is_node(owner):
@@ -386,7 +386,7 @@ class Onward:
         Returns:
             The answer; None: it follows when the other node has answered.
         """
-        fresh = tuple(one for one in resources if one not in known)
+        fresh = tuple(resource for resource in resources if resource not in known)
         give_up = partial(self._exchange.tables.subscriptions.unsubscribe, by, fresh)
         self._give_up_late()
         wanted = self.missing_paths(resources, by)
@@ -396,7 +396,7 @@ class Onward:
             give_up()
             return refuse(request, Code.MALFORMED, "one request names objects of one domain")
         user = user_of(request, self._node.domain)
-        mine = sum(one.user == user for one in self._asked.values())
+        mine = sum(each.user == user for each in self._asked.values())
         if max(len(self._asked), 2 * mine) >= STUB_QUEUE:
             give_up()
             return refuse(request, Code.UNAVAILABLE, _AWAY)
@@ -413,10 +413,10 @@ class Onward:
         refused = None if answer.code <= LAST_SUCCESS else _refusal(answer)
         if refused is not None:
             self._forget(asked.resources)
-        self._decided(asked, refused)
+        self._settle_path(asked, refused)
         return True
 
-    def _decided(self, asked: _Asked, refused: Refused | None) -> None:
+    def _settle_path(self, asked: _Asked, refused: Refused | None) -> None:
         """Keep a path or remove it, and answer the requester that set it."""
         if refused is not None and asked.give_up is not None:
             asked.give_up()
@@ -431,7 +431,7 @@ class Onward:
         now = trio.current_time()
         late = [number for number, asked in self._asked.items() if asked.until <= now]
         for number in late:
-            self._decided(self._asked.pop(number), _SILENT)
+            self._settle_path(self._asked.pop(number), _SILENT)
 
     def _forget(self, resources: Iterable[str]) -> None:
         for held in self._held.values():
@@ -444,9 +444,9 @@ class Onward:
         subscriptions = self._exchange.tables.subscriptions
         for peer, held in self._held.items():
             left = sorted(
-                one
-                for one in held
-                if not subscriptions.subscribers(one) and not subscriptions.held(one)
+                each
+                for each in held
+                if not subscriptions.subscribers(each) and not subscriptions.held(each)
             )
             if left:
                 held.difference_update(left)

@@ -49,11 +49,11 @@ def probes(
     """Return how each part is asked; the answer is half a sentence if something is wrong."""
     return {
         Part.BUS: partial(_bus, host),
-        Part.LISTENER: partial(_asked, partial(_down, host, "listener")),
+        Part.LISTENER: partial(_ask, partial(_down, host, "listener")),
         Part.REGISTRY: partial(_records, host, config),
-        Part.KEYS: partial(_asked, None) if provider is None else provider.why_not,
-        Part.ENGINE: partial(_asked, None if shared is None else shared.why_not),
-        Part.POLICIES: partial(_asked, None if shared is None else shared.policies.why_not),
+        Part.KEYS: partial(_ask, None) if provider is None else provider.why_not,
+        Part.ENGINE: partial(_ask, None if shared is None else shared.why_not),
+        Part.POLICIES: partial(_ask, None if shared is None else shared.policies.why_not),
     }
 
 
@@ -80,7 +80,7 @@ async def _records(host: NodeHost, config: NodeConfig) -> str | None:
     return await trio.to_thread.run_sync(_unwritable, config.registry, abandon_on_cancel=True)
 
 
-async def _asked(why_not: Callable[[], str | None] | None) -> str | None:
+async def _ask(why_not: Callable[[], str | None] | None) -> str | None:
     await trio.lowlevel.checkpoint()
     return None if why_not is None else why_not()
 

@@ -188,7 +188,7 @@ class Tables(AllocationPort):
         self.allocation.mirror(new, address, block, is_bound=is_bound)
         if old is not None and old != new:
             paths = self.subscriptions.resources_of(old)
-            ended = tuple(one for one in paths if entity_of(one) == address)
+            ended = tuple(path for path in paths if entity_of(path) == address)
             self.subscriptions.unsubscribe(old, ended)
 
     # --- the port of the owners of addresses
@@ -196,20 +196,20 @@ class Tables(AllocationPort):
     @override
     def row_changed(self, row: RowChanged) -> None:
         self.remembered.forget()
-        self._changed(row)
+        self._trace_change(row)
 
     @override
     def taken(self, addresses: tuple[str, ...]) -> None:
         """Deliver to the subscribers of objects whose owner is never asked for consent."""
-        for one in addresses:
-            if self.rights.is_open(one):
-                self.subscriptions.open(one)
+        for each in addresses:
+            if self.rights.is_open(each):
+                self.subscriptions.open(each)
 
     @override
     def freed(self, addresses: tuple[str, ...]) -> None:
         """End all subscriptions to addresses that have no owner now (MN-12)."""
-        for one in addresses:
-            self.subscriptions.remove_address(one)
+        for each in addresses:
+            self.subscriptions.remove_address(each)
 
     # --- the port of the subscriptions, too
 
@@ -220,14 +220,14 @@ class Tables(AllocationPort):
 
     def path_changed(self, row: RowChanged) -> None:
         """Trace a path, and tell the other nodes of the domain."""
-        self._changed(row)
+        self._trace_change(row)
         self._has_lost_paths |= row.op is Op.DEL
 
     def forget_routes(self) -> None:
         """Forget the routes of messages that were remembered."""
         self.remembered.forget()
 
-    def _changed(self, row: RowChanged) -> None:
+    def _trace_change(self, row: RowChanged) -> None:
         self._trace.row(row)
         if self.publish is not None:
             self.publish(row)
@@ -256,7 +256,7 @@ class Tables(AllocationPort):
         self._forms.pop(runtime, None)
         self._consents.gone(runtime)
         self.subscriptions.remove_runtime(runtime)
-        for one in self.allocation.owned_by(runtime):
-            self.subscriptions.remove_address(one)
+        for each in self.allocation.owned_by(runtime):
+            self.subscriptions.remove_address(each)
         self.remembered.forget()
         self.allocation.release(runtime, why)

@@ -128,7 +128,7 @@ class Tasks:
         """
         failed = ""
         for task in tasks:
-            if task.when is when and not self._done(task, request, ruling):
+            if task.when is when and not self._do(task, request, ruling):
                 _log.warning(
                     "policy task failed",
                     task=task.do,
@@ -145,7 +145,7 @@ class Tasks:
         unknown = (task.do for task in tasks if not task.is_advice and task.do not in TASKS)
         return next(unknown, "")
 
-    def _done(self, task: Task, request: Request, ruling: Ruling) -> bool:
+    def _do(self, task: Task, request: Request, ruling: Ruling) -> bool:
         match task.do:
             case "log":
                 _log_decision(task, request, ruling)
@@ -225,8 +225,8 @@ class PolicyEngine:
             _add_cause(request, verdict)
         ruling = self._ruling(pdp, verdict, request.is_outgoing)
         if verdict.tasks:
-            ruling = self._fulfilled(request, ruling, verdict.tasks)
-        return _unforged(request.message, ruling) if pdp.is_stamping else ruling
+            ruling = self._fulfil(request, ruling, verdict.tasks)
+        return _remove_forged(request.message, ruling) if pdp.is_stamping else ruling
 
     def _ruling(self, pdp: Pdp, verdict: Verdict, is_outgoing: bool) -> Ruling:  # noqa: FBT001 - passed on
         """Return the ruling of a verdict without its obligations; equal verdicts share one."""
@@ -239,7 +239,7 @@ class PolicyEngine:
             ruling = self._rulings[key] = _ruling_of(pdp.book, verdict, is_outgoing)
         return ruling
 
-    def _fulfilled(self, request: Request, ruling: Ruling, tasks: tuple[Task, ...]) -> Ruling:
+    def _fulfil(self, request: Request, ruling: Ruling, tasks: tuple[Task, ...]) -> Ruling:
         """Execute the obligations of a decision; a permission becomes a denial if one fails."""
         message = request.message
         do = partial(self._tasks.do, tasks, request, ruling)
@@ -256,7 +256,7 @@ class PolicyEngine:
             ruling,
             obligations=tuple(_name(task) for task in tasks),
             after=later,
-            marked=_marked(message, marks) if marks else None,
+            marked=_add_marks(message, marks) if marks else None,
         )
 
 
@@ -286,14 +286,14 @@ def _name(task: Task) -> str:
     return f"{name}@after" if task.when is Moment.AFTER else name
 
 
-def _marked(message: Message, marks: Mapping[str, bool]) -> Message:
+def _add_marks(message: Message, marks: Mapping[str, bool]) -> Message:
     place = position_of(message)
     # What a log has kept is known by its place.
     body = {**message.body, **marks} if place is None else {**message.body, **marks, DURABLE: place}
     return attrs.evolve(message, body=body)
 
 
-def _unforged(message: Message, ruling: Ruling) -> Ruling:
+def _remove_forged(message: Message, ruling: Ruling) -> Ruling:
     """Remove a sender's own stamp where policies stamp messages (POL-15)."""
     if ruling.marked is not None or message.body.get(_AUTH, False) is False:
         return ruling

@@ -65,7 +65,7 @@ class PolicyManagement:
 
     def _read(self, message: Message, asked: policy.ReadPolicies) -> Message:
         if asked.resource is None:
-            book = _listed(self._store.book, self._counts)
+            book = _list_book(self._store.book, self._counts)
             return reply_to(message, Code.OK, {"value": write_body(book)})
         one = self._store.book.set_of(asked.resource)
         if one is None:
@@ -101,7 +101,7 @@ class PolicyManagement:
         if self._store.book.set_of(asked.resource) is None:
             return _unknown(message, asked.resource)
         return self._store.with_sets(
-            one for one in self._store.book.sets if one.id != asked.resource
+            each for each in self._store.book.sets if each.id != asked.resource
         )
 
 
@@ -131,9 +131,9 @@ def _unknown(message: Message, name: str) -> Message:
     return refuse(message, Code.NOT_FOUND, f"there is no policy set {name}")
 
 
-def _listed(book: Book, counts: Mapping[str, int]) -> policy.PolicyBook:
+def _list_book(book: Book, counts: Mapping[str, int]) -> policy.PolicyBook:
     entries = tuple(
-        policy.PolicyEntry(one.id, one.version, one.rules, one.source) for one in book.sets
+        policy.PolicyEntry(each.id, each.version, each.rules, each.source) for each in book.sets
     )
     combining, default = str(book.combining), str(book.default)
     return policy.PolicyBook(book.version, combining, default, entries, dict(counts))

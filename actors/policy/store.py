@@ -72,8 +72,8 @@ def read_policies(files: Iterable[Path], given: Iterable[PolicySet] = ()) -> tup
     Raises:
         PolicyFileError: One of them cannot be used, or two sets have the same id.
     """
-    found = {one.id: one for one in given}
-    for path in _listed(files):
+    found = {each.id: each for each in given}
+    for path in _list_files(files):
         one = read_policy(path)
         other = found.setdefault(one.id, one)
         if other is not one:
@@ -97,12 +97,12 @@ def read_policy(path: Path) -> PolicySet:
         raise PolicyFileError(path, what) from exc
 
 
-def _listed(files: Iterable[Path]) -> Sequence[Path]:
+def _list_files(files: Iterable[Path]) -> Sequence[Path]:
     listed: list[Path] = []
     for path in files:
         inside = [path]
         if path.is_dir():
-            inside = sorted(one for form in ("*.toml", f"*{_JSON}") for one in path.glob(form))
+            inside = sorted(each for form in ("*.toml", f"*{_JSON}") for each in path.glob(form))
         if not inside:
             what = f"no *.toml and no *{_JSON} is in that folder; put one there"
             raise PolicyFileError(path, what)

@@ -242,7 +242,7 @@ class FetchingCatalogue(catalogue.Catalogue):
         entry, _ = read_entry(address)
         try:
             found = await self._client.find_hyperty(entry)
-            schemes = [await self._scheme(one) for one in found.descriptor.data_objects]
+            schemes = [await self._scheme(each) for each in found.descriptor.data_objects]
         except RefusedDescriptorError as exc:
             self._report_refused(entry, exc)
             raise

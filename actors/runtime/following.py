@@ -59,7 +59,7 @@ class StepFeed(PassingTracer):
             machine: Name of the machine.
             offer: What `add` was given.
         """
-        left = tuple(one for one in self._offers.get(machine, ()) if one != offer)
+        left = tuple(each for each in self._offers.get(machine, ()) if each != offer)
         self._offers[machine] = left
 
     @property

@@ -150,7 +150,7 @@ class LinkGuard:
             assertion=identity.assertion,
             statement=identity.statement,
         )
-        covered = list(_covered(data, shown, bond))
+        covered = list(_signed_texts(data, shown, bond))
         return attrs.evolve(shown, signature=identity.key.signature(bond.purpose, covered))
 
     def signed_ice(self, candidate: IceCandidate, sdp: str, bond: Bond) -> IceCandidate:
@@ -179,7 +179,7 @@ class LinkGuard:
             return ()
         described = read_description(sdp, "answer" if bond.answers else "offer")
         return (
-            *(IceCandidate(one, shown.signature) for one in described.candidates),
+            *(IceCandidate(candidate, shown.signature) for candidate in described.candidates),
             *self._signed_ice_of(data, shown, sdp, bond),
         )
 
@@ -187,9 +187,11 @@ class LinkGuard:
         self, data: ConnectionData, shown: LinkSecurity, sdp: str, bond: Bond
     ) -> tuple[IceCandidate, ...]:
         return tuple(
-            one
-            for one in data.ice_candidates[:MAX_ICE_CANDIDATES]
-            if is_signed(shown.key, _ICE_PURPOSE, _covered_of_ice(one, sdp, bond), one.signature)
+            candidate
+            for candidate in data.ice_candidates[:MAX_ICE_CANDIDATES]
+            if is_signed(
+                shown.key, _ICE_PURPOSE, _covered_of_ice(candidate, sdp, bond), candidate.signature
+            )
         )
 
     # --- whom it believes -------------------------------------------------------------------
@@ -211,7 +213,7 @@ class LinkGuard:
         objection = _objection_to_certificates(data, shown, bond)
         if objection is not None:
             return Distrusted(objection)
-        covered = list(_covered(data, shown, bond))
+        covered = list(_signed_texts(data, shown, bond))
         found = Shown(
             is_signed=is_below(data.owner, bond.signer)
             and is_signed(shown.key, bond.purpose, covered, shown.signature),
@@ -222,15 +224,15 @@ class LinkGuard:
         if found.is_signed:
             found = attrs.evolve(
                 found,
-                assertion=self._asserted(shown.assertion, bond.signer, thumbprint),
-                statement=self._stated(shown.statement, bond.signer),
+                assertion=self._verify_assertion(shown.assertion, bond.signer, thumbprint),
+                statement=self._verify_statement(shown.statement, bond.signer),
             )
         return standing_of(found, bond.signer, self._require)
 
     def _now(self) -> float:
         return trio.current_time() + self._clock_offset
 
-    def _stated(self, text: str | None, runtime: str) -> Vouching | str | None:
+    def _verify_statement(self, text: str | None, runtime: str) -> Vouching | str | None:
         """Return the domain's verified statement about a key, or why it is not believed."""
         if text is None:
             return None
@@ -262,7 +264,7 @@ class LinkGuard:
         is_own = domain == self._domain
         return identity.domain_keys if is_own else identity.foreign_keys.get(domain, {})
 
-    def _asserted(self, text: str | None, runtime: str, key: str) -> Vouching | str | None:
+    def _verify_assertion(self, text: str | None, runtime: str, key: str) -> Vouching | str | None:
         """Return an identity provider's verified assertion, or why it is not believed."""
         if text is None:
             return None
@@ -311,7 +313,7 @@ class LinkGuard:
 
     def lacks_keys(self, data: ConnectionData) -> bool:
         """Return whether keys can be fetched by which an offer or answer may be verified."""
-        return self._wanted(data) is not None
+        return self._find_issuer(data) is not None
 
     async def fetch_keys(self, data: ConnectionData) -> None:
         """Get these keys, if they are to be had; each source is asked once in a while only.
@@ -321,7 +323,7 @@ class LinkGuard:
 
         If cancelled, some keys may be missing until the next attempt.
         """
-        wanted = self._wanted(data)
+        wanted = self._find_issuer(data)
         if wanted is None:
             return
         name, key = wanted
@@ -329,7 +331,7 @@ class LinkGuard:
             await self._rings[name].keys_for(key)
         self._asked[name] = trio.current_time()
 
-    def _wanted(self, data: ConnectionData) -> tuple[str, str | None] | None:
+    def _find_issuer(self, data: ConnectionData) -> tuple[str, str | None] | None:
         """Return the issuer whose keys are fetched now, and the name of the wanted key."""
         text = None if data.security is None else data.security.assertion
         try:
@@ -419,7 +421,7 @@ def _covered_of_ice(candidate: IceCandidate, sdp: str, bond: Bond) -> list[str]:
     ]
 
 
-def _covered(data: ConnectionData, shown: LinkSecurity, bond: Bond) -> Iterator[str]:
+def _signed_texts(data: ConnectionData, shown: LinkSecurity, bond: Bond) -> Iterator[str]:
     """Return what a signature covers, in order; candidates come last, as their number varies."""
     yield from (bond.signer, bond.reader, data.owner, bond.object, bond.answers)
     yield str(bond.negotiation)
@@ -427,5 +429,7 @@ def _covered(data: ConnectionData, shown: LinkSecurity, bond: Bond) -> Iterator[
     for said in (shown.assertion, shown.statement, _sdp_of(data)):
         yield _NOTHING if said is None else hashlib.sha256(said.encode()).hexdigest()
     yield shown.fingerprint or ""
-    for one in data.candidates:
-        yield orjson.dumps([one.kind, one.address, one.secret, one.host]).decode()
+    for candidate in data.candidates:
+        yield orjson.dumps(
+            [candidate.kind, candidate.address, candidate.secret, candidate.host]
+        ).decode()

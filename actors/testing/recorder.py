@@ -38,23 +38,23 @@ def history_of(node: str, ln: int, lines: Sequence[TraceLine]) -> list[TraceLine
         ln: Number of the record.
         lines: The trace, in the order in which it was written.
     """
-    at = next((at for at, one in enumerate(lines) if (one.node, one.ln) == (node, ln)), None)
+    at = next((at for at, line in enumerate(lines) if (line.node, line.ln) == (node, ln)), None)
     if at is None:
-        return [one for one in lines if one.node == node and one.ln <= ln][-_LENGTH:]
+        return [line for line in lines if line.node == node and line.ln <= ln][-_LENGTH:]
     last, before = lines[at], lines[:at]
     found = next((alike for alike in _alike(last, before) if alike), None)
     if found is None:
-        found = [one for one in before if one.node == node]
+        found = [each for each in before if each.node == node]
     return [*found[1 - _LENGTH :], last]
 
 
 def _alike(last: TraceLine, before: Sequence[TraceLine]) -> Iterator[list[TraceLine]]:
     message = {last.mid, last.ref} - {None}
-    yield [one for one in before if {one.mid, one.ref} & message]
+    yield [each for each in before if {each.mid, each.ref} & message]
     if last.key is not None:
-        yield [one for one in before if one.key == last.key]
+        yield [each for each in before if each.key == last.key]
     if last.link is not None:
-        yield [one for one in before if one.link == last.link]
+        yield [each for each in before if each.link == last.link]
 
 
 def draw_history(history: Sequence[TraceLine]) -> Iterator[str]:
@@ -74,7 +74,7 @@ def draw_history(history: Sequence[TraceLine]) -> Iterator[str]:
     for line in history:
         lane = lanes[_who(line)]
         mark = "X" if line is history[-1] else "o"
-        yield f"{_row(before, lane, len(lanes), mark)}  {_said(line)}"
+        yield f"{_row(before, lane, len(lanes), mark)}  {_describe_line(line)}"
         before = lane
 
 
@@ -95,7 +95,7 @@ def _row(before: int | None, lane: int, lanes: int, mark: str) -> str:
     return "".join(row)
 
 
-def _said(line: TraceLine) -> str:
+def _describe_line(line: TraceLine) -> str:
     what = line.op or line.k
     match line.k:
         case "state":
@@ -135,8 +135,8 @@ def complaint(lines: Sequence[TraceLine], judged: RunJudgement, running: frozens
     if not lines:
         return "nothing was recorded, so nothing is proved: pass `trace=` a process's tracer"
     faults = [*_faults(judged)]
-    said = [_described(fault, lines) for fault in _firsts(faults)]
-    said += [f"\n{one.node}: {one.reason}" for one in judged.missing if not _runs(one, running)]
+    said = [_describe_fault(fault, lines) for fault in _firsts(faults)]
+    said += [f"\n{each.node}: {each.reason}" for each in judged.missing if not _runs(each, running)]
     if not said:
         return ""
     head = f"the run is not conformant; violations: {len(faults)}"
@@ -168,7 +168,7 @@ def _runs(one: Missing, running: frozenset[str]) -> bool:
     return one.is_end and one.node in running
 
 
-def _described(fault: _Fault, lines: Sequence[TraceLine]) -> str:
+def _describe_fault(fault: _Fault, lines: Sequence[TraceLine]) -> str:
     head = f"\nbroken: {fault.claim}\n  by {fault.about}\n  expected {fault.expected}"
     history = [f"    {line}" for line in draw_history(history_of(fault.node, fault.ln, lines))]
     return "\n".join([head, f"  record {fault.ln} of {fault.node}, and what led to it:", *history])
@@ -240,7 +240,7 @@ class Recorder:
         """
         __tracebackhide__ = True
         judged = judge_run(self._lines, untraced=untraced)
-        findings = tuple(one for one in judged.findings if one.claim not in unjudged)
+        findings = tuple(finding for finding in judged.findings if finding.claim not in unjudged)
         judged = attrs.evolve(judged, findings=findings)
         said = complaint(self._lines, judged, frozenset(self._open))
         if said:

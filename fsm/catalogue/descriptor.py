@@ -169,7 +169,7 @@ def judge_entry(
         lambda: _time(descriptor, now),
         lambda: _progress(descriptor, seen, digest),
         lambda: _list_age(revocations, now),
-        lambda: _revoked(entry, descriptor.counter, revocations),
+        lambda: _find_revocation(entry, descriptor.counter, revocations),
     )
     return next((one for check in checks if (one := check()) is not None), None)
 
@@ -297,10 +297,10 @@ def _old_list(found: Revocations, known: Revocations) -> Refused:
     return Refused(Reason.LIST_ROLLED_BACK, why, "ask the domain why it serves an old one")
 
 
-def _revoked(entry: Entry, counter: int, known: Revocations | None) -> Refused | None:
-    for one in _entries(known):
-        if one.cguid == entry.address and counter <= one.counter:
-            return _is_revoked("it is", one.why)
+def _find_revocation(entry: Entry, counter: int, known: Revocations | None) -> Refused | None:
+    for each in _entries(known):
+        if each.cguid == entry.address and counter <= each.counter:
+            return _is_revoked("it is", each.why)
     return None
 
 
@@ -376,7 +376,7 @@ def _publisher(
         return Refused(
             Reason.UNKNOWN_PUBLISHER, why, "name it in the trust file if you trust its code"
         )
-    if any(one.sha256 == package.sha256 for one in _entries(revocations)):
+    if any(entry.sha256 == package.sha256 for entry in _entries(revocations)):
         return _is_revoked("its package is", "")
     return None
 

@@ -185,7 +185,7 @@ class ForeignCore:
     def send(self, domain: str, entry: OutboundMessage, now: float) -> None:
         """Send a message to a foreign domain."""
         message = entry.message
-        if any(is_below(one, self._name(domain)) for one in message.via):
+        if any(is_below(each, self._name(domain)) for each in message.via):
             self._port.drop(message, DropReason.LOOP)
             return
         no = self._no_route(domain, now)
@@ -312,7 +312,7 @@ class ForeignCore:
             return
         if sandbox.is_about_itself(message):
             if not message.is_response and message.body.get("value") != sandbox.state:
-                self._offended(sandbox, message, DropReason.FORGED_STATUS)
+                self._count_offence(sandbox, message, DropReason.FORGED_STATUS)
             return
         request = sandbox.outstanding.asked(message)
         if sandbox.has_brought(message):
@@ -332,9 +332,11 @@ class ForeignCore:
             # An honest stub, too, answers requests that are no longer awaited.
             self._port.drop(message, DropReason.UNMATCHED)
         else:
-            self._offended(sandbox, message, DropReason.UNKNOWN_SOURCE)
+            self._count_offence(sandbox, message, DropReason.UNKNOWN_SOURCE)
 
-    def _offended(self, sandbox: _ForeignSandbox, message: Message, reason: DropReason) -> None:
+    def _count_offence(
+        self, sandbox: _ForeignSandbox, message: Message, reason: DropReason
+    ) -> None:
         """Refuse a message that a stub had no right to post; end the stub after too many."""
         sandbox.offences += 1
         if message.is_request:
@@ -369,7 +371,7 @@ class ForeignCore:
             reason = f"no route to {sandbox.domain}: {why}"
             self._port.refuse(request, Code.UNAVAILABLE, reason, None)
         if state is Deployment.DEPLOYING:
-            self._failed(sandbox, why)
+            self._fail_deployment(sandbox, why)
         self._refuse_waiting(sandbox, why)
         if sandbox.offences >= protocol.PEER_OFFENCES:
             past.rest(now + protocol.QUARANTINE, why)
@@ -379,7 +381,7 @@ class ForeignCore:
             past.count_crash(why, now)
             self._port.renew(sandbox.domain)
 
-    def _failed(self, sandbox: _ForeignSandbox, why: str) -> None:
+    def _fail_deployment(self, sandbox: _ForeignSandbox, why: str) -> None:
         """Note that a stub was not deployed."""
         self._deadlines.pop(sandbox.stub, None)
         self._port.step(sandbox.deployment.step(Trigger.LOAD_FAILED, why))
@@ -421,9 +423,9 @@ class ForeignCore:
     def tick(self, now: float) -> None:
         """Give up what takes too long to deploy; release what was idle."""
         late = [self._stubs[stub] for stub, until in self._deadlines.items() if until <= now]
-        idle = [one for one in self._sandboxes.values() if self._idle_at(one) <= now]
+        idle = [each for each in self._sandboxes.values() if self._idle_at(each) <= now]
         for sandbox in late:
-            self._failed(sandbox, _TOO_LATE)
+            self._fail_deployment(sandbox, _TOO_LATE)
             self._end(sandbox, _TOO_LATE)
         for sandbox in idle:
             # Unless something depends on it (PFY-03).

@@ -55,9 +55,9 @@ def check_machines(
         _refuse(ctx, flag, "with --product: machines by themselves send no messages")
     machines = machines_named(names)
     found = [finding for table in machines for finding in static_check.check(table)]
-    found += _fired(machines)
+    found += _check_firing(machines)
     if census is not None:
-        found += _taken(machines, _read(census))
+        found += _check_steps(machines, _read(census))
     if wants_json:
         print_json(*(_finding_json(finding) for finding in found))
         print_json(
@@ -79,7 +79,7 @@ def _refuse(ctx: click.Context, flag: str, why: str) -> None:
             raise UsageError(f"{flag} goes {why}")
 
 
-def _fired(machines: Sequence[Table]) -> Iterator[static_check.Finding]:
+def _check_firing(machines: Sequence[Table]) -> Iterator[static_check.Finding]:
     missing = [package for package in static_check.MACHINE_USERS if not _sources(package)]
     if missing:
         echo(
@@ -112,7 +112,7 @@ def _read(census: Path) -> frozenset[static_check.TakenStep]:
         raise _FileError(f"{census} is no census of steps: {exc}; `make test` writes it") from exc
 
 
-def _taken(
+def _check_steps(
     machines: Sequence[Table], steps: frozenset[static_check.TakenStep]
 ) -> Iterator[static_check.Finding]:
     for table in machines:

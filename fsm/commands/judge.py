@@ -183,7 +183,7 @@ def progress_of_reading(
             read[name] = min(read[name] + count, sizes[name])
             progress.set(sum(read.values()), sum(sizes.values()))
 
-        yield [attrs.evolve(part, opened=partial(_opened, part.name, came)) for part in parts]
+        yield [attrs.evolve(part, opened=partial(_open_file, part.name, came)) for part in parts]
 
 
 def _size(name: str) -> int:
@@ -193,7 +193,7 @@ def _size(name: str) -> int:
         return 0
 
 
-def _opened(name: str, came: Callable[[str, int], None]) -> BinaryIO:
+def _open_file(name: str, came: Callable[[str, int], None]) -> BinaryIO:
     return cast("BinaryIO", io.BufferedReader(_Counted(name, came), _BLOCK))
 
 
@@ -265,7 +265,7 @@ def judge_traces(
         raise UsageError(one_line(str(exc))) from exc
     readings = [folder.reading for folder in folders]
     records, bad = sum(reading.count for reading in readings), sum(len(r.bad) for r in readings)
-    processes = sorted((one for folder in folders for one in folder.processes), key=_name)
+    processes = sorted((process for folder in folders for process in folder.processes), key=_name)
     judged = combine(processes, bad, untraced, manifest)
     flaws = list(_flaws(judged, readings))
     verdict = judged.verdict
@@ -285,9 +285,14 @@ def _name(judged: ProcessJudgement) -> tuple[str, str]:
 
 def _flaws(judged: RunJudgement, readings: Sequence[trace_files.Reading]) -> Iterator[JsonObject]:
     """Yield what is missing in the traces, each with its place."""
-    for one in judged.missing:
-        flaw: JsonObject = {"run": one.run, "node": one.node, "ln": one.ln, "reason": one.reason}
-        places = (reading.place(one.run, one.node, one.ln) for reading in readings)
+    for item in judged.missing:
+        flaw: JsonObject = {
+            "run": item.run,
+            "node": item.node,
+            "ln": item.ln,
+            "reason": item.reason,
+        }
+        places = (reading.place(item.run, item.node, item.ln) for reading in readings)
         if (place := next((each for each in places if each is not None), None)) is not None:
             flaw |= {"file": place[0], "line": place[1]}
         yield flaw

@@ -145,14 +145,14 @@ def _verdict(found: Exploration) -> str:
     return "holds" if found.is_complete else "not finished"
 
 
-def _waited(found: Exploration) -> str:
+def _held_back_text(found: Exploration) -> str:
     return f" ({found.held_back} steps waited for space)" if found.held_back else ""
 
 
 def _words(plan: Composition, found: Exploration, seconds: float) -> Iterator[str]:
     yield (
         f"{plan.name}: {found.states} states, {found.transitions} transitions, "
-        f"depth {found.depth}, {seconds:.1f} s: {_verdict(found)}{_waited(found)}"
+        f"depth {found.depth}, {seconds:.1f} s: {_verdict(found)}{_held_back_text(found)}"
     )
     if not found.is_complete:
         yield (

@@ -141,8 +141,8 @@ class Watched:
         head: JsonObject = {
             "id": fact.id,
             "type": fact.type,
-            "from": _clipped(fact.from_ or ""),
-            "to": _clipped(fact.to or ""),
+            "from": _clip(fact.from_ or ""),
+            "to": _clip(fact.to or ""),
             "code": fact.code,
             "ref": fact.ref or "",
         }
@@ -152,21 +152,21 @@ class Watched:
 
     def _hop(self, op: Op, head: JsonObject, runtime: str, why: str, wall: float) -> Hop:
         self._number += 1
-        return Hop(self._number, wall, op.value, _clipped(runtime), head, _clipped(why))
+        return Hop(self._number, wall, op.value, _clip(runtime), head, _clip(why))
 
 
 def _head(message: Message) -> JsonObject:
     return {
         "id": message.id,
         "type": message.type.value,
-        "from": _clipped(message.from_),
-        "to": _clipped(message.to),
+        "from": _clip(message.from_),
+        "to": _clip(message.to),
         "code": message.code,
         "ref": request_id(message) if message.is_response else "",
     }
 
 
-def _clipped(text: str) -> str:
+def _clip(text: str) -> str:
     return text[: dashboard.TEXT_CHARS]
 
 
@@ -190,13 +190,13 @@ class Event:
     number: int
     at: float
     kind: str
-    runtime: str = attrs.field(converter=_clipped)
+    runtime: str = attrs.field(converter=_clip)
     what: str
-    key: str = attrs.field(converter=_clipped)
+    key: str = attrs.field(converter=_clip)
     old: str
     new: str
     cause: str
-    why: str = attrs.field(default="", converter=_clipped)
+    why: str = attrs.field(default="", converter=_clip)
 
     def as_json(self) -> JsonObject:
         """Return it as an object of JSON."""
@@ -413,7 +413,7 @@ class Fleet:
         newest = islice(reversed(self._rows), dashboard.FLEET_ROWS)
         return {
             "total": len(self._rows),
-            "rows": [self._shown(runtime) for runtime in newest],
+            "rows": [self._describe_row(runtime) for runtime in newest],
             "machines": {name: heat.as_json() for name, heat in self._heats.items()},
             "events": self._last(0),
         }
@@ -426,13 +426,13 @@ class Fleet:
         here = [runtime for runtime in changed if runtime in self._rows]
         return {
             "total": len(self._rows),
-            "rows": [self._shown(runtime) for runtime in here],
+            "rows": [self._describe_row(runtime) for runtime in here],
             "gone": list[Json](sorted(changed.difference(here))),
             "machines": {name: self._heats[name].as_json() for name in sorted(heated)},
             "events": self._last(told),
         }
 
-    def _shown(self, runtime: str) -> Json:
+    def _describe_row(self, runtime: str) -> Json:
         row = self._rows[runtime]
         counts = (self._addresses[runtime], self._paths[runtime], row.moves)
         return [runtime, row.state, row.form, row.link, row.since, *counts]

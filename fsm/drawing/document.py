@@ -20,7 +20,7 @@ def summary_text(tables: Sequence[Table]) -> str:
     cells += [
         (table.name, str(len(table.states)), str(len(table.rows)), table.owner) for table in tables
     ]
-    return _aligned(cells)
+    return _align(cells)
 
 
 def summary_json(table: Table) -> JsonObject:
@@ -57,8 +57,8 @@ def _row_json(row: Transition) -> JsonObject:
         "old": row.old,
         "trigger": row.trigger.value,
         "new": row.target.value,
-        "when": [one.value for one in sorted(row.guard.when)],
-        "unless": [one.value for one in sorted(row.guard.unless)],
+        "when": [each.value for each in sorted(row.guard.when)],
+        "unless": [each.value for each in sorted(row.guard.unless)],
         "cite": row.cite,
         "label": row.label,
         "extension": row.extension,
@@ -89,9 +89,9 @@ def as_text(table: Table) -> str:
     head = f"{table.name}: {table.owner}\nkey {table.key}\nfrom {table.drawn_in}"
     parts = [
         f"{head}\nhash {fingerprint(table)}",
-        f"states\n{_aligned(states)}",
-        f"rows\n{_aligned(rows)}",
-        f"deadlines\n{_aligned([_deadline_cells(deadline) for deadline in table.deadlines])}",
+        f"states\n{_align(states)}",
+        f"rows\n{_align(rows)}",
+        f"deadlines\n{_align([_deadline_cells(deadline) for deadline in table.deadlines])}",
     ]
     return "\n\n".join(parts)
 
@@ -107,7 +107,7 @@ def _deadline_cells(deadline: Deadline) -> tuple[str, str, str, str]:
     return state, f"{deadline.limit} = {deadline.seconds:g} s", deadline.trigger.value, deadline.why
 
 
-def _aligned(rows: Sequence[tuple[str, ...]]) -> str:
+def _align(rows: Sequence[tuple[str, ...]]) -> str:
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

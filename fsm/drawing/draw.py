@@ -223,9 +223,9 @@ def _transition(row: Transition) -> str:
 
 def _condition(row: Transition) -> str:
     """The guard as an ECMAScript expression: what is true comes with the event."""
-    needed = [(one, "true") for one in sorted(row.guard.when)]
-    needed += [(one, "false") for one in sorted(row.guard.unless)]
-    said = [f"_event.data.{node_name(one)} === {value}" for one, value in needed]
+    needed = [(each, "true") for each in sorted(row.guard.when)]
+    needed += [(each, "false") for each in sorted(row.guard.unless)]
+    said = [f"_event.data.{node_name(each)} === {value}" for each, value in needed]
     return escape(" && ".join(said))
 
 
@@ -272,20 +272,20 @@ def _illegal(table: Table, old: str, cause: str, new: str) -> str:
     """A step that happened and is not declared; a state may be undeclared, too."""
     declared = {state.value: node_name(state.value) for state in table.states}
     ends = [
-        "absent" if state == ABSENT else declared.get(state, _quoted(state)) for state in (old, new)
+        "absent" if state == ABSENT else declared.get(state, _quote(state)) for state in (old, new)
     ]
     red = f'color="{ILLEGAL}" fontcolor="{ILLEGAL}" penwidth=3'
     there = {*declared, ABSENT}
     strange = [
-        f'  {_quoted(state)} [class="state illegal" {red}];' for state in (old, new)
+        f'  {_quote(state)} [class="state illegal" {red}];' for state in (old, new)
         if state not in there
     ]  # fmt: skip
     return "\n".join(
-        [*strange, f"  {ends[0]} -> {ends[1]} [class=illegal {red} label={_quoted(cause)}];"]
+        [*strange, f"  {ends[0]} -> {ends[1]} [class=illegal {red} label={_quote(cause)}];"]
     )
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     escaped = one_line(text).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
@@ -318,7 +318,7 @@ def _row(table: Table, row: Transition, weights: Weights | None) -> str:
         count = weights.get((row.old, row.trigger.value, row.target.value), 0)
         words = [*said, f"\N{MULTIPLICATION SIGN} {count:,}" if count else "never"]
         classes.append("used" if count else "never")
-        style += _used(count, max(weights.values(), default=0)) if count else _never()
+        style += _use_width(count, max(weights.values(), default=0)) if count else _never()
     if row.extension:
         words.append("(extension)")
     label = r"\n".join(f" {_escape(word)} " for word in words)
@@ -335,7 +335,7 @@ def _side(table: Table, row: Transition) -> str:
     return f" tailport={side} headport={side}"
 
 
-def _used(count: int, most: int) -> str:
+def _use_width(count: int, most: int) -> str:
     share = math.log1p(count) / math.log1p(most)
     width = _THINNEST + (_THICKEST - _THINNEST) * share
     return f" penwidth={width:.1f} arrowsize={0.65 + width / 25:.2f}"
@@ -528,5 +528,5 @@ def _js_row(row: Transition) -> list[str | list[str]]:
     cells: list[str | list[str]] = [row.old, row.trigger.value, row.target.value]
     if row.guard == ALWAYS:
         return cells
-    guard = (sorted(one.value for one in side) for side in (row.guard.when, row.guard.unless))
+    guard = (sorted(each.value for each in side) for side in (row.guard.when, row.guard.unless))
     return [*cells, *guard]

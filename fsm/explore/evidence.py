@@ -103,14 +103,14 @@ def sequence_diagram(composition: Composition, run: Run, title: str) -> str:
     lines = ["sequenceDiagram", f"    title {_text(title)}"]
     lines += [f"    participant {_id(place)}" for place in composition.places]
     for taken in run.steps:
-        lines += [f"    {line}" for line in _drawn(composition, taken)]
+        lines += [f"    {line}" for line in _draw_steps(composition, taken)]
     if run.refused is not None:
         lines += [f"    {line}" for line in _refusal(composition, run.refused)]
     lines += [f"    {line}" for line in _last(composition, run)]
     return "\n".join(lines) + "\n"
 
 
-def _drawn(composition: Composition, taken: Taken) -> Iterator[str]:
+def _draw_steps(composition: Composition, taken: Taken) -> Iterator[str]:
     """A message is drawn where it arrives, or is lost; what it leads to stands below."""
     if taken.channel:
         arrow = "-x" if taken.kind is Kind.LOST else "->>"

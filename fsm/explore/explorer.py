@@ -97,7 +97,7 @@ class Run:
         yield from ((place, step) for (place, _, _), step in found.items())
 
 
-def _taken(steps: Steps, state: State, step: Next | Refusal) -> Taken:
+def _take_step(steps: Steps, state: State, step: Next | Refusal) -> Taken:
     """Return what a step does in a state, or what is refused there.
 
     Args:
@@ -315,7 +315,7 @@ class _Search:
         if reaction.broken:
             self._add(Fault.UNSAFE, reaction.broken, number, refusal)
         else:
-            last = _taken(self._steps, state, refusal)
+            last = _take_step(self._steps, state, refusal)
             subject = f"{reaction.undeclared} at {last.what}"
             self._add(Fault.UNSPECIFIED, subject, number, refusal)
 
@@ -360,8 +360,8 @@ class _Search:
 
     def _run(self, number: int, refusal: Refusal | None) -> Run:
         state = self._states[number]
-        last = None if refusal is None else _taken(self._steps, state, refusal)
-        path = tuple(_taken(self._steps, *taken) for taken in self._path(number))
+        last = None if refusal is None else _take_step(self._steps, state, refusal)
+        path = tuple(_take_step(self._steps, *taken) for taken in self._path(number))
         return Run(path, last, self._steps.under_way(state))
 
     def _path(self, number: int) -> Sequence[tuple[State, Next]]:

@@ -93,10 +93,10 @@ class _Freezer:
             if id(item) in self._seen:
                 return "seen", self._seen[id(item)]
             self._seen[id(item)] = len(self._seen)
-        return kind.__name__, *self._fields(_held(item))
+        return kind.__name__, *self._fields(_fields_of(item))
 
 
-def _held(item: object) -> Mapping[str, object]:
+def _fields_of(item: object) -> Mapping[str, object]:
     """Return the fields of an object, as those who copy it get them."""
     held = item.__getstate__()
     fields, slots = held if isinstance(held, tuple) else (held, None)
@@ -431,12 +431,12 @@ class Steps:
             return Reaction(number, undeclared=_without_key(exc))
         except UnsafeError as exc:
             return Reaction(number, broken=str(exc))
-        sends = tuple(self._numbered(one) for one in host.out if isinstance(one, Sent))
-        moved = tuple(one for one in host.out if isinstance(one, Step))
+        sends = tuple(self._number_message(each) for each in host.out if isinstance(each, Sent))
+        moved = tuple(each for each in host.out if isinstance(each, Step))
         host.out.clear()
         return Reaction(hosts.number(host), sends, moved)
 
-    def _numbered(self, sent: Sent) -> tuple[int, int]:
+    def _number_message(self, sent: Sent) -> tuple[int, int]:
         number = self._message_numbers.setdefault(sent.message, len(self._messages))
         if number == len(self._messages):
             self._messages.append(sent.message)

@@ -299,7 +299,7 @@ class CatalogueCore:
 
     def _write_due(self, path: str) -> None:
         served, in_engine = self._served.get(path), self._in_engine.get(path)
-        wanted = self._wanted(path, served)
+        wanted = self._find_change(path, served)
         if isinstance(wanted, Why):
             if self._reported.get(path) is not wanted:
                 self._port.report_unused(path, wanted)
@@ -311,7 +311,7 @@ class CatalogueCore:
             self._writing[path] = wanted
             self._port.write(wanted)
 
-    def _wanted(self, path: str, served: CatalogueRow | None) -> CatalogueRow | Why | None:
+    def _find_change(self, path: str, served: CatalogueRow | None) -> CatalogueRow | Why | None:
         """Return what this directory changes; a reason: it has a file that changes nothing."""
         own = self._own.get(path)
         if path in self._gone:
@@ -326,7 +326,7 @@ class CatalogueCore:
             return _behind(own, served)
         keys = self._served.get(DOMAIN_KEYS)
         is_signed = keys is not None and self._verify(path, own.text or "", keys.text or "")
-        return self._bounded(own) if is_signed else Why.UNSIGNED
+        return self._check_bounds(own) if is_signed else Why.UNSIGNED
 
     def _wanted_keys(
         self, own: CatalogueRow, served: CatalogueRow | None
@@ -336,13 +336,15 @@ class CatalogueCore:
         self._is_published = False
         # Other nodes may know newer keys than this one: theirs are to have a lower number.
         before = 0 if served is None else served.version
-        return self._bounded(attrs.evolve(own, version=max(own.version, before + 1)))
+        return self._check_bounds(attrs.evolve(own, version=max(own.version, before + 1)))
 
-    def _bounded(self, own: CatalogueRow) -> CatalogueRow | Why:
-        others = [one for one in {**self._served, **self._writing}.values() if one.path != own.path]
+    def _check_bounds(self, own: CatalogueRow) -> CatalogueRow | Why:
+        others = [
+            each for each in {**self._served, **self._writing}.values() if each.path != own.path
+        ]
         if own.size > GROUP_FILE_BYTES or len(write_file(own)) > ROW_VALUE:
             return Why.LARGE
-        sizes = [one.size for one in others if one.text is not None]
+        sizes = [other.size for other in others if other.text is not None]
         if len(sizes) >= GROUP_CATALOGUE_FILES or sum(sizes) + own.size > GROUP_CATALOGUE_BYTES:
             return Why.FULL
         return Why.USED_UP if len(others) >= GROUP_CATALOGUE_NAMES else own

@@ -221,15 +221,15 @@ class _Log:
         pauses = [
             *([self.fetches_at] if self.must_fetch and self.fetches_at > now else []),
             *([self.trims_at] if self.must_trim else []),
-            *(one.due for one in self.first()),
+            *(each.due for each in self.first()),
         ]
         return min(pauses, default=math.inf)
 
     def first(self) -> list[_Item]:
         """Return the first message of each pair that has not ended."""
         first: dict[tuple[str, str], _Item] = {}
-        for one in self.items:
-            first.setdefault((one.message.from_, one.message.to), one)
+        for item in self.items:
+            first.setdefault((item.message.from_, item.message.to), item)
         return list(first.values())
 
     def end(self, one: _Item) -> None:
@@ -266,7 +266,7 @@ class DeliverCore:
             answer: Its answer.
         """
         log = self._logs.get(runtime)
-        return log is not None and any(one.is_answered_by(answer) for one in log.items)
+        return log is not None and any(item.is_answered_by(answer) for item in log.items)
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
@@ -380,18 +380,18 @@ class DeliverCore:
         self._proceed(runtime, now)
 
     def _read(self, log: _Log, entries: Sequence[Kept], now: float) -> None:
-        for one in entries:
-            if one.position <= log.reached:
+        for entry in entries:
+            if entry.position <= log.reached:
                 continue
-            log.reached = one.position
-            if one.message is None:
+            log.reached = entry.position
+            if entry.message is None:
                 self._port.give_up(log.runtime, None, _UNREADABLE)
-            elif one.whose != log.whose:
-                self._port.give_up(log.runtime, one.message, _ANOTHERS)
-            elif one.until <= now:
-                self._port.give_up(log.runtime, one.message, _OLD)
+            elif entry.whose != log.whose:
+                self._port.give_up(log.runtime, entry.message, _ANOTHERS)
+            elif entry.until <= now:
+                self._port.give_up(log.runtime, entry.message, _OLD)
             else:
-                log.items.append(_Item(one.position, one.message, one.until))
+                log.items.append(_Item(entry.position, entry.message, entry.until))
         log.is_behind = len(entries) >= log.wanted or log.known > max(log.reached, log.expects)
 
     # ---- the log of a runtime
@@ -438,13 +438,13 @@ class DeliverCore:
 
 def _apply_answer(log: _Log, answer: Message, now: float) -> None:
     """Note what an answer says of the message that it answers."""
-    for one in log.items:
-        if one.is_answered_by(answer):
+    for item in log.items:
+        if item.is_answered_by(answer):
             if answer.code < FIRST_FINAL:
-                one.due = now + group.DURABLE_ANSWER
+                item.due = now + group.DURABLE_ANSWER
             elif answer.code in NOT_NOW:
-                one.due = now + one.pause
-                one.pause = min(2 * one.pause, group.DURABLE_PAUSE_MOST)
+                item.due = now + item.pause
+                item.pause = min(2 * item.pause, group.DURABLE_PAUSE_MOST)
             else:
-                log.end(one)
+                log.end(item)
             return

@@ -141,7 +141,7 @@ class Homes:
             node: Id of the node.
             now: Seconds on the host's clock.
         """
-        for row in [one for one in self.sessions.values() if one.holder.node == node]:
+        for row in [session for session in self.sessions.values() if session.holder.node == node]:
             self.session(row, now)
         for path in list(self._paths.get(node, {}).values()):
             self.path(path)
@@ -172,7 +172,7 @@ class Homes:
         Args:
             now: Seconds on the host's clock.
         """
-        late = [one for one, since in self._left.items() if since + GROUP_PATIENCE <= now]
+        late = [each for each, since in self._left.items() if since + GROUP_PATIENCE <= now]
         for runtime in late:
             # As the last one: the order is that of the times.
             del self._left[runtime]

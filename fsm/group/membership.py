@@ -239,7 +239,7 @@ class MembershipCore:
     def take_written(self, number: int, revision: int, now: float) -> None:
         """Take the outcome of `put_lease`: the row is written, with a revision."""
         if (sent := self._end_write(number)) is not None:
-            self._written(revision, sent, now)
+            self._take_written(revision, sent, now)
         self.tick(now)
 
     def take_conflict(self, number: int, value: bytes | None, revision: int, now: float) -> None:
@@ -252,7 +252,7 @@ class MembershipCore:
             now: Seconds on the host's clock.
         """
         if self._end_write(number) is not None:
-            self._refused(self._read(value), revision, now)
+            self._take_refused(self._read(value), revision, now)
         self.tick(now)
 
     def take_silence(self, number: int, now: float) -> None:
@@ -305,7 +305,7 @@ class MembershipCore:
             return None
         return row if isinstance(row, NodeRow) else None
 
-    def _written(self, revision: int, sent: float, now: float) -> None:
+    def _take_written(self, revision: int, sent: float, now: float) -> None:
         self._note(revision, sent)
         self._next = sent + GROUP_RENEWAL
         is_leaving = self._entity.state is State.LEAVING
@@ -338,7 +338,7 @@ class MembershipCore:
         self._place = _Place()
         self._port.admit()
 
-    def _refused(self, row: NodeRow | None, revision: int, now: float) -> None:
+    def _take_refused(self, row: NodeRow | None, revision: int, now: float) -> None:
         if row is not None and row.holder == self.holder and revision > self._revision:
             # Written by a renewal whose answer was lost.
             self._note(revision, now)

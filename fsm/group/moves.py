@@ -67,7 +67,7 @@ class MovesCore:
             The row to be written, with its epoch.
         """
         mine = self.own.get(row.runtime)
-        known = [one.epoch for one in (before, mine) if isinstance(one, SessionRow)]
+        known = [each.epoch for each in (before, mine) if isinstance(each, SessionRow)]
         epoch = max(known, default=0)
         is_same = isinstance(before, SessionRow) and before.holder == row.holder
         kept = attrs.evolve(row, epoch=epoch if is_same else epoch + 1)

@@ -57,7 +57,7 @@ class PolicyRow:
 
 def write_policies(row: PolicyRow) -> JsonObject:
     """Return the value of a row."""
-    return {"version": row.version} if row.book is None else _written(row.book)
+    return {"version": row.version} if row.book is None else _encode_book(row.book)
 
 
 def read_policies(value: bytes) -> PolicyRow:
@@ -73,12 +73,12 @@ def read_policies(value: bytes) -> PolicyRow:
     return PolicyRow(0, None)
 
 
-def _written(book: Book) -> JsonObject:
+def _encode_book(book: Book) -> JsonObject:
     return {
         "version": book.version,
         "combining": str(book.combining),
         "default": str(book.default),
-        "sets": [{"source": one.source, "document": one.document} for one in book.sets],
+        "sets": [{"source": each.source, "document": each.document} for each in book.sets],
     }
 
 
@@ -91,7 +91,7 @@ def _read_book(fields: Mapping[str, Json], version: int) -> Book | None:
             "sets": list(written),
         } if len(written) <= MAX_POLICY_SETS:
             try:
-                sets = tuple(_read_set(one) for one in written)
+                sets = tuple(_read_set(each) for each in written)
                 book = Book(
                     sets=sets,
                     combining=Algorithm(combining),
@@ -100,7 +100,7 @@ def _read_book(fields: Mapping[str, Json], version: int) -> Book | None:
                 )
             except (BadPolicyError, ValueError):
                 return None
-            return book if len({one.id for one in sets}) == len(sets) else None
+            return book if len({each.id for each in sets}) == len(sets) else None
         case _:
             return None
 
@@ -119,7 +119,7 @@ def _is_alike(first: Book, other: Book) -> bool:
 
 
 def _content(book: Book) -> tuple[Algorithm, Result, list[JsonObject]]:
-    return book.combining, book.default, [one.document for one in book.sets]
+    return book.combining, book.default, [each.document for each in book.sets]
 
 
 _UNREADABLE: Final = read_set(
@@ -318,7 +318,7 @@ class PoliciesCore:
 def _flaw(book: Book) -> Refused | None:
     """Return why other nodes could not read policies."""
     try:
-        text = orjson.dumps(_written(book))
+        text = orjson.dumps(_encode_book(book))
     except orjson.JSONEncodeError:
         return _NO_JSON
     if len(text) > GROUP_POLICY_BYTES:

@@ -49,10 +49,10 @@ def _fields(row: _Plain) -> JsonObject:
                 "block": block,
                 "bound": is_bound,
                 "offers": None,  # older nodes of the group require it
-                **_said(address),
+                **_encode_about(address),
             }
         case kinds.PathRow(resource, holder):
-            value = {"boot": holder.boot, **_said(resource)}
+            value = {"boot": holder.boot, **_encode_about(resource)}
         case kinds.NameRow(name):
             value = _name(name)
         case PolicyRow():
@@ -62,7 +62,7 @@ def _fields(row: _Plain) -> JsonObject:
     return value
 
 
-def _said(address: str) -> JsonObject:
+def _encode_about(address: str) -> JsonObject:
     return {} if kinds.brief(address) == address else {"about": address}
 
 
@@ -74,12 +74,12 @@ def _session(row: kinds.SessionRow) -> JsonObject:
         "epoch": row.epoch,
         "form": row.form.value,
         "stub": row.stub,
-        "kept": None if kept is None else _kept(kept),
+        "kept": None if kept is None else _encode_kept(kept),
         "identity": None if identity is None else _identity(identity),
     }
 
 
-def _kept(kept: KeptSession) -> JsonObject:
+def _encode_kept(kept: KeptSession) -> JsonObject:
     return {
         "digest": kept.digest.hex(),
         "previous": kept.previous.hex(),

@@ -285,8 +285,8 @@ class RowsCore:
 
     def take_written(self, number: int, revision: int) -> None:
         """Take the answer to a `Put`: the engine has made it."""
-        if (flight := self._answered(number)) is not None:
-            self._made(flight, revision)
+        if (flight := self._end_flight(number)) is not None:
+            self._apply_made(flight, revision)
 
     def take_conflict(self, number: int, value: bytes | None, revision: int) -> None:
         """Take the answer to a `Put`: it was not made, as the row has another revision.
@@ -296,18 +296,18 @@ class RowsCore:
             value: The row that is there; None: there is none.
             revision: As of `take_row`.
         """
-        if (flight := self._answered(number)) is None:
+        if (flight := self._end_flight(number)) is None:
             return
         news = _newest(_Version(value, revision), flight.news)
         if news.value == flight.wanted.value:
             # An earlier attempt was made after all, or another node wants the same.
-            self._made(flight, news.revision)
+            self._apply_made(flight, news.revision)
         else:
             self._lose(flight.key, news)
 
     def take_silence(self, number: int, now: float) -> None:
         """Note that a `Put` was not made, or nobody knows whether it was."""
-        if (flight := self._answered(number)) is not None:
+        if (flight := self._end_flight(number)) is not None:
             self._late[flight.key] = now + GROUP_RETRY
             self._judge(flight)
 
@@ -316,7 +316,7 @@ class RowsCore:
         for number in tuple(self._keys):
             self.take_silence(number, now)
 
-    def _answered(self, number: int) -> _Flight | None:
+    def _end_flight(self, number: int) -> _Flight | None:
         key = self._keys.pop(number, None)
         return None if key is None else self._flights[key]
 
@@ -330,11 +330,11 @@ class RowsCore:
         if flight.key not in self._late or news is None:
             return
         if news.value == flight.wanted.value:
-            self._made(flight, news.revision)
+            self._apply_made(flight, news.revision)
         else:
             self._lose(flight.key, news)
 
-    def _made(self, flight: _Flight, revision: int) -> None:
+    def _apply_made(self, flight: _Flight, revision: int) -> None:
         key, made = flight.key, flight.wanted
         self._end(key)
         later = self._queued.pop(key, None)

@@ -226,11 +226,11 @@ def _bounds(processes: Mapping[_Process, Sequence[Crossing]]) -> _Bounds:
     """
     groups: defaultdict[str, _Group] = defaultdict(dict)
     for process, crossings in processes.items():
-        for one in crossings:
-            if not one.wall_ns:
+        for crossing in crossings:
+            if not crossing.wall_ns:
                 continue
-            group, at = groups[one.key], (process, one.part)
-            group[at] = min(one.wall_ns, group.get(at, one.wall_ns))
+            group, at = groups[crossing.key], (process, crossing.part)
+            group[at] = min(crossing.wall_ns, group.get(at, crossing.wall_ns))
     bounds: dict[tuple[_Process, _Process], int] = {}
     for sender, receiver, bound in _pairs(groups.values()):
         bounds[sender, receiver] = min(bound, bounds.get((sender, receiver), bound))
@@ -260,9 +260,9 @@ def _shortest(start: _Process, bounds: _Bounds) -> dict[_Process, int]:
     changed = {start}
     for _ in bounds:
         again: set[_Process] = set()
-        for one in changed:
-            for other, bound in bounds[one].items():
-                total = sums[one] + bound
+        for each in changed:
+            for other, bound in bounds[each].items():
+                total = sums[each] + bound
                 if other not in sums or total < sums[other]:
                     sums[other] = total
                     again.add(other)

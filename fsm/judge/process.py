@@ -266,7 +266,8 @@ class ProcessJudge:
             entities=self._machines.end(node),
             missing=tuple(self._gaps.missing()),
             unanswered=tuple(
-                Missing(node.run, node.node, one.ln, _UNANSWERED.format(one.mid)) for one in asked
+                Missing(node.run, node.node, each.ln, _UNANSWERED.format(each.mid))
+                for each in asked
             ),
             entity_counts=self._machines.counts,
             used=self._machines.used,

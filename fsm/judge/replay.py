@@ -326,24 +326,24 @@ class _Entity:
             hole: The number of the last record behind which records are missing; -1: none are.
         """
         if self._table is None:
-            self._broken(Claim.UNKNOWN_MACHINE, record, "a declared machine")
+            self._report_break(Claim.UNKNOWN_MACHINE, record, "a declared machine")
         if record.op == Op.STEP:
-            self._stepped(record, hole)
+            self._take_step(record, hole)
             self.before = record
             self._steps += 1
         else:
-            self._broken(Claim.REFUSED_STEP, record, f"no {record.cause!r} in this state")
+            self._report_break(Claim.REFUSED_STEP, record, f"no {record.cause!r} in this state")
         step = TimelineStep(record.ln, record.t, record.old, record.cause or "", record.new)
         self._recent.append(step)
 
-    def _stepped(self, step: TraceLine, hole: int) -> None:
+    def _take_step(self, step: TraceLine, hole: int) -> None:
         before, table, old, cause = self.before, self._table, step.old or "", step.cause or ""
         if table is not None:
             targets = table.targets(old, cause)
             if step.new not in targets:
                 said = " or ".join(repr(target.value) for target in targets)
                 expected = f"a step to {said}" if said else f"no step by {cause!r} from {old!r}"
-                self._broken(Claim.DECLARED_STEP, step, expected)
+                self._report_break(Claim.DECLARED_STEP, step, expected)
         if before is None:
             if step.old not in self._begins and hole < 0:
                 expected = f"a first step from {ABSENT!r}"
@@ -372,13 +372,15 @@ class _Entity:
             found = found + self._doubted
         is_ended = last is not None and Flaw.NO_END not in node.flaws and node.is_whole(last.ln)
         if table is not None and last is not None and is_ended and last.new not in self._rests:
-            rest = " or ".join(repr(one.value) for one in table.states if one in table.may_end)
+            rest = " or ".join(
+                repr(state.value) for state in table.states if state in table.may_end
+            )
             found = [*found, self._violation(Claim.ENDS_AT_REST, last, f"a last step to {rest}")]
         found = sorted(found, key=lambda broken: (broken.ln, _RANK[broken.claim]))
         verdict = verdict_of(violations=bool(found), whole=not node.flaws)
         return EntityJudgement(self._entity, verdict, tuple(found), self._steps)
 
-    def _broken(self, claim: Claim, record: TraceLine, expected: str) -> None:
+    def _report_break(self, claim: Claim, record: TraceLine, expected: str) -> None:
         self._found.append(self._violation(claim, record, expected))
 
     def _doubt(self, claim: Claim, record: TraceLine, expected: str) -> None:
@@ -386,7 +388,7 @@ class _Entity:
 
     def _violation(self, claim: Claim, record: TraceLine, expected: str) -> Violation:
         step = TimelineStep(record.ln, record.t, record.old, record.cause or "", record.new)
-        before = tuple(one for one in self._recent if one.ln < record.ln)
+        before = tuple(each for each in self._recent if each.ln < record.ln)
         return Violation(
             self._entity, claim, record.ln, expected, step, record.actor, record.why, before
         )

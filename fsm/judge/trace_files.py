@@ -244,7 +244,9 @@ def unsent(processes: Sequence[ProcessSummary]) -> dict[str, Missing]:
     Args:
         processes: In their order.
     """
-    sent = {one.key for process in processes for one in process.crossings if one.is_sent}
+    sent = {
+        crossing.key for process in processes for crossing in process.crossings if crossing.is_sent
+    }
     # Up to which rank each participant kept all it sent, if its traces are whole.
     kept: dict[str, int] = {}
     for process in processes:
@@ -253,15 +255,15 @@ def unsent(processes: Sequence[ProcessSummary]) -> dict[str, Missing]:
             kept[who] = min(limit, kept.get(who, limit))
     links: dict[tuple[str, str, str, str], list[Crossing]] = {}
     for process in processes:
-        for one in process.crossings:
-            is_judged = one.sender in kept and one.rank < kept[one.sender]
-            if is_judged and one.sender not in process.itself:
-                at = one.sender, process.run, process.node, one.link
-                links.setdefault(at, []).append(one)
+        for crossing in process.crossings:
+            is_judged = crossing.sender in kept and crossing.rank < kept[crossing.sender]
+            if is_judged and crossing.sender not in process.itself:
+                at = crossing.sender, process.run, process.node, crossing.link
+                links.setdefault(at, []).append(crossing)
     lost: dict[str, Missing] = {}
     for (sender, run, node, _), came in links.items():
-        if sender not in lost and not any(one.key in sent for one in came):
-            first = min(one.ln for one in came)
+        if sender not in lost and not any(each.key in sent for each in came):
+            first = min(each.ln for each in came)
             reason = f"no trace of {sender} has sent what came from it: that of a run is missing"
             lost[sender] = Missing(run, node, first, reason)
     return lost
@@ -269,9 +271,9 @@ def unsent(processes: Sequence[ProcessSummary]) -> dict[str, Missing]:
 
 def _limit(crossings: Sequence[Crossing]) -> int:
     ranks: dict[str, set[int]] = {}
-    for one in crossings:
-        if one.is_sent:
-            ranks.setdefault(one.link, set()).add(one.rank)
+    for crossing in crossings:
+        if crossing.is_sent:
+            ranks.setdefault(crossing.link, set()).add(crossing.rank)
     full = [max(several) for several in ranks.values() if len(several) == KEPT]
     return 0 if 2 * len(ranks) >= LINKS else min(full, default=1 << 32)
 
@@ -321,8 +323,8 @@ class Manifest:
     def text(self) -> str:
         """Return the manifest as the text of a file."""
         rows = [
-            attrs.asdict(one, filter=lambda _, value: value is not None)
-            for one in self.participants
+            attrs.asdict(participant, filter=lambda _, value: value is not None)
+            for participant in self.participants
         ]
         return json.dumps({"schema": SCHEMA, "participants": rows}, indent=1) + "\n"
 
@@ -333,10 +335,12 @@ class Manifest:
             processes: Those that have a record.
         """
         in_order = sorted(processes, key=lambda process: (process.run, process.node))
-        for one in self.participants:
-            if one.traced and not any(map(one.is_in, in_order)):
-                reason = f"the manifest declares {one.address} traced, and it has no trace here"
-                yield Missing(one.run or "", one.node or "", 0, reason)
+        for participant in self.participants:
+            if participant.traced and not any(map(participant.is_in, in_order)):
+                reason = (
+                    f"the manifest declares {participant.address} traced, and it has no trace here"
+                )
+                yield Missing(participant.run or "", participant.node or "", 0, reason)
         for process in in_order:
             flaw = self._flaw(process)
             if flaw is not None:
@@ -344,12 +348,12 @@ class Manifest:
 
     def _flaw(self, process: ProcessSummary) -> str | None:
         itself = process.itself
-        declared = [one for one in self.participants if one.is_in(process)]
+        declared = [participant for participant in self.participants if participant.is_in(process)]
         if not declared:
             return "the manifest does not declare this process"
-        if not any(one.traced for one in declared):
+        if not any(each.traced for each in declared):
             return f"the manifest declares {declared[0].address} untraced, and here is its trace"
-        if itself and not any(one.address in itself for one in declared):
+        if itself and not any(each.address in itself for each in declared):
             names = " and ".join(sorted(itself))
             return f"the manifest declares this process as {declared[0].address}, and it is {names}"
         return None
@@ -370,7 +374,7 @@ def untraced_participants(
     known = set(untraced)
     if manifest is not None:
         yield from manifest.differences(processes)
-        known.update(one.address for one in manifest.participants)
+        known.update(participant.address for participant in manifest.participants)
     traced = {who for process in processes for who in process.itself}
     mentions: dict[str, Missing] = {}
     for process in processes:
@@ -412,8 +416,12 @@ def _manifest(content: object) -> Manifest:
         raise BadMessageError("participants is no list of objects, or empty")
     participants = tuple(_participant(row, f"participants[{at}]") for at, row in enumerate(rows))
     seen: set[tuple[str | None, ...]] = set()
-    for at, one in enumerate(participants):
-        identity = (one.address,) if one.node is None else (one.node, one.run)
+    for at, participant in enumerate(participants):
+        identity = (
+            (participant.address,)
+            if participant.node is None
+            else (participant.node, participant.run)
+        )
         if identity in seen:
             raise BadMessageError(
                 f"participants[{at}] is there twice; distinguish them by node and run"
@@ -568,7 +576,7 @@ class LinesPart:
         try:
             with self.opened() as file:
                 if self.name.endswith(".gz"):
-                    yield from _unpacked(file, size)
+                    yield from _unpack(file, size)
                     return
                 yield from whole_lines(iter(partial(file.read, size), b""))
         except OSError as exc:
@@ -611,13 +619,15 @@ def whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 def _cut(lines: bytes) -> bytes:
     """Cut lines that are too long."""
-    if len(lines) <= MAX_LINE or all(len(one) <= MAX_LINE for one in lines.split(b"\n")):
+    if len(lines) <= MAX_LINE or all(len(each) <= MAX_LINE for each in lines.split(b"\n")):
         return lines
-    parts = (one if len(one) <= MAX_LINE else one[:MAX_LINE] + _CUT for one in lines.split(b"\n"))
+    parts = (
+        each if len(each) <= MAX_LINE else each[:MAX_LINE] + _CUT for each in lines.split(b"\n")
+    )
     return b"\n".join(parts)
 
 
-def _unpacked(file: BinaryIO, size: int) -> Iterator[bytes]:
+def _unpack(file: BinaryIO, size: int) -> Iterator[bytes]:
     """Yield the whole lines of a packed file, and at its end what is left.
 
     Raises:
@@ -718,17 +728,17 @@ class Reading:
         until = -1
         for first, last, part in sorted(spans, key=lambda span: span[:2]):
             if first > until and together:
-                yield from self._merged(together)
+                yield from self._merge(together)
                 together = []
             together.append(part)
             until = max(until, last)
-        yield from self._merged(together)
+        yield from self._merge(together)
 
-    def _merged(self, parts: Iterable[Part]) -> Iterator[TraceLine]:
+    def _merge(self, parts: Iterable[Part]) -> Iterator[TraceLine]:
         return merge(*map(self._in_order, parts), key=_place)
 
     def _in_order(self, part: Part) -> Iterator[TraceLine]:
-        records = (one for one in part.lines() if isinstance(one, TraceLine))
+        records = (line for line in part.lines() if isinstance(line, TraceLine))
         is_in_order = self._all[part.name].is_in_order
         return records if is_in_order else iter(sorted(records, key=_place))
 
@@ -830,8 +840,8 @@ def silent(readings: Sequence[Reading]) -> dict[_Writer, str]:
     Args:
         readings: All files of a trace.
     """
-    named = [one for reading in readings for one in reading.named]
-    known = {one for reading in readings for one in reading.writers}
+    named = [each for reading in readings for each in reading.named]
+    known = {each for reading in readings for each in reading.writers}
     known |= {("", node) for _, node in known}
     # A folder that was renamed has the records of another process.
     known |= {writer for writer, _, has_record in named if has_record}

@@ -256,14 +256,14 @@ def _fields(record: Mapping[str, object]) -> dict[str, object]:
         if kind is None or value is None:
             continue
         if type(value) is not kind or kind is not str:
-            value = _checked(name, value, kind)  # noqa: PLW2901
+            value = _check_field(name, value, kind)  # noqa: PLW2901
         if name in _JUDGED:
             # One copy of each text: a trace has few, and repeats them often.
             fields[_JUDGED[name]] = intern(value) if type(value) is str else value
     return fields
 
 
-def _checked(name: str, value: object, kind: _Scalar) -> object:
+def _check_field(name: str, value: object, kind: _Scalar) -> object:
     if kind is int and isinstance(value, int) and not isinstance(value, bool):
         if -_INT64 <= value < _INT64:
             return value

@@ -119,7 +119,7 @@ def judge_folders(folders: Iterable[Sequence[trace_files.Part]]) -> list[FolderJ
     """
     parts = [tuple(folder) for folder in folders]
     judged = [judge_folder(files) for files in parts]
-    writers = [[(one.node.run, one.node.node) for one in folder.processes] for folder in judged]
+    writers = [[(each.node.run, each.node.node) for each in folder.processes] for folder in judged]
     for together in find_shared(writers):
         files = [file for at in sorted(together) for file in parts[at]]
         judged[min(together)] = judge_folder(files)
@@ -211,20 +211,20 @@ def combine(
         untraced: Participants that have no trace, and need none.
         manifest: The participants; None: unknown.
     """
-    summaries = [one.summary for one in processes]
-    entities = [entity for one in processes for entity in one.entities]
-    machines = replay.judgement_of([one.node for one in processes], entities, quarantined)
+    summaries = [each.summary for each in processes]
+    entities = [entity for each in processes for entity in each.entities]
+    machines = replay.judgement_of([each.node for each in processes], entities, quarantined)
     lost = trace_files.unsent(summaries)
-    evidence = (item for one in processes for item in one.evidence)
+    evidence = (item for each in processes for item in each.evidence)
     across = process.judge_across(evidence, processes_whole(summaries) - set(lost))
-    findings = in_order([*(found for one in processes for found in one.findings), *across])
-    lacking = [gap for one in processes for gap in (*one.missing, *one.unanswered)]
+    findings = in_order([*(found for each in processes for found in each.findings), *across])
+    lacking = [gap for each in processes for gap in (*each.missing, *each.unanswered)]
     lacking += lost.values()
     lacking += trace_files.untraced_participants(summaries, untraced, manifest)
     verdict = Verdict.VIOLATIONS if findings else machines.verdict
     if lacking and verdict is Verdict.CONFORMANT:
         verdict = Verdict.INCOMPLETE
-    clocks = skews({(one.run, one.node): one.crossings for one in summaries})
+    clocks = skews({(summary.run, summary.node): summary.crossings for summary in summaries})
     return RunJudgement(verdict, machines, findings, tuple(lacking), clocks)
 
 
@@ -234,13 +234,13 @@ def processes_whole(processes: Sequence[trace_files.ProcessSummary]) -> Abstract
     None stands for all message nodes together. Nodes are there by their addresses, too, and those
     of groups by their ids.
     """
-    return _names(processes) - _names([one for one in processes if not one.is_whole])
+    return _names(processes) - _names([each for each in processes if not each.is_whole])
 
 
 def _names(processes: Sequence[trace_files.ProcessSummary]) -> set[str | None]:
-    names: set[str | None] = {one.home for one in processes}
-    names.update(one.member for one in processes if one.member)
-    itself = (who for one in processes for who in one.itself)
+    names: set[str | None] = {each.home for each in processes}
+    names.update(each.member for each in processes if each.member)
+    itself = (who for each in processes for who in each.itself)
     return names.union(filter(is_node, itself))
 
 

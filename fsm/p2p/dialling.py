@@ -101,25 +101,27 @@ class LinkPolicy:
     def of(self, *addresses: str) -> P2pUse:
         """Return the use for a peer, named by its runtime or by what lives there."""
         covering = (
-            one.use for one in self.peers if any(one.covers(address) for address in addresses)
+            peer.use for peer in self.peers if any(peer.covers(address) for address in addresses)
         )
         return next(covering, self.use)
 
     def names(self, address: str) -> bool:
         """Return whether a peer is named as one that a link is wanted to."""
-        covering = (one.use for one in self.peers if one.covers(address))
+        covering = (peer.use for peer in self.peers if peer.covers(address))
         return next(covering, P2pUse.NEVER) is not P2pUse.NEVER
 
     @property
     def holds_messages(self) -> bool:
         """True if a message to some peer may wait for a link, or may not be sent without one."""
-        is_required = any(one.use is P2pUse.REQUIRED for one in self.peers)
+        is_required = any(peer.use is P2pUse.REQUIRED for peer in self.peers)
         return self.wait is P2pWait.AWAIT or self.use is P2pUse.REQUIRED or is_required
 
     @property
     def wants_any(self) -> bool:
         """True if there may be a link to any peer."""
-        return any(use is not P2pUse.NEVER for use in (self.use, *(one.use for one in self.peers)))
+        return any(
+            use is not P2pUse.NEVER for use in (self.use, *(peer.use for peer in self.peers))
+        )
 
 
 WHENEVER_POSSIBLE: Final = LinkPolicy(P2pUse.WHENEVER_POSSIBLE)
@@ -333,7 +335,7 @@ class DialPlan:
         """False if there is only a data channel, which is not dialled twice."""
         if self._answer is None:
             return True
-        return any(self._policy.allows(one, self._remote) for one in self._known.values())
+        return any(self._policy.allows(each, self._remote) for each in self._known.values())
 
     def learn_answer(self, sdp: str) -> None:
         """Take note of the answer to the own data channel; the first one counts."""
@@ -451,7 +453,7 @@ class Believed:
         An end may have a data channel in one negotiation, and none in another one.
         """
         pairs = ((self.certificate, other.certificate), (self.fingerprint, other.fingerprint))
-        named = [one == two for one, two in pairs if one and two]
+        named = [pair == two for pair, two in pairs if pair and two]
         return bool(named) and all(named)
 
 
@@ -490,7 +492,7 @@ def standing_of(shown: Shown, remote: str, require: VouchedBy) -> Believed | Dis
     match assertion, statement:
         case Vouching(user=one), Vouching(user=other) if other not in {None, one}:
             return Distrusted("its domain and its identity provider name different users")
-    assertion, statement = _bound(assertion), _bound(statement)
+    assertion, statement = _vouching_for(assertion), _vouching_for(statement)
     vouched_by, said = VouchedBy.NONE, None
     if isinstance(assertion, Vouching):
         vouched_by, said = VouchedBy.IDENTITY_PROVIDER, assertion
@@ -517,7 +519,7 @@ def _usable(said: Vouching | str | None, thumbprint: str, remote: str) -> Vouchi
     return said
 
 
-def _bound(said: Vouching | str | None) -> Vouching | str | None:
+def _vouching_for(said: Vouching | str | None) -> Vouching | str | None:
     """Return what was said of this very runtime, or why it does not count."""
     if isinstance(said, Vouching) and said.runtime is None:
         return "it names no runtime"

@@ -129,11 +129,11 @@ class HandlerQuota:
         """
         if not self._buckets.try_spend(remote, now):
             return "this runtime asks for links too often"
-        others = [one for one in linked if one != remote]
+        others = [each for each in linked if each != remote]
         if len(others) >= HANDLED_LINKS:
             return "too many runtimes have links"
         domain = domain_of(remote)
-        if sum(domain_of(one) == domain for one in others) >= HANDLED_OF_DOMAIN:
+        if sum(domain_of(other) == domain for other in others) >= HANDLED_OF_DOMAIN:
             return "too many runtimes of this domain have links"
         return None
 
@@ -565,11 +565,13 @@ class LinkEnd:
 
     def _hear_ice(self, candidates: Iterable[IceCandidate]) -> None:
         """Try the peer's candidates of ICE, each once, that may be tried."""
-        for one in candidates:
-            is_new = one.candidate not in self._heard and len(self._heard) < MAX_ICE_CANDIDATES
-            if is_new and self._policy.allows_ice(one, self.terms.remote):
-                self._heard.add(one.candidate)
-                self._port.hear_ice(one.candidate)
+        for candidate in candidates:
+            is_new = (
+                candidate.candidate not in self._heard and len(self._heard) < MAX_ICE_CANDIDATES
+            )
+            if is_new and self._policy.allows_ice(candidate, self.terms.remote):
+                self._heard.add(candidate.candidate)
+                self._port.hear_ice(candidate.candidate)
 
     def observe_refused(self, why: str) -> None:
         """The peer's object may not be observed, or its owner does not answer."""

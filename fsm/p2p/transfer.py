@@ -356,8 +356,8 @@ class P2PTransferCore:
         """Return, and forget, what was not acknowledged and what still waits, in order."""
         owed = [numbered.message for numbered in self._unacknowledged]
         owed.extend(self._turned)
-        waiting = (one for one in self._waiting if not isinstance(one, Behind))
-        owed.extend(one.message if isinstance(one, _Turned) else one for one in waiting)
+        waiting = (each for each in self._waiting if not isinstance(each, Behind))
+        owed.extend(each.message if isinstance(each, _Turned) else each for each in waiting)
         self._turned.clear()
         self._unacknowledged.clear()
         self._waiting.clear()

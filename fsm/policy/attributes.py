@@ -162,13 +162,13 @@ def subjects(request: Request) -> tuple[str | None, ...]:
     if message.to == place.allocation and message.type is MessageType.CREATE:
         scheme = body.get("scheme")
         return (_text(f"{scheme}://{place.domain}" if isinstance(scheme, str) else None),)
-    named = _named(message)
+    named = _named_resources(message)
     if not named:
         return (message.to,)
     return tuple(dict.fromkeys(map(_text, named))) if len(named) <= MAX_LIST else (None,)
 
 
-def _named(message: Message) -> list[Json]:
+def _named_resources(message: Message) -> list[Json]:
     """Return all resources that a body names."""
     body = message.body
     named: list[Json] = [body["resource"]] if body.get("resource") is not None else []
@@ -337,7 +337,7 @@ def _users(request: Request) -> Value | None:
     if passing is None:
         return None
     own = passing.user if any(map(passing.here.is_local, _ends(request))) else None
-    known = [one for one in (own, None if sender is None else sender.user) if one is not None]
+    known = [each for each in (own, None if sender is None else sender.user) if each is not None]
     return frozenset((*known, *map(_short, known)))
 
 
@@ -349,7 +349,7 @@ def _kinds(request: Request) -> Value | None:
     value = request.message.body.get("value")
     listed = value.get("resources") if isinstance(value, dict) else None
     kinds = listed if isinstance(listed, list) else []
-    return frozenset(one for one in kinds if isinstance(one, str))
+    return frozenset(kind for kind in kinds if isinstance(kind, str))
 
 
 def _action(request: Request) -> Value | None:
@@ -419,10 +419,10 @@ KINDS: Final[dict[str, Callable[[str], bool]]] = {
 }
 """Purposes of messages, by their addresses; the first that fits."""
 
-_METHODS: Final = frozenset(str(one) for one in SessionMethod)
-_ACTIONS: Final = (*(str(one) for one in MessageType), *(str(one) for one in SessionMethod))
+_METHODS: Final = frozenset(str(each) for each in SessionMethod)
+_ACTIONS: Final = (*(str(each) for each in MessageType), *(str(each) for each in SessionMethod))
 _MSG_TYPES: Final = (*KINDS, _SEARCHING, _PLAIN)
-_VOUCHERS: Final = tuple(one.value for one in VouchedBy)
+_VOUCHERS: Final = tuple(each.value for each in VouchedBy)
 _WEEK: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 _NO_LOGIN: Final = "the sender has no valid login"

@@ -82,10 +82,10 @@ def explain(book: model.Book, request: Request) -> Explanation:
     """
     pdp = decisions.Pdp(book)
     verdict = pdp.decide(request)
-    alone = [decisions.about(request, one) for one in subjects(request)]
+    alone = [decisions.about(request, subject) for subject in subjects(request)]
     if len(alone) > 1:
-        request = next(one for one in alone if pdp.decide(one).result is verdict.result)
-    walks = (one.walk() for one in model.in_order(book.sets))
+        request = next(each for each in alone if pdp.decide(each).result is verdict.result)
+    walks = (each.walk() for each in model.in_order(book.sets))
     findings = [_finding(request, path, element) for walk in walks for path, element in walk]
     happens = effective(verdict, book.default)
     return Explanation(verdict, happens, tuple(findings), missing(request))
@@ -115,19 +115,21 @@ def _finding(request: Request, path: str, element: model.Element) -> Finding:
     is_addressed = direction is Direction.BOTH or (
         (direction is Direction.OUT) is request.is_outgoing
     )
-    target, condition = (_seen_if_any(one, request) for one in (element.target, element.condition))
+    target, condition = (
+        _seen_if_any(each, request) for each in (element.target, element.condition)
+    )
     return Finding(path, result, is_addressed, target, condition)
 
 
 def _seen_if_any(condition: model.Condition, request: Request) -> Seen | None:
-    return None if condition == model.ALWAYS else _seen(condition, request)
+    return None if condition == model.ALWAYS else _see_condition(condition, request)
 
 
 _JOINED: Final = {model.AllOf: "allOf", model.AnyOf: "anyOf"}
 _Parts: TypeAlias = Sequence[model.Condition]
 
 
-def _seen(condition: model.Condition, request: Request) -> Seen:
+def _see_condition(condition: model.Condition, request: Request) -> Seen:
     check = model.check_of(condition)
     outcome = True if check is None else check(request)
     match condition:
@@ -143,7 +145,7 @@ def _seen(condition: model.Condition, request: Request) -> Seen:
 
 
 def _all_seen(parts: _Parts, request: Request) -> tuple[Seen, ...]:
-    return tuple(_seen(part, request) for part in parts)
+    return tuple(_see_condition(part, request) for part in parts)
 
 
 # ---- rules that never decide
@@ -219,13 +221,13 @@ def _duties(
 
 def _never(*elements: model.Element) -> str:
     """Return why no message can be meant by a rule in a policy in a set; empty: one can."""
-    if {Direction.IN, Direction.OUT} <= {one.direction for one in elements}:
+    if {Direction.IN, Direction.OUT} <= {element.direction for element in elements}:
         return "no message is incoming and outgoing"
-    asked = [condition for one in elements for condition in _asked_by(one)]
+    asked = [condition for element in elements for condition in _asked_by(element)]
     wanted: dict[str, frozenset[Value]] = {}
-    for one in asked:
-        if isinstance(one, model.Leaf) and one.operator in _EXACT:
-            name, values = one.attribute.name, _values(one)
+    for each in asked:
+        if isinstance(each, model.Leaf) and each.operator in _EXACT:
+            name, values = each.attribute.name, _values(each)
             wanted[name] = wanted.get(name, values) & values
             if not wanted[name]:
                 return f"{name} cannot be all that is asked of it at once"
@@ -247,8 +249,8 @@ def _covering(
     others = list(rules[:place])
     if stronger is not None:
         later = () if rule.effect is stronger else rules[place + 1 :]
-        others = [one for one in (*others, *later) if one.effect is stronger]
-    return next((one for one in others if _covers(one, rule)), None)
+        others = [other for other in (*others, *later) if other.effect is stronger]
+    return next((other for other in others if _covers(other, rule)), None)
 
 
 def _covers(other: model.Element, rule: model.Element) -> bool:
@@ -260,7 +262,7 @@ def _covers(other: model.Element, rule: model.Element) -> bool:
 
 
 def _asked_by(element: model.Element) -> tuple[model.Condition, ...]:
-    return _asked(element.target) + _asked(element.condition)
+    return _conjuncts(element.target) + _conjuncts(element.condition)
 
 
 def _implies(ours: model.Condition, theirs: model.Condition) -> bool:
@@ -276,10 +278,10 @@ def _implies(ours: model.Condition, theirs: model.Condition) -> bool:
     return False
 
 
-def _asked(condition: model.Condition) -> tuple[model.Condition, ...]:
+def _conjuncts(condition: model.Condition) -> tuple[model.Condition, ...]:
     """Return the conditions that must all hold."""
     if condition == model.ALWAYS:
         return ()
     if isinstance(condition, model.AllOf):
-        return tuple(one for part in condition.parts for one in _asked(part))
+        return tuple(each for part in condition.parts for each in _conjuncts(part))
     return (condition,)

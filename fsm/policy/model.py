@@ -88,9 +88,9 @@ def _check(condition: Condition) -> Check:
         case Not(of):
             return _contrary(_check(of))
         case AllOf(parts):
-            return _combined([_check(part) for part in parts], decisive=False)
+            return _combine([_check(part) for part in parts], decisive=False)
         case AnyOf(parts):
-            return _combined([_check(part) for part in parts], decisive=True)
+            return _combine([_check(part) for part in parts], decisive=True)
 
 
 def _compare(attribute: Attribute, test: Test) -> Check:
@@ -112,7 +112,7 @@ def _contrary(check: Check) -> Check:
     return contrary
 
 
-def _combined(checks: Sequence[Check], *, decisive: bool) -> Check:
+def _combine(checks: Sequence[Check], *, decisive: bool) -> Check:
     """Return the check of all parts: an outcome of a part that is `decisive` decides alone."""
     if len(checks) == 1:
         return checks[0]
@@ -191,14 +191,14 @@ class Element:
 
     def conditions(self) -> Iterator[Leaf]:
         """Go through all comparisons in it."""
-        for _, one in self.walk():
-            yield from leaves(one.target)
-            yield from leaves(one.condition)
+        for _, each in self.walk():
+            yield from leaves(each.target)
+            yield from leaves(each.condition)
 
     @property
     def rules(self) -> int:
         """Number of rules in it."""
-        return sum(one.effect is not None for _, one in self.walk())
+        return sum(each.effect is not None for _, each in self.walk())
 
 
 @final
@@ -237,7 +237,7 @@ class Book:
 
     def set_of(self, name: str) -> PolicySet | None:
         """Return the set of a name."""
-        return next((one for one in self.sets if one.id == name), None)
+        return next((each for each in self.sets if each.id == name), None)
 
 
 def in_order(elements: Iterable[Element]) -> list[Element]:

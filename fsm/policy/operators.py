@@ -44,7 +44,7 @@ class Pattern:
         head, *rest = text.split(_ANY)
         if not rest:
             return cls(head, (), None)
-        return cls(head, tuple(one for one in rest[:-1] if one), rest[-1])
+        return cls(head, tuple(each for each in rest[:-1] if each), rest[-1])
 
     def fits(self, text: str) -> bool:
         """Return whether the whole of a text is as the pattern says."""
@@ -112,15 +112,15 @@ def make_test(attribute: Attribute, operator: Operator, parameters: Sequence[obj
         case Operator.EQUALS | Operator.IN:
             return exact_values(attribute, parameters).__contains__
         case Operator.CONTAINS:
-            return _contains(frozenset(_plain(one) for one in parameters))
+            return _contains(frozenset(_plain(parameter) for parameter in parameters))
         case Operator.LIKE:
-            return _like([_pattern(attribute, one) for one in parameters])
+            return _like([_pattern(attribute, parameter) for parameter in parameters])
         case Operator.MORE_THAN:
-            return _more(min(_ordered(attribute, one) for one in parameters))
+            return _more(min(_order_values(attribute, parameter) for parameter in parameters))
         case Operator.LESS_THAN:
-            return _less(max(_ordered(attribute, one) for one in parameters))
+            return _less(max(_order_values(attribute, parameter) for parameter in parameters))
         case Operator.BETWEEN:
-            return _between([_range(attribute, one) for one in parameters])
+            return _between([_range(attribute, parameter) for parameter in parameters])
 
 
 def exact_values(attribute: Attribute, parameters: Sequence[object]) -> frozenset[Value]:
@@ -133,7 +133,7 @@ def exact_values(attribute: Attribute, parameters: Sequence[object]) -> frozense
     Raises:
         ParameterError: The attribute never has such a value.
     """
-    return frozenset(_value(attribute, one) for one in parameters)
+    return frozenset(_value(attribute, parameter) for parameter in parameters)
 
 
 # ---- tests
@@ -147,7 +147,7 @@ def _like(patterns: Sequence[Pattern]) -> Test:
     if len(patterns) == 1:
         fits = patterns[0].fits
         return lambda value: fits(str(value))
-    return lambda value: any(one.fits(str(value)) for one in patterns)
+    return lambda value: any(pattern.fits(str(value)) for pattern in patterns)
 
 
 _Ordered: TypeAlias = tuple[float, str]
@@ -186,7 +186,7 @@ def _is_in(key: _Ordered, low: _Ordered, high: _Ordered) -> bool:
 
 def _plain(parameter: object) -> str:
     if not isinstance(parameter, str):
-        raise ParameterError(f"{_shown(parameter)} is no text; write it in quotes")
+        raise ParameterError(f"{_show(parameter)} is no text; write it in quotes")
     if len(parameter) > MAX_POLICY_TEXT:
         raise ParameterError(f"a text has at most {MAX_POLICY_TEXT} characters")
     return parameter
@@ -198,7 +198,7 @@ def _value(attribute: Attribute, parameter: object) -> Value:
             return _number(parameter)
         case Form.TRUTH:
             if not isinstance(parameter, bool):
-                raise ParameterError(f"{_shown(parameter)} is neither true nor false")
+                raise ParameterError(f"{_show(parameter)} is neither true nor false")
             return parameter
         case Form.TIME | Form.DATE:
             return _clock(attribute, _plain(parameter))
@@ -208,7 +208,7 @@ def _value(attribute: Attribute, parameter: object) -> Value:
 
 def _number(parameter: object) -> float:
     if not is_number(parameter):
-        raise ParameterError(f"{_shown(parameter)} is no number")
+        raise ParameterError(f"{_show(parameter)} is no number")
     return parameter
 
 
@@ -256,7 +256,7 @@ def _clock(attribute: Attribute, text: str) -> str:
     return text
 
 
-def _ordered(attribute: Attribute, parameter: object) -> _Ordered:
+def _order_values(attribute: Attribute, parameter: object) -> _Ordered:
     return _key(_value(attribute, parameter))
 
 
@@ -264,7 +264,7 @@ def _range(attribute: Attribute, parameter: object) -> tuple[_Ordered, _Ordered]
     ends = _plain(parameter).split()
     if len(ends) != _ENDS:
         raise ParameterError(f'{parameter!r} is no range; write both ends in one text, "1 9"')
-    low, high = (_key(_end(attribute, one)) for one in ends)
+    low, high = (_key(_end(attribute, end)) for end in ends)
     if low > high and attribute.form is not Form.TIME:
         raise ParameterError(f"{parameter!r} ends before it begins")
     return low, high
@@ -290,11 +290,11 @@ def _pattern(attribute: Attribute, parameter: object) -> Pattern:
             return Pattern.read(f"{scheme}://{host.lower()}{slash}{path}")
         case Form.DOMAIN | Form.SCHEME:
             return Pattern.read(SCHEME_ALIASES.get(text.lower(), text.lower()))
-        case Form.WORD if all(one.islower() for one in attribute.words):
+        case Form.WORD if all(word.islower() for word in attribute.words):
             return Pattern.read(text.lower())
         case _:
             return Pattern.read(text)
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     return repr(value)[:40]

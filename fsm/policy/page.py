@@ -68,7 +68,7 @@ class Place:
             BadPolicyError: It is none. So do all methods below, for what they return.
         """
         if not isinstance(self.value, dict):
-            raise self.bad(f"must be a table, not {self._shown()}")
+            raise self.bad(f"must be a table, not {self._describe()}")
         return self.value
 
     def key(self, name: str) -> "Place":
@@ -101,12 +101,12 @@ class Place:
         if self.value is None:
             return []
         if not isinstance(self.value, list):
-            raise self.bad(f"must be a list, not {self._shown()}")
+            raise self.bad(f"must be a list, not {self._describe()}")
         if len(self.value) > most:
             raise self.bad(f"lists {len(self.value)}; more than {most} are too many")
         return [
-            Place(self.source, f"{self.path}[{number}]", one)
-            for number, one in enumerate(self.value)
+            Place(self.source, f"{self.path}[{number}]", each)
+            for number, each in enumerate(self.value)
         ]
 
     def text(self) -> str:
@@ -118,7 +118,7 @@ class Place:
         if self.value is None:
             return ""
         if not isinstance(self.value, str):
-            raise self.bad(f"must be text in quotes, not {self._shown()}")
+            raise self.bad(f"must be text in quotes, not {self._describe()}")
         if len(self.value) > MAX_POLICY_TEXT:
             raise self.bad(f"a text has at most {MAX_POLICY_TEXT} characters")
         return self.value
@@ -137,7 +137,7 @@ class Place:
         if self.value is None:
             return 0
         if not is_number(self.value):
-            raise self.bad(f"must be a number, not {self._shown()}")
+            raise self.bad(f"must be a number, not {self._describe()}")
         return self.value
 
     def word(self, words: Mapping[str, _W], default: _W) -> _W:
@@ -154,10 +154,10 @@ class Place:
             return default
         found = words.get(self.value) if isinstance(self.value, str) else None
         if found is None:
-            raise self.bad(f"must be one of {', '.join(words)}, not {self._shown()}")
+            raise self.bad(f"must be one of {', '.join(words)}, not {self._describe()}")
         return found
 
-    def _shown(self) -> str:
+    def _describe(self) -> str:
         if self.value is None:
             return "absent"
         if isinstance(self.value, dict):

@@ -54,12 +54,12 @@ class Pdp:
 
     def __init__(self, book: model.Book) -> None:
         self.book = book
-        judges = [judge_of(one, one.id) for one in model.in_order(book.sets)]
-        self._judge = _combined(book.combining, judges)
-        leaves = (leaf for one in book.sets for leaf in one.conditions())
+        judges = [judge_of(each, each.id) for each in model.in_order(book.sets)]
+        self._judge = _combine(book.combining, judges)
+        leaves = (leaf for each in book.sets for leaf in each.conditions())
         self._is_per_resource = any(leaf.attribute.name in RESOURCE for leaf in leaves)
         self.is_silent = not book.sets
-        elements = (element for one in book.sets for _, element in one.walk())
+        elements = (element for each in book.sets for _, element in each.walk())
         duties = (tasks for element in elements for tasks in element.duties.values())
         self.is_stamping = any(task.do == _STAMP for tasks in duties for task in tasks)
 
@@ -75,11 +75,13 @@ class Pdp:
         if len(named) == 1:
             request.known["resource"] = named[0]
             return self._judge(request)
-        alone = [about(request, one) for one in named]
-        verdict = _of_all([self._judge(one) for one in alone], self.book.default)
+        alone = [about(request, each) for each in named]
+        verdict = _of_all([self._judge(each) for each in alone], self.book.default)
         if verdict.result is Result.INDETERMINATE:
-            for one in alone:
-                request.known.update({name: None for name in one.known if one.known[name] is None})
+            for each in alone:
+                request.known.update(
+                    {name: None for name in each.known if each.known[name] is None}
+                )
         return verdict
 
 
@@ -100,10 +102,10 @@ def _of_all(verdicts: Sequence[Verdict], default: Result) -> Verdict:
     if default is Result.DENY:
         bad.append(Result.NOT_APPLICABLE)
     for result in (*bad, Result.PERMIT):
-        found = [one for one in verdicts if one.result is result]
+        found = [verdict for verdict in verdicts if verdict.result is result]
         if found:
             # Two elements may have a task that reads the same; each is done once.
-            tasks = {id(task): task for one in found for task in one.tasks}
+            tasks = {id(task): task for item in found for task in item.tasks}
             return attrs.evolve(found[0], tasks=tuple(tasks.values()))
     return SILENT
 
@@ -123,14 +125,14 @@ def judge_of(element: model.Element, path: str) -> Judge:
     effect, duties = element.effect, element.duties
     if effect is None:
         parts = model.in_order(element.parts)
-        inner = _combined(element.combining, [judge_of(one, f"{path}/{one.id}") for one in parts])
+        inner = _combine(element.combining, [judge_of(part, f"{path}/{part.id}") for part in parts])
         judge = _dutiful(duties, inner) if duties else inner
     else:
         says = Verdict(effect, path, element.reason, duties.get(effect, ()))
-        judge = _aimed(element.condition, _unsure(path, "condition"), lambda _: says)
-    judge = _aimed(element.target, _unsure(path, "target"), judge)
+        judge = _with_target(element.condition, _unsure(path, "condition"), lambda _: says)
+    judge = _with_target(element.target, _unsure(path, "target"), judge)
     if element.direction is not Direction.BOTH:
-        judge = _directed(element.direction is Direction.OUT, judge)
+        judge = _with_direction(element.direction is Direction.OUT, judge)
     return judge
 
 
@@ -148,7 +150,7 @@ def _dutiful(duties: model.Duties, inner: Judge) -> Judge:
     return judge
 
 
-def _aimed(target: model.Condition, unsure: Verdict, inner: Judge) -> Judge:
+def _with_target(target: model.Condition, unsure: Verdict, inner: Judge) -> Judge:
     check = model.check_of(target)
     if check is None:
         return inner
@@ -162,14 +164,14 @@ def _aimed(target: model.Condition, unsure: Verdict, inner: Judge) -> Judge:
     return judge
 
 
-def _directed(is_outgoing: bool, inner: Judge) -> Judge:  # noqa: FBT001 - a value, no switch
+def _with_direction(is_outgoing: bool, inner: Judge) -> Judge:  # noqa: FBT001 - a value, no switch
     return lambda request: inner(request) if request.is_outgoing is is_outgoing else SILENT
 
 
 # ---- combining algorithms
 
 
-def _combined(algorithm: Algorithm, judges: Sequence[Judge]) -> Judge:
+def _combine(algorithm: Algorithm, judges: Sequence[Judge]) -> Judge:
     if len(judges) == 1:
         return judges[0]
     match algorithm:
@@ -190,12 +192,12 @@ def _overrides(judges: Sequence[Judge], stronger: Result, weaker: Result) -> Jud
     def judge(request: Request) -> Verdict:
         other: Verdict | None = None
         unsure: Verdict | None = None
-        for one in judges:
-            verdict = one(request)
+        for each in judges:
+            verdict = each(request)
             if verdict.result is stronger:
                 return verdict
             if verdict.result is weaker:
-                other = _joined(other, verdict)
+                other = _join_verdicts(other, verdict)
             elif verdict.result is Result.INDETERMINATE:
                 unsure = unsure or verdict
         return (other or unsure if weaker is Result.DENY else unsure or other) or SILENT
@@ -207,8 +209,8 @@ def _first_applicable(judges: Sequence[Judge]) -> Judge:
     """The first that says anything decides, also if it says that it cannot be decided."""
 
     def judge(request: Request) -> Verdict:
-        for one in judges:
-            verdict = one(request)
+        for each in judges:
+            verdict = each(request)
             if verdict.result is not Result.NOT_APPLICABLE:
                 return verdict
         return SILENT
@@ -216,7 +218,7 @@ def _first_applicable(judges: Sequence[Judge]) -> Judge:
     return judge
 
 
-def _joined(first: Verdict | None, other: Verdict) -> Verdict:
+def _join_verdicts(first: Verdict | None, other: Verdict) -> Verdict:
     """Return the first of the agreeing results, with the tasks of both."""
     if first is None:
         return other

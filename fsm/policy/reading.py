@@ -31,7 +31,7 @@ _GROUPS: Final = {
 """Tables of attributes with a dot in their names: `identity.user` is `user` in `identity`."""
 
 _NAMES: Final = (*(name.partition(".")[0] for name in ATTRIBUTES), *ALIASES, *_LOGIC)
-_OPERATORS: Final = (*(str(one) for one in Operator), *_LOGIC)
+_OPERATORS: Final = (*(str(each) for each in Operator), *_LOGIC)
 
 
 def read_condition(at: Place) -> model.Condition:
@@ -50,14 +50,14 @@ def _condition(at: Place, of: Attribute | None, depth: int) -> model.Condition:
     if depth == 0:
         raise at.bad(f"is nested more than {node.MAX_POLICY_DEPTH} deep; make it several rules")
     if isinstance(at.value, list):
-        return _joined([_condition(one, of, depth - 1) for one in _some(at)], model.AnyOf)
+        return _join([_condition(each, of, depth - 1) for each in _some(at)], model.AnyOf)
     if not isinstance(at.value, dict):
         what = "a table of attributes" if of is None else 'a table such as { equals = "..." }'
         raise at.bad(f"must be {what}, or a list of them")
     if not at.value:
         raise at.bad("says nothing; remove it or say what it must be")
     known = _NAMES if of is None else _OPERATORS
-    return _joined([_entry(one, of, depth) for one in at.keys(known)], model.AllOf)
+    return _join([_entry(each, of, depth) for each in at.keys(known)], model.AllOf)
 
 
 def _entry(at: Place, of: Attribute | None, depth: int) -> model.Condition:
@@ -67,12 +67,12 @@ def _entry(at: Place, of: Attribute | None, depth: int) -> model.Condition:
         case "not":
             return model.Not(_condition(at, of, depth - 1))
         case "anyOf":
-            return _joined([_condition(one, of, depth - 1) for one in _some(at)], model.AnyOf)
+            return _join([_condition(each, of, depth - 1) for each in _some(at)], model.AnyOf)
         case "allOf":
-            return _joined([_condition(one, of, depth - 1) for one in _some(at)], model.AllOf)
+            return _join([_condition(each, of, depth - 1) for each in _some(at)], model.AllOf)
         case _ if of is None and name in _GROUPS:
-            return _joined(
-                [_member(one, name, depth) for one in at.keys(_GROUPS[name])], model.AllOf
+            return _join(
+                [_member(each, name, depth) for each in at.keys(_GROUPS[name])], model.AllOf
             )
         case _ if of is None:
             return _condition(at, ATTRIBUTES[ALIASES.get(name, name)], depth - 1)
@@ -88,7 +88,7 @@ def _member(at: Place, group: str, depth: int) -> model.Condition:
 
 def _leaf(at: Place, of: Attribute, operator: Operator) -> model.Leaf:
     if isinstance(at.value, list):
-        parameters = tuple(one.value for one in _some(at))
+        parameters = tuple(each.value for each in _some(at))
     elif operator is Operator.IN:
         raise at.bad('must be a list such as ["a", "b"]')
     else:
@@ -106,7 +106,7 @@ def _some(at: Place) -> list[Place]:
     return items
 
 
-def _joined(
+def _join(
     parts: list[model.Condition], how: type[model.AllOf] | type[model.AnyOf]
 ) -> model.Condition:
     return parts[0] if len(parts) == 1 else how(tuple(parts))
@@ -123,8 +123,8 @@ TASK_KEYS: Final = ("do", "when", "name", "text")
 ID: Final = r"[A-Za-z0-9._-]{1,64}"
 """Names of sets, policies and rules: they stand in paths."""
 
-_DIRECTIONS: Final = {str(one): one for one in Direction}
-_MOMENTS: Final = {str(one): one for one in Moment}
+_DIRECTIONS: Final = {str(each): each for each in Direction}
+_MOMENTS: Final = {str(each): each for each in Moment}
 _CHANGES: Final = {"stamp": "stamped", "durable": "kept"}
 """Tasks that change the message, and what it is then."""
 
@@ -140,8 +140,8 @@ def read_set(document: object, source: str) -> model.PolicySet:
         BadPolicyError: It is none; nothing of it is used.
     """
     at = Place(source, "", document)
-    _known(at, SET_KEYS)
-    policies = tuple(_policy(one) for one in at.key("policies").items(node.MAX_POLICY_RULES))
+    _check_keys(at, SET_KEYS)
+    policies = tuple(_policy(each) for each in at.key("policies").items(node.MAX_POLICY_RULES))
     common = attrs.asdict(_element(at), recurse=False)
     common |= {"parts": policies, "combining": _algorithm(at.key("policyCombiningAlgorithm"))}
     made = model.PolicySet(
@@ -152,20 +152,20 @@ def read_set(document: object, source: str) -> model.PolicySet:
         document=document,  # type: ignore[arg-type] # an object, and every value was read
     )
     _distinct(at.key("policies"), policies)
-    _bounded(at, made)
+    _check_bounds(at, made)
     return made
 
 
 def _policy(at: Place) -> model.Element:
-    _known(at, POLICY_KEYS)
-    rules = tuple(_rule(one) for one in at.key("rules").items(node.MAX_POLICY_RULES))
+    _check_keys(at, POLICY_KEYS)
+    rules = tuple(_rule(each) for each in at.key("rules").items(node.MAX_POLICY_RULES))
     _distinct(at.key("rules"), rules)
     combining = _algorithm(at.key("ruleCombiningAlgorithm"))
     return attrs.evolve(_element(at), parts=rules, combining=combining)
 
 
 def _rule(at: Place) -> model.Element:
-    _known(at, RULE_KEYS)
+    _check_keys(at, RULE_KEYS)
     effect = at.key("effect").word(EFFECTS, None)
     if effect is None:
         raise at.bad('has no effect; write effect = "permit" or "deny"')
@@ -194,15 +194,15 @@ def _duties(at: Place) -> model.Duties:
         table = at.key(key)
         if table.value is None:
             continue
-        for one in table.keys(tuple(EFFECTS)):
-            effect = EFFECTS[one.path.rpartition(".")[2]]
-            tasks = tuple(_task(task, effect, key) for task in one.items(node.MAX_POLICY_TASKS))
+        for each in table.keys(tuple(EFFECTS)):
+            effect = EFFECTS[each.path.rpartition(".")[2]]
+            tasks = tuple(_task(task, effect, key) for task in each.items(node.MAX_POLICY_TASKS))
             duties[effect] = duties.get(effect, ()) + tasks
     return duties
 
 
 def _task(at: Place, effect: Result, key: str) -> model.Task:
-    _known(at, TASK_KEYS)
+    _check_keys(at, TASK_KEYS)
     do = at.key("do").text()
     if not do:
         raise at.bad('does not say what to do; write do = "log" or another')
@@ -225,19 +225,19 @@ def _algorithm(at: Place) -> Algorithm:
     return at.word(ALGORITHMS, Algorithm.DENY_OVERRIDES)
 
 
-def _known(at: Place, keys: tuple[str, ...]) -> None:
+def _check_keys(at: Place, keys: tuple[str, ...]) -> None:
     for _ in at.keys(keys):
         pass
 
 
 def _distinct(at: Place, elements: tuple[model.Element, ...]) -> None:
-    names = [one.id for one in elements]
-    twice = next((one for one in names if names.count(one) > 1), None)
+    names = [element.id for element in elements]
+    twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise at.bad(f"two are called {twice!r}; give each an id of its own")
 
 
-def _bounded(at: Place, made: model.Element) -> None:
+def _check_bounds(at: Place, made: model.Element) -> None:
     if made.rules > node.MAX_POLICY_RULES:
         raise at.bad(f"has {made.rules} rules; more than {node.MAX_POLICY_RULES} are too many")
     number = sum(1 for _ in made.conditions())

@@ -82,7 +82,7 @@ def _element(own: JsonObject, *required: str) -> JsonObject:
         "properties": {
             "id": {"oneOf": [name, {"type": "integer"}]},
             "description": _TEXT,
-            "direction": {"enum": [str(one) for one in Direction]},
+            "direction": {"enum": [str(each) for each in Direction]},
             "target": _always(),
             "priority": {"type": "number"},
             "obligations": {"$ref": "#/$defs/tasks"},
@@ -99,7 +99,7 @@ def _task() -> JsonObject:
         "additionalProperties": False,
         "properties": {
             "do": {**_TEXT, "minLength": 1},
-            "when": {"enum": [str(one) for one in Moment]},
+            "when": {"enum": [str(each) for each in Moment]},
             "name": _TEXT,
             "text": _TEXT,
         },
@@ -164,7 +164,7 @@ def _either(what: str) -> JsonObject:
 
 
 def _operators(row: Attribute) -> JsonObject:
-    return {str(one): _parameters(row, one) for one in OPERATORS[row.form]}
+    return {str(operator): _parameters(row, operator) for operator in OPERATORS[row.form]}
 
 
 def _parameters(row: Attribute, operator: Operator) -> JsonObject:

@@ -61,7 +61,7 @@ EFFECTS: Final = {
 """Spellings of an effect (C-61)."""
 
 ALGORITHMS: Final = {
-    **{str(one): one for one in Algorithm},
+    **{str(each): each for each in Algorithm},
     "allowOverrides": Algorithm.PERMIT_OVERRIDES,
     "blockOverrides": Algorithm.DENY_OVERRIDES,
 }

@@ -348,17 +348,17 @@ class AllocationCore:
         full = self._full(owner, addresses)
         if full is not None:
             return full
-        if any(one in self._owners or one in self._tombstones for one in addresses):
+        if any(address in self._owners or address in self._tombstones for address in addresses):
             return Refused(Code.CONFLICT, "an address of that name was allocated before")
         self._take(owner, addresses, "create" if key is None else f"create key={key}", key)
         return Allocated(addresses)
 
     def claim(self, owner: str, addresses: tuple[str, ...]) -> Refused | None:
         """Give a runtime addresses of this domain that it made itself; all or none (C-44)."""
-        fresh = tuple(one for one in addresses if self._owners.get(one) != owner)
-        again = frozenset(one for one in fresh if self._is_back(one, owner))
-        new = tuple(one for one in fresh if one not in again)
-        if any(one in self._owners or self.is_tombstone(one) for one in new):
+        fresh = tuple(address for address in addresses if self._owners.get(address) != owner)
+        again = frozenset(each for each in fresh if self._is_back(each, owner))
+        new = tuple(each for each in fresh if each not in again)
+        if any(each in self._owners or self.is_tombstone(each) for each in new):
             return Refused(Code.FORBIDDEN, "the address belongs or belonged to another session")
         full = self._full(owner, fresh)
         if full is not None:
@@ -366,7 +366,7 @@ class AllocationCore:
         if new and len(self._tombstones) >= MAX_TOMBSTONES:
             return _NO_CLAIMS
         self._take(owner, new, "claimed by path", None)
-        self._take_back(owner, tuple(one for one in fresh if one in again))
+        self._take_back(owner, tuple(each for each in fresh if each in again))
         return None
 
     def _is_back(self, address: str, owner: str) -> bool:
@@ -474,9 +474,9 @@ class AllocationCore:
 
     def free(self, owner: str, addresses: tuple[str, ...]) -> Refused | None:
         """Free addresses, all or none (M-20)."""
-        if any(self._owners.get(one, owner) != owner for one in addresses):
+        if any(self._owners.get(address, owner) != owner for address in addresses):
             return Refused(Code.FORBIDDEN, "not the owner")
-        mine = tuple(one for one in dict.fromkeys(addresses) if one in self._owners)
+        mine = tuple(each for each in dict.fromkeys(addresses) if each in self._owners)
         self._drop(owner, mine, "delete by list")
         self._port.freed(mine)
         return None

@@ -174,7 +174,7 @@ class ChangesPublisher:
 
     def time_over(self, now: float) -> None:
         """Refuse what was asked over links that did not become live."""
-        for remote in [one for one, each in self._followers.items() if each.until <= now]:
+        for remote in [follower for follower, each in self._followers.items() if each.until <= now]:
             why = "the link did not become live in time"
             self._end(remote, Trigger.REFUSE, why, Code.UNAVAILABLE)
 
@@ -245,7 +245,9 @@ class ChangesFollower:
     @property
     def followed(self) -> tuple[str, ...]:
         """The runtimes whose list has come, and whose registries report changes."""
-        is_live = {one: each.entity.state is CopyState.LIVE for one, each in self._followed.items()}
+        is_live = {
+            item: each.entity.state is CopyState.LIVE for item, each in self._followed.items()
+        }
         return tuple(remote for remote, has_reported in is_live.items() if has_reported)
 
     def last_reported(self, remote: str) -> tuple[str, ...]:

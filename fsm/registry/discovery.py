@@ -71,7 +71,7 @@ def texts_of(value: Iterable[str]) -> tuple[str, ...]:
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise TypeError(f"several texts are wanted, such as ['chat'], not {value!r}")
     texts = tuple(value)
-    if not all(isinstance(one, str) for one in texts):
+    if not all(isinstance(text, str) for text in texts):
         raise TypeError(f"texts are wanted, such as ['chat'], not {value!r}")
     return texts
 
@@ -127,7 +127,7 @@ class Query:
             None if self.schema is None else (By.DATA_SCHEME, (self.schema,)),
             (By.RESOURCE, self.resources) if self.resources else None,
         )
-        return dict(one for one in given if one is not None)
+        return dict(each for each in given if each is not None)
 
     def read(self, limit: int | None = None) -> ReadRecord:
         """Return the body of the search.

@@ -153,7 +153,7 @@ def address_of(resource: str) -> str:
 
 def _texts(value: Json) -> frozenset[str]:
     listed = value if isinstance(value, list) else [value]
-    return frozenset(one for one in listed if isinstance(one, str))
+    return frozenset(item for item in listed if isinstance(item, str))
 
 
 def _fields(value: Mapping[str, Json]) -> frozenset[tuple[By, str]]:
@@ -181,7 +181,7 @@ def status_for_others(status: State) -> State:
     return State.LIVE if status is State.LASTING else status
 
 
-def _written(value: JsonObject | bytes) -> bytes:
+def _encode(value: JsonObject | bytes) -> bytes:
     if isinstance(value, bytes):
         return value
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
@@ -210,7 +210,7 @@ class Row:
     runtime: str
     status: State
     touched: float
-    text: bytes = attrs.field(alias="value", converter=_written)
+    text: bytes = attrs.field(alias="value", converter=_encode)
     number: int = 0
     cost: int = attrs.field(init=False, eq=False, default=attrs.Factory(_cost, takes_self=True))
 
@@ -324,7 +324,9 @@ def _keys(record: Mapping[str, Json]) -> Iterator[tuple[By, str]]:
             yield By(field), _normal(value)
     for by in _LISTS:
         listed = record.get(by.value)
-        texts = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
+        texts = (
+            [item for item in listed if isinstance(item, str)] if isinstance(listed, list) else []
+        )
         yield from ((by, text) for text in dict.fromkeys(map(_normal, texts[: node.INDEXED_NAMES])))
     user = record.get("user")
     if isinstance(user, str):
@@ -586,8 +588,8 @@ class DeviceTable:
         self._senders = TokenBuckets[str](_SENDERS)
         self._calls = TokenBuckets[tuple[str, str]](_CALLS)
         self._all_calls = TokenBuckets[str](_ALL_CALLS)
-        for one in devices:
-            self._note(one)
+        for device in devices:
+            self._note(device)
 
     def __len__(self) -> int:
         return len(self._devices)
@@ -605,9 +607,9 @@ class DeviceTable:
         gone: list[str] = []
         if device.user is not None:
             held = sorted(self.reached_by(device.user, 0.0), key=lambda one: one.until)
-            gone += [one.runtime for one in held[: max(0, len(held) + 1 - node.PUSH_DEVICES)]]
+            gone += [each.runtime for each in held[: max(0, len(held) + 1 - node.PUSH_DEVICES)]]
         if len(self._devices) - len(gone) >= node.PUSH_RUNTIMES:
-            gone += [one.runtime for one in self._devices.values() if one.until <= now]
+            gone += [each.runtime for each in self._devices.values() if each.until <= now]
         for runtime in gone:
             self.forget(runtime)
         if len(self._devices) >= node.PUSH_RUNTIMES:
@@ -645,7 +647,7 @@ class DeviceTable:
         """
         runtimes = self._of_user.get(address, {address})
         found = (self._devices.get(runtime) for runtime in sorted(runtimes))
-        return tuple(one for one in found if one is not None and one.until > now)
+        return tuple(item for item in found if item is not None and item.until > now)
 
     def may_call(self, sender: str, now: float) -> bool:
         """Spend a call of a sender; return whether it had one.
@@ -753,7 +755,7 @@ def page_of(
         start: The place.
         limit: How many records the page has at most.
     """
-    waiting, tag_of = dict(start.waiting), cache(_hashed)
+    waiting, tag_of = dict(start.waiting), cache(_hash)
     following: list[tuple[int, int, str, JsonObject, Iterator[Found]]] = []
     for nth, (runtime, older) in enumerate(lanes):
         place = waiting.get(tag_of(runtime), start.below) if waiting else start.below
@@ -800,9 +802,9 @@ def page_of(
 def _tag_of(search: Search) -> str:
     narrowed = sorted(search.resources), sorted(search.data_schemes)
     fields = sorted((by.value, text) for by, text in search.fields)
-    return _hashed(repr((search.by.value, search.value, search.scheme, narrowed, fields)))
+    return _hash(repr((search.by.value, search.value, search.scheme, narrowed, fields)))
 
 
-def _hashed(text: str) -> str:
+def _hash(text: str) -> str:
     digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=_TAG).digest()
     return base64.urlsafe_b64encode(digest).decode()

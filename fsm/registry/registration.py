@@ -180,7 +180,9 @@ class RegistrationCore:
         refusal = self._create_refusal(asked)
         if refusal is not None:
             return refusal
-        row = records.Row(asked.url, asked.by, wanted, now, _valued(asked.value, wanted), number)
+        row = records.Row(
+            asked.url, asked.by, wanted, now, _with_status(asked.value, wanted), number
+        )
         refusal = self._make_room(asked, held, row)
         if refusal is not None:
             return refusal
@@ -214,7 +216,7 @@ class RegistrationCore:
         away = iter(self._away.get(self._user(asked), {}))
         removed: list[records.Row] = []
         while (refusal := self._share_refusal(asked, held, row, removed)) is not None:
-            spare = next((one for one in away if one != asked.url), None)
+            spare = next((each for each in away if each != asked.url), None)
             if spare is None or refusal.code is not Code.TOO_LARGE:
                 return refusal
             removed.append(self._rows[spare])
@@ -252,7 +254,7 @@ class RegistrationCore:
         if runtime not in self._shares:
             self._users[runtime] = self._user(asked)
         grown = row.cost - (0 if held is None or is_new else held.cost)
-        freed = sum(one.cost for one in removed)
+        freed = sum(each.cost for each in removed)
         refused = self._shares.refusal(runtime, int(is_new) - len(removed), grown - freed)
         if refused is None:
             return None
@@ -478,10 +480,10 @@ def _named_user(row: records.Row) -> str:
 
 
 def _changed_row(held: records.Row, status: State, value: JsonObject, now: float) -> records.Row:
-    return attrs.evolve(held, status=status, touched=now, value=_valued(value, status))
+    return attrs.evolve(held, status=status, touched=now, value=_with_status(value, status))
 
 
-def _valued(value: JsonObject, status: State) -> JsonObject:
+def _with_status(value: JsonObject, status: State) -> JsonObject:
     return {**value, "status": records.status_for_others(status).value}
 
 

@@ -91,7 +91,7 @@ class Reservations:
 
     def remove_session(self, by: str) -> tuple[str, ...]:
         """Take out all reservations of a session; return their names."""
-        return tuple(one.name for one in self._held.pop(by, {}).values())
+        return tuple(each.name for each in self._held.pop(by, {}).values())
 
 
 _GROWTH: Final = 2.0
@@ -252,11 +252,11 @@ class RelayCore:
 
         Otherwise, one user could fill the queue, so that all others are refused.
         """
-        waits = Counter(one.counts_for for one in self._waiting)
+        waits = Counter(each.counts_for for each in self._waiting)
         user, most = waits.most_common(1)[0]
         if waits[request.counts_for] == most:
             return request
-        return next(one for one in reversed(self._waiting) if one.counts_for == user)
+        return next(each for each in reversed(self._waiting) if each.counts_for == user)
 
     def take_answer(self, number: int) -> None:
         """Note that the back end has answered."""
@@ -268,12 +268,12 @@ class RelayCore:
 
     def leave(self, runtime: str) -> None:
         """Note that the session of a runtime is over."""
-        for number in [one.number for one in self._open.values() if one.by == runtime]:
+        for number in [each.number for each in self._open.values() if each.by == runtime]:
             self._end(number, partial(self._port.give_up, number))
 
     def tick(self, now: float) -> None:
         """Refuse what takes too long."""
-        for number in [one for one, due in self._due.items() if due <= now]:
+        for number in [each for each, due in self._due.items() if due <= now]:
             self._end(number, partial(self._port.refuse, number, Code.BACKEND_TIMEOUT, _SLOW))
 
     def _end(self, number: int, end: Callable[[], None]) -> None:
@@ -289,8 +289,11 @@ class RelayCore:
 
     def _start(self) -> None:
         """Start the requests that may start, in their order."""
-        busy = {one.lane for one in self._running.values()} - {None}
-        running, each = Counter(one.counts_for for one in self._running.values()), self._limits.each
+        busy = {item.lane for item in self._running.values()} - {None}
+        running, each = (
+            Counter(item.counts_for for item in self._running.values()),
+            self._limits.each,
+        )
         for request in list(self._waiting):
             if len(self._running) >= self._limits.parallel:
                 break
@@ -451,8 +454,8 @@ def records_answer(
         asked: The read or the search.
         listed: The records that the server returned, in our names.
     """
-    meant = [one for one in listed if one.get("status") in _SEEN and _is_meant(asked, one)]
-    live = [one for one in meant if one["status"] == State.LIVE.value]
+    meant = [item for item in listed if item.get("status") in _SEEN and _is_meant(asked, item)]
+    live = [each for each in meant if each["status"] == State.LIVE.value]
     if not meant:
         return records.UNKNOWN
     if isinstance(asked, records.Read):
@@ -468,8 +471,8 @@ def records_answer(
 def _first_page(asked: records.Find, found: list[JsonObject]) -> list[JsonObject]:
     """Return the first page of records, in the order of the server."""
     lanes: dict[str, list[records.Found]] = {}
-    for nth, one in enumerate(found):
-        lanes.setdefault(str(one.get("runtime", "")), []).append((len(found) - nth, one))
+    for nth, item in enumerate(found):
+        lanes.setdefault(str(item.get("runtime", "")), []).append((len(found) - nth, item))
     first = records.Cursor.first(asked.search, is_live=True)
     each = ((runtime, lambda _, lane=lane: iter(lane)) for runtime, lane in lanes.items())
     page, _ = records.page_of(each, first, asked.limit)
@@ -478,24 +481,24 @@ def _first_page(asked: records.Find, found: list[JsonObject]) -> list[JsonObject
 
 def records_in(said: Json) -> list[JsonObject]:
     """Return the records in an answer of the server, in our names."""
-    return [record for record in map(_ours, _listed(said)) if "url" in record]
+    return [record for record in map(_ours, _objects_in(said)) if "url" in record]
 
 
-def _listed(said: Json) -> Iterator[JsonObject]:
+def _objects_in(said: Json) -> Iterator[JsonObject]:
     if isinstance(said, list):
-        yield from (one for one in said if isinstance(one, dict))
+        yield from (each for each in said if isinstance(each, dict))
     elif isinstance(said, dict) and said and all("://" in name for name in said):
-        for url, one in said.items():
-            if isinstance(one, dict):
-                yield {**one, "url": url}
-            elif isinstance(one, str):
-                yield {"url": url, "status": one}
+        for url, each in said.items():
+            if isinstance(each, dict):
+                yield {**each, "url": url}
+            elif isinstance(each, str):
+                yield {"url": url, "status": each}
     elif isinstance(said, dict):
         yield said
 
 
 def _ours(record: JsonObject) -> JsonObject:
-    ours = {_OURS.get(name, name): one for name, one in record.items() if one is not None}
+    ours = {_OURS.get(name, name): each for name, each in record.items() if each is not None}
     return {"status": State.LIVE.value, **ours}
 
 

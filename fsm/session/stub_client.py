@@ -825,10 +825,10 @@ class StubMirror:
         """
         entity = self._link if machine == machines.NODE_LINK.name else self._connection
         if machine != entity.table.name or cause not in set(entity.table.triggers):
-            raise _undeclared(entity, cause)
+            raise _undeclared_step(entity, cause)
         step = entity.step(entity.table.triggers(cause), why)
         if step.new != target:
-            raise _undeclared(entity, cause)
+            raise _undeclared_step(entity, cause)
         return step
 
     def rest(self, why: str) -> list[Step]:
@@ -843,5 +843,5 @@ class StubMirror:
         return steps if trigger is None else [*steps, self._connection.step(trigger, why)]
 
 
-def _undeclared(entity: Entity, cause: str) -> UndeclaredTransitionError:
+def _undeclared_step(entity: Entity, cause: str) -> UndeclaredTransitionError:
     return UndeclaredTransitionError(entity.table.name, entity.key, entity.state, cause)

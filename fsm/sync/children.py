@@ -195,7 +195,7 @@ class ChildSet:
         creator.number = max(creator.number, op.number)
         self._creators[op.creator] = creator
         if len(self._creators) > sync.CREATORS_KEPT:
-            idle = next((who for who, one in self._creators.items() if not one.count), None)
+            idle = next((who for who, each in self._creators.items() if not each.count), None)
             self._creators.pop(idle or "", None)
 
     def _put(self, name: str, kept: Kept) -> None:
@@ -289,12 +289,12 @@ def _depth(value: Json) -> int:
     level: list[Json] = [value]
     for depth in range(sync.CHILD_DEPTH + 1):
         inner: list[Json] = []
-        for one in level:
-            if isinstance(one, dict):
-                inner += one.values()
-            elif isinstance(one, list):
-                inner += one
-        if not inner and not any(isinstance(one, dict | list) for one in level):
+        for each in level:
+            if isinstance(each, dict):
+                inner += each.values()
+            elif isinstance(each, list):
+                inner += each
+        if not inner and not any(isinstance(each, dict | list) for each in level):
             return depth
         level = inner
     return sync.CHILD_DEPTH + 1

@@ -75,15 +75,15 @@ class ObserversCore:
         return _moves(before, self._there)
 
     def _join(self, observers: tuple[str, ...]) -> list[ObserverMove]:
-        fresh = [one for one in dict.fromkeys(observers) if one not in self._there]
+        fresh = [each for each in dict.fromkeys(observers) if each not in self._there]
         self._there.update(dict.fromkeys(fresh))
-        return [ObserverJoined(one) for one in fresh]
+        return [ObserverJoined(each) for each in fresh]
 
     def _leave(self, observers: tuple[str, ...]) -> list[ObserverMove]:
-        gone = [one for one in dict.fromkeys(observers) if one in self._there]
-        for one in gone:
-            del self._there[one]
-        return [ObserverLeft(one) for one in gone]
+        gone = [each for each in dict.fromkeys(observers) if each in self._there]
+        for each in gone:
+            del self._there[each]
+        return [ObserverLeft(each) for each in gone]
 
 
 class ObserversSeen:
@@ -126,5 +126,5 @@ class ObserversSeen:
 
 
 def _moves(before: dict[str, None], after: dict[str, None]) -> list[ObserverMove]:
-    left = [ObserverLeft(one) for one in before if one not in after]
-    return [*left, *(ObserverJoined(one) for one in after if one not in before)]
+    left = [ObserverLeft(each) for each in before if each not in after]
+    return [*left, *(ObserverJoined(each) for each in after if each not in before)]

@@ -259,12 +259,12 @@ class ReportedObject:
 
     def restore(self, observers: Iterable[stored.ObserverKept], now: float) -> None:
         """Restore the observers of an earlier process; each is a new entity in this process."""
-        for one in observers:
-            there = self._enter(one.observer, one.manager, one.lease)
+        for observer in observers:
+            there = self._enter(observer.observer, observer.manager, observer.lease)
             self._port.step(there.entity.step(Trigger.REQUEST, _RESTORED))
-            self._trace_observer(Op.ADD, one.observer)
+            self._trace_observer(Op.ADD, observer.observer)
             self._port.step(there.entity.step(Trigger.ACCEPT, _RESTORED))
-            self._begin_lease(one.observer, now)
+            self._begin_lease(observer.observer, now)
 
     # --- time ---------------------------------------------------------------------------------
 

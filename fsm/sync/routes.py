@@ -203,7 +203,9 @@ class ReportRoutes:
     def reach(self, active: tuple[str, ...]) -> None:
         """Note whether links reach all runtimes with an active observer."""
         direct = self.direct
-        is_all = bool(direct) and direct.issuperset(one for one in active if one != self._runtime)
+        is_all = bool(direct) and direct.issuperset(
+            each for each in active if each != self._runtime
+        )
         self._set_reached(is_all=is_all)
 
     def _set_reached(self, *, is_all: bool) -> None:
@@ -218,10 +220,10 @@ class ReportRoutes:
             active: Runtimes with an active observer.
             asking: Runtimes with a subscription that waits for a decision.
         """
-        for one in [one for one in self.asked if one not in {*active, *asking}]:
-            del self.asked[one]
-        for one in [one for one in self._used if one not in active]:
-            self._port.remove_link(self._used.pop(one))
+        for each in [each for each in self.asked if each not in {*active, *asking}]:
+            del self.asked[each]
+        for each in [each for each in self._used if each not in active]:
+            self._port.remove_link(self._used.pop(each))
 
     def forget(self) -> None:
         """Note that the object is gone."""

@@ -47,7 +47,7 @@ def _each(observers: str | tuple[str, ...]) -> tuple[str, ...]:
     return (observers,) if isinstance(observers, str) else observers
 
 
-def _joined(known: Observers, observer: str) -> Observers:
+def _join(known: Observers, observer: str) -> Observers:
     """Return the observers of a path after one more consent."""
     match known:
         case None:
@@ -62,7 +62,7 @@ def _without(known: str | tuple[str, ...], observer: str) -> Observers:
     """Return the observers of a path without one; None: there is none left."""
     if isinstance(known, str):
         return None if known == observer else known
-    left = tuple(one for one in known if one != observer)
+    left = tuple(each for each in known if each != observer)
     return left if len(left) > 1 else left[0]
 
 
@@ -145,8 +145,8 @@ class SubscriptionCore:
             entity: Address of the entity.
         """
         return any(
-            state is State.HELD or self._active[one][runtime] is not None
-            for one, state in self._on(runtime, entity)
+            state is State.HELD or self._active[each][runtime] is not None
+            for each, state in self._on(runtime, entity)
         )
 
     def refusal(self, runtime: str, resources: Collection[str]) -> Refused | None:
@@ -157,7 +157,7 @@ class SubscriptionCore:
             resources: The addresses.
         """
         held = self._states.get(runtime, {})
-        fresh = {one for one in resources if one not in held}
+        fresh = {resource for resource in resources if resource not in held}
         if len(held) + len(fresh) > MAX_SUBSCRIPTIONS:
             return _TOO_MANY
         return self._shares.refusal(runtime, len(fresh), sum(map(_cost, fresh)))
@@ -180,7 +180,7 @@ class SubscriptionCore:
             asking: Those of them whose owner has to consent first.
         """
         held = self._states.get(runtime, {})
-        fresh = [one for one in dict.fromkeys(resources) if one not in held]
+        fresh = [each for each in dict.fromkeys(resources) if each not in held]
         refusal = self.refusal(runtime, resources)
         if refusal is not None:
             return refusal
@@ -198,12 +198,12 @@ class SubscriptionCore:
     def unsubscribe(self, runtime: str, resources: Collection[str]) -> None:
         """No longer deliver messages to `resources` to a runtime."""
         mine = self._states.get(runtime, {})
-        pairs = [(one, runtime) for one in dict.fromkeys(resources) if one in mine]
+        pairs = [(each, runtime) for each in dict.fromkeys(resources) if each in mine]
         self._remove(pairs, Trigger.UNSUBSCRIBE)
 
     def remove_runtime(self, runtime: str) -> None:
         """Remove the paths of a runtime, whose session is over (I-M4)."""
-        pairs = [(one, runtime) for one in self.resources_of(runtime)]
+        pairs = [(each, runtime) for each in self.resources_of(runtime)]
         self._remove(pairs, Trigger.SESSION_OVER)
 
     def remove_address(self, address: str) -> None:
@@ -212,7 +212,7 @@ class SubscriptionCore:
 
     def _remove(self, pairs: Iterable[tuple[str, str]], trigger: Trigger) -> None:
         for resource, runtime in pairs:
-            step = self._recalled(resource, runtime).step(trigger)
+            step = self._restore_entity(resource, runtime).step(trigger)
             self._take_out(resource, runtime)
             self._port.step(step)
             self._port.path_changed(_row(Op.DEL, resource, runtime))
@@ -235,7 +235,7 @@ class SubscriptionCore:
                 self._turn(resource, runtime, Trigger.CONSENT, observer)
             else:
                 known = self._active[resource][runtime]
-                self._active[resource][runtime] = _joined(known, observer)
+                self._active[resource][runtime] = _join(known, observer)
         self._port.forget_routes()
 
     def decline(self, entity: str, runtime: str, observer: str) -> None:
@@ -278,12 +278,12 @@ class SubscriptionCore:
                 return known
         return None
 
-    def _recalled(self, resource: str, runtime: str) -> Entity:
+    def _restore_entity(self, resource: str, runtime: str) -> Entity:
         state = self._states[runtime][resource]
         return Entity.restore(NODE_SUBSCRIPTION, _key(resource, runtime), state)
 
     def _turn(self, resource: str, runtime: str, trigger: Trigger, observers: Observers) -> None:
-        step = self._recalled(resource, runtime).step(trigger)
+        step = self._restore_entity(resource, runtime).step(trigger)
         self._lift(resource, runtime)
         self._place(resource, runtime, State(step.new), observers)
         self._port.step(step)
@@ -296,8 +296,8 @@ class SubscriptionCore:
         if parts is None or mine is None:
             return []
         if len(parts) <= len(mine):
-            return [(one, mine[one]) for one in parts if one in mine]
-        return [(one, state) for one, state in mine.items() if one in parts]
+            return [(part, mine[part]) for part in parts if part in mine]
+        return [(each, state) for each, state in mine.items() if each in parts]
 
     def _put(self, resource: str, runtime: str, state: State, observers: Observers) -> None:
         """Enter a new path."""
@@ -409,9 +409,9 @@ class ConsentCore:
         """
         match message.type:
             case MessageType.RESPONSE if self._asked:
-                self._answered(message, by, now)
+                self._take_answer(message, by, now)
             case MessageType.UNSUBSCRIBE:
-                self._left(message, by)
+                self._take_leave(message, by)
             case MessageType.SUBSCRIBE | MessageType.READ:
                 self._note(message, by, now)
             case _:
@@ -453,7 +453,7 @@ class ConsentCore:
         self._asked[key] = asked
         self._asked.move_to_end(key)
 
-    def _answered(self, answer: Message, by: str, now: float) -> None:
+    def _take_answer(self, answer: Message, by: str, now: float) -> None:
         key = (answer.to, answer.from_, answer.id)
         asked = self._asked.get(key)
         if asked is None or now >= asked.until or self._owner_of(asked.entity) != by:
@@ -482,7 +482,7 @@ class ConsentCore:
             return False
         return not self.is_asking(asked.entity, asked.runtime)
 
-    def _left(self, message: Message, by: str) -> None:
+    def _take_leave(self, message: Message, by: str) -> None:
         entity = _object_in(message.to)
         if entity is not None and self._port.observes(by, entity):
             self._port.withdraw(entity, by, _observer(message))

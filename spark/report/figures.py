@@ -256,7 +256,9 @@ def _hops(sent: DataFrame, began: int, ended: int) -> list[Hop]:
 
 
 def _is_service(address: str) -> Column:
-    schemes = (F.startswith(F.col(address), F.lit(f"{one}://")) for one in sorted(BACKEND_SCHEMES))
+    schemes = (
+        F.startswith(F.col(address), F.lit(f"{scheme}://")) for scheme in sorted(BACKEND_SCHEMES)
+    )
     return F.coalesce(reduce(Column.__or__, schemes), F.lit(False))  # noqa: FBT003 - a column
 
 

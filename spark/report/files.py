@@ -45,7 +45,7 @@ def changes(former: JsonObject, summary: JsonObject) -> list[tuple[str, str, str
     before, now = dict(_flat(former)), dict(_flat(summary))
     names = dict.fromkeys([*before, *now])
     told = ((name, before.get(name, "-"), now.get(name, "-")) for name in names)
-    return [one for one in told if one[1] != one[2]]
+    return [part for part in told if part[1] != part[2]]
 
 
 def _flat(summary: JsonObject) -> Iterator[tuple[str, str]]:
@@ -127,9 +127,9 @@ def write_report(findings: Findings, directory: Path, extent: Extent) -> Report:
 
 def _figures_object(figures: Figures) -> JsonObject:
     return {
-        "processes": [one.asDict() for one in figures.processes],
-        "missing_parts": [one.asDict() for one in figures.holes],
-        "components": [one.asDict() for one in figures.components],
+        "processes": [process.asDict() for process in figures.processes],
+        "missing_parts": [hole.asDict() for hole in figures.holes],
+        "components": [component.asDict() for component in figures.components],
         "hops": [
             {"sender": hop.sender, "way": hop.way.value, "messages": hop.messages,
              "mean_per_s": hop.mean, "busiest_per_s": hop.busiest, "bin_s": hop.seconds,
@@ -138,11 +138,11 @@ def _figures_object(figures: Figures) -> JsonObject:
         ],
         "traffic": attrs.asdict(figures.traffic) | {"share": figures.traffic.share},
         "request_s": {
-            way.value: {"requests": one.requests, "median": one.median, "p95": one.p95,
-                        "longest": one.quantiles[-1]}
-            for way, one in figures.latencies.items()
+            way.value: {"requests": latency.requests, "median": latency.median, "p95": latency.p95,
+                        "longest": latency.quantiles[-1]}
+            for way, latency in figures.latencies.items()
         },
-        "set_ups": [one.asDict() for one in figures.set_ups],
+        "set_ups": [up.asDict() for up in figures.set_ups],
     }  # fmt: skip
 
 
@@ -155,7 +155,7 @@ def _drawings(findings: Findings) -> Iterator[tuple[str, str]]:
 
 def _illegal(findings: Findings) -> Iterator[tuple[tuple[str, Row], str]]:
     """Yield, by machine and step, the drawing of the machine with a step that it does not have."""
-    steps = [one.step for one in findings.shown if one.step is not None]
+    steps = [each.step for each in findings.shown if each.step is not None]
     for machine, row in dict.fromkeys(map(made_by, steps)):
         table = MACHINES.get(machine)
         if table is not None and row.new not in table.targets(row.old, row.cause):
@@ -202,8 +202,8 @@ def _machine(machine: MachineUse) -> JsonObject:
         "violations": machine.violations,
         "never": [attrs.asdict(row) for row in machine.never],
         "dwell_s": {
-            one.state: {"stays": one.stays, "median": one.median, "p95": one.p95}
-            for one in machine.dwells
+            dwell.state: {"stays": dwell.stays, "median": dwell.median, "p95": dwell.p95}
+            for dwell in machine.dwells
         },
         "line": machine_line(machine),
     }

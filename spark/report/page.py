@@ -64,11 +64,11 @@ def page(
     template = _environment().get_template("report.html.jinja")
     used = [machine for machine in findings.machines if machine.steps or machine.violations]
     by_claim: dict[str, list[Broken]] = {}
-    for one in findings.shown:
-        by_claim.setdefault(one.claim, []).append(one)
+    for each in findings.shown:
+        by_claim.setdefault(each.claim, []).append(each)
     latencies = [
-        (way, one.requests, one.median, one.p95, one.quantiles[-1])
-        for way, one in extent.figures.latencies.items()
+        (way, latency.requests, latency.median, latency.p95, latency.quantiles[-1])
+        for way, latency in extent.figures.latencies.items()
     ]
     return template.render(
         findings=findings,

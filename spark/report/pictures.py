@@ -75,8 +75,8 @@ def latency_plot(latencies: Mapping[Way, Latency]) -> str:
     """
 
     def draw(axes: "Axes") -> None:
-        for at, one in enumerate(latencies.values()):
-            times = [max(seconds * _MILLI, 1e-3) for seconds in one.quantiles]
+        for at, latency in enumerate(latencies.values()):
+            times = [max(seconds * _MILLI, 1e-3) for seconds in latency.quantiles]
             shares = [100 * share for share in QUANTILES]
             axes.plot(times, shares, color=_COLOURS[at], linestyle=_DASHES[at])
         _decades(axes)
@@ -94,14 +94,18 @@ def dwell_plot(machines: Sequence[MachineUse]) -> str:
     Args:
         machines: At least one of them has a dwell time.
     """
-    stays = [(f"{one.machine}: {dwell.state}", dwell) for one in machines for dwell in one.dwells]
+    stays = [
+        (f"{machine.machine}: {dwell.state}", dwell)
+        for machine in machines
+        for dwell in machine.dwells
+    ]
     most = sorted(stays, key=lambda stay: -stay[1].stays)[:_DWELLS]
     most.sort(key=lambda stay: stay[1].median)
 
     def draw(axes: "Axes") -> None:
         for at, (name, dwell) in enumerate(most):
             median, p95, longest = (
-                max(one, 1e-6) for one in (dwell.median, dwell.p95, dwell.longest)
+                max(each, 1e-6) for each in (dwell.median, dwell.p95, dwell.longest)
             )
             axes.plot([median, longest], [at, at], color=_COLOURS[0], linewidth=1)
             axes.plot([median, p95], [at, at], color=_COLOURS[0], linewidth=4)
@@ -259,13 +263,13 @@ def timeline(processes: Sequence[Row], holes: Sequence[Row]) -> str:
         processes: At least one.
         holes: Parts that are missing.
     """
-    began = min(one.began for one in processes)
-    scale = (_LANES_WIDTH - 8) / max(max(one.ended for one in processes) - began, 1e-9)
+    began = min(process.began for process in processes)
+    scale = (_LANES_WIDTH - 8) / max(max(process.ended for process in processes) - began, 1e-9)
     height = _BAR * len(processes) + 8
     bars = []
-    for at, one in enumerate(processes):
-        mine = [hole for hole in holes if (hole.run, hole.node) == (one.run, one.node)]
-        bars.append(_bar(one, mine, (began, scale), _BAR * at))
+    for at, process in enumerate(processes):
+        mine = [hole for hole in holes if (hole.run, hole.node) == (process.run, process.node)]
+        bars.append(_bar(process, mine, (began, scale), _BAR * at))
     name = "When each process wrote records, and where records are missing"
     return (
         f'<svg class="timeline" role="img" viewBox="0 0 {_LANES_WIDTH} {height}" '

@@ -129,9 +129,9 @@ def summary(findings: Findings) -> list[str]:
     lines += describe_checked(findings)
     lines += [f"node {node.node}: {node.verdict}, {node_line(node)}" for node in found.nodes]
     lines += clock_lines(
-        {(one.run, one.node): one.skew for one in found.nodes if one.skew is not None}
+        {(each.run, each.node): each.skew for each in found.nodes if each.skew is not None}
     )
-    lines += [f"machine {one.machine}: {machine_line(one)}" for one in found.machines]
+    lines += [f"machine {machine.machine}: {machine_line(machine)}" for machine in found.machines]
     lines += [f"first {claim_label(broken.claim)}: {broken_line(broken)}" for broken in found.first]
     lines += [f"missing at record {gap.ln} of {gap.node}: {gap.reason}" for gap in found.gaps]
     lines += [f"quarantined {bad.file}:{bad.line}: {bad.reason}" for bad in found.bad_lines]
@@ -267,7 +267,8 @@ def stories_of(
         violations: The violations that are shown.
     """
     places: list[JsonObject] = [
-        {"of_run": one.run, "of_node": one.node, "of_ln": one.ln} for one in violations
+        {"of_run": violation.run, "of_node": violation.node, "of_ln": violation.ln}
+        for violation in violations
     ]
     shown = F.broadcast(small_frame(session, places, PLACED).distinct())
     told = session.read.schema(STORY).parquet(written).join(shown, on=[*_OF], how="left_semi")

@@ -234,14 +234,14 @@ def _in_order(parts: Iterable[_Columns], places: Iterable[_Places]) -> _Columns:
     """Join columns, the rows of which belong to certain places."""
     order = np.argsort(np.concatenate([*places]))
     told = [*parts]
-    return {name: pa.concat_arrays([one[name] for one in told]).take(order) for name in _KINDS}
+    return {name: pa.concat_arrays([part[name] for part in told]).take(order) for name in _KINDS}
 
 
 def _by_shapes(objects: Sequence[Mapping[str, object]]) -> _Columns | None:
     """Return the columns of objects, those with the same fields together; None: not so easily."""
     shapes: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
-    for place, one in enumerate(objects):
-        shapes[*one,].append(place)
+    for place, each in enumerate(objects):
+        shapes[*each,].append(place)
     pieces: list[_Columns] = []
     for shape, places in shapes.items():
         values = zip(*[objects[place].values() for place in places], strict=True)

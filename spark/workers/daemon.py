@@ -29,7 +29,7 @@ class _WithoutPandas(MetaPathFinder):
 
 
 if __name__ == "__main__":
-    archived, sys.path[:] = sys.path[:], [one for one in sys.path if not one.endswith(".zip")]
+    archived, sys.path[:] = sys.path[:], [each for each in sys.path if not each.endswith(".zip")]
     if find_spec("pyspark") is None:
         sys.path[:] = archived
     sys.meta_path.insert(0, _WithoutPandas())

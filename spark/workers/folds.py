@@ -77,7 +77,7 @@ def decode(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
             piece = at
             rows.append((*_decode(line), position))
         columns = zip(*rows, strict=True) if rows else ((),) * len(_DECODED)
-        arrays = [pa.array(one, field.type) for one, field in zip(columns, _DECODED, strict=True)]
+        arrays = [pa.array(each, field.type) for each, field in zip(columns, _DECODED, strict=True)]
         yield pa.StructArray.from_arrays(arrays, fields=list(_DECODED))
 
 
@@ -234,7 +234,7 @@ def _of_folder(
     if reading.bad:
         yield row_of(What.UNREAD, ln=len(reading.bad))
     silent = {writer for writer, _, has_record in reading.named if not has_record}
-    silent.update(one for part in parts if isinstance(part, NotesPart) for one in part.silent())
+    silent.update(each for part in parts if isinstance(part, NotesPart) for each in part.silent())
     for run, node in silent:
         yield row_of(What.SILENT, run=run, node=node)
     there = {part.name for part in parts}
@@ -242,10 +242,10 @@ def _of_folder(
     for file, times in bad_lines.items():
         if file not in there and (writer := writer_of(file)) is not None:
             yield row_of(What.ASIDE, run=writer[0], node=writer[1], ln=times)
-    for one in judged.processes:
-        files = reading.files(one.node.run, one.node.node)
-        yield from _of_process(one, at, files, sum(bad_lines[file] for file in files))
-        yield from pack(one.evidence, buckets)
+    for process in judged.processes:
+        files = reading.files(process.node.run, process.node.node)
+        yield from _of_process(process, at, files, sum(bad_lines[file] for file in files))
+        yield from pack(process.evidence, buckets)
 
 
 def _of_process(

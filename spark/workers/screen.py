@@ -112,7 +112,7 @@ def _codes(column: pa.DictionaryArray, rows: _Codes) -> _Codes:
 
 def _equal(column: pa.DictionaryArray, word: str) -> _Flags:
     """Return in which rows a word stands."""
-    is_it = np.array([one == word for one in column.dictionary.to_pylist()] + [False])
+    is_it = np.array([each == word for each in column.dictionary.to_pylist()] + [False])
     codes = column.indices.fill_null(len(is_it) - 1).to_numpy()
     found: _Flags = is_it[codes]
     return found
@@ -326,23 +326,23 @@ class _Screen:
             self._gaps.pass_over(last - 2)
             self._gaps.take(self._record(last, kind))
         node = self._gaps.judgement()
-        machines = {self._words.all[place]: one for place, one in self._machines.items()}
+        machines = {self._words.all[place]: machine for place, machine in self._machines.items()}
         if kind == Kind.END:
-            for one in machines.values():
-                one.end()
-        suspects = {name: one.suspects for name, one in machines.items()}
+            for machine in machines.values():
+                machine.end()
+        suspects = {name: machine.suspects for name, machine in machines.items()}
         is_whole = not node.flaws - {Flaw.NO_START}
         return ProcessJudgement(
             node=node,
             summary=ProcessSummary(node.run, node.node, is_whole=is_whole),
             missing=tuple(self._gaps.missing()),
             entities=_replay(node, parts, suspects),
-            entity_counts={name: len(one) for name, one in machines.items()},
+            entity_counts={name: len(machine) for name, machine in machines.items()},
             used=self._used,
             stays={
                 (name, state, stay): count
-                for name, one in machines.items()
-                for state, stay, count in one.stays()
+                for name, machine in machines.items()
+                for state, stay, count in machine.stays()
             },
         )
 

@@ -64,7 +64,7 @@ ANSWERS = {
     "actors/runtime/isolation.py::SandboxMail.lost": "the sandbox reads",
     "actors/runtime/isolation.py::SandboxMail.send_request": "open requests of it end",
     "actors/runtime/isolation.py::SandboxMail.give_up": "another sandbox is started",
-    "actors/runtime/p2p/stub.py::P2PHandler._invited": "other links end",
+    "actors/runtime/p2p/stub.py::P2PHandler._take_invitation": "other links end",
     "actors/runtime/p2p/stub.py::P2PStub._write": "the link sends what waits",
     "actors/runtime/stubs/client_server.py::ClientServerStub.handle": "open calls end",
     "actors/runtime/stubs/credentials.py::CredentialsError.__init__": "the provider is back",
@@ -155,7 +155,7 @@ AGAIN = (
 """Places that do so more than once, one entry for each further time."""
 
 WRITERS = {
-    "actors/node/links/upstream.py::SessionAcceptor._answered": "upstream's form has no pause",
+    "actors/node/links/upstream.py::SessionAcceptor._write_answer": "upstream's form has no pause",
     "actors/node/session/control.py::Control.refuse_size": "413",
     "specs/message.py::_answer": "all others",
     "specs/message.py::malformed_answer": "502",

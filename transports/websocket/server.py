@@ -91,7 +91,7 @@ class WebSocketServerLink(SocketLink):
             self._begun_at = None
 
     @override
-    def _wrapped(self, frames: Sequence[bytes]) -> bytes:
+    def _wrap(self, frames: Sequence[bytes]) -> bytes:
         # A server does not mask: what is written depends on no state of the connection.
         return b"".join([Frame(Opcode.TEXT, frame).serialize(mask=False) for frame in frames])
 

@@ -137,7 +137,7 @@ class _NodeProcess(Actor[_Stop | signal.Signals]):
             start_new_session=True,  # Ctrl-C in a terminal is for the parent, which passes it on
         )
         try:
-            status = await self._lived(process)
+            status = await self._serve_process(process)
         finally:
             process.terminate()
             with trio.move_on_after(DRAIN_TIMEOUT, shield=True):
@@ -146,12 +146,12 @@ class _NodeProcess(Actor[_Stop | signal.Signals]):
             with trio.CancelScope(shield=True):
                 await process.wait()
         if self._stopped is None:
-            ended = _ended(self._member.name, status)
+            ended = _end_error(self._member.name, status)
             raise PartEndedError(str(ended)) from ended
         self._stopped.send(status)
         self.finish()
 
-    async def _lived(self, process: trio.Process) -> int:
+    async def _serve_process(self, process: trio.Process) -> int:
         """Tell a process what is decided, take its ready line, and return its exit status."""
         stdin, stdout = process.stdin, process.stdout
         if stdin is None or stdout is None:
@@ -168,7 +168,7 @@ class _NodeProcess(Actor[_Stop | signal.Signals]):
             return await process.wait()
 
 
-def _ended(name: str, status: int) -> CommandError:
+def _end_error(name: str, status: int) -> CommandError:
     codes = {int(code): code for code in ExitCode if code is not ExitCode.OK}
     how = f"has ended with status {status}; its own messages say why"
     if status < 0:  # most real-time signals have no name
@@ -258,4 +258,4 @@ async def _pass_on(processes: Sequence[ActorRef[_Stop | signal.Signals]]) -> Non
 
 async def _drain(name: str, process: ActorRef[_Stop | signal.Signals]) -> None:
     if status := await process.ask(_Stop):
-        raise _ended(name, status)
+        raise _end_error(name, status)

@@ -135,10 +135,10 @@ class IcePlan:
             now: Seconds since the epoch.
         """
         end = int(now) + self.ttl
-        ends = any(one.secret for one in self.servers)
+        ends = any(server.secret for server in self.servers)
         # The address of a user has colons, and is no matter of the server.
         name = hashlib.sha256(user.encode()).hexdigest()[: 2 * _USER_BYTES]
-        opened = tuple(one.with_credentials(name, end) for one in self.servers)
+        opened = tuple(server.with_credentials(name, end) for server in self.servers)
         return IceServers(opened, self.ttl if ends else None)
 
     def relay(self, user: str, now: float) -> TurnServer | None:
@@ -148,9 +148,9 @@ class IcePlan:
             user: Name of a reservation.
             now: Seconds since the epoch.
         """
-        for one in self.servers_for(user, now).servers:
-            if one.username is not None and one.credential is not None:
-                return TurnServer(one.urls[0], one.username, one.credential)
+        for server in self.servers_for(user, now).servers:
+            if server.username is not None and server.credential is not None:
+                return TurnServer(server.urls[0], server.username, server.credential)
         return None
 
 
@@ -168,7 +168,7 @@ def read_ice(path: PathInput) -> IcePlan:
     with errors_of(path, IceFileError), path.open("rb") as file:
         mode = os.fstat(file.fileno()).st_mode & 0o777
         plan = _plan(read_toml(file.read(ICE_FILE_BYTES).decode()))
-    if mode & _OTHERS and any(one.secret or one.credential for one in plan.servers):
+    if mode & _OTHERS and any(server.secret or server.credential for server in plan.servers):
         why = f"not only its owner has rights on it; run chmod 600 {path}"
         _log.warning("list of servers open to others", path=str(path), mode=f"{mode:03o}", why=why)
     return plan
@@ -183,11 +183,11 @@ def _plan(content: dict[str, object]) -> IcePlan:
     """
     check_names("the file", content, _FILE)
     entries, ttl = content.get("server"), content.get("ttl", ICE_TTL)
-    if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ValueError("it has no list of tables [[server]]")
     if not isinstance(ttl, int) or isinstance(ttl, bool):
         raise TypeError("ttl is no number of seconds")
-    return IcePlan(tuple(_server(f"server {n}", one) for n, one in enumerate(entries, 1)), ttl)
+    return IcePlan(tuple(_server(f"server {n}", entry) for n, entry in enumerate(entries, 1)), ttl)
 
 
 def _server(where: str, said: dict[str, object]) -> ListedServer:

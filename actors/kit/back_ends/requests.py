@@ -241,7 +241,7 @@ class RestRecords:
             return call, None
         refusal = create_refusal(asked, None)
         if refusal is None:
-            held = await self._held(asked.url)
+            held = await self._read_record(asked.url)
             refusal = create_refusal(asked, None if held is None else str(held.get("runtime")))
         if refusal is None and len(self._live.get(asked.by, {})) >= MAX_RECORDS:
             refusal = _MANY
@@ -256,7 +256,7 @@ class RestRecords:
             HttpError: The server gave no answer.
             BackEndError: The answer cannot be used.
         """
-        held = await self._held(asked.url)
+        held = await self._read_record(asked.url)
         if held is None:
             return UNKNOWN, None
         refusal = touch_refusal(asked, held) or size_refusal({**held, **asked.fields})
@@ -312,7 +312,7 @@ class RestRecords:
         """
         call = relay.touch_call(Touch(url, "", {"status": State.DISCONNECTED.value}))
         is_done = code_of(await self._ask(call)) is Code.OK
-        return self._changed(url, State.DISCONNECTED.value) if is_done else None
+        return self._new_status(url, State.DISCONNECTED.value) if is_done else None
 
     async def read_changes(self) -> tuple[tuple[str, str], ...]:
         """Return the records whose status others have changed, each with its new status.
@@ -326,8 +326,8 @@ class RestRecords:
         answer = await self._ask(_UPDATED)
         if code_of(answer) is not Code.OK:
             raise BackEndError(f"{answer.server} answered with status {answer.status}")
-        read = [(str(one["url"]), str(one["status"])) for one in relay.records_in(answer.json())]
-        return tuple((url, status) for url, status in read if self._changed(url, status))
+        read = [(str(each["url"]), str(each["status"])) for each in relay.records_in(answer.json())]
+        return tuple((url, status) for url, status in read if self._new_status(url, status))
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -349,12 +349,12 @@ class RestRecords:
         status = _status_in(call)
         if status == State.DISCONNECTED:
             live.pop(url, None)
-        return Answered(code), self._changed(url, status)
+        return Answered(code), self._new_status(url, status)
 
-    def _changed(self, url: str, status: str) -> str | None:
+    def _new_status(self, url: str, status: str) -> str | None:
         return status if self._watch.is_change(url, status) else None
 
-    async def _held(self, url: str) -> JsonObject | None:
+    async def _read_record(self, url: str) -> JsonObject | None:
         """Return the record of an address as the server has it; None: it has none."""
         call = relay.read_call(Read(url))
         if isinstance(call, Answered):
@@ -362,7 +362,7 @@ class RestRecords:
         answer = await self._ask(call)
         match code_of(answer):
             case Code.OK | Code.TIMEOUT:
-                named = [one for one in self._records(answer) if one["url"] == url]
+                named = [record for record in self._records(answer) if record["url"] == url]
                 return named[0] if named else None
             case Code.NOT_FOUND:
                 return None
@@ -375,8 +375,8 @@ class RestRecords:
 
     def _records(self, answer: HttpAnswer) -> list[JsonObject]:
         records = relay.records_in(answer.json())
-        for one in records:
-            self._watch.record_status(str(one["url"]), str(one["status"]))
+        for record in records:
+            self._watch.record_status(str(record["url"]), str(record["status"]))
         return records
 
 

@@ -247,10 +247,10 @@ class Monitor:
             actor: Name of the crashed actor.
             error: The error.
         """
-        for one in _all_of(error):
-            if isinstance(one, UndeclaredTransitionError) and one not in self._reported:
-                self._reported.add(one)
-                self._report(actor, one)
+        for each in _all_of(error):
+            if isinstance(each, UndeclaredTransitionError) and each not in self._reported:
+                self._reported.add(each)
+                self._report(actor, each)
 
     def _report(self, actor: str, refused: UndeclaredTransitionError) -> None:
         self.counters.violations[refused.machine] += 1
@@ -652,7 +652,7 @@ class Supervisor:
     async def _restart(self, failed: _AnyChild | None, error: Exception | None) -> None:
         while failed is not None:
             self._count_restart(failed, error)
-            affected, failed = self._affected(failed), None
+            affected, failed = self._affected_children(failed), None
             for child in reversed(affected):
                 await child.end_life()
             for child in affected:
@@ -673,7 +673,7 @@ class Supervisor:
     def _may_live(self, child: _AnyChild) -> bool:
         return not (child.is_leaving or self._is_stopping)
 
-    def _affected(self, child: _AnyChild) -> list[_AnyChild]:
+    def _affected_children(self, child: _AnyChild) -> list[_AnyChild]:
         # A child in its very first start is its starter's affair.
         everybody = [other for other in self._children.values() if other.was_started]
         match self._strategy:

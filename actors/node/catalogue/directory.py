@@ -92,12 +92,12 @@ class CatalogueReader(Actor[Never]):
     async def _look(self) -> None:
         stamps = await trio.to_thread.run_sync(_stamps, self._directory)
         missing = {
-            path: attrs.evolve(one, stamp=None, is_missing=True)
-            for path, one in self._read.items()
-            if path not in stamps and not one.is_missing
+            path: attrs.evolve(each, stamp=None, is_missing=True)
+            for path, each in self._read.items()
+            if path not in stamps and not each.is_missing
         }
         self._read = missing | {path: await self._file(path, stamps[path]) for path in stamps}
-        files = {path: one.row for path, one in self._read.items() if one.row is not None}
+        files = {path: each.row for path, each in self._read.items() if each.row is not None}
         if files != self._reported:
             self._reported = files
             await self._bus.tell(lambda _: self._core.set_directory(files))

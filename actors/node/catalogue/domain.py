@@ -77,7 +77,7 @@ class DomainCatalogue(Source, catalogue.CataloguePort):
         before = self._packages.get(path, ())
         if package is not None:
             fresh = (package_path(sha256(package).hexdigest()), package)
-            more = [one for one in before if one != fresh]
+            more = [each for each in before if each != fresh]
             self._packages[path] = (fresh, *more)[:_PACKAGES]
         _log.info("catalogue file of the domain", path=path, version=row.version)
 
@@ -95,13 +95,15 @@ class DomainCatalogue(Source, catalogue.CataloguePort):
     def _content(self, path: str) -> bytes | None:
         if path == LISTING:
             return self._listing()
-        packages = (one for kept in self._packages.values() for one in kept)
+        packages = (each for kept in self._packages.values() for each in kept)
         package = next((content for named, content in packages if named == path), None)
         return self._texts.get(path, package)
 
     def _listing(self) -> bytes | None:
         entries = [path.split("/") for path in sorted(self._texts.keys() - {DOMAIN_KEYS, REVOKED})]
-        listed = Listing(entries=tuple(ListingEntry(type=one[1], name=one[2]) for one in entries))
+        listed = Listing(
+            entries=tuple(ListingEntry(type=entry[1], name=entry[2]) for entry in entries)
+        )
         return orjson.dumps(write_body(listed), option=orjson.OPT_INDENT_2) if entries else None
 
 

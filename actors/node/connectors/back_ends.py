@@ -90,12 +90,12 @@ class Connector(Actor[_Message], RelayPort):
     async def handle(self, message: _Message) -> None:
         match message:
             case Asked():
-                self._asked(message)
+                self._take_request(message)
             case RuntimeLeft(runtime):
                 self._core.leave(runtime)
                 self._service.forget_runtime(runtime)
             case _Done():
-                self._done(message)
+                self._take_outcome(message)
             case _:
                 assert_never(message)
 
@@ -119,7 +119,7 @@ class Connector(Actor[_Message], RelayPort):
             self._refuse(job, Code.UNAVAILABLE, "the connector to the back end stops")
         await self._service.aclose()
 
-    def _asked(self, asked: Asked) -> None:
+    def _take_request(self, asked: Asked) -> None:
         try:
             plan = self._service.plan(asked)
         except BadMessageError as exc:
@@ -133,15 +133,15 @@ class Connector(Actor[_Message], RelayPort):
         user = user_of(asked.message, domain_of(self._address))
         self._core.want(number, asked.by, trio.current_time(), plan.lane, user)
 
-    def _done(self, done: _Done) -> None:
+    def _take_outcome(self, done: _Done) -> None:
         match done.outcome:
             case Replied():
                 self._outcomes[done.number] = done.outcome
-                self._found()
+                self._log_return()
                 self._core.take_answer(done.number)
                 self._outcomes.pop(done.number, None)
             case error:
-                self._lost(error.reason)
+                self._log_loss(error.reason)
                 self._core.take_failure(done.number, error.reason)
 
     # ---- what the core wants done
@@ -159,8 +159,8 @@ class Connector(Actor[_Message], RelayPort):
         self._trace.relay(answer, Direction.IN)
         self._count(job, Outcome.OK if replied.code <= LAST_SUCCESS else Outcome.REFUSED)
         self._send(answer, job.asked)
-        for one in replied.notices:
-            self._host.send(one)
+        for notice in replied.notices:
+            self._host.send(notice)
 
     @override
     def refuse(self, number: int, code: Code, why: str) -> None:
@@ -202,13 +202,13 @@ class Connector(Actor[_Message], RelayPort):
     def _send(self, answer: Message, asked: Asked) -> None:
         self._host.send(answer, asked.by)
 
-    def _lost(self, why: str) -> None:
+    def _log_loss(self, why: str) -> None:
         """Say once that the back end is away, however often it is asked meanwhile."""
         if not self._is_lost:
             _log.warning("back end lost", connector=self._address, why=why)
         self._is_lost = True
 
-    def _found(self) -> None:
+    def _log_return(self) -> None:
         if self._is_lost:
             _log.info("back end is back", connector=self._address)
         self._is_lost = False

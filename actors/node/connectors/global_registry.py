@@ -83,7 +83,7 @@ class HttpGlobalRecords(GlobalRecords):
         answer = await self._client.ask("GET", path_of("guid", guid))
         code = code_of(answer)
         if code is not Code.OK:
-            return _refused(code, answer)
+            return _read_refusal(code, answer)
         token = _token_in(answer)
         if len(token) > MAX_JSON_TEXT:
             raise BackEndError("the record is longer than a message may hold")
@@ -93,7 +93,7 @@ class HttpGlobalRecords(GlobalRecords):
     async def publish(self, guid: str, token: str) -> service.Replied:
         answer = await self._client.ask("PUT", path_of("guid", guid), token.encode())
         code = code_of(answer)
-        return service.Replied(code) if code is Code.OK else _refused(code, answer)
+        return service.Replied(code) if code is Code.OK else _read_refusal(code, answer)
 
     @override
     async def aclose(self) -> None:
@@ -185,7 +185,7 @@ def _token_in(answer: HttpAnswer) -> str:
     return said
 
 
-def _refused(code: Code, answer: HttpAnswer) -> service.Replied:
+def _read_refusal(code: Code, answer: HttpAnswer) -> service.Replied:
     if code is Code.NOT_FOUND:
         return service.Replied(code, {"description": _MISSING})
     return service.Replied(code, {"description": f"the global registry answered {answer.status}"})

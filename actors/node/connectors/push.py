@@ -154,7 +154,7 @@ class DeviceFile:
             connection = self._file.connection()
             with connection:
                 connection.executemany(
-                    "DELETE FROM device WHERE runtime = ?", [(one,) for one in gone]
+                    "DELETE FROM device WHERE runtime = ?", [(each,) for each in gone]
                 )
                 if kept is not None:
                     connection.execute(
@@ -314,7 +314,7 @@ class Push(Service):
         why = "it does not answer"
         try:
             with trio.move_on_after(PUSH_PATIENCE):
-                return await self._posted(client, origin, path, content, device.runtime)
+                return await self._post(client, origin, path, content, device.runtime)
         except http_client.HttpError as exc:
             why = exc.reason
         finally:
@@ -322,7 +322,7 @@ class Push(Service):
         _log.warning("push service cannot be asked", service=origin, why=why)
         return _Pushed(pause=_RETRY, why="the push service of a device cannot be asked")
 
-    async def _posted(
+    async def _post(
         self, client: http_client.HttpClient, origin: str, path: str, content: bytes, runtime: str
     ) -> _Pushed:
         now = self._clock()
@@ -405,13 +405,13 @@ def _call_of(message: Message, wanted: Wake) -> Call:
 
 
 def _outcome(address: str, results: list[_Pushed]) -> Replied:
-    taken = sum(one.is_taken for one in results)
+    taken = sum(result.is_taken for result in results)
     if taken:
         return with_value(Code.OK, {"devices": taken})
-    refused = [one for one in results if one.why]
+    refused = [result for result in results if result.why]
     if not refused:
         return Replied(Code.NOT_FOUND, {"description": f"no device of {address} is there any more"})
-    pauses = [one.pause for one in refused if one.pause is not None]
+    pauses = [each.pause for each in refused if each.pause is not None]
     if not pauses:
         return Replied(Code.BAD_BACKEND, {"description": refused[0].why})
     return _busy(min(pauses), refused[0].why)

@@ -206,7 +206,7 @@ class HttpQualityBroker(QualityBroker):
             case Code.UNAVAILABLE:
                 return None
             case _:
-                raise _broken(answer)
+                raise _status_error(answer)
 
     @override
     async def resources(self, user: str) -> IceServers | None:
@@ -217,7 +217,7 @@ class HttpQualityBroker(QualityBroker):
             case Code.UNAVAILABLE:
                 return None
             case _:
-                raise _broken(answer)
+                raise _status_error(answer)
 
     @override
     async def status(self, name: str) -> JsonObject | None:
@@ -228,13 +228,13 @@ class HttpQualityBroker(QualityBroker):
             case Code.NOT_FOUND:
                 return None
             case _:
-                raise _broken(answer)
+                raise _status_error(answer)
 
     @override
     async def release(self, name: str) -> None:
         answer = await self._client.ask("DELETE", _path(name))
         if code_of(answer) not in {Code.OK, Code.NOT_FOUND}:
-            raise _broken(answer)
+            raise _status_error(answer)
 
     @override
     async def aclose(self) -> None:
@@ -290,7 +290,7 @@ def _path(name: str) -> str:
     return path_of("reservations", name)
 
 
-def _broken(answer: HttpAnswer) -> BackEndError:
+def _status_error(answer: HttpAnswer) -> BackEndError:
     return BackEndError(f"{answer.server} answered with status {answer.status}")
 
 
@@ -311,7 +311,7 @@ def _servers(answer: HttpAnswer) -> IceServers:
 
 def _turn(answer: HttpAnswer) -> TurnServer:
     said = _object(answer)
-    turn, username, credential = (said.get(one) for one in ("turn", "username", "credential"))
+    turn, username, credential = (said.get(each) for each in ("turn", "username", "credential"))
     if not (isinstance(turn, str) and isinstance(username, str) and isinstance(credential, str)):
         raise BackEndError(f"{answer.server} granted a relay without saying how it is opened")
     return TurnServer(turn, username, credential)

@@ -67,16 +67,16 @@ class RestRegistry(Service):
     # ---- requests
 
     async def _create(self, asked: Create) -> Replied:
-        return self._replied(asked.url, await self._records.create(asked))
+        return self._read_reply(asked.url, await self._records.create(asked))
 
     async def _touch(self, asked: Touch) -> Replied:
-        return self._replied(asked.url, await self._records.touch(asked))
+        return self._read_reply(asked.url, await self._records.touch(asked))
 
     async def _read(self, asked: Read | Find) -> Replied:
         said = await self._records.read(asked)
         return Replied(said.code, requests.answer_body(said))
 
-    def _replied(self, url: str, reply: requests.RecordReply) -> Replied:
+    def _read_reply(self, url: str, reply: requests.RecordReply) -> Replied:
         answered, status = reply
         notices = () if status is None else (self._notice(url, status),)
         return Replied(answered.code, requests.answer_body(answered), notices)

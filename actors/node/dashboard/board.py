@@ -105,7 +105,7 @@ class Board:
             self._frames.clear()
             self._epoch = wall() - trio.current_time()
             self._figures = self.counters.figures()
-            self._nodes = self._known(self._figures)
+            self._nodes = self._group_nodes(self._figures)
             self._due = trio.current_time() + FRAME_INTERVAL
         self._viewers += 1
         return Viewer(self)
@@ -132,7 +132,7 @@ class Board:
             "slow": self._slow(),
         }
         if self.group is not None:
-            content["nodes"] = dict[str, Json](self._known(now))
+            content["nodes"] = dict[str, Json](self._group_nodes(now))
         return self._number, _event("whole", self._number, content)
 
     async def after(self, number: int) -> tuple[int, list[bytes]]:
@@ -153,22 +153,24 @@ class Board:
         """Make the next frame of what has changed."""
         now = self.counters.figures()
         before, self._figures = self._figures, now
-        changed: JsonObject = {one: n for one, n in now.items() if before.get(one) != n}
+        changed: JsonObject = {each: n for each, n in now.items() if before.get(each) != n}
         content = {"at": wall(), **self.fleet.news(), "figures": changed, "slow": self._slow()}
         if self.group is not None:
-            content["nodes"] = self._moved(now)
+            content["nodes"] = self._changed_nodes(now)
         self._number += 1
         self._due = trio.current_time() + FRAME_INTERVAL
         self._frames.append(_event("news", self._number, content))
 
-    def _known(self, now: dict[str, int]) -> dict[str, JsonObject]:
+    def _group_nodes(self, now: dict[str, int]) -> dict[str, JsonObject]:
         """Return the nodes of the group; none, if this is the only node."""
         return {} if self.group is None else self.group.nodes(now, self._epoch)
 
-    def _moved(self, now: dict[str, int]) -> JsonObject:
+    def _changed_nodes(self, now: dict[str, int]) -> JsonObject:
         """Return the nodes that have changed; null for one that is not known any more."""
-        before, self._nodes = self._nodes, self._known(now)
-        moved: JsonObject = {one: row for one, row in self._nodes.items() if before.get(one) != row}
+        before, self._nodes = self._nodes, self._group_nodes(now)
+        moved: JsonObject = {
+            node: row for node, row in self._nodes.items() if before.get(node) != row
+        }
         return moved | dict.fromkeys(before.keys() - self._nodes.keys())
 
     def _slow(self) -> list[Json]:
@@ -177,8 +179,12 @@ class Board:
             return []
         ports, sessions = self.exchange.ports.values(), self.exchange.sessions.items()
         waiting = [(port.waiting, port.runtime or "", port.name) for port in ports]
-        waiting += [(len(one.core.waiting), name, "") for name, one in sessions if one.port is None]
-        most = sorted((one for one in waiting if one[0]), reverse=True)[:SLOW_ROWS]
+        waiting += [
+            (len(session.core.waiting), name, "")
+            for name, session in sessions
+            if session.port is None
+        ]
+        most = sorted((each for each in waiting if each[0]), reverse=True)[:SLOW_ROWS]
         return [[runtime, link, count] for count, runtime, link in most]
 
 

@@ -125,8 +125,8 @@ class Colleagues:
 
 
 def _has_rows(found: JsonObject) -> bool:
-    lists = [one for one in found.values() if isinstance(one, list)]
-    rows = [row for one in lists for row in one]
+    lists = [item for item in found.values() if isinstance(item, list)]
+    rows = [row for each in lists for row in each]
     return len(lists) == len(found) and all(isinstance(row, dict) for row in rows)
 
 

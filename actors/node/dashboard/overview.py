@@ -47,14 +47,14 @@ class Wanted:
             counters: Its counters.
             limit: Number of rows of each at most.
         """
-        refusals = (_refusal(one) for one in reversed(counters.refusals()))
-        drops = (_drop(one) for one in reversed(counters.ledger().last))
+        refusals = (_refusal(refusal) for refusal in reversed(counters.refusals()))
+        drops = (_drop(each) for each in reversed(counters.ledger().last))
         return {
-            "refusals": self._found(refusals)[:limit],
-            "drops": self._found(drops)[:limit],
+            "refusals": self._select(refusals)[:limit],
+            "drops": self._select(drops)[:limit],
         }
 
-    def _found(self, rows: Iterable[JsonObject]) -> list[Json]:
+    def _select(self, rows: Iterable[JsonObject]) -> list[Json]:
         return [row for row in rows if self._has_text(row) and self.id in {"", str(row["id"])}]
 
     def _has_text(self, row: JsonObject) -> bool:
@@ -217,21 +217,25 @@ class Overview:
         """
         now, own = trio.current_time(), self._membership
         row = NodeRow(own.holder, own.address, report=self.report(counts))
-        mine = _shown(row, now + epoch)
+        mine = _describe_node(row, now + epoch)
         mine["state"] = own.state or State.JOINING
         mine["engine"] = {"up": self._engine.health.is_up, "problem": self.why_not() or ""}
         shown = {own.node: mine}
         for node, row in own.others.items():
             # A row comes before it is applied, and both in one turn.
-            shown[node] = _shown(row, self._heard[node] + epoch)
-        for one in self._gone:
-            if one.node not in shown and one.at + GROUP_PATIENCE > now:
-                state = State.LEFT if one.is_orderly else _GONE
-                shown[one.node] = {"state": state, "boot": str(one.boot), "heard": one.at + epoch}
+            shown[node] = _describe_node(row, self._heard[node] + epoch)
+        for each in self._gone:
+            if each.node not in shown and each.at + GROUP_PATIENCE > now:
+                state = State.LEFT if each.is_orderly else _GONE
+                shown[each.node] = {
+                    "state": state,
+                    "boot": str(each.boot),
+                    "heard": each.at + epoch,
+                }
         return shown
 
 
-def _shown(row: NodeRow, heard: float) -> JsonObject:
+def _describe_node(row: NodeRow, heard: float) -> JsonObject:
     shown: JsonObject = {
         "state": State.LEAVING if row.is_leaving else State.MEMBER,
         "boot": str(row.holder.boot),  # more than a number of a page can hold

@@ -205,13 +205,13 @@ class _Views:
                 "watched": is_watched,
                 "lease": STORY_LEASE,
                 "events": [event.as_json() for event in events],
-                "hops": [one.as_json() for one in hops],
+                "hops": [each.as_json() for each in hops],
             }
         )
 
     def refusals(self, visit: Visit) -> Page:
         """Return refusals and drops, the newest first; of one message id, if one is asked for."""
-        wanted = _wanted(visit)
+        wanted = _read_query(visit)
         return _ok(wanted.among(self._board.counters, TABLE_ROWS))
 
     async def elsewhere(self, visit: Visit) -> Page:
@@ -219,7 +219,7 @@ class _Views:
         group, colleagues = self._board.group, self._sources.colleagues
         if group is None or colleagues is None:
             return json_page(HTTPStatus.NOT_FOUND, {"error": "this node knows no others"})
-        answers = await colleagues.ask(group.others, _wanted(visit))
+        answers = await colleagues.ask(group.others, _read_query(visit))
         return _ok({"nodes": dict[str, Json](answers)})
 
     def registrations(self, visit: Visit) -> Page:
@@ -248,10 +248,10 @@ class _Views:
                 "default": str(book.default),
                 "sets": [
                     {
-                        "id": one.id, "version": one.version, "source": one.source,
-                        "rules": one.rules, "document": one.document,
+                        "id": each.id, "version": each.version, "source": each.source,
+                        "rules": each.rules, "document": each.document,
                     }
-                    for one in book.sets
+                    for each in book.sets
                 ],
             }
         )  # fmt: skip
@@ -259,7 +259,7 @@ class _Views:
     def findings(self, _: Visit) -> Page:
         """Return the claims that the monitor found broken, the newest first."""
         found = reversed(self._board.counters.findings())
-        return _ok({"findings": [_finding(one) for one in found]})
+        return _ok({"findings": [_finding(item) for item in found]})
 
 
 def _finding(one: BrokenClaim) -> JsonObject:
@@ -283,7 +283,7 @@ def _number(visit: Visit, name: str) -> int:
 _DIGITS: Final = 16
 
 
-def _wanted(visit: Visit) -> Wanted:
+def _read_query(visit: Visit) -> Wanted:
     return Wanted(visit.query.get("id", ""), visit.query.get("q", ""))
 
 

@@ -162,13 +162,15 @@ class Carrier:
             if self._homes.is_late(by, entry.message, home):
                 self._answer(entry.message, _OVERTAKEN, is_alone=True)
                 return ()
-        if not nodes and all(one in sessions for one in runtimes):
+        if not nodes and all(each in sessions for each in runtimes):
             return runtimes
         if nodes and entry.message.is_request and self._group.objection() is not None:
             # Of the runtimes that are to have the same, some would get it and others not.
             self._answer(entry.message, _NOT_CARRIED, is_alone=True)
             return ()
-        away = [one for one in runtimes if one not in sessions and self._homes.row(one) is not None]
+        away = [
+            each for each in runtimes if each not in sessions and self._homes.row(each) is not None
+        ]
         is_alone = len(nodes) + len(runtimes) == 1
         if is_alone and not nodes and not away and domain_of(entry.message.to) == self._domain:
             # It has an owner, whose session is not known.
@@ -179,7 +181,7 @@ class Carrier:
             self._carry(runtime, entry, self._head(runtime, by, home, is_alone=is_alone))
         for node in nodes:
             self._send(node, self._head(None, by, home, is_alone=is_alone), entry)
-        return [one for one in runtimes if one not in away]
+        return [each for each in runtimes if each not in away]
 
     def _carry(self, runtime: str, entry: OutboundMessage, head: Head) -> None:
         """Give a message to the node of a runtime; answer or count it if there is none.
@@ -238,9 +240,9 @@ class Carrier:
             self._trace.drop(message, reason)
 
     def _answer_all(self, messages: Iterable[Outgoing], why: str) -> None:
-        for one in messages:
-            if one.entry is not None:
-                self._answer(one.entry.message, why, is_alone=one.is_alone)
+        for message in messages:
+            if message.entry is not None:
+                self._answer(message.entry.message, why, is_alone=message.is_alone)
 
     # ---- turns of the bus
 
@@ -321,11 +323,11 @@ class Carrier:
             if message.type in HEEDED:
                 self._tables.heed(message, head.by, trio.current_time())
         if head.to is None:
-            self._published(head, message, line)
+            self._deliver_published(head, message, line)
         else:
-            self._addressed(head.to, head, message, line)
+            self._deliver_to(head.to, head, message, line)
 
-    def _addressed(self, runtime: str, head: Head, message: Message, line: bytes) -> None:
+    def _deliver_to(self, runtime: str, head: Head, message: Message, line: bytes) -> None:
         """Give a message to a runtime, or pass it on to the node that has its session now."""
         if runtime in self._exchange.sessions:
             self._give(runtime, head.node, OutboundMessage(message, line))
@@ -347,7 +349,7 @@ class Carrier:
         else:
             self._exchange.hand_out_to((runtime,), entry)
 
-    def _published(self, head: Head, message: Message, line: bytes) -> None:
+    def _deliver_published(self, head: Head, message: Message, line: bytes) -> None:
         runtimes = tuple(self._tables.subscriptions.subscribers(message.to))
         if runtimes:
             self._exchange.trace.hop(Op.PUBLISH, message, targets=len(runtimes))
@@ -356,7 +358,7 @@ class Carrier:
         elif not head.is_alone:
             return
         elif (owner := self._tables.routing.find_late_receiver(message, head.by)) is not None:
-            self._addressed(owner, head, message, line)  # it has moved, and sets its paths anew
+            self._deliver_to(owner, head, message, line)  # it has moved, and sets its paths anew
         else:
             self._nobody(message, _NOT_SUBSCRIBED)
 

@@ -213,7 +213,7 @@ class Durable(CoreHost):
         batch = self._accept.begin_batch()
         if batch is not None:
             number, offers = batch
-            appends = tuple(Append(one.log, one.payload) for one in offers)
+            appends = tuple(Append(offer.log, offer.payload) for offer in offers)
             if not self._group.begin(EngineClient.append, number, appends):
                 for offered in self._accept.give_up_batch():
                     self._refuse(offered, _NOT_KEPT)

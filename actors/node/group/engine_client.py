@@ -97,7 +97,7 @@ class EngineClient(Actor[messages.Carry]):
     @override
     async def handle(self, message: messages.Carry) -> None:
         to, outgoing = message
-        lines = ((one.head, b"" if one.entry is None else one.entry.line) for one in outgoing)
+        lines = ((each.head, b"" if each.entry is None else each.entry.line) for each in outgoing)
         try:
             await self._engine.publish(to, tuple(messages.payloads(lines)))
         except EngineDownError:

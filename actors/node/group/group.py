@@ -439,7 +439,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     @deferred
     def add_node(self, row: kinds.NodeRow) -> None:
         self.trace.came(row.holder)
-        self._moved(row.holder)
+        self._move_home(row.holder)
         self._tidy_paths()
 
     @override
@@ -447,7 +447,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     def remove_node(self, holder: kinds.Holder) -> None:
         self.overview.remember(holder)
         self.trace.gone(holder, is_expected=self._is_leaving)
-        self._moved(holder)
+        self._move_home(holder)
         self.carrier.lose(holder.node)
         self._tidy_paths()
 
@@ -489,7 +489,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         self._look_current()
         self._tidy_paths()
 
-    def _moved(self, holder: kinds.Holder) -> None:
+    def _move_home(self, holder: kinds.Holder) -> None:
         self.homes.node_moved(holder.node, trio.current_time())
         self._tables.remembered.forget()
 

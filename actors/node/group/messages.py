@@ -97,10 +97,10 @@ class HandedOver:
 def write_head(head: Head | ConsentEnded | HandedOver) -> bytes:
     """Return a head as a line."""
     is_short = isinstance(head, Head) and head.size <= HEAD_KEPT
-    return _written_once(head) if is_short else _written(head)
+    return _written_once(head) if is_short else _encode_head(head)
 
 
-def _written(head: Head | ConsentEnded | HandedOver) -> bytes:
+def _encode_head(head: Head | ConsentEnded | HandedOver) -> bytes:
     match head:
         case Head(node, boot, to, by, home, hops, is_alone):
             return orjson.dumps([_Form.MESSAGE, node, boot, to, by, home, hops, is_alone])
@@ -110,7 +110,7 @@ def _written(head: Head | ConsentEnded | HandedOver) -> bytes:
             return orjson.dumps([_Form.HANDED_OVER, runtime])
 
 
-_written_once: Final = lru_cache(HEADS_KEPT)(_written)
+_written_once: Final = lru_cache(HEADS_KEPT)(_encode_head)
 
 
 def read_head(line: bytes) -> Head | ConsentEnded | HandedOver | None:

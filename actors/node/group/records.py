@@ -83,7 +83,7 @@ class EngineRecords(RecordFile, RecordNews):
 
     @override
     def load(self) -> list[Row]:
-        return [one.row for one in self._known.values() if one.row is not None]
+        return [each.row for each in self._known.values() if each.row is not None]
 
     @override
     async def commit(self, changes: Sequence[Change]) -> None:
@@ -100,9 +100,9 @@ class EngineRecords(RecordFile, RecordNews):
             made: dict[str, _Known] = {}
             for _ in range(_ATTEMPTS):
                 left = [
-                    one
+                    each
                     for first in range(0, len(left), GROUP_BATCH)
-                    for one in await self._write(left[first : first + GROUP_BATCH], made)
+                    for each in await self._write(left[first : first + GROUP_BATCH], made)
                 ]
                 if not left:
                     # If it fails, what was made all the same is news when the watch brings it.
@@ -112,7 +112,7 @@ class EngineRecords(RecordFile, RecordNews):
 
     async def _write(self, wanted: Sequence[_Wanted], made: dict[str, _Known]) -> list[_Wanted]:
         """Write changes, and note those that are made; return those that are to be made again."""
-        puts = [_put(*one) for one in wanted]
+        puts = [_put(*each) for each in wanted]
         again: list[_Wanted] = []
         for (change, _), written in zip(wanted, await self._engine.put_all(puts), strict=True):
             url, kept = change
@@ -155,12 +155,12 @@ class EngineRecords(RecordFile, RecordNews):
                 # Whoever follows knows nothing yet, not even what this node has written.
                 self._known.clear()
             async for batch in seen:
-                is_current = any(isinstance(one, Current) for one in batch)
-                rows = [one for one in batch if isinstance(one, contract.Row)]
+                is_current = any(isinstance(each, Current) for each in batch)
+                rows = [each for each in batch if isinstance(each, contract.Row)]
                 async with self._writing:
                     # What is being written is told apart from what others write by its answer.
                     news = tuple(self._news(rows))
-                    self._newest = max(self._newest, *(one.revision for one in rows), 0)
+                    self._newest = max(self._newest, *(row.revision for row in rows), 0)
                 await take(news, is_current)
 
     @override
@@ -176,21 +176,21 @@ class EngineRecords(RecordFile, RecordNews):
             return tuple(self._news([row])) if row is not None and is_late else ()
 
     def _news(self, rows: Sequence[contract.Row]) -> Iterator[Change]:
-        for one in rows:
-            about = one.key.removeprefix(_PREFIX)
+        for each in rows:
+            about = each.key.removeprefix(_PREFIX)
             known = self._known.get(about)
-            if known is not None and one.revision <= known.revision:
-                if known.row is None and one.revision == known.revision:
+            if known is not None and each.revision <= known.revision:
+                if known.row is None and each.revision == known.revision:
                     del self._known[about]
-            elif one.value is None:
+            elif each.value is None:
                 if known is not None:
                     del self._known[about]
                     yield known.url, None
-            elif (row := self._taken(about, one.value)) is not None:
-                self._known[about] = _Known(row.url, one.revision, row)
+            elif (row := self._read_row(about, each.value)) is not None:
+                self._known[about] = _Known(row.url, each.revision, row)
                 yield row.url, row
 
-    def _taken(self, about: str, value: bytes) -> Row | None:
+    def _read_row(self, about: str, value: bytes) -> Row | None:
         """Return the record of a row; None: it is refused."""
         row = _read(about, value)
         is_known = about in self._known
@@ -203,10 +203,10 @@ class EngineRecords(RecordFile, RecordNews):
 
 def _put(change: Change, expected: int) -> Put:
     url, row = change
-    return Put(_PREFIX + brief(url), None if row is None else _written(row), expected)
+    return Put(_PREFIX + brief(url), None if row is None else _encode_row(row), expected)
 
 
-def _written(row: Row) -> bytes:
+def _encode_row(row: Row) -> bytes:
     return orjson.dumps(
         {
             "url": row.url,

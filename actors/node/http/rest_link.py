@@ -110,7 +110,7 @@ class RestLink(Link):
         self._check_sizes(frames)
         self._check_open()
         self._window.put(frames)
-        self._changed()
+        self._wake_readers()
         while len(self._window) and not self._has_left:
             await self._change.wait()
             self._check_open()
@@ -132,7 +132,7 @@ class RestLink(Link):
     def ping(self) -> None:
         """Make the waiting client ask again: its request is the sign of life."""
         self._pings += 1
-        self._changed()
+        self._wake_readers()
 
     @override
     async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
@@ -140,14 +140,14 @@ class RestLink(Link):
             self.close_reason = close_reason
             self._inbound.close()
             self._outbound.close()
-            self._changed()
+            self._wake_readers()
         await trio.lowlevel.checkpoint()
 
     def _check_open(self) -> None:
         if self.close_reason is not None:
             raise LinkClosedError(self.name)
 
-    def _changed(self) -> None:
+    def _wake_readers(self) -> None:
         self._change.set()
         self._change = trio.Event()
 
@@ -163,7 +163,7 @@ class RestLink(Link):
         self._check_there()
         self.heard_at = trio.current_time()
         self._window.acknowledge(after)
-        self._changed()
+        self._wake_readers()
 
     async def post(self, frame: bytes) -> None:
         """Hand a frame to the node; waits until it is taken.
@@ -239,7 +239,7 @@ class RestLink(Link):
     def begin(self) -> int:
         """Begin to wait for messages, instead of earlier requests; return the wait's number."""
         self._turn += 1
-        self._changed()
+        self._wake_readers()
         return self._turn
 
     async def take(self, turn: int) -> bytes:
@@ -253,14 +253,14 @@ class RestLink(Link):
         while not await self.wait_after(self._window.acknowledged, turn):
             pass
         line = self._window.take()
-        self._changed()
+        self._wake_readers()
         return line
 
     def leave(self) -> None:
         """Note that the client has left."""
         self._has_left = True
         self._inbound.close()
-        self._changed()
+        self._wake_readers()
 
     def _check_there(self) -> None:
         if self.close_reason is not None or self._has_left:

@@ -130,10 +130,10 @@ class SessionService(_RestService):
             return self.refusal_page(HTTPStatus.FORBIDDEN, "pages of this origin may not connect")
         asked, method = _control(visit.body)
         if method == SessionMethod.CLOSE:
-            return await self._closed(visit, asked)
-        return await self._opened(visit, asked)
+            return await self._close_session(visit, asked)
+        return await self._open_session(visit, asked)
 
-    async def _opened(self, visit: Visit, asked: Message) -> Page:
+    async def _open_session(self, visit: Visit, asked: Message) -> Page:
         before = self._links.find_session(_token(asked.body.get("params"), "token"))
         after = _number(visit, "after")
         if before is not None and after is not None:
@@ -142,7 +142,7 @@ class SessionService(_RestService):
                 before.acknowledge(after)
         link = self._links.prover(visit.bearer) or self._links.come(visit.host)
         try:
-            line, answer = await _exchanged(link, asked)
+            line, answer = await _exchange_control(link, asked)
         except RestGoneError:
             return self.refusal_page(HTTPStatus.REQUEST_TIMEOUT, "there was no answer in time")
         value = answer.body.get("value")
@@ -153,14 +153,14 @@ class SessionService(_RestService):
             self._links.set_challenge(link, challenge)
         else:
             link.leave()
-        return _said(line, answer)
+        return _answer_page(line, answer)
 
-    async def _closed(self, visit: Visit, asked: Message) -> Page:
+    async def _close_session(self, visit: Visit, asked: Message) -> Page:
         link = self._links.find(visit.bearer)
-        line, answer = await _exchanged(link, asked)
+        line, answer = await _exchange_control(link, asked)
         if answer.code <= LAST_SUCCESS:
             link.leave()
-        return _said(line, answer)
+        return _answer_page(line, answer)
 
 
 class MessagesService(_RestService):
@@ -181,10 +181,10 @@ class MessagesService(_RestService):
             unknown = ("www-authenticate", "Bearer")
             return self.refusal_page(HTTPStatus.UNAUTHORIZED, why, unknown)
         if visit.method == self.methods[0]:
-            return await self._wanted(self._links.find(visit.bearer), visit)
-        return await self._posted(self._links.find(visit.bearer), visit)
+            return await self._read_messages(self._links.find(visit.bearer), visit)
+        return await self._post_messages(self._links.find(visit.bearer), visit)
 
-    async def _posted(self, link: RestLink, visit: Visit) -> Page:
+    async def _post_messages(self, link: RestLink, visit: Visit) -> Page:
         after, number = _number(visit, "after"), _number(visit, "number")
         if after is not None:
             link.acknowledge(after)
@@ -196,7 +196,7 @@ class MessagesService(_RestService):
             await link.post(visit.body)
         return json_page(HTTPStatus.ACCEPTED, {"code": int(HTTPStatus.ACCEPTED)})
 
-    async def _wanted(self, link: RestLink, visit: Visit) -> Page | Feed:
+    async def _read_messages(self, link: RestLink, visit: Visit) -> Page | Feed:
         is_stream = _EVENTS in (visit.header("accept") or "")
         after = _last_event(visit) if is_stream else _number(visit, "after")
         if after is None:
@@ -209,7 +209,7 @@ class MessagesService(_RestService):
         return Page(HTTPStatus.OK, b"".join(line + b"\n" for line in lines), _LINES)
 
 
-async def _exchanged(link: RestLink, asked: Message) -> tuple[bytes, Message]:
+async def _exchange_control(link: RestLink, asked: Message) -> tuple[bytes, Message]:
     """Pass on a session control; return its answer, what comes before it let be."""
     turn = link.begin()
     await link.post(encode(asked))
@@ -241,7 +241,7 @@ def _control(body: bytes) -> tuple[Message, str]:
     return line, method
 
 
-def _said(line: bytes, answer: Message) -> Page:
+def _answer_page(line: bytes, answer: Message) -> Page:
     return Page(HTTPStatus(answer.code), line + b"\n")
 
 

@@ -169,12 +169,12 @@ class Links(Actor[Never]):
         with Crash() as crash:
             await work()
         if crash.error is not None:
-            self._crashed(connection, crash.error)
+            self._record_crash(connection, crash.error)
             connection.conclude()
             await trio.aclose_forcefully(connection.link)
             self.closed(connection)
 
-    def _crashed(self, connection: Connection, error: Exception) -> None:
+    def _record_crash(self, connection: Connection, error: Exception) -> None:
         _log.error("connection crashed", link=connection.name, exc_info=error)
         self._monitor.record_crash(f"connection:{connection.number}", error)
         connection.read_no_more()
@@ -207,7 +207,7 @@ class Links(Actor[Never]):
         try:
             call()
         except Exception as exc:  # noqa: BLE001 - the end of this link, and of no other
-            self._crashed(connection, exc)
+            self._record_crash(connection, exc)
 
     async def run_alarms(self) -> None:
         """Look after links of which something is due, until cancelled."""

@@ -145,7 +145,7 @@ class SessionAcceptor(Acceptor):
                 self.learn(codec.glance(frame))
                 return self._named(codec.decode_items(frame))
             if raw.get("to") == _MANAGER:
-                return (self._asked(raw),)
+                return (self._read_request(raw),)
             self.learn(raw)
             item = codec.decode_object(frame, raw, self.stamp)
         items = (meaning_of(item, self.dialect),) if isinstance(item, Message) else item.items
@@ -157,7 +157,8 @@ class SessionAcceptor(Acceptor):
             return items
         shown, inside = self._shown, self._inside
         return tuple(
-            _renamed(one, shown, inside) if isinstance(one, Message) else one for one in items
+            _rename_address(item, shown, inside) if isinstance(item, Message) else item
+            for item in items
         )
 
     @override
@@ -165,19 +166,19 @@ class SessionAcceptor(Acceptor):
         for entry in entries:
             message = entry.message
             if message.from_ == self._control:
-                yield from self._answered(message)
+                yield from self._write_answer(message)
             else:
                 yield self._line(entry)
 
     def _line(self, entry: OutboundMessage) -> bytes:
         """Write what is not the session manager's; few messages name the peer's stub."""
         if self._shown is not None:
-            shown = _renamed(entry.message, self._inside, self._shown)
+            shown = _rename_address(entry.message, self._inside, self._shown)
             if shown != entry.message:
                 return codec.encode(shown, self.dialect)
         return spelt(entry, self.dialect)
 
-    def _asked(self, raw: JsonObject) -> Item:
+    def _read_request(self, raw: JsonObject) -> Item:
         """Say in our words what is asked of the session manager."""
         self._manners = dialect_of(raw)
         if self.dialect is UPSTREAM:
@@ -212,7 +213,7 @@ class SessionAcceptor(Acceptor):
             return {"runtimeURL": runtime}
         return {"runtimeURL": runtime, "token": shown.removeprefix(f"{runtime}/")}
 
-    def _answered(self, message: Message) -> Iterable[bytes]:
+    def _write_answer(self, message: Message) -> Iterable[bytes]:
         """Write an answer of the session manager; a close that succeeded has none."""
         token = _token(message.body.get("value"))
         if token is not None:
@@ -232,7 +233,7 @@ def _token(value: Json) -> str | None:
     return token if isinstance(token, str) else None
 
 
-def _renamed(message: Message, old: str, new: str) -> Message:
+def _rename_address(message: Message, old: str, new: str) -> Message:
     """Replace one address by another in the sender, receiver and `via` of a message."""
     body = message.body
     changed: JsonObject = {
@@ -248,5 +249,5 @@ def _renamed(message: Message, old: str, new: str) -> Message:
 
 def _put(value: Json, old: str, new: str) -> Json:
     if isinstance(value, list):
-        return [_put(one, old, new) for one in value]
+        return [_put(each, old, new) for each in value]
     return new if value == old else value

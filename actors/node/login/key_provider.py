@@ -67,7 +67,7 @@ class KeyProvider(provider.IdentityProvider):
     async def validate(self, assertion: str, key: str | None) -> Identity:
         try:
             token = read_token(assertion)
-            claims, keys = await self._verified(token)
+            claims, keys = await self._verify(token)
         except BadTokenError as exc:
             raise provider.LoginRefusedError(str(exc)) from exc
         except KeysAwayError as exc:
@@ -76,13 +76,13 @@ class KeyProvider(provider.IdentityProvider):
             claims, token.digest, self._clock(), key, is_one_of_several=_are_of_several(keys)
         )
         if isinstance(verdict, Unacceptable):
-            raise _refused(verdict.why, verdict.after)
+            raise _refusal(verdict.why, verdict.after)
         # Before the answer: a token whose answer is lost when the node is killed stays used.
         if not await self._is_first(verdict.use):
-            raise _refused(USED)
+            raise _refusal(USED)
         return verdict.identity
 
-    async def _verified(self, token: SignedToken) -> tuple[JsonObject, Keys]:
+    async def _verify(self, token: SignedToken) -> tuple[JsonObject, Keys]:
         """Return what a token says, and the keys of which one signed it."""
         ring = self._ring_of(token.claims.get("iss"))
         keys = await ring.keys_for(token.key_name)
@@ -145,7 +145,7 @@ def _are_of_several(keys: Keys) -> bool:
     return len({key.issuer for key in keys.values()}) > 1
 
 
-def _refused(why: str, retry_after: float | None = None) -> provider.LoginRefusedError:
+def _refusal(why: str, retry_after: float | None = None) -> provider.LoginRefusedError:
     return provider.LoginRefusedError(str(BadTokenError(why)), retry_after)
 
 

@@ -194,14 +194,14 @@ class UsedTokenFile(UsedTokens):
         try:
             connection = self._file.connection()
             with connection:
-                for one in batch:
-                    row = one.use.digest, one.use.end
-                    one.is_first = connection.execute(_KEEP, row).rowcount == 1
+                for each in batch:
+                    row = each.use.digest, each.use.end
+                    each.is_first = connection.execute(_KEEP, row).rowcount == 1
                 if is_sweep and floor > -math.inf:
                     _sweep(connection, floor)
         except (sqlite3.Error, OSError) as exc:
-            for one in batch:
-                one.error = UsedTokensError(self._path, str(exc))
+            for each in batch:
+                each.error = UsedTokensError(self._path, str(exc))
         else:
             self._kept += len(batch)
 

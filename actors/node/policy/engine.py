@@ -78,10 +78,10 @@ class PolicyService(LocalService):
         if self._policing.domain is None:
             self._policing.store.adopt(book)
             return change_answer(message, book, UNTIL_STOP)
-        self._policing.domain.propose(book, partial(self._proposed, message, by))
+        self._policing.domain.propose(book, partial(self._answer_proposal, message, by))
         return None
 
-    def _proposed(self, message: Message, by: str, outcome: Book | Refused) -> None:
+    def _answer_proposal(self, message: Message, by: str, outcome: Book | Refused) -> None:
         self._exchange.send(by, change_answer(message, outcome, UNTIL_CHANGED))
 
     def _reload(self, message: Message, by: str) -> Message | None:

@@ -168,12 +168,12 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
             self._core = RegistrationCore(self, self._file.load())
         else:
             self._core = RegistrationCore(self, is_ours=self._news.is_ours)
-            self.spawn(self._news.follow, self._mirrored)
+            self.spawn(self._news.follow, self._take_mirrored)
             await self._is_current.wait()
         self._trace.counters.watch(Gauge.RECORDS, self._core.__len__)
         self._host.bus.attach(self._address, self.me)
 
-    async def _mirrored(self, changes: Sequence[records.Change], is_current: bool) -> None:  # noqa: FBT001 - see `Take`
+    async def _take_mirrored(self, changes: Sequence[records.Change], is_current: bool) -> None:  # noqa: FBT001 - see `Take`
         """Take over what other nodes write; before the actor serves, it is nobody's turn."""
         if self._is_current.is_set():
             await self.me.tell(_Mirrored(changes))

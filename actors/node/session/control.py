@@ -475,7 +475,7 @@ class Control:
                 request.port.belongs_to(session.asker)
                 if outcome.is_lasting or not self._exchange.others.is_alone:
                     self._exchange.others.publish(session, request.port)
-                answer = self._granted(request, outcome, session)
+                answer = self._accept(request, outcome, session)
                 self._exchange.hand_out(request.port, answer, outcome.waiting)
             case Refused(code, why):
                 self._refuse(request, code, why)
@@ -485,7 +485,7 @@ class Control:
                 self._exchange.trace.drop(request.message, DropReason.SESSION_GONE)
         return isinstance(outcome, Granted)
 
-    def _granted(self, request: opening.OpenRequest, granted: Granted, session: Session) -> Message:
+    def _accept(self, request: opening.OpenRequest, granted: Granted, session: Session) -> Message:
         """Accept a request; a session claimed by its name alone has no token for a resumption."""
         if not granted.token:
             return reply_to(request.message, Code.OK)

@@ -122,7 +122,7 @@ class Overload:
         while budget.is_exceeded:
             held = budget.used
             for holder in budget.largest_first(self._holders()):
-                self._shed(holder)
+                self._shed_holder(holder)
             if budget.used >= held:
                 break
         self._is_shedding = False
@@ -141,7 +141,10 @@ class Overload:
                 (port.held, port.framed, port.runtime or port.name, port)
                 for port in exchange.ports.values()
             ),
-            *((one.core.waiting, 0, runtime, one) for runtime, one in exchange.sessions.items()),
+            *(
+                (session.core.waiting, 0, runtime, session)
+                for runtime, session in exchange.sessions.items()
+            ),
         ]
         groups: dict[int, list[tuple[float, str, Connection | Session]]] = {}
         users = defaultdict[str, float](float)
@@ -155,7 +158,7 @@ class Overload:
         largest = sorted(chain.from_iterable(groups.values()), key=lambda one: -one[0])
         return ((users[user], holder) for _, user, holder in largest)
 
-    def _shed(self, holder: Connection | Session) -> None:
+    def _shed_holder(self, holder: Connection | Session) -> None:
         exchange = self._exchange
         if isinstance(holder, Session):
             _log.warning("queue shed", runtime=holder.core.runtime)

@@ -112,10 +112,10 @@ class FanOuts:
         taken = list(at_hand)
         if at_hand:
             at_hand.clear()
-        for one in self._fan_outs:
-            if runtime in one.waiting:
-                one.waiting.remove(runtime)
-                taken += one.entries
+        for out in self._fan_outs:
+            if runtime in out.waiting:
+                out.waiting.remove(runtime)
+                taken += out.entries
         return taken
 
     def settle(self, runtime: str | None) -> None:

@@ -67,7 +67,7 @@ class ForeignRoutes:
         its = {self._domain, domain_of(peer)} if message.is_response else {self._domain}
         source = message.body.get("source")
         claimed = (message.from_, source) if isinstance(source, str) else (message.from_,)
-        is_heard = all(domain_of(one) in its for one in claimed)
+        is_heard = all(domain_of(each) in its for each in claimed)
         return (
             None if is_heard else f"the node of {self._domain} may send messages of its domain only"
         )

@@ -222,14 +222,14 @@ class Logins:
         if answer.code == Code.UNAUTHENTICATED:
             after = answer.body.get("retryAfter")
             pause = float(after) if isinstance(after, int | float) else None
-            return attrs.evolve(_refused(request, why), retry_after=pause)
+            return attrs.evolve(_deny(request, why), retry_after=pause)
         if identity is None:
             _log.warning("login not looked into", runtime=request.runtime, why=why)
             return Denied(request, Code.UNAVAILABLE, _AWAY)
         wall, now = self._clock(), trio.current_time()
         objection = self._objection(request, identity, wall)
         if objection is not None:
-            return _refused(request, objection)
+            return _deny(request, objection)
         until = min(identity.until, wall + self._life)
         identity = attrs.evolve(identity, until=until, login=digest_of(request.token or ""))
         credentials = Credentials(identity.user, identity.issuer, now + until - wall)
@@ -282,6 +282,6 @@ def _outcome(verdict: Verdict) -> Outcome:
     return Outcome.REFUSED if verdict.code == Code.UNAUTHENTICATED else Outcome.FAILED
 
 
-def _refused(request: OpenRequest, why: str) -> Denied:
+def _deny(request: OpenRequest, why: str) -> Denied:
     _log.info("login refused", runtime=request.runtime, why=why)
     return Denied(request, Code.UNAUTHENTICATED, why)

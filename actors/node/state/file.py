@@ -125,7 +125,7 @@ class StateFile:
             self._file.lock()
             connection = self._file.connection()
             with connection:
-                columns = {one[1] for one in connection.execute("PRAGMA table_info(session)")}
+                columns = {each[1] for each in connection.execute("PRAGMA table_info(session)")}
                 for name, kind in _LATER.items() if columns else ():
                     if name not in columns:
                         connection.execute(f"ALTER TABLE session ADD COLUMN {name} {kind}")
@@ -175,7 +175,7 @@ _Columns: TypeAlias = tuple[str, str, bytes, bytes, int, bytes | None, str | Non
 
 def _columns(row: SessionRow) -> _Columns:
     kept = row.session
-    identity = None if row.identity is None else orjson.dumps(_written(row.identity))
+    identity = None if row.identity is None else orjson.dumps(_encode_identity(row.identity))
     displaced = b"".join(kept.displaced)
     head = row.runtime, row.stub, kept.digest, kept.previous
     return (*head, kept.is_taken_up, identity, kept.key, displaced)
@@ -201,7 +201,7 @@ def _name(columns: tuple[str, str, str, float | None, int]) -> NameKept:
     )
 
 
-def _written(identity: Identity) -> dict[str, Json]:
+def _encode_identity(identity: Identity) -> dict[str, Json]:
     return {
         "user": identity.user,
         "issuer": identity.issuer,
@@ -325,5 +325,5 @@ class StateWriter(Actor[Never]):
             _log.warning("state file is written again")
         self._retry_at = math.inf
         noted = self._changes.items()
-        self._changes = {key: one for key, one in noted if changes.get(key) is not one}
+        self._changes = {key: each for key, each in noted if changes.get(key) is not each}
         self._counters.took(Timing.COMMIT, trio.current_time() - begun)

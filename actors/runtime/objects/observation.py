@@ -388,7 +388,7 @@ class _Observation:
             # The value stored before a restart (M-52).
             self._timer.tell(partial(self._core.recall, kept.version, kept.value))
         try:
-            answer = await self._granted(READ_PAUSE if kept else None)
+            answer = await self._subscribe_until_granted(READ_PAUSE if kept else None)
         except ObjectError as refusal:
             if not self._copy.is_gone:
                 self._refuse(refusal)
@@ -396,7 +396,7 @@ class _Observation:
             if not self._copy.is_gone:
                 self._become(answer, is_first=True)
 
-    async def _granted(self, pause: float | None) -> Message:
+    async def _subscribe_until_granted(self, pause: float | None) -> Message:
         """Subscribe; with a pause, again while the refusal is for now only.
 
         An observer with a stored copy can wait for a reporter that is not back yet. A node that has

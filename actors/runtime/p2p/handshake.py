@@ -107,7 +107,7 @@ def _place(fields: dict[str, Json]) -> tuple[int, float, frozenset[int]]:
             "age": int() | float() as age,
             "answers": list(answers),
         } if age >= 0 and len(answers) <= ORDER_SENT:
-            ids = frozenset(one for one in answers if isinstance(one, int))
+            ids = frozenset(answer for answer in answers if isinstance(answer, int))
             if len(ids) == len(answers):
                 return top, age, ids
         case _:
@@ -182,13 +182,13 @@ async def greet(pipe: Link, secret: str, tls: PinnedTls, entropy: Entropy) -> Pr
     Raises:
         DialError: It is not the peer; the link is closed.
     """
-    name = await _named(pipe, _greet(pipe, secret, tls, entropy(NONCE_BYTES).hex()))
+    name = await _read_name(pipe, _greet(pipe, secret, tls, entropy(NONCE_BYTES).hex()))
     if name is None:
         raise DialError(pipe.name, "it is not the peer, or does not expect this link")
     return name, pipe
 
 
-async def _named(pipe: Link, proof: Awaitable[str | None]) -> str | None:
+async def _read_name(pipe: Link, proof: Awaitable[str | None]) -> str | None:
     """Return the name of a link if its other end proves in time to be the peer; else close it."""
     name = None
     try:
@@ -226,7 +226,7 @@ async def welcome(pipe: Link, secret: str, tls: PinnedTls, entropy: Entropy) -> 
         tls: The certificates of both ends.
         entropy: Source of random bytes.
     """
-    name = await _named(pipe, _open(pipe, secret, tls, entropy(NONCE_BYTES).hex()))
+    name = await _read_name(pipe, _open(pipe, secret, tls, entropy(NONCE_BYTES).hex()))
     return None if name is None else (name, pipe)
 
 

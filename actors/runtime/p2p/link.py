@@ -97,13 +97,13 @@ class P2PLink:
             try:
                 is_taken = self.send(message)
             except BadMessageError as error:
-                self._dropped(message, DropReason.MALFORMED)
+                self._drop(message, DropReason.MALFORMED)
                 if message.is_final:
                     instead = malformed_answer(message, error.reason)
                     await self.take(attrs.evolve(delivery, message=instead, behind=None))
                 await self._refuse(message, error.code, error.reason)
         if not is_taken:
-            self._dropped(message, DropReason.OVERFLOW)
+            self._drop(message, DropReason.OVERFLOW)
             why = f"{protocol.STUB_QUEUE} messages wait for the link already"
             await self._refuse(message, Code.UNAVAILABLE, why, protocol.RETRY_AFTER)
 
@@ -244,7 +244,7 @@ class P2PLink:
             return
         numbered = self._core.received(item, trio.current_time())
         if self._stub in item.via:
-            self._dropped(item, DropReason.LOOP)
+            self._drop(item, DropReason.LOOP)
         else:
             arrived = with_via(item, self._stub, self._sender)
             self._trace(Op.RCV, arrived, numbered.seq)
@@ -342,6 +342,6 @@ class P2PLink:
         if tracer.hops:
             tracer.messages.hop(self._hops[op], message, seq)
 
-    def _dropped(self, message: Message, reason: DropReason) -> None:
+    def _drop(self, message: Message, reason: DropReason) -> None:
         self._context.counters.drop(reason, message, self._context.url)
         self._context.tracer.message(self._context.url, Op.DROP, message, reason=reason.value)

@@ -81,13 +81,13 @@ class LinkWork:
 
     async def _dial(self, candidate: Candidate | ChannelAnswer, attempt: int) -> None:
         try:
-            link = await self._dialled(candidate)
+            link = await self._dial_once(candidate)
         except LinkError:
             await self._end.report(partial(self._core.dial_failed, attempt))
         else:
             await self._end.report_link(link, Opening.DIALLED, self._negotiation)
 
-    async def _dialled(self, candidate: Candidate | ChannelAnswer) -> handshake.ProvenLink:
+    async def _dial_once(self, candidate: Candidate | ChannelAnswer) -> handshake.ProvenLink:
         network, entropy = self._context.network, self._context.entropy
         if isinstance(candidate, Candidate):
             return await handshake.dial_candidate(network, candidate, self._tls, entropy)
@@ -184,14 +184,14 @@ class LinkWork:
                 await self._end.report_link(link, Opening.ACCEPTED, self._negotiation)
 
         async with trio.open_nursery() as nursery:
-            while (pipe := await self._accepted(candidate, listener)) is not None:
+            while (pipe := await self._accept_one(candidate, listener)) is not None:
                 if len(proving) == PENDING_PROOFS:
                     proving.popleft().cancel()
                 patience = trio.CancelScope()
                 proving.append(patience)
                 nursery.start_soon(prove, pipe, patience)
 
-    async def _accepted(self, candidate: Candidate, listener: Listener) -> Link | None:
+    async def _accept_one(self, candidate: Candidate, listener: Listener) -> Link | None:
         """Return the next connection; None: the listener has ended."""
         try:
             return await listener.accept()

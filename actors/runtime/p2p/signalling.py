@@ -248,9 +248,9 @@ class EndHost(PortHost, LinkPort):
         url, runtime = self._context.url, self.core.terms.own
         value = bodies.NewObject(url, self._value(""), runtime, name=_NAME, resources=("data",))
         body = bodies.CreateObject(value, self._schema, p2p=False)
-        await self.stub.ask(self, self._to_manager(MessageType.CREATE, body), self._created)
+        await self.stub.ask(self, self._to_manager(MessageType.CREATE, body), self._take_created)
 
-    def _created(self, answer: Message) -> None:
+    def _take_created(self, answer: Message) -> None:
         url = answer.body.get("resource")
         if answer.code > LAST_SUCCESS or not isinstance(url, str):
             self.core.object_refused(_why(answer))
@@ -266,9 +266,11 @@ class EndHost(PortHost, LinkPort):
             entry: JsonObject = {"runtime": runtime, "reporter": url}
             peer = self.core.terms.peer
             body = bodies.InviteObservers(self.own_object, self._schema, (peer,), entry)
-            await self.stub.ask(self, self._to_manager(MessageType.CREATE, body), self._invited)
+            await self.stub.ask(
+                self, self._to_manager(MessageType.CREATE, body), self._take_invited
+            )
 
-    def _invited(self, answer: Message) -> None:
+    def _take_invited(self, answer: Message) -> None:
         self.core.invitation_answered(
             answer.code, _why(answer) if answer.code > LAST_SUCCESS else ""
         )
@@ -375,7 +377,7 @@ class EndHost(PortHost, LinkPort):
         self.stub.watched[f"{url}/{_CHANGES}"] = self
         self._copy.begin(trio.current_time())
         request = self._to_manager(MessageType.SUBSCRIBE, bodies.Observe(url, self._schema))
-        await self.stub.ask(self, request, self._observed)
+        await self.stub.ask(self, request, self._take_observed)
 
     @deferred
     async def read(self, number: int) -> None:
@@ -385,7 +387,7 @@ class EndHost(PortHost, LinkPort):
             request = Message(self._context.ids.next(own), MessageType.READ, own, url, {})
             await self.stub.ask(self, request, partial(self._was_read, number))
 
-    def _observed(self, answer: Message) -> None:
+    def _take_observed(self, answer: Message) -> None:
         """Take the answer to the subscription."""
         snapshot = _read_snapshot(answer)
         if isinstance(snapshot, str):
@@ -400,13 +402,13 @@ class EndHost(PortHost, LinkPort):
         if isinstance(snapshot, str) and answer.code in PASSING:
             self._see(ObserverCore.read_failed, number, snapshot)
         else:
-            self._observed(answer)
+            self._take_observed(answer)
 
     def changed(self, event: Message) -> None:
         """Take a change of the peer's object; only its reporter's is one (I-D1)."""
         url = self.peer_object
         if shown_object(event, self.core.terms.own) is not None:
-            self._observed(event)
+            self._take_observed(event)
         elif url is None or not is_below(event.from_, url):
             return
         elif event.type is MessageType.DELETE:

@@ -99,7 +99,7 @@ class P2PStub(Actor[P2PMessage]):
     @override
     async def handle(self, message: P2PMessage) -> None:
         if isinstance(message, Delivery):
-            await self._delivered(message)
+            await self._take_delivery(message)
         else:
             await message()
 
@@ -120,7 +120,7 @@ class P2PStub(Actor[P2PMessage]):
             end.time_over()
             await end.perform()
 
-    async def _delivered(self, delivery: Delivery) -> None:
+    async def _take_delivery(self, delivery: Delivery) -> None:
         message = delivery.message
         watcher, is_own = self._watcher(message), message.to == self.context.url
         if watcher is not None:
@@ -129,7 +129,7 @@ class P2PStub(Actor[P2PMessage]):
             watcher.changed(message)
             await watcher.perform()
         elif is_own:
-            await self._taken(delivery)
+            await self._take_message(delivery)
         else:
             await self._send(delivery)
 
@@ -140,10 +140,10 @@ class P2PStub(Actor[P2PMessage]):
         shown = shown_object(message, self.context.config.runtime)
         return self.watched.get(message.to if shown is None else f"{shown}/changes")
 
-    async def _taken(self, delivery: Delivery) -> None:
+    async def _take_message(self, delivery: Delivery) -> None:
         message, objection = delivery.message, _objection(delivery)
         if message.is_response:
-            await self._answered(message)
+            await self._take_answer(message)
         elif objection is not None:
             await self.answer(message, Code.FORBIDDEN, objection)
         elif message.is_request:
@@ -163,7 +163,7 @@ class P2PStub(Actor[P2PMessage]):
             case _:
                 await self.answer(message, Code.NOT_FOUND, "this stub does not do this")
 
-    async def _answered(self, answer: Message) -> None:
+    async def _take_answer(self, answer: Message) -> None:
         asked = self._asked.pop(answer.id, None) if answer.is_final else None
         if asked is not None:
             end, take = asked
@@ -188,9 +188,9 @@ class P2PStub(Actor[P2PMessage]):
     async def ask_withdrawal(self, end: EndHost, request: Message) -> None:
         """Post a request of an end that leaves."""
         self._withdrawing += 1
-        await self.ask(end, request, self._withdrawn)
+        await self.ask(end, request, self._end_withdrawal)
 
-    def _withdrawn(self, _answer: Message) -> None:
+    def _end_withdrawal(self, _answer: Message) -> None:
         self._withdrawing -= 1
         if not self._withdrawing:
             self._is_clean.set()
@@ -481,10 +481,10 @@ def _kinds(name: str, options: JsonObject) -> frozenset[LinkKind] | None:
     said = options.get(_KINDS)
     if said is None:
         return None
-    if not isinstance(said, list) or not said or not all(_is_kind(one) for one in said):
+    if not isinstance(said, list) or not said or not all(_is_kind(each) for each in said):
         why = f"the option 'kinds' is no list of {', '.join(LinkKind)}"
         raise StubOptionError(name, _KINDS, why)
-    return frozenset(LinkKind(one) for one in said if isinstance(one, str))
+    return frozenset(LinkKind(each) for each in said if isinstance(each, str))
 
 
 def _is_kind(one: Json) -> bool:

@@ -166,7 +166,7 @@ class AddressAllocation:
         body = Allocate(scheme, AllocationRequest(number))
         answer = await self._request(MessageType.CREATE, self._node, body)
         try:
-            addresses = _allocated(answer, number)
+            addresses = _read_addresses(answer, number)
         except (AllocationError, BadMessageError) as error:
             reply.fail(error)
             return
@@ -185,7 +185,7 @@ class AddressAllocation:
         return await self._port.request(Message(number, kind, sender, to, write_body(body)))
 
 
-def _allocated(answer: Message, number: int) -> tuple[str, ...]:
+def _read_addresses(answer: Message, number: int) -> tuple[str, ...]:
     """Return the addresses in an answer. Raises AllocationError, BadMessageError."""
     _check(answer)
     value = answer.body.get("value")

@@ -98,13 +98,13 @@ class Registrar:
 
         If cancelled, that is done all the same.
         """
-        records = [one.record for one in self._registrations.values()]
+        records = [registration.record for registration in self._registrations.values()]
         await self._tasks.ask(self._register_records_again, records)
 
     async def keep_alive(self) -> Never:
         """Refresh each record before it expires."""
         while True:
-            due = min((one.due for one in self._registrations.values()), default=math.inf)
+            due = min((each.due for each in self._registrations.values()), default=math.inf)
             with trio.move_on_at(due):
                 await self._due_changed.wait()
             self._due_changed = trio.Event()

@@ -165,7 +165,7 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
         if isinstance(message, Delivery):
             request = message.message
             try:
-                self._delivered(request)
+                self._take_delivery(request)
             except BadMessageError as error:
                 if request.is_request:
                     self._port.send(refuse(request, error.code, error.reason))
@@ -319,7 +319,7 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
 
     # ---- messages
 
-    def _delivered(self, message: Message) -> None:
+    def _take_delivery(self, message: Message) -> None:
         if message.is_event and is_registration(message.to):
             reported = self._watches.read_event(message)
             if reported is not None:

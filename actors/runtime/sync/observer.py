@@ -549,7 +549,7 @@ class ObservedObjects:
         """The hyperties that observe something, are about to, or are about to stop."""
         found: set[str] = set()
         for each in self.objects.values():
-            found |= each.leaving.union(each.observers, (one.from_ for one, _ in each.waiting))
+            found |= each.leaving.union(each.observers, (item.from_ for item, _ in each.waiting))
         return found
 
     def find(self, address: str) -> Observed | None:
@@ -622,7 +622,7 @@ class ObservedObjects:
     def leave_all(self, observer: str) -> None:
         """Leave every object for a component that is gone."""
         for each in self.objects.values():
-            for waiting in [one for one in each.waiting if one[0].from_ == observer]:
+            for waiting in [item for item in each.waiting if item[0].from_ == observer]:
                 each.waiting.remove(waiting)
                 self.out.refuse(waiting[0], Code.GONE, "the observer left")
             if observer in each.observers:

@@ -119,7 +119,7 @@ class SyncOutput:
     def post(self, message: Message, about: Message | None = None) -> None:
         """Send a message; likewise."""
         if self.gate.holds(about or message, message):
-            self.gate.hold(lambda: self.bus.send(self._renumbered(message)))
+            self.gate.hold(lambda: self.bus.send(self._renumber(message)))
         else:
             self.bus.send(message)
 
@@ -134,11 +134,11 @@ class SyncOutput:
             direct: Runtimes that receive it over a direct link.
         """
         if self.gate.holds(message):
-            self.gate.hold(lambda: self.bus.publish(self._renumbered(message), runtimes, direct))
+            self.gate.hold(lambda: self.bus.publish(self._renumber(message), runtimes, direct))
         else:
             self.bus.publish(message, runtimes, direct)
 
-    def _renumbered(self, message: Message) -> Message:
+    def _renumber(self, message: Message) -> Message:
         """Return a message that waited for the disk with a newer id; an answer keeps its own.
 
         Its sender may have sent others meanwhile, that had not to wait (I-T7).

@@ -76,11 +76,11 @@ async def find_schema(catalogue: Catalogue | None, address: str) -> JsonObject |
         found = await catalogue.data_schema(address)
         if found is not None:
             return found
-    return _shipped().get(last_segment(address).lower())
+    return _read_shipped().get(last_segment(address).lower())
 
 
 @cache
-def _shipped() -> dict[str, JsonObject]:
+def _read_shipped() -> dict[str, JsonObject]:
     """Read the schemas that ship, by their names."""
     return {path.stem: _object(json.loads(path.read_text())) for path in _SHIPPED.glob("*.json")}
 

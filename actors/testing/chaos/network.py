@@ -154,7 +154,7 @@ class ChaosLink(Link):
         try:
             await self._link.send_many(frames)
         except LinkClosedError as exc:
-            raise self._seen(exc) from exc
+            raise self._user_error(exc) from exc
 
     @override
     async def receive(self) -> bytes:
@@ -164,7 +164,7 @@ class ChaosLink(Link):
                 if faults.reset_at <= now:
                     self._troubles.break_link(self.parties)
                 elif not faults.is_held and self._due() <= now:
-                    return self._arrived()
+                    return self._next_frame()
                 else:
                     await self._next(faults)
             if self._is_cut:
@@ -180,7 +180,7 @@ class ChaosLink(Link):
             return self._coming[0][0]
         return math.inf if self._end is None else self._end[0]
 
-    def _arrived(self) -> bytes:
+    def _next_frame(self) -> bytes:
         if not self._coming and self._end is not None:
             raise self._end[1]
         return self._coming.popleft()[1]
@@ -199,7 +199,7 @@ class ChaosLink(Link):
         except LinkBrokenError as exc:
             self._end = (trio.current_time() + self._faults().linger, exc)
         except LinkClosedError as exc:
-            raise self._seen(exc) from exc
+            raise self._user_error(exc) from exc
         else:
             self._take(frame)
 
@@ -219,7 +219,7 @@ class ChaosLink(Link):
         self._carried += passing.size
         self._coming.extend([(max(passing.due, busy_until), frame)] * passing.copies)
 
-    def _seen(self, error: LinkClosedError) -> LinkClosedError | LinkBrokenError:
+    def _user_error(self, error: LinkClosedError) -> LinkClosedError | LinkBrokenError:
         """Return the error for the user of a cut link: it was reset, not closed by this end."""
         return LinkBrokenError(self.name, _RESET) if self._is_cut else error
 
@@ -246,7 +246,7 @@ class ChaosLink(Link):
         try:
             return await self._link.say_goodbye(close_reason)
         except LinkClosedError as exc:
-            raise self._seen(exc) from exc
+            raise self._user_error(exc) from exc
 
     @override
     async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
@@ -441,7 +441,7 @@ class ChaosNetwork:
             ValueError: No party has such a name.
         """
         self._check(*some, *others)
-        there = {(one, other) for one in some for other in others}
+        there = {(each, other) for each in some for other in others}
         return self._troubles.begin(
             None, frozenset(there | {direction[::-1] for direction in there})
         )
@@ -561,9 +561,9 @@ class _End(Network):
 
     @override
     def negotiate(self, terms: ChannelTerms) -> AbstractAsyncContextManager[ChannelEnd]:
-        return expose(self._network.negotiate(terms), self._opened)
+        return expose(self._network.negotiate(terms), self._expose_link)
 
-    def _opened(self, link: Link) -> Link:
+    def _expose_link(self, link: Link) -> Link:
         parties = LinkParties(self._who, None, trio.current_time())
         return self._troubles.adopt(ChaosLink(link, self._troubles, parties, (self._who, None)))
 

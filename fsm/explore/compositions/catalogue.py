@@ -21,5 +21,7 @@ _ALL: Final[tuple[Composition, ...]] = (
     REGISTRATION,
 )
 
-COMPOSITIONS: Final[Mapping[str, Composition]] = MappingProxyType({one.name: one for one in _ALL})
+COMPOSITIONS: Final[Mapping[str, Composition]] = MappingProxyType(
+    {each.name: each for each in _ALL}
+)
 """The compositions that `python -m fsm check --product` explores, with their default bounds."""

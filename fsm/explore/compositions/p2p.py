@@ -577,7 +577,7 @@ class Stubs(plan.Host):
 
     def stop_listening(self, name: str) -> None:
         """Listen no more; what is being dialled may open all the same."""
-        self._listening = {at: one for at, one in self._listening.items() if one[0] != name}
+        self._listening = {at: each for at, each in self._listening.items() if each[0] != name}
 
     def stop_dials(self, name: str) -> None:
         self.dials = {link: dial for link, dial in self.dials.items() if dial[0] != name}
@@ -670,7 +670,7 @@ def _hyperty(own: str) -> str:
     return f"hyperty://{own}.ex/asking"
 
 
-def _given(runtimes: Sequence[str]) -> Iterator[JsonObject]:
+def _participant_lines(runtimes: Sequence[str]) -> Iterator[JsonObject]:
     """The lines that list the participants: runtimes, each with a hyperty."""
     for own in runtimes:
         yield {"given": "node", "domain": f"{own}.ex"}
@@ -716,7 +716,7 @@ def _links(
         leaves: Runtimes that may leave.
         channel: Messages that are in a channel at most.
     """
-    runtimes = sorted({one for pair in requests for one in pair})
+    runtimes = sorted({each for pair in requests for each in pair})
     pairs = sorted({(min(pair), max(pair)) for pair in requests})
     stubs = dict.fromkeys(
         [
@@ -767,7 +767,7 @@ def _links(
         bounds=plan.Bounds(losses=1, duplicates=1, channel=channel),
         is_timely=True,
         is_local_first=True,
-        given=tuple(_given(runtimes)),
+        given=tuple(_participant_lines(runtimes)),
     )
 
 

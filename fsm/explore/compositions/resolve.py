@@ -233,7 +233,9 @@ def _runs(loader: Loader) -> bool:
 
 def _is_in_step(registry: Routes, loader: Loader) -> bool:
     """Return whether the registry knows the stub that runs, and no other."""
-    return list(registry.core.node_stubs()) == [one for one in [loader.running] if one is not None]
+    return list(registry.core.node_stubs()) == [
+        each for each in [loader.running] if each is not None
+    ]
 
 
 def _has_answered_all(first: Asker, second: Asker, registry: SearchRoutes, loader: Loader) -> bool:

@@ -104,7 +104,7 @@ class _Passage:
         if lost > self.ended:
             yield "every sandbox to take in what the bus gave it, or a drop with a reason"
         back = self.given_back
-        for stub, times in self._carried():
+        for stub, times in self._expected_sends():
             if stub not in recorded:
                 continue
             sent = sum(number for end, number in self.sent.items() if is_below(end, stub))
@@ -181,7 +181,7 @@ class _Passage:
         owner = router.removeprefix(records.MINI_BUS)
         return sum(times for stub, times in self.sent.items() if is_below(stub, owner))
 
-    def _carried(self) -> Iterator[tuple[str, int]]:
+    def _expected_sends(self) -> Iterator[tuple[str, int]]:
         """Yield the stubs that have to send it, and how often."""
         to = self.last.to or ""
         for (bus, stub), times in self.taken.items():
@@ -485,7 +485,7 @@ def judge_arrivals(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterato
             yield copies[-1].breaks("I-L6", "it to arrive as often as it was sent")
     if receiver not in whole:
         return
-    followed = [item for sent in by_link.values() for item in _followed(sent, times, came)]
+    followed = [item for sent in by_link.values() for item in _sent_before(sent, times, came)]
     last: dict[str, fold.Evidence] = {}
     for mid, item in followed:
         last.setdefault(mid, item)
@@ -494,7 +494,7 @@ def judge_arrivals(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterato
             yield last[mid].breaks("I-L6", "it to arrive: what was sent later by this link did")
 
 
-def _followed(
+def _sent_before(
     sent: Sequence[_Sent], times: Mapping[str, int], came: Container[str]
 ) -> Iterator[_Sent]:
     """Yield what was sent by a link before a message that was sent once, and arrived."""

@@ -168,15 +168,15 @@ class HomeServed(
     @fold.on(fold.any_msg(Op.XMIT))
     def take_sending(self, record: TraceLine) -> None:
         if self._stays and (runtime := self.process.sessions.get(record.link)) is not None:
-            self._served(runtime, record)
+            self._record_served(runtime, record)
 
     @fold.on(fold.any_msg(Op.ADMIT, Op.QUEUE))
     def take_admission(self, record: TraceLine) -> None:
         runtime = record.by if record.op == Op.ADMIT else record.listener
         if self._stays and runtime is not None:
-            self._served(runtime, record)
+            self._record_served(runtime, record)
 
-    def _served(self, runtime: str, record: TraceLine) -> None:
+    def _record_served(self, runtime: str, record: TraceLine) -> None:
         stay = self._stays.get(runtime)
         if stay is not None:
             self._look_known(record.t)

@@ -249,7 +249,7 @@ class AddressRequests(fold.ProcessClaim, claims=("I-A4", "I-A5", "I-A6"), place=
             return
         body, runtime = body_of(asked), runtime_of(asked.from_ or "")
         if asked.type == MessageType.CREATE:
-            self._given(record, asked, body, runtime)
+            self._record_given(record, asked, body, runtime)
         key = body.get("resource")
         if asked.type == MessageType.DELETE and isinstance(key, str):
             block = self._blocks.pop((runtime, key), set())
@@ -258,7 +258,9 @@ class AddressRequests(fold.ProcessClaim, claims=("I-A4", "I-A5", "I-A6"), place=
                     record, f"what is left of the block {key} to be freed", claim="I-A5"
                 )
 
-    def _given(self, record: TraceLine, asked: TraceLine, body: Body, runtime: str | None) -> None:
+    def _record_given(
+        self, record: TraceLine, asked: TraceLine, body: Body, runtime: str | None
+    ) -> None:
         wanted, given = _inner(body), records.addresses_in(_inner(body_of(record)).get("allocated"))
         number, scheme = wanted.get("number", 1), body.get("scheme")
         domain = domain_of(asked.to or "").removeprefix("msg-node.")
@@ -349,9 +351,9 @@ class RecordRequests(
         written = _inner(body)
         resource = written.get("url", body.get("resource"))
         if isinstance(resource, str):
-            self._written(asked, resource, written)
+            self._record_written(asked, resource, written)
 
-    def _written(self, asked: TraceLine, url: str, written: Body) -> None:
+    def _record_written(self, asked: TraceLine, url: str, written: Body) -> None:
         runtime = runtime_of(asked.from_ or "")
         owner = self._owners.get(url, runtime)
         if owner != runtime:

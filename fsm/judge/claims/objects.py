@@ -218,20 +218,20 @@ class NothingAfterDelete(fold.ProcessClaim, claims=("I-D8",)):
 
     @fold.on(_WRITTEN)
     def take_write(self, record: TraceLine) -> None:
-        self._touched(record.key or "", record)
+        self._check_touch(record.key or "", record)
 
     @fold.on(fold.any_msg(Op.SUBMIT))
     def take_publication(self, record: TraceLine) -> None:
         is_update = bool(self._gone) and record.type == MessageType.UPDATE
         if is_update and record.to == f"{record.from_}/changes":
-            self._touched(record.from_ or "", record, records.SLACK)
+            self._check_touch(record.from_ or "", record, records.SLACK)
 
     @fold.on(fold.steps(_MACHINE))
     def take_observation(self, record: TraceLine) -> None:
         if record.actor == records.MANAGER and record.new == _ACTIVE:
-            self._touched(records.split(record.key)[0], record)
+            self._check_touch(records.split(record.key)[0], record)
 
-    def _touched(self, address: str, record: TraceLine, slack: float = 0.0) -> None:
+    def _check_touch(self, address: str, record: TraceLine, slack: float = 0.0) -> None:
         if address in self._gone and record.t >= self._gone[address] + slack:
             self.report_break(record, "nothing: the object is deleted")
 

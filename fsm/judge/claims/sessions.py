@@ -82,9 +82,9 @@ class OnePerRuntime(fold.ProcessClaim, claims=("I-M2",), is_forgetful=True):
         for runtime in [owner for owner, its in self._links.items() if its == link]:
             del self._links[runtime]
         if link in self._left:
-            self._replaced(link, self._left.pop(link), record.t)
+            self._check_replaced(link, self._left.pop(link), record.t)
 
-    def _replaced(self, older: str | None, record: TraceLine, closed_at: float) -> None:
+    def _check_replaced(self, older: str | None, record: TraceLine, closed_at: float) -> None:
         if closed_at - record.t > WRITE_TIMEOUT + records.SLACK:
             self.report_break(record, f"{older} to be closed", record.b or "")
 
@@ -92,7 +92,7 @@ class OnePerRuntime(fold.ProcessClaim, claims=("I-M2",), is_forgetful=True):
     def end(self) -> None:
         end = self.process.end
         for older, record in self._left.items() if end is not None else ():
-            self._replaced(older, record, end.t if end is not None else 0.0)
+            self._check_replaced(older, record, end.t if end is not None else 0.0)
 
 
 @fold.check("I-M3", on=fold.rows(_ALLOC))

@@ -358,7 +358,7 @@ class LinkEntities:
         """
         entry = self._entries.get(remote)
         if entry is not None and self._put(entity, entry):
-            self._changed(entry)
+            self._trace_change(entry)
         elif self._remote_of.get(entity, remote) != remote:
             self.unbind(entity)
 
@@ -383,7 +383,7 @@ class LinkEntities:
                 else:
                     self._unread[entry.remote, entity] = None
         if [entity for entity in known if self._put(entity, entry)]:
-            self._changed(entry)
+            self._trace_change(entry)
         self.tick(now)
 
     def _may_list(self, entity: str, entry: LinkEntry) -> bool:
@@ -396,7 +396,7 @@ class LinkEntities:
         for entity in gone:
             self._unread.pop((entry.remote, entity), None)
             self._held.pop((entry.remote, entity), None)
-        self._drop([one for one in gone if self._remote_of.get(one) == entry.remote], entry)
+        self._drop([each for each in gone if self._remote_of.get(each) == entry.remote], entry)
 
     def freed(self, gone: Iterable[str]) -> list[tuple[str, str]]:
         """Take out the lists of entities that no longer live where they were known to live.
@@ -444,7 +444,7 @@ class LinkEntities:
         for entity in entry.entities:
             self._remote_of.pop(entity, None)
         for claims in (self._unread, self._held):
-            for claim in [one for one in claims if one[0] == entry.remote]:
+            for claim in [each for each in claims if each[0] == entry.remote]:
                 del claims[claim]
 
     def clear(self) -> None:
@@ -475,7 +475,7 @@ class LinkEntities:
         if entry.is_live:
             self._port.forget_routes()
 
-    def _changed(self, entry: LinkEntry) -> None:
+    def _trace_change(self, entry: LinkEntry) -> None:
         entry.trace(self._port, Op.UPD)
         if entry.is_live:
             self._port.forget_routes()
@@ -626,7 +626,7 @@ class LinkTable:
             self._disconnect(entry.beside)
             self._end_beside(entry, entry.beside)
         self._give_up(entry, now)
-        self._barred = {one: until for one, until in self._barred.items() if until > now}
+        self._barred = {each: until for each, until in self._barred.items() if until > now}
         self._barred[entry.remote] = now + protocol.ERROR_WINDOW
 
     def _is_barred(self, remote: str, now: float) -> bool:
@@ -661,14 +661,14 @@ class LinkTable:
             return
         is_requester = stub == link
         if state is State.CREATED and not is_requester and not self._is_barred(remote, now):
-            self._invited(LinkEntry(remote, Role.HANDLER, stub, link, self._life(remote)), now)
+            self._take_invited(LinkEntry(remote, Role.HANDLER, stub, link, self._life(remote)), now)
         elif state is State.CREATED if is_requester else entry is None:
             # A requester whose entry another link took while it was being deployed is ended, and
             # a handler's link that its row refused, and accepted because that has gone since, or
             # whose peer has forged senders a moment ago.
             self._port.disconnect(stub, remote, link)
 
-    def _invited(self, new: LinkEntry, now: float) -> None:
+    def _take_invited(self, new: LinkEntry, now: float) -> None:
         """Take a handler's new link; the entry's table says what becomes of the link there is.
 
         If that one wins, the handler refuses the invitation when it asks for the row.
@@ -680,7 +680,7 @@ class LinkTable:
         if old.beside is not None:
             # The handler has one link to a runtime: the one it had before has ended.
             self._end_older(old, old.beside, now)
-            self._invited(new, now)
+            self._take_invited(new, now)
             return
         step = old.contest(self._runtime, new.link)
         if step.new in {p2p_entry.State.YIELDING, p2p_entry.State.BOUND}:
@@ -845,7 +845,7 @@ class LinkTable:
         self._port.forget_routes()
         if entry.beside is not None and entry.yielding is None:
             new, entry.beside = entry.beside, None
-            self._invited(new, now)
+            self._take_invited(new, now)
         elif entry.role is Role.HANDLER:
             entry.until = now + protocol.SESSION_IDLE
         else:
@@ -917,10 +917,12 @@ class LinkTable:
 
         A peer that was killed has its record until its session ends: it is not tried all the time.
         """
-        old = {one for one, until in self._cooling.items() if until + protocol.SESSION_IDLE <= now}
-        for one in old:
-            del self._cooling[one]
-            self._failed.pop(one, None)
+        old = {
+            each for each, until in self._cooling.items() if until + protocol.SESSION_IDLE <= now
+        }
+        for each in old:
+            del self._cooling[each]
+            self._failed.pop(each, None)
         failed = self._failed.get(entry.remote, 0)
         if entry.role is Role.REQUESTER:
             self._failed[entry.remote] = failed + 1

@@ -179,7 +179,7 @@ class NodeStubs:
         if found is None:
             return
         domain = found[0]
-        self._crashes = {one: it for one, it in self._crashes.items() if not it.is_calm(now)}
+        self._crashes = {crash: it for crash, it in self._crashes.items() if not it.is_calm(now)}
         if self._crashes.setdefault(domain, CrashCount()).count_crash(now):
             why = "it crashes again and again"
             self._cool(domain, (now + SANDBOX_COOL_DOWN, why, Code.UNAVAILABLE), now)
@@ -223,7 +223,7 @@ class NodeStubs:
         self._port.undeploy(url)
 
     def _cool(self, domain: str, cooling: _Cooling, now: float) -> _Cooling:
-        self._cooling = {one: it for one, it in self._cooling.items() if it[0] > now}
+        self._cooling = {each: it for each, it in self._cooling.items() if it[0] > now}
         self._cooling[domain] = cooling
         return cooling
 

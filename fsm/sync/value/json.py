@@ -226,11 +226,11 @@ def compile_schema(definition: JsonObject) -> ObjectSchema:
     """
     if json_size(definition) > DEFINITION_BYTES:
         raise NoSchemaError("", f"it has more than {DEFINITION_BYTES} bytes")
-    return _compiled(json.dumps(definition, sort_keys=True))
+    return _compile(json.dumps(definition, sort_keys=True))
 
 
 @lru_cache(_COMPILED)
-def _compiled(definition: str) -> ObjectSchema:
+def _compile(definition: str) -> ObjectSchema:
     from jsonschema_rs import ValidationError, validator_for  # noqa: PLC0415 - see above
 
     try:

@@ -116,7 +116,7 @@ def published_change(
     change: Change | None = None
     if _nameable(before, steps) == len(steps):
         change = _list_change(before, asked, version, by)
-    return change or _settled(before, after, steps, version, by)
+    return change or _setting(before, after, steps, version, by)
 
 
 def _list_change(before: JsonObject, asked: ChangeObject, version: int, by: str) -> Change | None:
@@ -135,10 +135,10 @@ def _list_change(before: JsonObject, asked: ChangeObject, version: int, by: str)
         return None
     if asked.operation == ADD:
         return Change(version, path, value, ARRAY, ADD, source=by, index=len(place))
-    return _removed(path, place, value, version, by)
+    return _removal(path, place, value, version, by)
 
 
-def _removed(
+def _removal(
     path: str, place: list[Json], elements: list[Json], version: int, by: str
 ) -> Change | None:
     """Return a change that removes elements that stand side by side; None: they do not."""
@@ -169,7 +169,7 @@ def _nameable(value: JsonObject, steps: list[str]) -> int:
     return len(steps)
 
 
-def _settled(
+def _setting(
     before: JsonObject, after: JsonObject, steps: list[str], version: int, by: str
 ) -> Change:
     """Return a change that sets or removes the nearest place on a path that can be named."""
@@ -242,7 +242,7 @@ def without(elements: list[Json], gone: list[Json]) -> list[Json]:
         elements: The list.
         gone: The elements to leave out.
     """
-    keys = {_key(one) for one in gone}
+    keys = {_key(each) for each in gone}
     return [kept for kept in elements if _key(kept) not in keys]
 
 

@@ -110,7 +110,7 @@ def _within_list(path: _Path, old: list[Json], new: list[Json]) -> _Edit | None:
         is_longer = all(map(same, old, new))
         return _Edit(path, new[len(old) :], Operation.ADD) if is_longer else None
     if len(old) > len(new):
-        return _shortened(path, old, new)
+        return _shortening(path, old, new)
     differing = [n for n, is_same in enumerate(map(same, old, new)) if not is_same]
     if len(differing) > 1:
         return None
@@ -118,7 +118,7 @@ def _within_list(path: _Path, old: list[Json], new: list[Json]) -> _Edit | None:
     return _between((*path, str(index)), old[index], new[index])
 
 
-def _shortened(path: _Path, old: list[Json], new: list[Json]) -> _Edit | None:
+def _shortening(path: _Path, old: list[Json], new: list[Json]) -> _Edit | None:
     """Return the edit that takes elements out of a list; None: it takes setting it."""
     gone = _missing(old, new)
     if gone is None:
@@ -198,7 +198,7 @@ def _unsendable_in(new: JsonObject, change: ChangeObject) -> Flaw | None:
     added = change.value
     if change.operation == ADD and isinstance(added, list) and len(steps) < VALUE_DEPTH:
         first = len(here) - len(added) if isinstance(here, list) else 0
-        looked_at = (unsendable(one, (*steps, first + n)) for n, one in enumerate(added))
+        looked_at = (unsendable(each, (*steps, first + n)) for n, each in enumerate(added))
         return next(filter(None, looked_at), None)
     return unsendable(change.value, steps)
 

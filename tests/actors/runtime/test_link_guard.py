@@ -20,7 +20,7 @@ from actors.keys.token import Statement, write_statement
 from actors.kit.http_client import ServerUrl
 from actors.runtime import link_guard
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.link_guard import Bond, LinkGuard, _covered
+from actors.runtime.link_guard import Bond, LinkGuard, _signed_texts
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.stubs.credentials import GivenToken
 from fsm.p2p.dialling import Believed, Distrusted
@@ -247,7 +247,7 @@ def with_certificate(text):
     """An offer that is signed by its key as a peer without the checks of our own does it."""
     identity = OwnIdentity(make_runtime_key())
     proper = LinkGuard(identity).sign(DATA, BOND)
-    covered = list(_covered(DATA, proper, BOND))
+    covered = list(_signed_texts(DATA, proper, BOND))
     raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
     covered[covered.index(hashlib.sha256(urlsafe_b64decode(padded(proper))).hexdigest())] = (
         hashlib.sha256(raw).hexdigest()

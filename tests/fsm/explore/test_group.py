@@ -40,9 +40,11 @@ def fenced_too_late(patch):
 
 
 def lease_counted_from_the_answer(patch):
-    real = MembershipCore._written
+    real = MembershipCore._take_written
     patch.setattr(
-        MembershipCore, "_written", lambda self, revision, _, now: real(self, revision, now, now)
+        MembershipCore,
+        "_take_written",
+        lambda self, revision, _, now: real(self, revision, now, now),
     )
 
 

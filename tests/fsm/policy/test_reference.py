@@ -144,11 +144,11 @@ WRONG = {
     "priorities are ignored":
         ("in_order", lambda _: list),
     "directions are turned round":
-        ("_directed", lambda real: lambda out, inner: real(not out, inner)),
+        ("_with_direction", lambda real: lambda out, inner: real(not out, inner)),
     "directions are ignored":
-        ("_directed", lambda _: lambda _, inner: inner),
+        ("_with_direction", lambda _: lambda _, inner: inner),
     "tasks of others are forgotten":
-        ("_joined", lambda _: lambda first, other: first or other),
+        ("_join_verdicts", lambda _: lambda first, other: first or other),
     "tasks of policies are forgotten":
         ("_dutiful", lambda _: lambda _, inner: inner),
     "targets that cannot be known do not apply":
