@@ -611,7 +611,7 @@ class Connection:
         link = self.link
         if self._why:
             return
-        with trio.CancelScope() as writing:
+        with trio.CancelScope() as writing:  # noqa: ASYNC912 - without work nothing waits
             self._writing = writing
             if self._is_closed:
                 writing.cancel()
