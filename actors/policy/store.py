@@ -101,8 +101,11 @@ def _list_files(files: Iterable[Path]) -> Sequence[Path]:
     listed: list[Path] = []
     for path in files:
         inside = [path]
-        if path.is_dir():
-            inside = sorted(each for form in ("*.toml", f"*{_JSON}") for each in path.glob(form))
+        try:
+            if path.is_dir():
+                inside = sorted([*path.glob("*.toml"), *path.glob(f"*{_JSON}")])
+        except OSError as exc:
+            raise PolicyFileError(path, f"{exc.strerror}; name another") from exc
         if not inside:
             what = f"no *.toml and no *{_JSON} is in that folder; put one there"
             raise PolicyFileError(path, what)

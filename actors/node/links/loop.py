@@ -194,13 +194,15 @@ class Links(Actor[Never]):
                     ready.append(key.data)
             until = self.bounds.work_clock() + READ_SLICE
             self.bus.is_in_turn = True
-            while ready:
-                connection = ready.popleft()
-                if connection in self.watched:
-                    self._guard(connection, connection.read)
-                if self.bounds.work_clock() >= until:
-                    break
-            self.bus.is_in_turn = False
+            try:
+                while ready:
+                    connection = ready.popleft()
+                    if connection in self.watched:
+                        self._guard(connection, connection.read)
+                    if self.bounds.work_clock() >= until:
+                        break
+            finally:  # the bus may live on without this listener
+                self.bus.is_in_turn = False
             self.bus.call(self.bus.end_turn)
 
     def _guard(self, connection: Connection, call: Callable[[], None]) -> None:

@@ -1,6 +1,7 @@
 """The identity connector at `domain://idm.<d>`: validates logins (M-55, CON-01)."""
 
 import math
+from collections import Counter
 from typing import Final
 
 import attrs
@@ -78,13 +79,24 @@ class IdentityConnector(LocalService):
         self._host: Final = host
         self._provider: Final = provider
         self._pending = 0
+        self._by_runtime = Counter[str]()
 
     @override
-    def receive(self, message: Message, by: str) -> None:
-        self._host.bus.spawn(self._answer, message, by, _assertion(message))
+    def receive(self, message: Message, by: str) -> Message | None:
+        assertion, asked = _assertion(message), self._by_runtime
+        # Half is left for those who open sessions.
+        if asked[by] >= LOGINS_PENDING // 8 or asked.total() >= LOGINS_PENDING // 2:
+            return refuse(message, Code.UNAVAILABLE, "too many assertions are open; try again")
+        asked[by] += 1
+        self._host.bus.spawn(self._answer, message, by, assertion)
+        return None
 
     async def _answer(self, message: Message, by: str, assertion: str) -> None:
-        answer, _ = await self.validate(message, assertion)
+        try:
+            answer, _ = await self.validate(message, assertion)
+        finally:
+            self._by_runtime.subtract((by,))
+            self._by_runtime += Counter()  # without those that have nothing open
         self._host.bus.call(self._host.bus.answer, by, answer)
 
     async def validate(

@@ -12,6 +12,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.log import get_logger
+from actors.kit.supervision.supervisor import Crash
 from actors.node.components import LocalService
 from actors.node.host import NodeHost
 from actors.node.policy_hook import Asker, Policy
@@ -91,14 +92,17 @@ class PolicyService(LocalService):
         return None
 
     async def _answer_reload(self, message: Message, by: str) -> None:
-        outcome = await self._policing.reread()
-        if isinstance(outcome, PolicyFileError):
-            answer = unusable(message, outcome)
-        else:
-            until = UNTIL_RELOAD if self._policing.domain is None else UNTIL_CHANGED
-            answer = change_answer(message, outcome, until)
-        bus = self._policing.host.bus
-        bus.call(bus.answer, by, answer)
+        answer = refuse(message, Code.UNAVAILABLE, "the policy files cannot be read now")
+        host = self._policing.host
+        # Else an error of the files would end the bus, and with it all sessions.
+        with Crash(partial(host.monitor.record_crash, "policy")):
+            outcome = await self._policing.reread()
+            if isinstance(outcome, PolicyFileError):
+                answer = unusable(message, outcome)
+            else:
+                until = UNTIL_RELOAD if self._policing.domain is None else UNTIL_CHANGED
+                answer = change_answer(message, outcome, until)
+        host.bus.call(host.bus.answer, by, answer)
 
 
 class NodePolicies(Policy):
@@ -162,7 +166,7 @@ class Policing:
         If cancelled, they may be read all the same.
 
         Raises:
-            ActorStoppedError: The node has closed.
+            ActorStoppedError: The node has closed, or its bus is started again.
         """
         async with self.reading:
             if (domain := self.domain) is None:

@@ -309,6 +309,7 @@ class Control:
             case opening.Vouched(request):
                 with self._at_hand(request.runtime):
                     is_used = self._open_by_login(verdict)
+                self._gate.settle()
                 if not is_used:
                     self._keep(verdict)
             case opening.Denied(request, code, why, retry_after):

@@ -32,6 +32,8 @@ _SNAPSHOT: Final = "snapshot"
 
 _Row: TypeAlias = tuple[str | None, str | None]
 _WRITTEN: Final = fold.others(Kind.OBJ, Op.WRITE)
+_WRITING: Final = frozenset({MessageType.CREATE, MessageType.UPDATE, MessageType.DELETE})
+"""Verbs of requests to a sync manager by which an object is written; an attribute is deleted."""
 
 
 def _take_row(table: set[_Row], record: TraceLine) -> None:
@@ -279,18 +281,20 @@ class ChildOwner(fold.ProcessClaim, claims=("I-D10",)):
             self._last[parts[0], creator] = int(number) if number.isdecimal() else before
 
 
-class AskedWrites(fold.ProcessClaim, claims=("I-D1",), place=fold.Place.RUNTIME):
+class AskedWrites(fold.ProcessClaim, claims=("I-D1", "I-D2"), place=fold.Place.RUNTIME):
     """An object is written while the bus has a request of its reporter for it (I-D1).
 
     A request is open from its delivery to the sync manager until that has answered it. There are
-    records of it if hops are recorded: then a write has a digest.
+    records of it if hops are recorded: then a write has a digest. Versions rise by one (I-D2), also
+    of an object that nobody observes.
     """
 
     _open: dict[str | None, str | None]
+    _last: dict[str | None, int]
 
     @fold.on(fold.at_bus(Op.DELIVER))
     def take_request(self, record: TraceLine) -> None:
-        is_writing = record.type in {MessageType.CREATE, MessageType.UPDATE}
+        is_writing = record.type in _WRITING
         if is_writing and record.to == self.process.part(records.MANAGER):
             self._open[record.mid] = record.from_
 
@@ -302,7 +306,12 @@ class AskedWrites(fold.ProcessClaim, claims=("I-D1",), place=fold.Place.RUNTIME)
     @fold.on(_WRITTEN)
     def take_write(self, record: TraceLine) -> None:
         if record.digest is not None and record.by not in self._open.values():
-            self.report_break(record, f"an open request of {record.by} to the sync manager")
+            expected = f"an open request of {record.by} to the sync manager"
+            self.report_break(record, expected, claim="I-D1")
+        version = record.version or 0
+        if version != self._last.get(record.key, version - 1) + 1:
+            self.report_break(record, f"version {self._last[record.key] + 1}", claim="I-D2")
+        self._last[record.key] = version
 
 
 class Applied(fold.ProcessClaim, claims=("I-D3", "I-D12", "I-D5", "I-D7")):

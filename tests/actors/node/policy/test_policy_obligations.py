@@ -1,6 +1,7 @@
 """What is done along with decisions: POL-13, POL-14, POL-15, I-K3, I-K4."""
 
 import pytest
+import trio.testing
 
 from actors.policy.engine import Decision, Ruling, Tasks
 from fsm.policy.attributes import Place, Request
@@ -153,6 +154,19 @@ async def test_an_obligation_after_a_denial_follows_its_answer(tmp_path, autojum
         order = watched(world)
         await tell(world)
     assert order == ["xmit", "late"]
+
+
+async def test_an_obligation_after_an_open_by_login_does_not_wait_for_another_message(
+    tmp_path, autojump_clock
+):
+    late = 'obligations.permit = [{ do = "count", name = "late", when = "after" }]\n'
+    text = one_policy(rule("r", f'effect = "permit"\n{late}'))
+    issuer = Issuer()
+    async with open_world(**policed(tmp_path, text), **optional_login(issuer)) as world:
+        order = watched(world)
+        await logged_in(world, issuer)
+        await trio.testing.wait_all_tasks_blocked()
+        assert order == ["late"]
 
 
 def watched(world) -> list[str]:

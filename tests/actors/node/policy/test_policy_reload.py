@@ -1,6 +1,7 @@
 """Policies are read again as a whole or not at all, while messages pass: POL-03, S9, T5."""
 
 import re
+from pathlib import Path
 
 import pytest
 import trio
@@ -117,6 +118,22 @@ async def test_an_administrator_has_the_files_read_again(tmp_path):
         assert answer.body["value"]["version"] == 2
         listed = await admin.ask("read", f"{RA}/ua", POLICY)
         assert [one["id"] for one in listed.body["value"]["sets"]] == ["other"]
+
+
+@pytest.mark.parametrize(("error", "code"), [(PermissionError(13, "no"), 502), (KeyError(), 503)])
+async def test_files_that_cannot_be_looked_at_end_no_session(error, code, tmp_path, monkeypatch):
+    def fail(_path):
+        raise error
+
+    issuer = Issuer()
+    async with open_world(**policed(tmp_path, one_policy()), **optional_login(issuer)) as world:
+        issuer.now = trio.current_time()
+        admin = await logged_in(world, issuer, roles=["admin"])
+        ask = ("execute", f"{RA}/ua", POLICY)
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "is_dir", fail)
+            assert (await admin.ask(*ask, method="reload")).code == code
+        assert (await admin.ask(*ask, method="reload")).code == 200
 
 
 async def test_a_reload_replaces_changes_by_message(tmp_path):

@@ -46,6 +46,7 @@ bus deliver update 1 HA>RA/sm listener=sync-manager
 """
 _ANSWER = "bus take 200 1 RA/sm>HA\nbus callback 200 1 RA/sm>HA\n"
 _WRITE = "sm write O1 by=HA version=1 digest=aa\n"
+_REMOVAL = _REQUEST.replace("update", "delete")
 _VERSIONS = "@ra\n" + _HOME + "".join(f"sm write O1 by=HA version={n}\n" for n in (1, 2, 3))
 _READ_ANEW = """
 @rb
@@ -75,6 +76,9 @@ _WROTE = (
 VALUES = (
     case("I-D1", _REQUEST + _WRITE + _ANSWER, ("by=HA", "by=HB")),
     case("I-D1", _REQUEST + _WRITE + _ANSWER, (_WRITE + _ANSWER, _ANSWER + _WRITE)),
+    case("I-D1", _REMOVAL + _WRITE + _ANSWER, ("by=HA", "by=HB")),
+    case("I-D2", _VERSIONS, ("version=3", "version=4")),
+    case("I-D2", _VERSIONS, ("version=3", "version=2")),
     case("I-D2", _VERSIONS + _READ_ANEW, ("apply O1 by=HB version=3", "apply O1 by=HB version=4")),
     case("I-D2", _VERSIONS + _READ_ANEW, ("write O1 by=HA version=2", "write O2 by=HA version=2")),
     case("I-D4", _WRITTEN + _APPLIED, ("version=2 digest=bb\n@rb", "version=2 digest=cc\n@rb")),
