@@ -35,7 +35,7 @@ class EchoLink(WebSocketServerLink):
         if len(self._inbox or ()) > taken:
             self.opcodes.append(opcode)
 
-    def _wrapped(self, frames):
+    def _wrap(self, frames):
         for frame in frames:
             is_text = self.opcodes.popleft() is Opcode.TEXT
             send = self._protocol.send_text if is_text else self._protocol.send_binary
