@@ -324,7 +324,7 @@ def _answer(asked: Message, code: int, body: JsonObject) -> Message:
     )
 
 
-def with_via(message: Message, stub: str, identity: SenderIdentity | None = None) -> Message:
+def stamped(message: Message, stub: str, identity: SenderIdentity | None = None) -> Message:
     """Return the message with `stub` appended to its `via` (STB-06, append only).
 
     Args:
@@ -339,7 +339,7 @@ def with_via(message: Message, stub: str, identity: SenderIdentity | None = None
     return Message(message.id, message.type, message.from_, message.to, body, identity)
 
 
-def with_identity(message: Message, identity: SenderIdentity | None) -> Message:
+def identified(message: Message, identity: SenderIdentity | None) -> Message:
     """Return the message with this identity of its sender; itself, if it has it already."""
     if message.identity is identity:
         return message

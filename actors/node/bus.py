@@ -40,7 +40,7 @@ from specs.bodies.session import LOGIN_TOKEN, SESSION_TOKEN
 from specs.errors import BadMessageError, BadUrlError
 from specs.identity import said_by
 from specs.jsonvalue import JsonObject
-from specs.message import Message, MessageType, refuse, with_identity
+from specs.message import Message, MessageType, identified, refuse
 from specs.reply_code import Code, DropReason, Ground, LinkEnd
 from specs.routing import Check
 from specs.trace import Op
@@ -593,7 +593,7 @@ def _with_sender(message: Message, asker: Asker) -> Message:
     sender = asker.sender
     if sender is None and asker.runtime is not None:
         sender = said_by(domain_of(asker.runtime), message.identity)
-    return with_identity(message, sender)
+    return identified(message, sender)
 
 
 def _subject(message: Message) -> str | None:

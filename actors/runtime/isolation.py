@@ -45,7 +45,7 @@ from specs.limits import foreign_code
 from specs.limits.foreign_code import HYPERTY_BURST, HYPERTY_RATE, SANDBOX_YIELD
 from specs.limits.protocol import DEPLOY_TIMEOUT, MAX_MESSAGE_BYTES, PEER_OFFENCES, RETRY_AFTER
 from specs.limits.transfer import SANDBOX_TRANSFER_BYTES
-from specs.message import Message, refuse, with_identity, with_via
+from specs.message import Message, identified, refuse, stamped
 from specs.reply_code import Code, DropReason
 from transports.codec import encode, most_bytes
 
@@ -642,8 +642,8 @@ class SandboxedStub(SandboxMail, StubHost[Delivery]):
         elif message.is_response:
             await self._answer(message)
         elif self._may_bring(message):
-            via = message if self.plan.url in message.via else with_via(message, self.plan.url)
-            await self.port.post(with_identity(via, self._context.sender_of(message)))
+            via = message if self.plan.url in message.via else stamped(message, self.plan.url)
+            await self.port.post(identified(via, self._context.sender_of(message)))
         else:
             self._record_offence(message)
 
@@ -656,11 +656,11 @@ class SandboxedStub(SandboxMail, StubHost[Delivery]):
 
     def _by_itself(self, message: Message) -> Message:
         """Return a message of the stub itself with its sender: this runtime, and no user."""
-        return with_identity(message, SenderIdentity(self.plan.runtime))
+        return identified(message, SenderIdentity(self.plan.runtime))
 
     async def _answer(self, message: Message) -> None:
         if self.answered(message):
-            await self.port.post(with_identity(message, self._context.sender_of(message)))
+            await self.port.post(identified(message, self._context.sender_of(message)))
         else:
             # An honest stub, too, answers requests that are no longer awaited.
             self.drop(message, DropReason.UNMATCHED)

@@ -53,7 +53,7 @@ CONTENTION: Final = 0.5
 """Seconds for which a submission of another makes a hyperty keep to its rate (ours, R11)."""
 
 OPEN_REQUESTS: Final = 256
-"""Requests of one sender open at one receiver of a runtime; more are refused (ours, R11).
+"""Requests of one sender open at one receiver of a runtime; `request` waits for room (ours, R11).
 
 A quarter of the receiver's mailbox, so that one sender alone cannot fill it."""
 

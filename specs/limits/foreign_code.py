@@ -6,11 +6,10 @@ See also the `SANDBOX_` limits in `specs.limits.protocol`.
 from typing import Final
 
 HYPERTY_RATE: Final = 500.0
-"""Messages a second a sandbox of a runtime may post: as many as a node takes from all that
-one identity has (RELIABILITY L5)."""
+"""Messages a second a sandbox of a runtime may post (ours, RELIABILITY L5)."""
 
 HYPERTY_BURST: Final = 200
-"""Messages such a sandbox may post at once: as many as a stub at a node (RELIABILITY L5)."""
+"""Messages such a sandbox may post at once after a rest (ours, RELIABILITY L5)."""
 
 HYPERTY_REQUESTS: Final = 1000
 """Requests of such a sandbox that wait for their answers; more are refused (ours, T16)."""

@@ -9,8 +9,7 @@ MAX_LINK_ENTITIES: Final = 4096
 """Entities known to live at the other end of one link; more are reached by the node (ours)."""
 
 CLAIM_RATE: Final = 20.0
-"""Records a second that are read because registries listed their entities: a fifth of what a
-session may send (ours, T18)."""
+"""Records a second that are read because registries listed their entities (ours, T18)."""
 
 CLAIM_BURST: Final = 20
 """Such records that are read at once after a rest (ours: a second's)."""

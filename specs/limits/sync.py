@@ -12,7 +12,7 @@ REPEAT_LAST: Final = 60.0
 """Seconds to which the pauses between such repeats grow, doubling (ours, I-D4)."""
 
 REPEAT_SPACING: Final = 0.05
-"""Seconds between two repeats of one runtime: a fifth of what a session may send (ours, L5)."""
+"""Seconds between two repeats of one runtime: 20 a second, whatever else it sends (ours, L5)."""
 
 PART_REPEATS: Final = 3
 """Repeats of a change that a part of a runtime made, such as the offer of a link: they outlast

@@ -11,7 +11,7 @@ from specs.message import (
     refuse,
     reply_to,
     request_id,
-    with_via,
+    stamped,
 )
 from specs.reply_code import Code
 
@@ -102,7 +102,7 @@ def test_events_have_no_answer_and_requests_always_have_one(type_, to, event):
 
 
 def test_a_message_is_one_instance_at_every_hop():
-    assert instance_id(with_via(ask(), S)) == instance_id(ask())
+    assert instance_id(stamped(ask(), S)) == instance_id(ask())
 
 
 def test_an_answer_names_the_request_it_answers():
@@ -116,7 +116,7 @@ def test_a_provisional_answer_is_another_instance_than_the_final_one():
 def test_stamping_appends_and_leaves_the_original_as_it_was():
     """STB-06, I-L3."""
     first = ask()
-    twice = with_via(with_via(first, S), f"{S}2")
+    twice = stamped(stamped(first, S), f"{S}2")
     assert twice.via == (S, f"{S}2")
     assert first.via == ()
 

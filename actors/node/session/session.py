@@ -24,7 +24,7 @@ from fsm.session.node_session_io import (
 from specs.addresses.address import status_of
 from specs.identity import Identity
 from specs.limits.protocol import SESSION_QUEUE
-from specs.message import Message, MessageType, with_identity
+from specs.message import Message, MessageType, identified
 from specs.reply_code import TAKEN_OVER, Code, DropReason, LinkEnd
 from specs.trace import Op
 from transports.bodies import write_body
@@ -144,7 +144,7 @@ class Session:
         if not exchange.statuses.lose_runtime(runtime):
             return
         number, to, body = exchange.next_id(runtime), status_of(runtime), write_body(LOST)
-        event = with_identity(
+        event = identified(
             Message(number, MessageType.UPDATE, runtime, to, body), self.asker.sender
         )
         match exchange.tables.routing.route(event, runtime):

@@ -58,7 +58,7 @@ from specs.addresses.address import is_below, runtime_of
 from specs.child import is_of_creator, object_of, parent_of
 from specs.limits.bus import OPEN_REQUESTS
 from specs.limits.protocol import REPLY_TIMEOUT, STUB_QUEUE, WARNING_PAUSE
-from specs.message import Message, instance_id, position_of, refuse, with_identity
+from specs.message import Message, identified, instance_id, position_of, refuse
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.routing import Direction
 from specs.trace import Op
@@ -379,7 +379,7 @@ class MessageBus(Actor[Never]):
         identity = self._own.identity
         if is_local and message.identity is not identity and not is_below(by, self._runtime):
             # A part of the runtime may speak for others, and says for whom.
-            message = with_identity(message, identity)
+            message = identified(message, identity)
         if is_local or self.admission.direction(message, origin) is Direction.OUTGOING:
             self._now = now
             self._take(flight, self._pipelines.pass_through(message, by, Direction.OUTGOING), now)

@@ -30,7 +30,7 @@ from specs.addresses.address import is_below
 from specs.child import object_of
 from specs.limits.p2p import ORDER_HELD, ORDER_PAIRS
 from specs.limits.protocol import MAILBOX, STUB_QUEUE, WINDOW_TIMEOUT
-from specs.message import Message, MessageType, with_identity
+from specs.message import Message, MessageType, identified
 from specs.reply_code import Code
 from specs.trace import Op
 
@@ -352,7 +352,7 @@ class Outbound:
     def _deliver(self, forward: Forward, now: float) -> None:
         message, then = forward.message, forward.then
         if self.anonymous and any(is_below(forward.route, stub) for stub in self.anonymous):
-            message = with_identity(message, None)
+            message = identified(message, None)
         purpose = Purpose.SEND if then is None else Purpose.TURN_BACK
         if self._deliveries.deliver(message, forward.route, behind=forward.behind, purpose=purpose):
             return

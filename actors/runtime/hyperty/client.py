@@ -87,7 +87,7 @@ class HypertyClient:
         which: 400 `to` is not an address, 401 the hyperty is undeployed, 404 no such receiver,
         408 no answer in `REPLY_TIMEOUT` seconds, 413 the value is too large, 503 the receiver
         cannot be reached or a queue is full; `retryAfter` of its body then says after how many
-        seconds another attempt may succeed, if that is known.
+        seconds another attempt may succeed.
 
         While `OPEN_REQUESTS` requests of the hyperty to the same receiver are open, or
         `PEER_WAITING` of its runtime, and while its node does not take messages as fast as they

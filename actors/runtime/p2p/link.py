@@ -21,7 +21,7 @@ from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
 from specs.limits import protocol
 from specs.limits.p2p import ACK_DELAY, LINK_LOOK
-from specs.message import Message, malformed_answer, refuse, with_via
+from specs.message import Message, malformed_answer, refuse, stamped
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
 from transports.codec import BadLine, decode_frame, encode, frames
@@ -76,7 +76,7 @@ class P2PLink:
         Raises:
             BadMessageError: It cannot be written at all; 413: it is too large.
         """
-        leaving = with_via(message, self._stub)
+        leaving = stamped(message, self._stub)
         line = encode(leaving)
         if len(line) > protocol.MAX_MESSAGE_BYTES:
             raise BadMessageError(f"larger than {protocol.MAX_MESSAGE_BYTES} bytes", Code.TOO_LARGE)
@@ -246,7 +246,7 @@ class P2PLink:
         if self._stub in item.via:
             self._drop(item, DropReason.LOOP)
         else:
-            arrived = with_via(item, self._stub, self._sender)
+            arrived = stamped(item, self._stub, self._sender)
             self._trace(Op.RCV, arrived, numbered.seq)
             await self._context.bus.post(arrived, self._stub)
         self._core.taken(numbered)

@@ -32,7 +32,7 @@ from specs.bodies.link import Command
 from specs.bodies.word import SessionMethod, StubMethod
 from specs.errors import BadMessageError
 from specs.limits.protocol import MAX_MESSAGE_BYTES, STUB_WINDOW, WARNING_PAUSE
-from specs.message import Message, malformed_answer, refuse, reply_to, with_via
+from specs.message import Message, malformed_answer, refuse, reply_to, stamped
 from specs.reply_code import LAST_SUCCESS, TURNED_AWAY, Code, DropReason
 from specs.trace import Op
 from transports.bodies import read_body
@@ -452,7 +452,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
                 answer = refuse(message, Code.UNAUTHENTICATED, why)
                 self._link.control(self._link.wire.write(answer))
             return
-        arrived = with_via(message, self._url, self._context.sender_of(message))
+        arrived = stamped(message, self._url, self._context.sender_of(message))
         name = "" if self._link is None else self._link.name
         if self._hops.is_on:
             self._hops.crossed(Op.RCV, arrived, self._url, name)
@@ -534,7 +534,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
             self._core.forget(message)
             return
         # A runtime is known to its node; a node says of which runtime it passes a message on.
-        stamp = with_via(message, self._url, message.identity if self._is_of_node else None)
+        stamp = stamped(message, self._url, message.identity if self._is_of_node else None)
         try:
             line = self._link.wire.write(stamp)
         except BadMessageError as error:

@@ -239,8 +239,6 @@ class Report:
         self.routes.forget()
         objects.unwatch()
         objects.alarms.set(url, math.inf)
-        objects.repeats.forget(url)
-        objects.signs.forget(url)
         self._out.ids.forget(url, f"{url}/{child.SUBSCRIPTION}")
         if self._deletion is not None:
             self._out.answer(self._deletion, Code.OK)

@@ -48,7 +48,7 @@ async def test_a_reader_with_too_many_unread_messages_is_sent_nothing(
     assert not outlet.offer(said)
     with trio.fail_after(20):
         await outlet.send(said)
-        await outlet.flushed()
+        await outlet.wait_flushed()
 
 
 async def test_a_wait_for_space_ends_with_the_writer(pipe, autojump_clock):

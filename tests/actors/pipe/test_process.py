@@ -60,10 +60,10 @@ async def test_a_process_that_has_started_has_had_processor_time():
     """SEC-33: a pipe knows how long its process ran and waited for a processor."""
     async with open_process_sandbox("b.ex") as link:
         with trio.fail_after(30):
-            while link.used().ran < 0.005:  # noqa: ASYNC110 - the kernel has no event for it
+            while link.processor_time().ran < 0.005:  # noqa: ASYNC110 - the kernel has no event for it
                 await trio.sleep(0.01)
-        assert 0 <= link.used().waited < 30
-    assert link.used() == IDLE
+        assert 0 <= link.processor_time().waited < 30
+    assert link.processor_time() == IDLE
 
 
 class Complaints(trio.abc.ReceiveStream):

@@ -93,7 +93,7 @@ async def test_bytes_that_are_no_frames_pass_in_both_directions_in_order(bench, 
         assert bench.dial(1, "127.0.0.1:40003", "stream")
         assert (await bench.hear()).word is Word.OPEN
         far = await listener.accept()
-        bench.relays.heard(PipeMessage(Word.DATA, 1, rest=b"hello\n"))
+        bench.relays.receive(PipeMessage(Word.DATA, 1, rest=b"hello\n"))
         assert await far.receive() + await far.receive() == b"hello\n"
         await bench.hear()
         await far.send(b"welcome\n")
@@ -104,7 +104,7 @@ async def test_frames_pass_in_both_directions_and_are_acknowledged(bench, autoju
     bench.dial(1)
     assert (await bench.hear()).word is Word.OPEN
     far = await bench.listener.accept()
-    bench.relays.heard(PipeMessage(Word.DATA, 1, rest=b"out"))
+    bench.relays.receive(PipeMessage(Word.DATA, 1, rest=b"out"))
     assert await far.receive() == b"out"
     assert (await bench.hear()).word is Word.TOOK
     await far.send(b"in")
@@ -117,9 +117,9 @@ async def test_a_sandbox_with_too_many_unacknowledged_frames_is_misbehaving(benc
     await bench.hear()
     for _ in range(SANDBOX_WINDOW + 1):
         # The first of them is being written.
-        bench.relays.heard(PipeMessage(Word.DATA, 1, rest=b"x"))
+        bench.relays.receive(PipeMessage(Word.DATA, 1, rest=b"x"))
     with pytest.raises(PipeError):
-        bench.relays.heard(PipeMessage(Word.DATA, 1, rest=b"x"))
+        bench.relays.receive(PipeMessage(Word.DATA, 1, rest=b"x"))
 
 
 async def test_no_more_is_read_than_the_sandbox_takes(bench, autojump_clock):

@@ -42,7 +42,7 @@ def test_children_go_by_the_node_unless_their_list_has_another_path(paths):
 @pytest.mark.parametrize("is_there", [False, True])
 def test_what_is_written_after_a_loss_waits_for_the_next_path(path, is_there, paths):
     """Also while the link's stub is there still, and each once, however often it is sent."""
-    paths.lost(LINK, 0.0)
+    paths.lose_link(LINK, 0.0)
     found = [paths.find(said(number), 1.0, is_there=is_there) for number in (1, 2, 1)]
     assert found == [Elsewhere.WAITS, Elsewhere.WAITS, Elsewhere.REPEATED]
     assert paths.waiting == 2
@@ -58,7 +58,7 @@ def test_a_link_that_is_gone_is_waited_for_although_it_gave_nothing_back(paths):
 
 
 def test_nothing_waits_longer_than_a_path_takes(paths):
-    paths.lost(LINK, 10.0)
+    paths.lose_link(LINK, 10.0)
     paths.find(said(1), 11.0, is_there=False)
     assert paths.deadline() == 10.0 + CHILD_WAIT
     assert paths.tick(9.0 + CHILD_WAIT) == []
@@ -68,14 +68,14 @@ def test_nothing_waits_longer_than_a_path_takes(paths):
 
 
 def test_the_loss_of_another_link_holds_nothing_up(paths):
-    paths.lost(NEXT, 0.0)
+    paths.lose_link(NEXT, 0.0)
     assert paths.find(said(1), 0.0, is_there=True) == LINK
 
 
 def test_too_many_do_not_wait(paths, monkeypatch):
     monkeypatch.setattr(sending_order, "STUB_QUEUE", 2)
     paths.lead(OTHER, LINK)
-    paths.lost(LINK, 0.0)
+    paths.lose_link(LINK, 0.0)
     kinds = [paths.find(said(n, to), 0.0, is_there=True) for n, to in enumerate((TO, OTHER, TO))]
     assert kinds == [Elsewhere.WAITS, Elsewhere.WAITS, Elsewhere.FULL]
     assert paths.lead(OTHER, Elsewhere.BY_NODE) == [said(1, OTHER)]

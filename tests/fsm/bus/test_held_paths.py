@@ -25,9 +25,9 @@ def held():
 def test_a_domain_is_held_until_the_last_resource_is_unsubscribed(held):
     assert held.holds("b.ex")
     assert not held.holds("a.ex")
-    held.sent(request(MessageType.UNSUBSCRIBE, {"resource": "x://b"}))
+    held.record_message(request(MessageType.UNSUBSCRIBE, {"resource": "x://b"}))
     assert held.holds("b.ex")
-    held.sent(request(MessageType.UNSUBSCRIBE, {"resources": ["comm://b.ex/1/changes"]}))
+    held.record_message(request(MessageType.UNSUBSCRIBE, {"resources": ["comm://b.ex/1/changes"]}))
     assert not held.holds("b.ex")
     assert len(held) == 0
 

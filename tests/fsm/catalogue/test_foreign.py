@@ -19,7 +19,7 @@ from specs.limits.protocol import (
     SANDBOX_SECONDS,
     STUB_QUEUE,
 )
-from specs.message import Message, MessageType, refuse, with_via
+from specs.message import Message, MessageType, refuse, stamped
 from specs.reply_code import Code, DropReason
 from tests.support.foreign_table import NODE, STUB, B, Table, kinds
 
@@ -109,7 +109,7 @@ def test_no_stub_has_the_name_of_an_earlier_one(table):
 def test_a_crash_refuses_what_was_handed_in_and_not_answered(table):
     stub = up(table)
     table.send(asked(2), 0)
-    answer = with_via(Message(2, MessageType.RESPONSE, HB, HA, {"code": 200}), stub)
+    answer = stamped(Message(2, MessageType.RESPONSE, HB, HA, {"code": 200}), stub)
     assert kinds(table.posted(stub, answer, 0)) == ["pass_on"]
     effects = table.gone(stub, "killed", 0)
     assert kinds(effects) == ["refuse", "renew"]

@@ -7,7 +7,7 @@ import pytest
 from fsm.machines.stub_connection import State
 from specs.limits.foreign_code import FOREIGN_DOMAINS
 from specs.limits.protocol import PEER_OFFENCES
-from specs.message import Message, MessageType, reply_to, with_via
+from specs.message import Message, MessageType, reply_to, stamped
 from tests.support.foreign_table import NODE, STUB, B, Table
 
 SM = "domain://msg-node.b.ex/sm"
@@ -19,7 +19,7 @@ def asked(number=1, kind=MessageType.CREATE, to="hyperty://b.ex/hb", **body):
 
 
 def answered(table, request, now):
-    table.posted(STUB, with_via(reply_to(request, 200), STUB), now)
+    table.posted(STUB, stamped(reply_to(request, 200), STUB), now)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ R = [f"hyperty-runtime://a.ex/r{n}" for n in range(6)]
 
 def opened(names, runtime, owner=ALICE, now=0.0):
     assert names.refusal(runtime, owner, now) is None
-    return names.opened(runtime, owner, now)
+    return names.open_session(runtime, owner, now)
 
 
 def is_empty(names):

@@ -354,7 +354,7 @@ class DeletedInWords(ReportedObject):
 DEFECTS = [
     (Convergence, "copy", AppliesWhateverComes, "I-D12|I-D3"),
     (Convergence, "copy", ReadsNothing, "I-D4"),
-    (Convergence, "copy", StartsTooEarly, "I-D5"),
+    (Convergence, "copy", StartsTooEarly, "I-D[45]"),
     (Convergence, "copy", NeverEnds, "I-D7"),
     (Convergence, "copy", WritesElsewhere, "what the reporter had then"),
     (Deletions, "copy", NeverAsks, "what is gone"),

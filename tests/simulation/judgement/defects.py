@@ -40,7 +40,7 @@ Defect = tuple[type, str, Callable]
 """Whose method is replaced, its name, and what makes the other from the one."""
 
 
-def _no_dedup(_repeated):
+def _no_dedup(_refuse_repetition):
     return lambda self, message, now: None
 
 
@@ -228,7 +228,7 @@ class Trial:
 
 
 DEFECTS: Final[Mapping[str, Trial]] = {
-    "repeats are let in": Trial("crashed", 58, (OpenRequests, "repeated", _no_dedup)),
+    "repeats are let in": Trial("crashed", 58, (OpenRequests, "refuse_repetition", _no_dedup)),
     "paths are not waited for": Trial("order", 30401, (PairOrderCore, "arrives", _no_holding)),
     "answers take two nodes": Trial("claim I-B7", 30218, (Outbound, "send_by_route", _by_domain)),
     "messages overtake": Trial("order", 100, (MiniBus, "try_tell", _two_in_one)),

@@ -191,7 +191,7 @@ async def test_a_step_error_is_logged_with_all_its_names(watch, diary, log_lines
 async def test_a_step_of_what_does_not_exist_is_reported_as_such(watch):
     with pytest.raises(UndeclaredTransitionError) as caught:
         Entity(DOOR, "front").step(Push.OPEN)
-    watch.monitor.crashed("a", caught.value)
+    watch.monitor.record_crash("a", caught.value)
     assert watch.tracer.facts[0].old == "[*]"
 
 
@@ -207,7 +207,7 @@ async def test_a_misstep_that_another_error_was_raised_from_is_seen(watch):
     refused = error()
     with pytest.raises(OSError) as caught:  # noqa: PT011 - ours
         raise OSError("jammed") from refused
-    watch.monitor.crashed("a", caught.value)
+    watch.monitor.record_crash("a", caught.value)
     assert watch.tracer.records == [("a", REFUSED)]
 
 

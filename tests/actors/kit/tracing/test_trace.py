@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from actors.kit.trace import NULL_TRACER, digest, message_fact, refused_fact, step_fact
 from fsm.engine import Step
 from fsm.table import UndeclaredTransitionError
-from specs.message import Message, MessageType, reply_to, with_via
+from specs.message import Message, MessageType, reply_to, stamped
 from specs.reply_code import Code, DropReason
 from specs.trace import ABSENT, Fact, Kind, Op
 from tests.support.trace.memory import MemoryTracer
@@ -68,7 +68,7 @@ def test_a_drop_has_one_reason():
 def test_a_digest_is_the_same_at_every_hop():
     evolved = attrs.evolve(READ, body={"value": "told to nobody", "auth": "OTHER"})
 
-    assert digest(with_via(READ, "stub")) == digest(READ) == digest(evolved)
+    assert digest(stamped(READ, "stub")) == digest(READ) == digest(evolved)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from actors.kit.trace_file import FileTracer
 from fsm.engine import Step
 from specs.identity import SenderIdentity
 from specs.limits.protocol import TRACE_PLACES, TRACE_TICK
-from specs.message import Message, MessageType, reply_to, with_via
+from specs.message import Message, MessageType, reply_to, stamped
 from specs.reply_code import Code
 from specs.trace import Op
 from tests.support.trace.memory import MemoryTracer
@@ -20,7 +20,7 @@ REQUEST = Message(
 SENDER = SenderIdentity("hyperty-runtime://a.ex/ra", "user://idp.ex/alice")
 MESSAGES = {
     "request": REQUEST,
-    "stamped": with_via(REQUEST, "hyperty-runtime://a.ex/ra/protostub/1"),
+    "stamped": stamped(REQUEST, "hyperty-runtime://a.ex/ra/protostub/1"),
     "answer": reply_to(REQUEST, Code.OK, {"value": {"token": "hidden", "list": [{"secret": 1}]}}),
     "provisional": reply_to(REQUEST, Code.TRYING, {"sequence": 2}),
     "one of several answers": reply_to(REQUEST, Code.OK, {"source": 'hyperty://b.ex/"'}),

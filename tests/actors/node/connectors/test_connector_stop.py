@@ -40,7 +40,7 @@ class Silent(Service):
     def plan(self, asked):
         return Plan(trio.sleep_forever)
 
-    def left(self, runtime):
+    def forget_runtime(self, runtime):
         pass
 
     async def run(self, say):

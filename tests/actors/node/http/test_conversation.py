@@ -295,7 +295,7 @@ class Streaming(HttpService):
     async def answer(self, visit):
         return Feed(HTTPStatus.OK, self.told, "text/plain")
 
-    def refused(self, status, why, *headers):
+    def refusal_page(self, status, why, *headers):
         raise AssertionError(why)
 
 

@@ -13,7 +13,7 @@ from actors.runtime.policy import Policy
 from fsm.bus.listeners import ANY, RoutingCore
 from specs.errors import SpecError
 from specs.limits.protocol import REPLY_TIMEOUT
-from specs.message import Message, MessageType, with_via
+from specs.message import Message, MessageType, stamped
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
 from tests.support.runtime.runtime_parts import Listener, R, open_bus
@@ -156,7 +156,7 @@ async def test_a_node_may_not_speak_for_the_stub_that_leads_to_it(world):
     await world.component(S, Origin.NODE_STUB)
     status = Message(2, MessageType.UPDATE, S, f"{S}/status", {"value": "failed"})
     for forged in (ask(1, from_=S), status):
-        await world.port(S).post(with_via(forged, S))
+        await world.port(S).post(stamped(forged, S))
     await world.settle()
     assert bob == []
     assert world.counters.drops == {DropReason.UNKNOWN_SOURCE: 2}

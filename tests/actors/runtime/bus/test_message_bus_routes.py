@@ -11,7 +11,7 @@ from fsm.effects import Intent, intent_of
 from fsm.p2p.transfer import Behind
 from specs.limits.p2p import FORGERIES, HELD_MESSAGES, PROOF_TIMEOUT
 from specs.limits.protocol import REPLY_TIMEOUT
-from specs.message import Message, MessageType, reply_to, with_via
+from specs.message import Message, MessageType, reply_to, stamped
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
 from tests.support.runtime.runtime_parts import R, ScriptedRegistry
@@ -257,7 +257,7 @@ async def test_an_impossible_sender_address_is_refused_at_once_and_ends_the_link
     await world.settle()
     assert (bob, world.asked) == ([], [])
     assert [m.code for m in world.heard_by(link)] == [Code.UNAUTHENTICATED] * (FORGERIES - 1)
-    await world.port(PQ).post(with_via(event(10, from_=A, to=f"{A}/changes"), PQ))
+    await world.port(PQ).post(stamped(event(10, from_=A, to=f"{A}/changes"), PQ))
     await world.settle()
     assert world.asked == [("forged", PQ)]
     assert world.counters.drops == {DropReason.UNKNOWN_SOURCE: FORGERIES}
@@ -273,8 +273,8 @@ async def test_an_answer_is_accepted_only_from_the_runtime_of_the_receiver(world
     world.bus.take_route(*route(url=PQ))
     asked = ask(1, to=C)
     await world.port(A).post(asked)
-    await world.port(other).post(with_via(answer(asked, Code.ACCEPTED), other))
-    await world.port(PQ).post(with_via(answer(asked), PQ))
+    await world.port(other).post(stamped(answer(asked, Code.ACCEPTED), other))
+    await world.port(PQ).post(stamped(answer(asked), PQ))
     await world.settle()
     world.bus.set_owner(C, RC)
     await world.settle()
@@ -292,7 +292,7 @@ async def test_a_peer_answers_for_its_own_runtime_where_many_are_asked(world):
     await world.settle()
     for source in (f"{RC}2", None, RC):
         said = reply_to(gone, Code.OK, {"source": source} if source else None)
-        await world.port(PQ).post(with_via(said, PQ))
+        await world.port(PQ).post(stamped(said, PQ))
     await world.settle()
     assert [m.body.get("source") for m in world.heard_by(core)] == [RC]
     assert world.counters.drops == {DropReason.UNKNOWN_SOURCE: 2}

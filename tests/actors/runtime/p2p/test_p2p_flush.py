@@ -183,4 +183,4 @@ async def test_a_link_that_is_broken_off_is_not_written_to(opened):
     link.flush()
 
     assert pipe.at_once == []
-    assert [one.id for one in link.owed()] == [1]
+    assert [one.id for one in link.take_unacknowledged()] == [1]

@@ -88,8 +88,8 @@ def test_nothing_is_fetched(definition):
     program = (
         "import sys, socket\n"
         "sys.addaudithook(lambda name, args: name.startswith('socket.') and sys.exit('dialled'))\n"
-        "from fsm.sync.value.json import NoSchemaError, compiled\n"
-        f"try: compiled({definition!r})\n"
+        "from fsm.sync.value.json import NoSchemaError, compile_schema\n"
+        f"try: compile_schema({definition!r})\n"
         "except NoSchemaError: print('refused')\n"
     )
     done = subprocess.run(  # noqa: S603 - ours
