@@ -2,6 +2,7 @@
 
 import pytest
 import trio
+import trio.testing
 from trio.testing import wait_all_tasks_blocked
 
 from specs.limits.engine import ENGINE_TIMEOUT
@@ -37,6 +38,7 @@ class Late:
         self.rows_take(LATE)
         bob = await self.one.peer(RB)
         (address,) = await bob.allocate()
+        await trio.testing.wait_all_tasks_blocked()  # the row is on its slow way
         self.rows_take(0.0)
         return bob, address
 
@@ -81,6 +83,7 @@ async def test_a_receiver_is_found_of_which_only_the_session_comes_late(durable,
         alice = await late.two.peer(RA)
         late.rows_take(LATE)
         bob = await late.one.peer(RB)
+        await trio.testing.wait_all_tasks_blocked()  # the row is on its slow way
         late.rows_take(0.0)
         (address,) = await bob.allocate()
         await wait_all_tasks_blocked()
@@ -102,6 +105,7 @@ async def test_messages_keep_their_order_when_the_row_comes_before_its_read_is_a
         late.rows_take(1.0)
         sent = [(await alice.post("read", f"{RA}/sm", address)).id for _ in range(5)]
         await trio.sleep(0.5)
+        await trio.testing.wait_all_tasks_blocked()  # the row is on its slow way
         late.rows_take(0.0)
         sent += [(await alice.post("read", f"{RA}/sm", address)).id for _ in range(5)]
         with trio.fail_after(1):
@@ -126,6 +130,7 @@ async def test_what_comes_while_a_row_is_read_is_not_refused_for_that(autojump_c
         await wait_all_tasks_blocked()
         late.rows_take(LATE)
         bob = await late.one.peer(address.removesuffix("/sm"))
+        await trio.testing.wait_all_tasks_blocked()  # the row is on its slow way
         late.rows_take(0.0)
         requests = [await alice.post("read", f"{RA}/sm", address) for _ in range(5)]
         with trio.fail_after(2):
@@ -158,6 +163,7 @@ async def test_a_sender_is_told_that_the_engine_cannot_be_asked(autojump_clock):
         with trio.fail_after(ENGINE_TIMEOUT + 0.5):
             answer = await alice.hear()
         assert (answer.id, answer.code) == (slow.id, 503)
+        await trio.testing.wait_all_tasks_blocked()  # the row is on its slow way
         late.rows_take(0.0)
         world.store.stop(late.two.engine)
         answer = await alice.ask("read", f"{RA}/sm", NOBODY)
@@ -225,6 +231,7 @@ async def test_a_record_is_found_whose_row_comes_late(autojump_clock):
         assert (await read_record(alice, NOBODY)).code == 404
         late.rows_take(LATE)
         url = await registered(bob)
+        await trio.testing.wait_all_tasks_blocked()  # the row is on its slow way
         late.rows_take(0.0)
         with trio.fail_after(1):
             answer = await read_record(alice, url)
@@ -250,6 +257,7 @@ async def test_a_record_that_is_removed_while_it_is_looked_up_does_not_come_back
 
         late.rows_take(LATE)
         url = await registered(bob)
+        await trio.testing.wait_all_tasks_blocked()  # the row is on its slow way
         late.rows_take(0.0)
         late.two.engine.get = slow_answer
         codes = []
