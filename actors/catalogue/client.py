@@ -63,21 +63,21 @@ def domain_trust(trust: Trust, domain: str) -> DomainTrust:
     Raises:
         RefusalError: The trust file has no entry for it.
     """
-    said = trust.of(domain)
-    if said is None:
+    trusted = trust.of(domain)
+    if trusted is None:
         why = f"no entry of the trust file names {domain}"
         advice = "name its keys in the trust file if you do"
         raise errors.RefusalError(Refused(Reason.UNKNOWN_DOMAIN, why, advice))
-    return said
+    return trusted
 
 
 async def keys_of(
-    said: Keys | KeyTrust, source: Source, known: str | None
+    key_trust: Keys | KeyTrust, source: Source, known: str | None
 ) -> tuple[Keys, str | None]:
     """Return the keys of a domain.
 
     Args:
-        said: The keys, or where they come from.
+        key_trust: The keys, or where they come from.
         source: The catalogue of the domain.
         known: The key set that was published and trusted before; None: none was.
 
@@ -86,11 +86,11 @@ async def keys_of(
     Raises:
         RefusalError: There are no keys that can be trusted.
     """
-    if not isinstance(said, KeyTrust):
-        return said, None
-    if said is KeyTrust.FIRST_USE and known is not None:
+    if not isinstance(key_trust, KeyTrust):
+        return key_trust, None
+    if key_trust is KeyTrust.FIRST_USE and known is not None:
         return _read(known), known
-    if said is KeyTrust.PUBLISHED and not source.proves_domain:
+    if key_trust is KeyTrust.PUBLISHED and not source.proves_domain:
         raise errors.RefusalError(_UNPROVED)
     try:
         text = (await source.read(DOMAIN_KEYS, JWKS_BYTES)).decode(errors="replace")
@@ -142,13 +142,13 @@ class _Visit:
     """One access to the catalogue of a domain.
 
     Attributes:
-        said: The trust of the operator in the domain.
+        trust: The trust of the operator in the domain.
         revocations: Its newest list of revocations, with the text of it.
     """
 
     entry: Entry
     source: Source
-    said: DomainTrust
+    trust: DomainTrust
     keys: Keys
     published: str | None
     revocations: tuple[Revocations, str] | None
@@ -248,21 +248,21 @@ class CatalogueClient:
                 self._locks.pop(entry.domain, None)
 
     async def _find(self, entry: Entry, kind: type[D]) -> Found[D]:
-        said, kept = domain_trust(self._trust, entry.domain), await self._load()
+        trust, kept = domain_trust(self._trust, entry.domain), await self._load()
         try:
             async with self._places.open(entry.domain) as source:
                 if source is None:
                     raise errors.RefusalError(_NO_PLACE)
-                keys, published = await keys_of(said.keys, source, kept.keys.get(entry.domain))
+                keys, published = await keys_of(trust.keys, source, kept.keys.get(entry.domain))
                 revocations = await self._revocations(entry.domain, source, keys)
-                visit = _Visit(entry, source, said, keys, published, revocations)
-                if said.keys is not KeyTrust.FIRST_USE or entry.domain in kept.keys:
+                visit = _Visit(entry, source, trust, keys, published, revocations)
+                if trust.keys is not KeyTrust.FIRST_USE or entry.domain in kept.keys:
                     await self._remember(visit, {})
                 descriptor, digest = await self._verify(kind, visit)
                 package = None
                 if isinstance(descriptor, StubDescriptor | HypertyDescriptor):
                     package = await self._package(source, descriptor.source_package)
-                return Found(descriptor, digest, said.terms.reach, package)
+                return Found(descriptor, digest, trust.terms.reach, package)
         except BadPlaceError as exc:
             raise errors.RefusalError(_NO_PLACE) from exc
 
@@ -286,9 +286,9 @@ class CatalogueClient:
             served = await source.read(REVOKED, foreign_code.REVOCATIONS_BYTES)
         except (errors.NotServedError, errors.SourceAwayError):
             return None if known is None or text is None else (known, text)
-        found = seal.signed_revocations(served, keys)
-        errors.refuse_if(judge_revocations(domain, found, known, self._now()))
-        return found, served.decode()
+        revocations = seal.signed_revocations(served, keys)
+        errors.refuse_if(judge_revocations(domain, revocations, known, self._now()))
+        return revocations, served.decode()
 
     # ---- the descriptor
 
@@ -310,7 +310,7 @@ class CatalogueClient:
         revocations = None if visit.revocations is None else visit.revocations[0]
         errors.refuse_if(
             judge_entry(entry, descriptor, digest, self._now(), seen, revocations)
-            or judge_use(descriptor, visit.said.terms, self._here, revocations)
+            or judge_use(descriptor, visit.trust.terms, self._here, revocations)
         )
         seen = Seen(descriptor.counter, digest)
         await self._remember(visit, {entry: Known(seen, sealed.signed.text)})

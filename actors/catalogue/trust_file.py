@@ -207,15 +207,15 @@ class _Reader:
     def _issuer(self, name: str, said: Mapping[str, object], *, is_shared: bool) -> IssuerTrust:
         where, keys = f"issuer {name!r}", said.get("keys")
         check_names(where, said, _ISSUER)
-        found: Keys | ServerUrl
+        issuer_keys: Keys | ServerUrl
         if isinstance(keys, str) and "://" in keys:
             if is_shared:
                 raise ValueError(f"{where}: {_SHARED}")
-            found = _url(where, keys)
+            issuer_keys = _url(where, keys)
         else:
-            found = _own_keys(name, self._key_file(where, keys), is_shared=is_shared)
+            issuer_keys = _own_keys(name, self._key_file(where, keys), is_shared=is_shared)
         audience, clients = (_texts(where, each, said) for each in ("audience", "clients"))
-        return IssuerTrust(found, audience, clients)
+        return IssuerTrust(issuer_keys, audience, clients)
 
     def _publishers(self, where: str, said: object, known: Iterable[str]) -> frozenset[str]:
         if not isinstance(said, list) or not all(isinstance(each, str) for each in said):

@@ -183,27 +183,27 @@ class Statement:
     issuer: str | None = None
 
 
-def write_statement(said: Statement, key: SigningKey) -> str:
+def write_statement(statement: Statement, key: SigningKey) -> str:
     """Sign a statement.
 
     Args:
-        said: The statement.
+        statement: The statement.
         key: The key of its domain.
 
     Returns:
         A compact JWS.
     """
     claims: JsonObject = {
-        "iss": said.domain,
-        "sub": said.runtime,
-        "cnf": {"jkt": said.thumbprint},
-        "iat": int(said.issued),
-        "exp": int(said.until),
+        "iss": statement.domain,
+        "sub": statement.runtime,
+        "cnf": {"jkt": statement.thumbprint},
+        "iat": int(statement.issued),
+        "exp": int(statement.until),
     }
-    if said.user is not None:
-        claims["user"] = said.user
-    if said.issuer is not None:
-        claims["idp"] = said.issuer
+    if statement.user is not None:
+        claims["user"] = statement.user
+    if statement.issuer is not None:
+        claims["idp"] = statement.issuer
     return key.sealed(orjson.dumps(claims), _STATEMENT_TYPE)
 
 
@@ -222,14 +222,14 @@ def read_statement(text: str, domain: str, keys: Keys, now: float | None) -> Sta
     """
     if len(text) > TOKEN_CHARS:
         raise BadStatementError(f"it is longer than {TOKEN_CHARS} characters")
-    said = _read_claims(_claims(text, keys))
-    if said.domain != domain:
-        raise BadStatementError(f"its issuer is {said.domain}, not {domain}")
-    if now is not None and now >= said.until:
+    statement = _read_claims(_claims(text, keys))
+    if statement.domain != domain:
+        raise BadStatementError(f"its issuer is {statement.domain}, not {domain}")
+    if now is not None and now >= statement.until:
         raise BadStatementError("its time is over")
-    if now is not None and said.issued > now + CLOCK_SKEW:
+    if now is not None and statement.issued > now + CLOCK_SKEW:
         raise BadStatementError("its time has not begun")
-    return said
+    return statement
 
 
 def _claims(text: str, keys: Keys) -> JsonObject:
