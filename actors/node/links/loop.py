@@ -201,9 +201,9 @@ class Links(Actor[Never]):
                         self._guard(connection, connection.read)
                     if self.bounds.work_clock() >= until:
                         break
+                self.bus.call(self.bus.end_turn)
             finally:  # the bus may live on without this listener
                 self.bus.is_in_turn = False
-            self.bus.call(self.bus.end_turn)
 
     def _guard(self, connection: Connection, call: Callable[[], None]) -> None:
         try:
