@@ -36,14 +36,14 @@ def read_toml(text: str) -> dict[str, object]:
     return tomllib.loads(text)
 
 
-def check_names(where: str, said: Collection[str], names: Collection[str]) -> None:
-    """Refuse a table with a name that has no meaning.
+def check_names(where: str, table: Collection[str], names: Collection[str]) -> None:
+    """Refuse a table with an unknown key.
 
     Raises:
         ValueError: It has one.
     """
-    for odd in sorted(set(said) - set(names)):
-        raise ValueError(f"{where} says {odd!r}, which has no meaning")
+    for odd in sorted(set(table) - set(names)):
+        raise ValueError(f"{where}: unknown key {odd!r}")
 
 
 @contextmanager

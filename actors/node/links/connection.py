@@ -257,9 +257,9 @@ class Connection:
         taken, self._taken = self._taken, ()
         self.is_begun = False
         self._counters.sent[self.acceptor.wire] += len(taken)
-        self._let_go(taken)
+        self._release(taken)
 
-    def _let_go(self, entries: Iterable[OutboundMessage]) -> None:
+    def _release(self, entries: Iterable[OutboundMessage]) -> None:
         """Release entries, and the frames that were being written."""
         self._budget.used -= self.framed
         for entry in entries:
@@ -273,13 +273,13 @@ class Connection:
             Whether it was written to: that takes time, to start a task takes nearly none.
         """
         is_clear = not self.is_leaving and self.link.is_clear
-        if is_clear and self._is_all_written():
+        if is_clear and self._write_all():
             self.is_idle = True
         else:
             self.wake()
         return is_clear
 
-    def _is_all_written(self) -> bool:
+    def _write_all(self) -> bool:
         """Write as far as a clear link takes it; return whether nothing is left."""
         if self.take():
             self.is_begun = not self.link.write_now(self._frames())
@@ -340,7 +340,7 @@ class Connection:
         self._taken = ()
         self._old = self._entries = None
         self._bytes = 0
-        self._let_go(held)
+        self._release(held)
         return rest
 
     def _interrupt(self) -> None:

@@ -86,4 +86,4 @@ def test_servers_are_listed_in_a_file_or_known_to_a_broker(tmp_path):
     file.write_text("[[servers]]")
     ended = typed("node", "--domain", "a.ex", "--ice", str(file))
     assert ended.status == ExitCode.USAGE
-    assert "says 'servers', which has no meaning" in ended.err[-1]
+    assert ": unknown key 'servers'" in ended.err[-1]
