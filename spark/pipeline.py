@@ -28,7 +28,7 @@ from fsm.judge.crossings import skews
 from fsm.judge.replay import NodeJudgement, TimelineStep, seconds_of
 from fsm.judge.trace_line import CLAIMS as STEP_CLAIMS
 from fsm.judge.trace_line import Flaw, Verdict
-from fsm.judge.verdict import find_shared, processes_whole
+from fsm.judge.verdict import find_shared, whole_processes
 from fsm.machine_list import MACHINES
 from fsm.table import Table
 from spark import findings
@@ -249,7 +249,7 @@ class _Judged:
         ]
         self._summaries = [account.summary for account in self._accounts]
         self._lost = trace_files.unsent(self._summaries)
-        whole = processes_whole(self._summaries) - set(self._lost)
+        whole = whole_processes(self._summaries) - set(self._lost)
         found = said.where(F.col("what").isin(*_BROKEN))
         self._broken = found.unionByName(judge_across(session, said, whole))
         self._silent = [(row["run"], row["node"]) for row in told if row["what"] == What.SILENT]

@@ -1,15 +1,15 @@
-"""A composition: places with the real cores, channels between them, and what else happens.
+"""A composition: places with the real cores, channels between them, and events.
 
-A place has a host, which gives its cores what arrives and puts what they decide on channels. It
-shares nothing with other hosts and has no I/O, so that what it becomes is a function of what it is
-and of what happens: the explorer computes it once. `Event`s are requests of the surroundings,
-their faults, and what a place does by itself. What must never be is a `Condition`, and so
-is a state in which all may come to rest; its predicate is given the hosts of its places.
+A place has a host, which passes inputs to its cores and puts their messages on channels. A host
+shares nothing with other hosts and has no I/O, so its next state is a function of its state and the
+input: the explorer computes it once. An `Event` is a request of the surroundings, a fault of
+theirs, or an act of a place by itself. A `Condition` describes states that must never occur, or
+states in which everything may come to rest; its predicate gets the hosts of its places.
 
-A step takes one message from one channel (or a deadline, or an event) and lets one place decide;
-nothing comes between. A step whose messages find no space in a network waits until there is some.
+A step takes one message from one channel (or a deadline, or an event) and lets one place handle it,
+without interruption. A step whose messages find no room in a network waits until there is room.
 Something went wrong if a message was lost or came twice, a fault happened, or a deadline was over
-while something else went on; `Bounds` says how much of that one run may have.
+while something else was going on; `Bounds` limits how often that happens in one run.
 """
 
 import math
@@ -31,14 +31,14 @@ Holds: TypeAlias = Callable[..., bool]  # type: ignore[explicit-any] # of hosts 
 
 
 class UnsafeError(ProtoflyError):
-    """A core decided what it must not decide; the text is the property that is broken."""
+    """A core made a decision that it must never make; the text is the broken property."""
 
 
 # --- hosts ------------------------------------------------------------------------------------
 
 
 class Call(NamedTuple):
-    """An input of a place: a method of its host, or of the core of that, and its arguments.
+    """An input of a place: the name of a method of its host, or of the host's core, and arguments.
 
     A method of the core that has a parameter `now` gets the time, too.
     """
@@ -48,7 +48,7 @@ class Call(NamedTuple):
 
     @override
     def __str__(self) -> str:
-        """The input in words."""
+        """Return the input as text."""
         words = [self.name.replace("_", " "), *map(str, self.args)]
         return " ".join(words).replace("hyperty-runtime://", "")
 
@@ -66,17 +66,18 @@ def _is_timed(method: Untyped) -> bool:
 
 
 class Host:
-    """The cores of one place, and the port of them: a call of a core is a method here.
+    """The cores of one place, and their port: each call of a core is a method here.
 
-    The core `core`, if there is one, gets the inputs that have no method here, and the deadlines.
+    The core `core`, if the host has one, gets the deadlines, and the inputs for which the host has
+    no method.
 
     Attributes:
         place: Name of the place.
         now: Seconds of the place's own clock.
-        out: What the last input led to, in order.
-        counters: Names of what only counts up, in the host or its cores, and is not looked at
-            to know a host again: the host must show by other means what depends on it.
-        silent: Calls of ports that nobody looks at.
+        out: The messages and steps that the last input led to, in order.
+        counters: Names of counters, in the host or its cores, that are ignored when hosts are
+            compared: the behaviour that depends on them must show in other attributes.
+        silent: Names of port calls that are ignored.
     """
 
     counters: ClassVar[frozenset[str]] = frozenset()
@@ -88,7 +89,7 @@ class Host:
         self.out: list[Sent | Step] = []
 
     def __getattr__(self, name: str) -> Untyped:
-        """Do nothing for a silent call."""
+        """Return a function that does nothing, for a silent call."""
         if name in type(self).silent:
             return _nothing
         raise AttributeError(name)
@@ -106,28 +107,28 @@ class Host:
             self.give(vars(self)["core"], call)
 
     def give(self, core: object, call: Call) -> None:
-        """Give an input to a core."""
+        """Pass an input to a core."""
         method = getattr(core, call.name)
-        timed = {"now": self.now} if _is_timed(method.__func__) else {}
-        method(*call.args, **timed)
+        time_argument = {"now": self.now} if _is_timed(method.__func__) else {}
+        method(*call.args, **time_argument)
 
     def deadline(self) -> float:
-        """The time at which `time_over` is due; infinity: never."""
+        """Return the time at which `time_over` is due; infinity: never."""
         core = vars(self).get("core")
         return math.inf if core is None else core.deadline()
 
     def time_over(self) -> None:
-        """Note that the deadline is over: `now` is at it."""
+        """Handle the end of the deadline: `now` is at it."""
         vars(self)["core"].time_over(self.now)
 
     @final
     def pass_time(self) -> None:
-        """Let the deadline be over."""
+        """Advance the clock to the deadline and handle its end."""
         self.now = max(self.now, self.deadline())
         self.time_over()
 
     def send(self, target: str, name: str, *args: Hashable) -> None:
-        """Put a message on the channel to a place, or on the channel that has this name there."""
+        """Put a message on the channel to a place, or on a channel that has that name."""
         self.out.append(Sent(f"{self.place} to {target}", Call(name, args)))
 
     def step(self, step: Step) -> None:
@@ -140,10 +141,10 @@ class Host:
 
 
 def _nothing(*_: object, **__: object) -> None:
-    """Nobody looks at that."""
+    """Ignore a call."""
 
 
-# --- what is composed -------------------------------------------------------------------------
+# --- parts of a composition -------------------------------------------------------------------
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -151,9 +152,9 @@ class Bounds:
     """The bounds of one run; every run within them is explored.
 
     Attributes:
-        losses: Messages that networks lose.
-        duplicates: Messages that networks deliver once more.
-        channel: Messages under way in one direction of a network at a time.
+        losses: Number of messages that networks lose.
+        duplicates: Number of messages that networks deliver twice.
+        channel: Largest number of messages under way in one direction of a network.
 
     Raises:
         SpecError: A number is too small.
@@ -174,11 +175,12 @@ class Medium(Enum):
     """The behaviour of a channel.
 
     Attributes:
-        LOCAL: Nothing: within one process.
-        RELIABLE: Nothing either, but it is between processes.
-        NETWORK: It loses some and delivers some twice, keeps their order, and its room is
-            bounded.
-        UNORDERED: The same, and a message may overtake others: they come by several routes.
+        LOCAL: Within one process: no faults.
+        RELIABLE: Between processes, without faults.
+        NETWORK: Loses some messages and delivers some twice, keeps their order, and has limited
+            room.
+        UNORDERED: Like NETWORK, but a message may overtake others, since they come by several
+            routes.
     """
 
     LOCAL = "local"
@@ -207,14 +209,14 @@ class Channel:
 
     @property
     def name(self) -> str:
-        """The name."""
+        """The name of the channel."""
         return f"{self.source} to {self.target}{self.suffix}"
 
 
 def both_ways(
     first: str, second: str, medium: Medium = Medium.NETWORK, suffix: str = ""
 ) -> Iterator[Channel]:
-    """Yield the channels of two places to each other."""
+    """Yield the channels of two places in both directions."""
     yield Channel(first, second, medium, suffix)
     yield Channel(second, first, medium, suffix)
 
@@ -223,22 +225,22 @@ def _always(_: Host) -> bool:
     return True
 
 
-def _as_call(given: str | Call) -> Call:
-    return Call(given) if isinstance(given, str) else given
+def _as_call(call: str | Call) -> Call:
+    return Call(call) if isinstance(call, str) else call
 
 
 @attrs.frozen(slots=True)
 class Event:
-    """An input of a place that is no message and no deadline.
+    """An input of a place that is neither a message nor a deadline.
 
     Attributes:
         call: The input, or its name.
-        when: Whether it may happen now, by the host of the place.
-        budget: How often in one run; None: without limit, and it does at last: none needs to
-            want it.
-        is_fault: It is a fault of the surroundings, not an act of a participant.
+        when: Whether it may happen now, given the host of the place.
+        budget: How often it may happen in one run; None: without limit, and then it happens sooner
+            or later by itself.
+        is_fault: Whether it is a fault of the surroundings, not an act of a participant.
         done: The line of a scenario file that brings it about; None: the player of scenarios
-            cannot, and it is only a remark there.
+            cannot, so it is only a remark there.
     """
 
     name: str
@@ -252,14 +254,14 @@ class Event:
 
 @attrs.frozen(slots=True)
 class Condition:
-    """What must not be; or where everything may come to rest, with no message under way.
+    """States that must never occur, or in which everything may rest, with no message under way.
 
     Attributes:
-        name: What is so then, as a sentence.
-        places: What must be looked at to see it.
-        holds: Whether it is so.
-        faults: It counts only if something went wrong before; False: only if nothing did; None:
-            in either case.
+        name: The condition in words, as a sentence.
+        places: The places whose hosts the predicate gets.
+        holds: The predicate.
+        faults: True: it counts only after something went wrong; False: only if nothing did; None:
+            always.
     """
 
     name: str
@@ -274,8 +276,8 @@ class Wire:
 
     Attributes:
         hop: The hops it takes, as in `RA.sm>..>PH`.
-        message: `type`, `from`, `to`, `body` in normal form; its id is put in.
-        request: What a request and its answers have in common.
+        message: `type`, `from`, `to` and `body` in normal form; its id is added.
+        request: The key that a request and its answers have in common.
     """
 
     hop: str
@@ -292,19 +294,19 @@ LONG: Final = 3_600.0
 
 @attrs.frozen(slots=True, kw_only=True)
 class Composition:
-    """Machines that meet, with the bounds that are explored by default.
+    """Places whose machines interact, with the bounds that are explored by default.
 
     Attributes:
-        places: Makers of the hosts as they are in the beginning, by the names of their places:
-            participants of drawings, processes of traces.
-        is_timely: Deadlines are over only when nothing else goes on: every message is faster than
-            every timer. So is shown what is reached when nothing goes wrong. Else a deadline may
-            be over at any moment: all there is happens so, and more.
-        early: Deadlines that are over in one run while something else goes on, if otherwise they
-            come at rest.
-        is_local_first: Messages within a process are there before anything else happens.
-        horizon: Seconds after which no core distinguishes how long ago something was.
-        wire: How a message looks on the wire; None: it never is on a wire, it is a notice.
+        places: Factories of the initial hosts, by the names of their places: participants of
+            drawings, processes of traces.
+        is_timely: Whether deadlines are over only when nothing else is going on: every message is
+            faster than every timer. That shows what can be reached when nothing goes wrong.
+            Otherwise a deadline may be over at any moment, which includes all behaviour.
+        early: Number of deadlines in one run that are over while something else is going on, if
+            deadlines otherwise come at rest.
+        is_local_first: Whether messages within a process arrive before anything else happens.
+        horizon: Age in seconds after which no core distinguishes how old a time is.
+        wire: Returns the wire form of a message; None: it is never on a wire, but a notice.
         given: The lines of a scenario file that list the participants at the beginning.
     """
 

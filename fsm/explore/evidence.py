@@ -1,14 +1,14 @@
 """A run of a composition as a trace, a Mermaid sequence diagram and a scenario file.
 
 The processes of the trace, one file each, are the places of the composition. Each record is of a
-step that a machine took; what was lost is a fault. The clock counts the steps of the run.
+step that a machine took, or of a fault that lost a message. The clock counts the steps of the run.
 
 The scenario (protocol page 09) can be played with real actors. A message stands where it arrives,
-in normal form, with the id of its request if it is an answer. One that is lost stands where it is
-sent, with `"drop": "lost"`: actors do not wait until a step reports the loss. One that comes twice
-stands where it comes first, with `"doubled": true`; both marks are ours. What the surroundings do
-is a line of its own before its step, or a remark where no line can say it; a deadline is time that
-passes; a notice within a process is left out.
+in normal form, with the id of its request if it is an answer. A lost message stands where it is
+sent, with `"drop": "lost"`: actors do not wait until a step reports the loss. A message that comes
+twice stands where it comes first, with `"doubled": true`; both marks are ours. An act of the
+surroundings is a line of its own before its step, or a remark where no line can express it; a
+deadline is a passage of time; a notice within a process is left out.
 """
 
 import json
@@ -41,7 +41,7 @@ def trace_of(composition: Composition, run: Run) -> Mapping[str, Lines]:
     """Return the trace lines of each process, by its name.
 
     Args:
-        composition: What was explored.
+        composition: The composition that was explored.
         run: One run of it.
     """
     lines: dict[str, list[str]] = {place: [] for place in composition.places}
@@ -58,11 +58,11 @@ def trace_of(composition: Composition, run: Run) -> Mapping[str, Lines]:
         fields = attrs.asdict(stamp) | attrs.asdict(fact)
         record = {wire_name(name): value for name, value in fields.items() if value is not None}
         lines[place].append(json.dumps(record, ensure_ascii=False))
-    return {place: tuple(written) for place, written in lines.items()}
+    return {place: tuple(facts) for place, facts in lines.items()}
 
 
 def _facts(composition: Composition, run: Run) -> Iterator[tuple[int, str, str, Fact]]:
-    """Yield what is traced: the number of the step, the process, the actor and the fact."""
+    """Yield the traced facts: the number of the step, the process, the actor and the fact."""
     machines = "|".join(sorted({step.machine for taken in run.steps for step in taken.moved}))
     for place in composition.places:
         yield 0, place, "trace", Fact(k=Of.START, val=SCHEMA, machine=machines)
@@ -89,14 +89,14 @@ def _facts(composition: Composition, run: Run) -> Iterator[tuple[int, str, str, 
 
 
 _HARMFUL: Final = str.maketrans({";": ",", "#": " ", "<": "(", ">": ")", "\n": " "})
-"""Mermaid ends a statement at a semicolon and takes the others for its own signs."""
+"""Replacements for characters that have a meaning in Mermaid, such as the end of a statement."""
 
 
 def sequence_diagram(composition: Composition, run: Run, title: str) -> str:
     """Draw a run: its messages, its losses, and the steps of the machines.
 
     Args:
-        composition: What was explored.
+        composition: The composition that was explored.
         run: The run.
         title: Title of the drawing.
     """
@@ -111,7 +111,7 @@ def sequence_diagram(composition: Composition, run: Run, title: str) -> str:
 
 
 def _draw_steps(composition: Composition, taken: Taken) -> Iterator[str]:
-    """A message is drawn where it arrives, or is lost; what it leads to stands below."""
+    """Yield the lines of a message, where it arrives or is lost, and of its effects below it."""
     if taken.channel:
         arrow = "-x" if taken.kind is Kind.LOST else "->>"
         once_more = " (and once more)" if taken.kind is Kind.DELIVERED_AND_KEPT else ""
@@ -134,8 +134,8 @@ def _refusal(composition: Composition, taken: Taken) -> Iterator[str]:
 def _last(composition: Composition, run: Run) -> Iterator[str]:
     for place, step in run.last():
         yield _note(_id(place), f"in the end: {step.machine} {step.key} {step.new}")
-    for name, held in run.under_way.items():
-        unread = ", ".join(map(str, held))
+    for name, waiting in run.under_way.items():
+        unread = ", ".join(map(str, waiting))
         yield _note(_channel(composition, name)[1], f"unread: {unread}")
 
 
@@ -145,8 +145,8 @@ def _arrow(composition: Composition, taken: Taken, arrow: str, more: str) -> str
 
 
 def _channel(composition: Composition, name: str) -> tuple[str, str]:
-    found = next(channel for channel in composition.channels if channel.name == name)
-    return _id(found.source), _id(found.target)
+    match = next(channel for channel in composition.channels if channel.name == name)
+    return _id(match.source), _id(match.target)
 
 
 def _id(place: str) -> str:
@@ -165,7 +165,7 @@ def _text(words: str) -> str:
 
 
 _LINK: Final = "p2p_connection"
-"""The machine of which a scenario leaves out the last part of a key."""
+"""The machine whose keys a scenario shortens by their last part."""
 
 
 _MARKS: Final[Mapping[Kind, JsonObject]] = {
@@ -178,10 +178,10 @@ def scenario_of(composition: Composition, run: Run, name: str, rest: float = 0.0
     """Write a run as a scenario.
 
     Args:
-        composition: What it is a run of.
-        run: Its last step is what is wrong, if it is a step.
-        name: Of the scenario.
-        rest: Seconds that pass behind it, in which no participant acts.
+        composition: The composition of the run.
+        run: The run; its last step is the fault, if the fault is a step.
+        name: Name of the scenario.
+        rest: Seconds that pass after the run, in which no participant acts.
     """
     writer = _Writer(composition, name)
     taken = [*run.steps] if run.refused is None else [*run.steps, run.refused]
@@ -194,7 +194,7 @@ def scenario_of(composition: Composition, run: Run, name: str, rest: float = 0.0
 
 
 def _in_order(taken: Sequence[Taken]) -> Iterator[Taken]:
-    """Yield the steps, each loss right behind the step that sent what is lost."""
+    """Yield the steps, each loss right behind the step that sent the lost message."""
     lost: defaultdict[int, list[Taken]] = defaultdict(list)
     kept: set[tuple[str, str]] = set()
     for number, step in enumerate(taken):
@@ -208,10 +208,10 @@ def _in_order(taken: Sequence[Taken]) -> Iterator[Taken]:
         yield from lost[number]
 
 
-def _sender(before: Sequence[Taken], lost: Taken) -> int:
-    """The last step that sent such a message: it is the one that is lost, or like it."""
+def _sender(earlier: Sequence[Taken], lost: Taken) -> int:
+    """Return the index of the last step that sent an equal message."""
     sent = lost.channel, lost.input
-    return max(number for number, step in enumerate(before) if sent in step.sent)
+    return max(number for number, step in enumerate(earlier) if sent in step.sent)
 
 
 class _Writer:
@@ -226,11 +226,11 @@ class _Writer:
         self._kept: set[tuple[str, str]] = set()
 
     def rest(self, seconds: float) -> JsonObject:
-        """The line that says that no more happens."""
+        """Return the line that says that nothing else happens."""
         return self._line("time", dt=seconds, why="nothing happens any more")
 
     def lines(self, taken: Taken) -> Iterator[JsonObject]:
-        """The lines of one step."""
+        """Yield the lines of one step."""
         if taken.channel:
             yield from self._message(taken)
         elif taken.event is not None:
@@ -241,7 +241,7 @@ class _Writer:
             yield self._state(moved)
 
     def _event(self, taken: Taken, event: Event) -> Iterator[JsonObject]:
-        """The line of an event; what a place does by itself, actors do themselves."""
+        """Yield the line of an event, except one that actors bring about by themselves."""
         if event.budget is None:
             return
         if event.done is not None:
@@ -250,7 +250,7 @@ class _Writer:
         yield self._line("fault" if is_broken else "call", what=f"request: {taken.what}")
 
     def _message(self, taken: Taken) -> Iterator[JsonObject]:
-        """The line of a message; a repetition is not written again."""
+        """Yield the line of a message; a repetition is not written again."""
         known = taken.channel, taken.what
         is_again = known in self._kept
         self._kept.discard(known)
@@ -258,8 +258,8 @@ class _Writer:
             self._kept.add(known)
         wire = None if taken.input is None else self._whole.wire(taken.channel, taken.input)
         if wire is not None and not is_again:
-            sent = {"id": self._id(wire), **wire.message}
-            yield self._line("msg", hop=wire.hop, msg=sent, **_MARKS.get(taken.kind, {}))
+            message = {"id": self._id(wire), **wire.message}
+            yield self._line("msg", hop=wire.hop, msg=message, **_MARKS.get(taken.kind, {}))
         elif wire is None and taken.kind is Kind.LOST:
             yield self._line("call", what=f"lost: {taken.what}")
 
@@ -288,7 +288,7 @@ class _Writer:
 
 
 def _seconds(taken: Taken) -> float:
-    """The deadline of the machine that moves first; 1 s where no table says it."""
+    """Return the deadline of the machine that moves first, or 1 s if no table has one."""
     for moved in taken.moved:
         deadline = MACHINES[moved.machine].deadline(moved.old or ABSENT)
         if deadline is not None and deadline.seconds is not None:

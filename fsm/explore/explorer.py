@@ -1,16 +1,16 @@
-"""The explorer: every state that a composition can reach, nearest first.
+"""The explorer: it visits every state that a composition can reach, nearest first.
 
-Breadth first, so the first run found to a state is a shortest one. Looked for are
+The search is breadth first, so the first run found to a state is a shortest one. It finds
 
 * `UNSPECIFIED`: a message, a deadline or an event for which a table has no row in the state
   that its machine is in (safety of reception);
-* `UNSAFE`: a state that the composition says must never be, or a step that its host says so of;
-* `DEADLOCK`: nothing goes on by itself, and it is none of the composition's ends;
-* `LIVELOCK`: things go on for ever, and no end can be reached any more, even if nothing is
+* `UNSAFE`: a state that the composition declares as forbidden, or a step that its host forbids;
+* `DEADLOCK`: a state that no step leaves by itself, and that is none of the composition's ends;
+* `LIVELOCK`: a state in which steps go on for ever, and no end can be reached, even if nothing is
   lost from now on. Where an end stays reachable, a fair run reaches it.
 
-What goes on by itself is a delivery, a deadline, an event without a budget; what does not is a
-fault or a request. A step that waits for space in a network does not go on by itself.
+Steps by themselves are deliveries, deadlines and events without a budget; other steps are
+faults and requests. A step that waits for room in a network is no step by itself.
 """
 
 from array import array
@@ -29,17 +29,17 @@ from specs.trace import ABSENT
 
 @attrs.frozen(slots=True)
 class Taken:
-    """One step.
+    """One step of a run.
 
     Attributes:
-        place: Where it was taken.
-        input: The message, or what a place takes at an event; None: a deadline is over.
-        what: The same in words.
-        channel: Which channel the message came by; empty: it is no message.
-        event: Number of the event in the composition; None: it is none.
-        moved: The machines' steps, in order.
-        sent: In order.
-        refused: What was not taken and why; empty: it was taken.
+        place: The place that took the step.
+        input: The message, or the input of an event; None: a deadline is over.
+        what: The input in words.
+        channel: The channel by which the message came; empty: it is no message.
+        event: Index of the event in the composition; None: it is no event.
+        moved: The steps of machines, in order.
+        sent: The messages that were sent, in order.
+        refused: What was refused and why; empty: the step was taken.
     """
 
     kind: Kind
@@ -54,7 +54,7 @@ class Taken:
 
     @property
     def words(self) -> str:
-        """The step as a line for people."""
+        """Return the step as a line for people."""
         moved = [
             f"{step.machine} {step.key} {step.old or ABSENT} -> {step.new}" for step in self.moved
         ]
@@ -80,9 +80,9 @@ class Run:
     """A run from the beginning.
 
     Attributes:
-        steps: In order.
-        refused: What happens then and is not taken; None: nothing of that kind.
-        under_way: Messages in the channels at the end, the next one first.
+        steps: The steps, in order.
+        refused: The step at the end that is refused; None: no step is refused.
+        under_way: The messages in the channels at the end, the next one first.
     """
 
     steps: tuple[Taken, ...]
@@ -90,37 +90,37 @@ class Run:
     under_way: Mapping[str, tuple[Call, ...]]
 
     def last(self) -> Iterator[tuple[str, Step]]:
-        """The last step of each machine, with its place."""
-        found: dict[tuple[str, str, str], Step] = {}
+        """Yield the last step of each machine, with its place."""
+        latest: dict[tuple[str, str, str], Step] = {}
         for taken in self.steps:
-            found |= {(taken.place, each.machine, each.key): each for each in taken.moved}
-        yield from ((place, step) for (place, _, _), step in found.items())
+            latest |= {(taken.place, each.machine, each.key): each for each in taken.moved}
+        yield from ((place, step) for (place, _, _), step in latest.items())
 
 
 def _take_step(steps: Steps, state: State, step: Next | Refusal) -> Taken:
-    """Return what a step does in a state, or what is refused there.
+    """Return what a step does in a state, or what is refused in that state.
 
     Args:
         steps: The steps of the composition.
         state: The state.
         step: The step.
     """
-    kind, about, _ = step[:3]
+    kind, subject, _ = step[:3]
     place, reaction = steps.reaction(state, step)
-    taken, whole = steps.input(step), steps.composition
+    input_, composition = steps.input(step), steps.composition
     is_event = kind in {Kind.LOCAL, Kind.REQUEST}
     is_time = kind in {Kind.DEADLINE, Kind.EARLY}
     if is_time:
-        what = f"a deadline of {place} is over"
+        words = f"a deadline of {place} is over"
     else:
-        what = whole.events[about].name if is_event else str(taken)
+        words = composition.events[subject].name if is_event else str(input_)
     return Taken(
         kind=kind,
         place=place,
-        input=taken,
-        what=what,
-        channel="" if is_event or is_time else whole.channels[about].name,
-        event=about if is_event else None,
+        input=input_,
+        what=words,
+        channel="" if is_event or is_time else composition.channels[subject].name,
+        event=subject if is_event else None,
         moved=reaction.moved,
         sent=steps.messages_of(reaction),
         refused=reaction.undeclared or reaction.broken,
@@ -131,7 +131,7 @@ def _take_step(steps: Steps, state: State, step: Next | Refusal) -> Taken:
 
 
 MAX_STATES: Final = 2_000_000
-"""States after which an exploration stops: about a gigabyte."""
+"""Number of states after which an exploration stops: about a gigabyte."""
 
 
 class Fault(StrEnum):
@@ -145,11 +145,11 @@ class Fault(StrEnum):
 
 @attrs.frozen(slots=True)
 class Finding:
-    """Something wrong, with a shortest run to it.
+    """A fault, with a shortest run that leads to it.
 
     Attributes:
-        subject: What it is about, as half a sentence.
-        times: In how many states it is so.
+        subject: The subject of the fault, as half a sentence.
+        times: Number of states with the fault.
     """
 
     fault: Fault
@@ -163,13 +163,14 @@ class Exploration:
     """The result of an exploration.
 
     Attributes:
-        states: How many it reaches.
-        transitions: How many steps lead from one to another, with their doubles.
-        depth: Steps of the longest of all shortest runs.
-        ends: How many states are ends.
-        held_back: How many steps waited for space in a network.
-        reactions: How often real cores were asked what they do.
-        is_complete: Whether all was explored; if not, what was not found proves nothing.
+        states: Number of states that are reached.
+        transitions: Number of steps from one state to another, repeated ones included.
+        depth: Number of steps of the longest of all shortest runs.
+        ends: Number of states that are ends.
+        held_back: Number of steps that waited for room in a network.
+        reactions: Number of times that real cores were called.
+        is_complete: Whether all states were explored; if not, the absence of a fault proves
+            nothing.
     """
 
     composition: Composition
@@ -184,7 +185,7 @@ class Exploration:
 
     @property
     def holds(self) -> bool:
-        """True if everything was explored and nothing is wrong."""
+        """True if all states were explored and no fault was found."""
         return self.is_complete and not self.findings
 
 
@@ -194,13 +195,14 @@ def explore(
     until: Collection[Fault] = (),
     advance: Callable[[int, int], None] | None = None,
 ) -> Exploration:
-    """Explore a composition.
+    """Explore the states of a composition.
 
     Args:
-        composition: What is explored.
+        composition: The composition.
         max_states: Number of states after which the search is given up.
-        until: Faults of which the first one found ends the search.
-        advance: Is called now and then with how many states were explored, and how many are known.
+        until: Kinds of faults of which the first one ends the search.
+        advance: Called now and then with the numbers of states that were explored, and that are
+            known.
 
     Raises:
         SpecError: Its data contradict each other.
@@ -211,7 +213,7 @@ def explore(
 
 
 class _Properties:
-    """Properties of states: each is looked at once for what its places are."""
+    """Properties of states, evaluated once for each combination of hosts they depend on."""
 
     def __init__(self, steps: Steps, properties: Sequence[Condition]) -> None:
         self._steps = steps
@@ -220,19 +222,19 @@ class _Properties:
         ]
 
     def holding(self, state: State) -> Iterator[Condition]:
-        """Those that hold in a state."""
-        for claim, numbers, seen in self._seen:
+        """Yield the properties that hold in a state."""
+        for condition, numbers, known_values in self._seen:
             key = numbers(state)
-            known = seen.get(key)
-            if known is None:
-                known = claim.holds(*self._steps.hosts(state, claim.places))
-                seen[key] = known
-            if known:
-                yield claim
+            is_met = known_values.get(key)
+            if is_met is None:
+                is_met = condition.holds(*self._steps.hosts(state, condition.places))
+                known_values[key] = is_met
+            if is_met:
+                yield condition
 
 
 _TOLD: Final = 1000
-"""States after which the progress is told again."""
+"""Number of states after which the progress is reported again."""
 
 
 class _Search:
@@ -256,7 +258,7 @@ class _Search:
         self._goals = _Properties(self._steps, composition.ends)
 
     def go(self, until: frozenset[Fault], advance: Callable[[int, int], None] | None) -> None:
-        """Explore all there is, or until there is too much, or one of these faults is found."""
+        """Explore all states, or stop at the limit or at one of the given faults."""
         self._enter(self._steps.start, -1)
         for number, state in enumerate(self._states):
             if advance is not None and number % _TOLD == 0:
@@ -275,13 +277,13 @@ class _Search:
             elif not any(step[0] in FAIR for step in steps):
                 self._rests.append(number)
                 self._add(Fault.DEADLOCK, "", number)
-        good = self._backwards([*self._ends, *self._rests])
+        can_end = self._backwards([*self._ends, *self._rests])
         for number in range(len(self._states)):
-            if not good[number]:
+            if not can_end[number]:
                 self._add(Fault.LIVELOCK, "", number)
 
     def _enter_all(self, steps: Sequence[Next], number: int) -> bool:
-        """Enter the states after `number`; False: there are too many."""
+        """Enter the states after `number`; return False if there are too many."""
         self._transitions += len(steps)
         for kind, _, _, state in steps:
             after = self._numbers.get(state)
@@ -294,7 +296,7 @@ class _Search:
         return True
 
     def _enter(self, state: State, parent: int) -> int:
-        """Return the number of a new state."""
+        """Return the number of a state, which may be new."""
         self._numbers[state] = number = len(self._states)
         self._states.append(state)
         self._parents.append(parent)
@@ -323,11 +325,11 @@ class _Search:
         is_quiet = self._steps.is_quiet(state)
         return is_quiet and any(self._counts(end, state) for end in self._goals.holding(state))
 
-    def _counts(self, claim: Condition, state: State) -> bool:
-        return claim.faults is None or claim.faults is not self._steps.is_clean(state)
+    def _counts(self, condition: Condition, state: State) -> bool:
+        return condition.faults is None or condition.faults is not self._steps.is_clean(state)
 
     def _backwards(self, goals: Iterable[int]) -> bytearray:
-        """Return the states from which fair steps alone lead to one of `goals`."""
+        """Return the states from which steps by themselves lead to one of `goals`."""
         reached = bytearray(len(self._states))
         waiting = list(goals)
         while waiting:
@@ -340,7 +342,7 @@ class _Search:
     # --- the result ----------------------------------------------------------------------
 
     def result(self) -> Exploration:
-        """The result."""
+        """Return the result of the exploration."""
         return Exploration(
             composition=self._whole,
             states=len(self._states),
@@ -360,15 +362,15 @@ class _Search:
 
     def _run(self, number: int, refusal: Refusal | None) -> Run:
         state = self._states[number]
-        last = None if refusal is None else _take_step(self._steps, state, refusal)
+        refused = None if refusal is None else _take_step(self._steps, state, refusal)
         path = tuple(_take_step(self._steps, *taken) for taken in self._path(number))
-        return Run(path, last, self._steps.under_way(state))
+        return Run(path, refused, self._steps.under_way(state))
 
     def _path(self, number: int) -> Sequence[tuple[State, Next]]:
         path: list[tuple[State, Next]] = []
         while (parent := self._parents[number]) >= 0:
-            before, state = self._states[parent], self._states[number]
-            steps, _ = self._steps.of(before)
-            path.append((before, next(step for step in steps if step[3] == state)))
+            state_before, state = self._states[parent], self._states[number]
+            steps, _ = self._steps.of(state_before)
+            path.append((state_before, next(step for step in steps if step[3] == state)))
             number = parent
         return path[::-1]

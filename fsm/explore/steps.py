@@ -1,12 +1,12 @@
 """The next steps of a composition, as its cores decide them.
 
-A state is a tuple of numbers: one for each place, one tuple of messages for each channel, and
-what is left of each budget. What a host becomes, and says, when something happens to it is
-computed once for each host and each happening, by the real cores, and then remembered.
+A state is a tuple: one number for the host of each place, one tuple of messages for each channel,
+and the rest of each budget. The reaction of a host to an input is computed once, by the real cores,
+and then remembered.
 
-A host is kept as bytes, and made anew from them each time something else happens to it. It is
-known again by its key: two hosts of equal keys do the same for any input. Times are relative
-to the host's clock there; times before the horizon of the composition are equal.
+A host is kept as bytes and restored from them for each further input. Hosts are compared by keys:
+two hosts with equal keys react equally to any input. Times in a key are relative to the host's
+clock; times before the horizon of the composition are equal.
 """
 
 import math
@@ -28,17 +28,17 @@ from specs.trace import ABSENT
 Key: TypeAlias = Hashable
 
 _DIGITS: Final = 6
-"""Of a second: what is nearer is at the same time."""
+"""Fraction of a second: times that are closer together count as equal."""
 
 
-# --- as a key -------------------------------------------------------------------------------
+# --- keys of hosts -------------------------------------------------------------------------------
 
 
 _PLAIN: Final = frozenset({str, int, bool, bytes, type(None)})
 
 
 class _Freezer:
-    """Makes values of objects."""
+    """Converts objects to hashable values."""
 
     def __init__(self, host: Host, horizon: float) -> None:
         self._host = host
@@ -48,7 +48,7 @@ class _Freezer:
         self._seen: dict[int, int] = {id(host): 0}
 
     def of_host(self) -> Key:
-        """The key of the whole host: equal hosts have equal keys."""
+        """Return the key of the whole host: equal hosts have equal keys."""
         return tuple(self._fields(vars(self._host)))
 
     def _fields(self, fields: Mapping[str, object]) -> list[Key]:
@@ -97,14 +97,14 @@ class _Freezer:
 
 
 def _fields_of(item: object) -> Mapping[str, object]:
-    """Return the fields of an object, as those who copy it get them."""
-    held = item.__getstate__()
-    fields, slots = held if isinstance(held, tuple) else (held, None)
+    """Return the fields of an object, as copying and pickling see them."""
+    state = item.__getstate__()
+    fields, slots = state if isinstance(state, tuple) else (state, None)
     return {**(slots or {}), **(fields or {})}
 
 
 def _is_value(kind: type) -> bool:
-    """Whether instances of a class are equal by what is in them."""
+    """Return whether instances of a class are compared by their contents."""
     method = getattr(kind, "__hash__", None)
     return method is not None and method is not object.__hash__
 
@@ -125,15 +125,15 @@ class Kind(StrEnum):
 
 
 FAIR: Final = frozenset({Kind.DELIVERED, Kind.DEADLINE, Kind.LOCAL})
-"""Steps that happen by themselves: no fault, and nothing that the surroundings must want."""
+"""Steps that happen by themselves: neither faults nor requests of the surroundings."""
 _IDLE: Final = frozenset({Kind.LOCAL, Kind.DEADLINE})
-"""Steps that are none if they change nothing."""
+"""Steps that do not count if they change nothing."""
 Next: TypeAlias = tuple[Kind, int, int, State]
-"""A step that may be taken: its kind; the number of the channel, place or event that it is
-about; that of the message; and the state entered."""
+"""A step that may be taken: its kind; the index of the channel, place or event that it is
+about; the number of the message; and the state entered."""
 
 Refusal: TypeAlias = tuple[Kind, int, int]
-"""Something that a core does not take: kind and numbers likewise."""
+"""An input that a core refuses: its kind and numbers, as in `Next`."""
 
 
 @attrs.frozen(slots=True)
@@ -141,11 +141,11 @@ class Reaction:
     """The result of an input at a place.
 
     Attributes:
-        host: The number of the host that it becomes.
-        sends: Number of the channel, number of the message.
-        moved: The steps that its machines took.
-        undeclared: What no row of a table allows; empty: nothing of that kind.
-        broken: The property that the host has seen broken; empty: none.
+        host: Number of the host that it becomes.
+        sends: Pairs of the index of a channel and the number of a message.
+        moved: The steps of its machines.
+        undeclared: The step that no row of a table allows; empty: all are allowed.
+        broken: The property that the host found broken; empty: none.
     """
 
     host: int
@@ -156,12 +156,12 @@ class Reaction:
 
     @property
     def is_refused(self) -> bool:
-        """True if the cores did not take it."""
+        """True if the cores refused the input."""
         return bool(self.undeclared or self.broken)
 
 
 class _Hosts:
-    """Every host that one place has been seen to have."""
+    """All known hosts of one place."""
 
     def __init__(self, composition: Composition, place: str) -> None:
         self._horizon = composition.horizon
@@ -178,8 +178,8 @@ class _Hosts:
         self.number(composition.places[place](place))
 
     def number(self, host: Host) -> int:
-        """The number of a host, known or new."""
-        # Asked first, for it may put away what is of no use any more.
+        """Return the number of a host, which may be new."""
+        # Called first, since it may remove entries that are of no use any more.
         waits = host.deadline() != math.inf
         key = _Freezer(host, self._horizon).of_host()
         number = self._numbers.setdefault(key, len(self.looks))
@@ -191,7 +191,7 @@ class _Hosts:
         return number
 
     def again(self, number: int) -> Host:
-        """A host of that number, to be changed."""
+        """Return a copy of the host with a number, which may be changed."""
         return restore(self._kept[number], Host)
 
 
@@ -199,8 +199,8 @@ class Steps:
     """The steps of a composition.
 
     Attributes:
-        held_back: How many steps waited for space in a network so far.
-        reactions: How often cores were asked.
+        held_back: Number of steps that waited for room in a network so far.
+        reactions: Number of calls of cores.
     """
 
     def __init__(self, composition: Composition) -> None:
@@ -238,7 +238,7 @@ class Steps:
 
     @property
     def start(self) -> State:
-        """The state at the beginning of every run."""
+        """Return the state at the beginning of every run."""
         bounds = self.composition.bounds
         budgets = [event.budget or 0 for event in self.composition.events]
         channels = [0] * len(self._channels)
@@ -251,12 +251,12 @@ class Steps:
         return len(self._reactions)
 
     def hosts(self, state: State, places: Sequence[str]) -> list[Host]:
-        """The hosts of some places, to be looked at."""
+        """Return the hosts of some places, to be read only."""
         numbers = [self._place[place] for place in places]
         return [self._hosts[number].looks[state[number]] for number in numbers]
 
     def numbers(self, places: Sequence[str]) -> Callable[[State], Hashable]:
-        """Return what gives the numbers, in a state, that distinguish the hosts of some places."""
+        """Return a function that gets, from a state, the numbers of the hosts of some places."""
         return itemgetter(*[self._place[place] for place in places])
 
     def is_quiet(self, state: State) -> bool:
@@ -264,11 +264,11 @@ class Steps:
         return not any(state[self._first : self._losses])
 
     def is_clean(self, state: State) -> bool:
-        """Return whether nothing went wrong so far; not where deadlines may end at any time."""
-        return self._waits and all(state[place] == left for place, left in self._faultless)
+        """Return whether no fault occurred so far; False if deadlines may end at any time."""
+        return self._waits and all(state[place] == budget for place, budget in self._faultless)
 
     def under_way(self, state: State) -> dict[str, tuple[Call, ...]]:
-        """The messages of the channels that have some."""
+        """Return the messages of the channels that are not empty."""
         return {
             name: tuple(self._messages[number] for number in self._contents[state[self._first + n]])
             for n, name in enumerate(self._channels)
@@ -278,7 +278,7 @@ class Steps:
     # --- what may happen ------------------------------------------------------------------
 
     def of(self, state: State) -> tuple[list[Next], list[Refusal]]:
-        """Every step that may be taken in `state`, and what is refused there."""
+        """Return the steps that may be taken in `state`, and the inputs that are refused."""
         self._found, self._refused, self._blocked = [], [], []
         for channel in self._inner:
             if state[self._first + channel]:
@@ -286,7 +286,7 @@ class Steps:
         if not self._hastes or not (self._found or self._refused):
             self._steps_between_processes(state)
         if self._blocked and not self._has_fair_step():
-            # Two places would wait for each other, each with a network that is full.
+            # Otherwise two places could wait for each other, each with a full network.
             for step in self._blocked:
                 self._try(*step, has_room=True)
         return self._found, self._refused
@@ -298,11 +298,11 @@ class Steps:
         self._events(state)
         is_rest = not self._waits or not (self._blocked or self._has_fair_step())
         if is_rest or state[self._early]:
-            left = state if is_rest else _less(state, self._early)
+            next_state = state if is_rest else _less(state, self._early)
             kind = Kind.DEADLINE if is_rest else Kind.EARLY
             for place, hosts in enumerate(self._hosts):
                 if hosts.waits[state[place]]:
-                    self._try(kind, place, 0, left)
+                    self._try(kind, place, 0, next_state)
 
     def _has_fair_step(self) -> bool:
         return any(step[0] in FAIR for step in self._found)
@@ -312,66 +312,66 @@ class Steps:
         content = self._contents[state[place]]
         heads = content[:1] if self._is_ordered[channel] else tuple(dict.fromkeys(content))
         for message in heads:
-            at = content.index(message)
-            rest = content[:at] + content[at + 1 :]
-            less = _with(state, place, self._content(rest, channel))
-            self._try(Kind.DELIVERED, channel, message, less)
+            index = content.index(message)
+            rest = content[:index] + content[index + 1 :]
+            after_delivery = _with(state, place, self._content(rest, channel))
+            self._try(Kind.DELIVERED, channel, message, after_delivery)
             if self._is_lossy[channel] and state[self._losses]:
-                after = _less(less, self._losses)
-                self._found.append((Kind.LOST, channel, message, after))
+                after_loss = _less(after_delivery, self._losses)
+                self._found.append((Kind.LOST, channel, message, after_loss))
             if self._is_lossy[channel] and state[self._losses + 1]:
-                left = _less(state, self._losses + 1)
-                self._try(Kind.DELIVERED_AND_KEPT, channel, message, left)
+                after_repeat = _less(state, self._losses + 1)
+                self._try(Kind.DELIVERED_AND_KEPT, channel, message, after_repeat)
 
     def _events(self, state: State) -> None:
         for place, hosts in enumerate(self._hosts):
             for number in hosts.events[state[place]]:
                 event = self.composition.events[number]
-                left, kind = state, Kind.LOCAL
+                remaining, kind = state, Kind.LOCAL
                 if event.budget is not None:
                     if not state[self._budget + number]:
                         continue
-                    left, kind = _less(state, self._budget + number), Kind.REQUEST
-                self._try(kind, number, 0, left)
+                    remaining, kind = _less(state, self._budget + number), Kind.REQUEST
+                self._try(kind, number, 0, remaining)
 
     def _try(
-        self, kind: Kind, about: int, what: int, state: State, *, has_room: bool = False
+        self, kind: Kind, subject: int, message: int, state: State, *, has_room: bool = False
     ) -> None:
-        """Take a step; one that changes nothing is none: else nothing would come to rest."""
-        place, reaction = self._reaction(kind, about, what, state)
+        """Take a step; a step without a change is none, or else nothing would come to rest."""
+        place, reaction = self._reaction(kind, subject, message, state)
         if reaction.is_refused:
-            self._refused.append((kind, about, what))
+            self._refused.append((kind, subject, message))
             return
         after = self._enter(state, place, reaction, has_room=has_room)
         if after is None:
             self.held_back += 1
             if kind is Kind.DELIVERED:
-                self._blocked.append((kind, about, what, state))
+                self._blocked.append((kind, subject, message, state))
         elif after != state or kind not in _IDLE:
-            self._found.append((kind, about, what, after))
+            self._found.append((kind, subject, message, after))
 
     def _enter(
         self, state: State, place: int, reaction: Reaction, *, has_room: bool
     ) -> State | None:
-        """The state after a reaction; None: a network has no room."""
+        """Return the state after a reaction, or None if a network has no room."""
         if not reaction.sends:
             return (*state[:place], reaction.host, *state[place + 1 :])
-        new = list(state)
+        entries = list(state)
         room = math.inf if has_room else self.composition.bounds.channel
-        new[place] = reaction.host
+        entries[place] = reaction.host
         for channel, message in reaction.sends:
-            at = self._first + channel
-            content = (*self._contents[new[at]], message)
+            index = self._first + channel
+            content = (*self._contents[entries[index]], message)
             if self._is_lossy[channel] and len(content) > room:
                 return None
-            new[at] = self._content(content, channel)
-        return tuple(new)
+            entries[index] = self._content(content, channel)
+        return tuple(entries)
 
     def _content(self, messages: tuple[int, ...], channel: int) -> int:
-        listed = messages if self._is_ordered[channel] else tuple(sorted(messages))
-        number = self._content_numbers.setdefault(listed, len(self._contents))
+        in_order = messages if self._is_ordered[channel] else tuple(sorted(messages))
+        number = self._content_numbers.setdefault(in_order, len(self._contents))
         if number == len(self._contents):
-            self._contents.append(listed)
+            self._contents.append(in_order)
         return number
 
     # --- what cores do --------------------------------------------------------------------
@@ -383,39 +383,39 @@ class Steps:
             state: The state.
             step: The step.
         """
-        kind, about, what = step[:3]
+        kind, subject, message = step[:3]
         if kind is Kind.LOST:
-            place = self._target[about]
+            place = self._target[subject]
             return self._names[place], Reaction(state[place])
-        place, reaction = self._reaction(kind, about, what, state)
+        place, reaction = self._reaction(kind, subject, message, state)
         return self._names[place], reaction
 
     def messages_of(self, reaction: Reaction) -> tuple[Sent, ...]:
-        """The messages that a reaction puts on each channel."""
+        """Return the messages that a reaction puts on channels."""
         return tuple(Sent(self._channels[c], self._messages[m]) for c, m in reaction.sends)
 
     def input(self, step: Next | Refusal) -> Call | None:
-        """The input of a step: a message or an event; None: a deadline is over."""
-        kind, about, what = step[:3]
+        """Return the input of a step: a message or an event; None if a deadline is over."""
+        kind, subject, message = step[:3]
         if kind in {Kind.DEADLINE, Kind.EARLY}:
             return None
         if kind not in {Kind.LOCAL, Kind.REQUEST}:
-            return self._messages[what]
-        return self.composition.events[about].call
+            return self._messages[message]
+        return self.composition.events[subject].call
 
-    def _reaction(self, kind: Kind, about: int, what: int, state: State) -> tuple[int, Reaction]:
+    def _reaction(self, kind: Kind, index: int, number: int, state: State) -> tuple[int, Reaction]:
         match kind:
             case Kind.DEADLINE | Kind.EARLY:
-                place, kind = about, Kind.DEADLINE
+                place, kind = index, Kind.DEADLINE
             case Kind.LOCAL | Kind.REQUEST:
-                place = self._place[self.composition.events[about].place]
+                place = self._place[self.composition.events[index].place]
             case _:
-                # For any channel, to the cores it is the same message.
-                place, kind, about = self._target[about], Kind.DELIVERED, 0
-        key = place, state[place], kind, about, what
+                # The channel does not matter: to the cores it is the same message.
+                place, kind, index = self._target[index], Kind.DELIVERED, 0
+        key = place, state[place], kind, index, number
         known = self._reactions.get(key)
         if known is None:
-            known = self._reactions[key] = self._react(place, state[place], (kind, about, what))
+            known = self._reactions[key] = self._react(place, state[place], (kind, index, number))
         return place, known
 
     def _react(self, place: int, number: int, token: Refusal) -> Reaction:

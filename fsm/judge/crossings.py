@@ -1,14 +1,14 @@
-"""A few messages that went between processes, and the differences of clocks that they show.
+"""A sample of messages between processes, and the differences of clocks that they show.
 
-Each process keeps those with the least hashes, of each link and direction, so that both ends of
-a link keep the same ones. That needs no number of a message on its link, which only stubs
-record. `fsm.judge.trace_files` finds runs without a trace by them.
+Each process keeps the messages with the least hashes, of each link and direction, so both ends of a
+link keep the same ones. No number of a message on its link is needed; only stubs record one.
+`fsm.judge.trace_files` finds runs without a trace by these messages.
 
-A message arrives after it was sent. So the clock of the receiver is at least as far ahead as
-the difference of the two times says with no delay at all: each crossing is a bound, as in NTP.
-The bounds of one direction limit the difference from above, those of the other from below; by
-way of a third process two that never spoke are compared. No claim rests on these figures:
-claims across processes rest on what happened before what.
+A message arrives after it was sent. So the clock of the receiver is at least as far ahead as the
+difference of the two times with no delay at all: each crossing is a bound, as in NTP. The bounds of
+one direction limit the difference from above, those of the other from below; two processes that
+never exchanged a message are compared through a third. No claim rests on these figures: claims
+across processes rest on the order of cause and effect.
 """
 
 from bisect import insort
@@ -28,17 +28,18 @@ from specs.addresses.address import runtime_of
 from specs.trace import Op
 
 KEPT: Final = 16
-"""Crossings that are kept of each link and direction."""
+"""Number of crossings kept of each link and direction."""
 
 LINKS: Final = 4096
-"""Links and directions of which crossings are kept, at most."""
+"""Largest number of links and directions of which crossings are kept."""
 
 
 class Part(IntEnum):
     """At which end of which hop a crossing was recorded.
 
-    A message keeps its `via` from the stub that stamped it to the next one that does. On that
-    way the stub sends it first, and a node, which stamps nothing, may receive and send it once.
+    The `via` of a message stays the same from the stub that stamped it to the next stub that stamps
+    it. Between the two, the first stub sends the message, and a node, which stamps nothing, may
+    receive and send it once.
     """
 
     STUB_SENT = 0
@@ -49,15 +50,16 @@ class Part(IntEnum):
 
 @attrs.frozen(slots=True)
 class Crossing:
-    """A message that left a process, or came to it.
+    """A message that left a process or came to it.
 
     Attributes:
         key: Hash of its instance and of the stubs that it had crossed.
-        rank: Hash of its instance, by which it was chosen.
-        wall_ns: Time by the clock of the process: the first, if it crossed several times.
+        rank: Hash of its instance, by which it was chosen for the sample.
+        wall_ns: Time by the clock of the process, in nanoseconds: the first, if it crossed several
+            times.
         ln: Number of the record.
-        link: Its link, as the process calls it.
-        sender: Of a message that came, which runtime or node had sent it; empty: not known.
+        link: Its link, by the name that the process uses.
+        sender: Of a message that came, the runtime or node that had sent it; empty: unknown.
     """
 
     key: str
@@ -86,18 +88,18 @@ class Crossings:
         mid = record.mid
         if mid is None:
             return
-        at = record.link or record.stub, record.op
-        least = self._kept.get(at)
+        direction = record.link or record.stub, record.op
+        least = self._kept.get(direction)
         if least is None:
             if len(self._kept) == LINKS:
                 return
-            least = self._kept[at] = _Least()
+            least = self._kept[direction] = _Least()
         rank = crc32(mid.encode(errors="replace"))
         if rank <= least.limit:
             least.add(rank, record, mid)
 
     def end(self, nodes: Mapping[str, str]) -> tuple[Crossing, ...]:
-        """Return what is kept.
+        """Return the crossings that are kept.
 
         Args:
             nodes: The message node that each stub of the process leads to.
@@ -133,7 +135,7 @@ class _Least:
 
 
 def _via_between(record: TraceLine) -> str:
-    """Return what a message had crossed between the two ends: a stub that gets one stamps it."""
+    """Return the `via` of a message between two stubs: the receiving stub stamps it."""
     via, stub = record.via or "", record.stub
     if record.op != Op.RCV or stub is None or not via.endswith(stub):
         return via
@@ -158,7 +160,7 @@ def _crossing(record: TraceLine, key: str, rank: int, nodes: Mapping[str, str]) 
 
 
 _NEAR: Final = 0.005
-"""Seconds by which clocks may differ unsaid, where each is shown to people."""
+"""Seconds by which two clocks may differ before the difference is shown."""
 
 _BILLION: Final = 1e9
 
@@ -174,12 +176,12 @@ _FOLLOWS: Final = {
 
 @attrs.frozen
 class Skew:
-    """The time by which the clock of a process is ahead of another one.
+    """How far the clock of a process is ahead of the clock of a reference node.
 
     Attributes:
-        than: The node that it is compared with; of that node itself all is 0.
-        seconds: The middle of what is possible; below 0: it is behind.
-        uncertainty: By how much it may be more or less.
+        than: The reference node; its own skew is 0.
+        seconds: The middle of the possible range; below 0: the clock is behind.
+        uncertainty: Half of the possible range, in seconds.
     """
 
     than: str
@@ -193,68 +195,68 @@ class Skew:
 
 
 def skews(processes: Mapping[_Process, Sequence[Crossing]]) -> dict[_Process, Skew]:
-    """Compare the clocks of processes, as far as messages went between them in both directions.
+    """Compare the clocks of processes that exchanged messages in both directions.
 
-    The process that most others exchanged messages with is what they are compared with. Of two
-    processes whose crossings contradict each other, one had its clock set while it ran: these
-    crossings are not used.
+    The reference is the process that exchanged messages with most others. If the crossings of two
+    processes contradict each other, one had its clock set while it ran: these crossings are not
+    used.
 
     Args:
-        processes: The crossings of each, by run and node.
+        processes: The crossings of each process, by run and node.
     """
     ahead = _bounds(processes)
     behind: _Bounds = defaultdict(dict)
-    for one, row in ahead.items():
+    for process, row in ahead.items():
         for other, bound in row.items():
-            behind[other][one] = bound
-    found: dict[_Process, Skew] = {}
-    left = set(ahead)
-    while left:
-        chosen = max(sorted(left), key=lambda one: len(ahead[one]))
-        most, least = _shortest(chosen, ahead), _shortest(chosen, behind)
-        for one in left.intersection(most):
-            if least[one] + most[one] >= 0:
-                found[one] = _skew(chosen, -least[one], most[one])
-        left -= {chosen, *most}
-    return found
+            behind[other][process] = bound
+    results: dict[_Process, Skew] = {}
+    remaining = set(ahead)
+    while remaining:
+        chosen = max(sorted(remaining), key=lambda process: len(ahead[process]))
+        upper, lower = _shortest(chosen, ahead), _shortest(chosen, behind)
+        for process in remaining.intersection(upper):
+            if lower[process] + upper[process] >= 0:
+                results[process] = _skew(chosen, -lower[process], upper[process])
+        remaining -= {chosen, *upper}
+    return results
 
 
 def _bounds(processes: Mapping[_Process, Sequence[Crossing]]) -> _Bounds:
-    """Return by how much, at most, the clock of a second process is ahead of that of a first.
+    """Return by how many nanoseconds, at most, the second clock of a pair is ahead of the first.
 
-    Only of pairs between which messages went in both directions.
+    Only pairs with messages in both directions have bounds.
     """
     groups: defaultdict[str, _Group] = defaultdict(dict)
     for process, crossings in processes.items():
         for crossing in crossings:
             if not crossing.wall_ns:
                 continue
-            group, at = groups[crossing.key], (process, crossing.part)
-            group[at] = min(crossing.wall_ns, group.get(at, crossing.wall_ns))
+            group, end = groups[crossing.key], (process, crossing.part)
+            group[end] = min(crossing.wall_ns, group.get(end, crossing.wall_ns))
     bounds: dict[tuple[_Process, _Process], int] = {}
     for sender, receiver, bound in _pairs(groups.values()):
         bounds[sender, receiver] = min(bound, bounds.get((sender, receiver), bound))
     table: _Bounds = defaultdict(dict)
     for (sender, receiver), bound in bounds.items():
-        back = bounds.get((receiver, sender))
-        if back is not None and bound + back >= 0:
+        reverse = bounds.get((receiver, sender))
+        if reverse is not None and bound + reverse >= 0:
             table[sender][receiver] = bound
     return table
 
 
 def _pairs(groups: Iterable[_Group]) -> Iterator[tuple[_Process, _Process, int]]:
     for group in groups:
-        for (sender, part), sent in group.items():
+        for (sender, part), sent_ns in group.items():
             for follows in _FOLLOWS.get(part, ()):
-                for (receiver, end), got in group.items():
+                for (receiver, end), received_ns in group.items():
                     if end is follows and sender != receiver:
-                        yield sender, receiver, got - sent
+                        yield sender, receiver, received_ns - sent_ns
 
 
 def _shortest(start: _Process, bounds: _Bounds) -> dict[_Process, int]:
     """Return the least sums of bounds from a process to all that are connected with it.
 
-    Bounds that contradict each other in a circle have no least sum: the search ends anyway.
+    A cycle of contradicting bounds has no least sum; the search still ends.
     """
     sums = {start: 0}
     changed = {start}
@@ -276,7 +278,7 @@ def _skew(than: _Process, lower: int, upper: int) -> Skew:
 
 
 def clock_lines(clocks: Mapping[_Process, Skew]) -> Iterator[str]:
-    """Yield how far apart clocks are, for people: those that are more than milliseconds apart."""
+    """Yield lines that say how far clocks are apart, for clocks more than milliseconds apart."""
     if not clocks:
         return
     apart = [(node, skew) for (_, node), skew in sorted(clocks.items()) if skew.is_far]

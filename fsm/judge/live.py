@@ -1,8 +1,8 @@
-"""The judgement of processes while they run, and their files grow.
+"""The judgement of processes while they run and their files grow.
 
-After each round the records so far are judged as a trace that ends there. Missing records break
-no claim, so what is broken then is broken for any later record; it is reported once. What needs the
-end of a process is judged when its end is recorded.
+After each round, the records so far are judged as a trace that ends there. A missing record breaks
+no claim, so a claim that is broken once stays broken; it is reported once. Claims that need the end
+of a process are judged when its end is recorded.
 """
 
 from collections import Counter
@@ -24,12 +24,12 @@ _B = TypeVar("_B", Violation, Finding)
 
 @attrs.frozen(kw_only=True)
 class LiveProcess:
-    """A process, as far as it was judged.
+    """A process that is judged while it runs, as of the last round.
 
     Attributes:
-        records: How many were read.
+        records: Number of records that were read.
         is_running: Whether no record says that it ended.
-        unjudged: Why its records are no longer judged, as half a sentence; empty: they are.
+        unjudged: Why its records are no longer judged, as half a sentence; empty: they are judged.
     """
 
     run: str
@@ -41,12 +41,12 @@ class LiveProcess:
 
 @attrs.define(kw_only=True)
 class Round:
-    """The news since the last round.
+    """What a round of judging has found that earlier rounds had not.
 
     Attributes:
-        violations: Claims on machines that are broken.
-        findings: Other claims that are.
-        evidence: For claims across processes.
+        violations: Violations of the claims on machines.
+        findings: Violations of the other claims.
+        evidence: Evidence for claims across processes.
         processes: The processes that recorded something.
         bad: Lines that are no records.
     """
@@ -69,11 +69,11 @@ class LiveJudge:
         self._bad: list[BadLine] = []
 
     def take(self, name: str, data: bytes) -> None:
-        """Take what a file got.
+        """Take the bytes that were added to a file.
 
         Args:
-            name: The file.
-            data: The bytes behind those that were taken before; a line may be cut in two.
+            name: Name of the file.
+            data: The bytes that follow the ones taken before; a line may be cut in two.
         """
         *lines, rest = (self._rests.get(name, b"") + data).split(b"\n")
         # The rest of a line that is too long only makes it longer.
@@ -84,23 +84,23 @@ class LiveJudge:
             if isinstance(record, BadLine):
                 self._bad.append(record)
                 continue
-            at = record.run, record.node
-            if at not in self._watched:
-                self._watched[at] = _Watched(*at)
-            self._watched[at].take(record)
-            self._changed.add(at)
+            process = record.run, record.node
+            if process not in self._watched:
+                self._watched[process] = _Watched(*process)
+            self._watched[process].take(record)
+            self._changed.add(process)
 
     def round(self) -> Round:
-        """Judge the records so far, and return what is new."""
+        """Judge the records so far and return what earlier rounds had not found."""
         news, self._bad = Round(bad=self._bad), []
-        for at in sorted(self._changed):
-            self._watched[at].judge(news)
+        for process in sorted(self._changed):
+            self._watched[process].judge(news)
         self._changed.clear()
         return news
 
 
 class _Watched:
-    """One process that is judged while it runs; between rounds its judge is bytes."""
+    """A process that is judged while it runs; between rounds its judge is kept as bytes."""
 
     def __init__(self, run: str, node: str) -> None:
         self.process = LiveProcess(run=run, node=node, records=0, is_running=True, unjudged="")
@@ -134,7 +134,7 @@ class _Watched:
         self.process = attrs.evolve(self.process, unjudged=reason)
 
     def judge(self, news: Round) -> None:
-        """Judge the records so far, and add what is new."""
+        """Judge the records so far and add the new violations and findings to a round."""
         news.processes.append(self.process)
         so_far, self._end = self._end, None
         if so_far is not None:
@@ -151,7 +151,7 @@ class _Watched:
         news.findings += self._new(so_far.findings)
 
     def _new(self, broken: Iterable[_B]) -> Iterator[_B]:
-        """Yield those that were not yielded before; equal ones are counted."""
+        """Yield the violations that were not yielded before; equal ones are counted."""
         times: Counter[_B] = Counter()
         for violation in broken:
             times[violation] += 1

@@ -1,19 +1,20 @@
-"""The records of one process, read once, in order: by its machines, its claims, and for gaps.
+"""Judges the records of one process, read once, in order: machines, claims and gaps.
 
-A missing record is no proof of a wrong step. Claims are judged by the records up to the first
-gap in their numbers, and not at all if the sink dropped some. A record that never came is
-missed only in a trace that has its end. A record that is there twice is judged once; of two
-with one number it is not known which is right, so nothing is judged from there on.
+A missing record is no proof of a wrong step. Claims are judged by the records up to the first gap
+in their numbers, and not at all if the sink dropped some. The end of a trace is searched for
+unanswered requests only if it is recorded. A record that is there twice is judged once; of two
+different records with one number it is not known which is right, so nothing is judged from there
+on.
 
-Whether the process is a runtime or a message node decides which claims apply. A runtime says so
-by the first listener at its Message BUS, near its start. The first records are held back until
-then; a process that says it later than `_HELD` records is read again (`LateHomeError`), with
-what is known then.
+Whether the process is a runtime or a message node decides which claims apply. A runtime is
+recognised by the first listener at its Message BUS, near its start. The first records are held back
+until then; if the listener comes later than `_HELD` records, the trace is read again
+(`LateHomeError`), with the address of the runtime known from the start.
 
-A process judges some claims of itself while it runs (`OnlineJudge`), by the claims that are
-declared `is_forgetful`: their claims are decided by the records so far, and what a claim does not
-know breaks nothing, so that it may begin anew at any record. That bounds its memory: a claim that
-has taken `_MEMORY` records is replaced by a new one, which is counted.
+A process judges some claims on itself while it runs (`OnlineJudge`): the claims that are declared
+`is_forgetful`. They are decided by the records so far, and unknown history breaks none of them, so
+they may begin at any record. That bounds their memory: after `_MEMORY` records a claim is replaced
+by a new one, which is counted.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -55,7 +56,7 @@ class DisorderError(ProtoflyError):
 
 
 class LateHomeError(DisorderError):
-    """A record says late that its process is a runtime: judge again, with its home.
+    """A record says late that its process is a runtime: judge again with that address.
 
     Attributes:
         process: Run and node.
@@ -73,12 +74,12 @@ class ProcessJudgement:
     """The judgement of one process.
 
     Attributes:
-        summary: What others are compared with.
-        findings: Which claims are broken, without those that need other processes.
-        evidence: For those that do.
-        entities: What is judged of its machines, entity by entity: of those that are over without
-            a violation, the last ones.
-        missing: What its records lack.
+        summary: What is compared with other processes.
+        findings: Violations of claims that need no other process.
+        evidence: Evidence for the claims that need other processes.
+        entities: The judgements of the entities of its machines; of the entities that are over
+            without a violation, only the last ones.
+        missing: The records that are missing.
         unanswered: Requests without a final answer.
         entity_counts: How many entities each machine has.
         used: How often each step was made (`Machines.used`).
@@ -98,14 +99,14 @@ class ProcessJudgement:
 
 
 def home_of(record: TraceLine) -> str | None:
-    """Return the address of the runtime, if a record says it."""
+    """Return the address of the runtime if a record names it."""
     if record.k == Kind.TABLE and record.table == LISTENERS and record.actor == BUS:
         return runtime_of(record.key or "")
     return None
 
 
 def _is_of_node(record: TraceLine) -> bool:
-    """Return whether a record says that its process is a message node: a row of its parts."""
+    """Return whether a record shows that its process is a message node."""
     return record.table == "components" and is_backend(record.key or "")
 
 
@@ -116,21 +117,21 @@ _CLAIMS: Final[Mapping[Place, Sequence[Claim]]] = {
         for place in (Place.RUNTIME, Place.NODE)
     },
 }
-"""The claims on the processes of each place; of one that may be either, none."""
+"""The claims on the processes of each place; a process that may be either has none."""
 
 
 @lru_cache(maxsize=4096)
 def _methods_of(place: Place, sort: fold.Sort) -> Sequence[tuple[int, str]]:
-    """Return what takes records of a sort: the number of a part of the judge, and its method.
+    """Return the methods that take records of a sort, each with the index of its part of the judge.
 
-    To try the routes of all claims for each process takes a third of the time in which a short
-    trace is judged.
+    The result is cached: trying the routes of all claims for each process would take a third of the
+    time in which a short trace is judged.
     """
     parts = [fold.methods_in(Process), fold.methods_in(Crossings)]
     parts += [claim.methods for claim in _CLAIMS[place]]
     return [
-        (at, name)
-        for at, methods in enumerate(parts)
+        (index, name)
+        for index, methods in enumerate(parts)
         for name, routes in methods
         if any(route.takes(sort) for route in routes)
     ]
@@ -150,10 +151,10 @@ class ProcessJudge:
         """Begin.
 
         Args:
-            run: Of which process.
-            node: The same.
-            home: Address of the runtime, if it is known before.
-            is_sorted: Whether the records are sorted; then numbers may be there twice.
+            run: Run of the process.
+            node: Name of the process.
+            home: Address of the runtime, if it is already known.
+            is_sorted: Whether the records are sorted; then a number may occur twice.
         """
         self._machines = Machines(run, node, MACHINES)
         self._gaps = Gaps(run, node)
@@ -200,16 +201,16 @@ class ProcessJudge:
         self._last = record
 
     def _begin(self, home: str | None) -> None:
-        """Apply the claims, now that the home is known, to what was held back."""
+        """Create the claims, now that the home is known, and apply them to the held records."""
         held, self._held = self._held or [], None
         process = self._process = Process(self._process.run, self._process.node, home)
         if home is None and self._is_cut and not any(map(_is_of_node, held)):
-            # It may be either: what says so may be among the records that are missing.
+            # Unknown: the record that would decide it may be missing.
             return
         self._place = Place.NODE if home is None else Place.RUNTIME
         self._claims = [claim(process) for claim in _CLAIMS[self._place]]
-        kept = (value for part in (process, *self._claims) for value in vars(part).values())
-        self._recent = [table for table in kept if isinstance(table, Recent)]
+        fields = (value for part in (process, *self._claims) for value in vars(part).values())
+        self._recent = [table for table in fields if isinstance(table, Recent)]
         for record in held:
             self._visit(record)
 
@@ -219,22 +220,22 @@ class ProcessJudge:
         if handlers is None:
             parts = (self._process, self._crossings, *self._claims)
             handlers = self._handlers[sort] = tuple(
-                getattr(parts[at], name) for at, name in _methods_of(self._place, sort)
+                getattr(parts[index], name) for index, name in _methods_of(self._place, sort)
             )
         for handler in handlers:
             handler(record)
-        self._visited += 1  # the numbers of records are a stranger's
+        self._visited += 1  # not `ln`: the numbers in a trace may be wrong
         if self._visited % _SOME == 0:
             for recent in self._recent:
                 recent.forget()
 
     def handed_over(self) -> list[Evidence]:
-        """Return the evidence since this was last asked for; `end` returns the rest."""
+        """Return the evidence added since the last call; `end` returns the rest."""
         handed_over, self._process.evidence = self._process.evidence, []
         return handed_over
 
     def end(self) -> ProcessJudgement:
-        """Say what is judged; there are no more records."""
+        """Return the judgement; no more records follow."""
         if self._held is not None:
             self._is_cut = self._is_cut or self._last is None or self._last.k != Kind.END
             self._begin(None)
@@ -243,12 +244,12 @@ class ProcessJudge:
         is_whole = not node.flaws - {Flaw.NO_START}
         process.end = self._last if is_whole else None
         if Flaw.DROPPED in node.flaws:
-            # It is not known where records are missing: nothing is judged but steps.
+            # It is not known where records are missing: only steps are judged.
             process, self._claims = Process(node.run, node.node, None), []
         for claim in self._claims:
             claim.end()
         unanswered = (claim for claim in self._claims if isinstance(claim, Unanswered))
-        asked = (request for claim in unanswered for request in claim.answers_missing())
+        open_requests = (request for claim in unanswered for request in claim.answers_missing())
         home = process.home
         return ProcessJudgement(
             node=node,
@@ -267,7 +268,7 @@ class ProcessJudge:
             missing=tuple(self._gaps.missing()),
             unanswered=tuple(
                 Missing(node.run, node.node, each.ln, _UNANSWERED.format(each.mid))
-                for each in asked
+                for each in open_requests
             ),
             entity_counts=self._machines.counts,
             used=self._machines.used,
@@ -276,12 +277,11 @@ class ProcessJudge:
 
 
 def judge_across(evidence: Iterable[Evidence], whole: AbstractSet[str | None]) -> Iterator[Finding]:
-    """Judge the evidence of all processes, key by key.
+    """Judge the evidence of all processes, claim by claim and key by key.
 
     Args:
-        evidence: In any order.
-        whole: Runtimes of whose lives, however often they began anew, nothing is missing, and
-            nodes of groups likewise.
+        evidence: Evidence in any order.
+        whole: Runtimes and nodes of groups whose traces, over all their runs, lack no record.
     """
     in_order = sorted(evidence, key=attrgetter("fold", "key", "run", "node", "ln", "place"))
     for (name, _), items in groupby(in_order, key=lambda item: (item.fold, item.key)):
@@ -292,12 +292,12 @@ def judge_across(evidence: Iterable[Evidence], whole: AbstractSet[str | None]) -
 
 
 _MEMORY: Final = 10_000
-"""Records after which a claim forgets (ours: at most some 3 MB for each)."""
+"""Records after which a claim starts anew (ours: at most some 3 MB for each claim)."""
 
 
 @attrs.define
 class _Watch:
-    """A claim that is judged, by what, and how many records that has taken."""
+    """A claim, the object that judges it, and the number of records that object has taken."""
 
     claim: Claim
     judge: ProcessClaim
@@ -308,8 +308,8 @@ class OnlineJudge:
     """Judges the records of one process as they come; not thread-safe.
 
     Attributes:
-        machines: The machines whose steps are needed.
-        forgotten: How often a claim forgot what it knew.
+        machines: The machines whose steps must be recorded.
+        forgotten: How often a claim was replaced by a new one.
     """
 
     def __init__(self, node: str, home: str | None) -> None:
@@ -331,7 +331,7 @@ class OnlineJudge:
         self._handlers: dict[fold.Sort, tuple[tuple[_Watch, str], ...]] = {}
 
     def take(self, record: TraceLine) -> Sequence[Finding]:
-        """Take the next record; return which claims it breaks."""
+        """Take the next record and return the claims that it breaks."""
         sort = fold.sort_of(record)
         handlers = self._handlers.get(sort)
         if handlers is None:

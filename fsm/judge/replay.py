@@ -1,11 +1,11 @@
-"""The reference judge of a trace: what the Spark job says must be the same.
+"""The reference judge of the steps of machines; the Spark job must agree with it.
 
 Records are judged per entity (run, node, machine, key) in the order of `ln`; records
 with the same `ln`, which an unflawed trace does not have, in the order of k, op, old,
 new, cause. What each claim means stands at `fsm.judge.trace_line.Claim`, what makes a trace
 incomplete at `Flaw`.
 
-* One record can break several claims: each counts, the first of `CLAIMS` is shown.
+* One record can break several claims: each counts, the first in the order of `CLAIMS` is shown.
 * `ends_at_rest` is broken by the last step of the entity.
 * A refused record has no place in the order of steps: it moved nothing.
 * An entity whose history may end where it is may begin a new one under the same key: then
@@ -33,7 +33,7 @@ from fsm.table import Table
 from specs.trace import ABSENT, Kind, Op
 
 WINDOW: Final = 5
-"""Records of an entity that are kept before a violation."""
+"""Number of an entity's records that are shown before a violation."""
 
 
 @attrs.frozen(slots=True, order=True)
@@ -59,16 +59,16 @@ class TimelineStep:
 
 @attrs.frozen(slots=True)
 class Violation:
-    """One claim, broken by one record.
+    """One claim on the states of a machine, broken by one record.
 
     Attributes:
-        entity: Whose record.
-        claim: What it breaks.
-        ln: Which record of the node's trace.
+        entity: The entity that the record is about.
+        claim: The claim that it breaks.
+        ln: Number of the record in the node's trace.
         expected: What would have kept the claim, as half a sentence.
         record: The record.
-        actor: Which component wrote it.
-        why: What the component said to it.
+        actor: The component that wrote it.
+        why: The component's reason for it.
         before: The entity's records before it, oldest first.
     """
 
@@ -87,10 +87,10 @@ class EntityJudgement:
     """The judgement of one entity.
 
     Attributes:
-        entity: Which one.
+        entity: The entity.
         verdict: Its own violations before its node's flaws.
         violations: All of them, by `ln`, then by the order of the claims.
-        steps: How often it moved.
+        steps: Number of its steps.
     """
 
     entity: EntityId
@@ -109,13 +109,13 @@ class NodeJudgement:
     """The judgement of one node's trace as a whole.
 
     Attributes:
-        run: Which run of the process.
-        node: Which process.
-        records: How many records it has.
-        flaws: Why it is incomplete; empty: it is complete.
+        run: Run of the process.
+        node: Name of the process.
+        records: Number of its records.
+        flaws: The reasons why it is incomplete; empty: it is complete.
         holes: The `ln` behind which records are missing.
-        missing: How many that are, by their numbers.
-        doubled: How many records have the number of another.
+        missing: Number of missing records.
+        doubled: Number of records whose number another record has, too.
     """
 
     run: str
@@ -127,7 +127,7 @@ class NodeJudgement:
     doubled: int = attrs.field(default=0, eq=False)
 
     def is_whole(self, since: int) -> bool:
-        """Return whether no record is missing behind a record, given by its number."""
+        """Return whether no record is missing behind the record with a number."""
         return Flaw.DROPPED not in self.flaws and all(hole < since for hole in self.holes)
 
 
@@ -136,10 +136,10 @@ class Judgement:
     """The judgement of a trace.
 
     Attributes:
-        verdict: Overall.
-        entities: By their identity.
-        nodes: By run and node.
-        quarantined: Lines that could not be read.
+        verdict: The overall verdict.
+        entities: The judgements of the entities, sorted by entity.
+        nodes: The judgements of the processes, sorted by run and node.
+        quarantined: Number of lines that could not be read.
     """
 
     verdict: Verdict
@@ -161,7 +161,7 @@ class Judgement:
 def judgement_of(
     nodes: Sequence[NodeJudgement], entities: Sequence[EntityJudgement], quarantined: int
 ) -> Judgement:
-    """Judge all processes together.
+    """Combine the judgements of processes and entities into one.
 
     Args:
         nodes: The judgements of the traces.
@@ -170,13 +170,13 @@ def judgement_of(
     """
     whole = bool(nodes) and not quarantined and not any(node.flaws for node in nodes)
     broken = any(entity.violations for entity in entities)
-    in_order = tuple(sorted(entities, key=lambda one: one.entity))
+    in_order = tuple(sorted(entities, key=lambda each: each.entity))
     verdict = verdict_of(violations=broken, whole=whole)
     return Judgement(verdict, in_order, tuple(nodes), quarantined)
 
 
 def order_of(record: TraceLine) -> tuple[str, str, int, str, str, str, str, str]:
-    """Return the place of a record among all; numbers that are there twice are in some order."""
+    """Return the sort key of a record among all records, also for numbers that occur twice."""
     fields = (record.op, record.old, record.new, record.cause)
     op, old, new, cause = (text or "" for text in fields)
     return record.run, record.node, record.ln, record.k, op, old, new, cause
@@ -202,10 +202,11 @@ class Machines:
 
     Attributes:
         used: How often each step was made: machine, state left, trigger, state entered.
-        stays: How often entities stayed in a state until they left it: machine, state, and for
-            how long, as `stay_of` counts it.
-        counts: How many entities each machine has had.
-        kept: Entities that are remembered at least; of older ones that are over, nothing is left.
+        stays: How often entities stayed in a state for a time before they left it: machine, state,
+            and class of the time, as `stay_of` returns it.
+        counts: Number of entities of each machine so far.
+        kept: Number of entities that are remembered at least; older ones that are over are
+            forgotten.
     """
 
     kept: ClassVar[int] = 20_000
@@ -223,7 +224,7 @@ class Machines:
         self._hole = -1
 
     def doubt(self) -> None:
-        """Note that records are missing behind the last one: which they are is unclear."""
+        """Note that unknown records are missing behind the last one."""
         self._hole = self._last
 
     def take(self, record: TraceLine) -> None:
@@ -235,15 +236,15 @@ class Machines:
             self.take_step(record)
 
     def take_step(self, record: TraceLine) -> None:
-        """Take the next record of a step, made or refused; no other record is missing."""
-        at = record.machine, record.key
-        entity = self._entities.get(at)
+        """Take the next record of a step, made or refused, without a check for gaps."""
+        key = record.machine, record.key
+        entity = self._entities.get(key)
         if entity is None:
             identity = EntityId(self._run, self._node, record.machine or "", record.key or "")
             table = self._machines.get(identity.machine)
             if len(self._entities) >= self._look_at:
                 self._forget()
-            entity = self._entities[at] = _Entity(identity, table)
+            entity = self._entities[key] = _Entity(identity, table)
             self.counts[identity.machine] += 1
         before = entity.before
         entity.take(record, self._hole)
@@ -254,32 +255,32 @@ class Machines:
                 self.stays[machine, before.new or "", stay_of(record.t - before.t)] += 1
 
     def _forget(self) -> None:
-        """Forget the older entities that are over, and of which nothing is to be said."""
-        for at, entity in list(islice(self._entities.items(), len(self._entities) - self.kept)):
+        """Forget the older entities that are over and without a violation."""
+        for key, entity in list(islice(self._entities.items(), len(self._entities) - self.kept)):
             if entity.is_over:
-                del self._entities[at]
+                del self._entities[key]
         self._look_at = max(2 * self.kept, 2 * len(self._entities))
 
     def end(self, node: NodeJudgement) -> tuple[EntityJudgement, ...]:
-        """Judge each entity, in order; nothing more comes."""
+        """Judge each entity, in order; no more records follow."""
         judged = [entity.end(node) for entity in self._entities.values()]
-        return tuple(sorted(judged, key=lambda one: one.entity))
+        return tuple(sorted(judged, key=lambda each: each.entity))
 
 
 STEPS_OF_A_STAY: Final = 50
-"""Classes of times, for each factor e."""
+"""Number of classes of times for each factor of e."""
 
 SHORTEST: Final = 1e-9
-"""Seconds; shorter times are of the same class."""
+"""Upper bound of the class of the shortest times, in seconds."""
 
 
 def stay_of(seconds: float) -> int:
-    """Return the class of a time, so that few numbers describe many times, each to 2 %."""
+    """Return the class of a time; classes stand for times with an error of 2 %."""
     return round(math.log(max(seconds, SHORTEST)) * STEPS_OF_A_STAY)
 
 
 def seconds_of(stay: int) -> float:
-    """Return about how long the times of a class are."""
+    """Return the middle of a class of times, in seconds."""
     return math.exp(stay / STEPS_OF_A_STAY)
 
 
@@ -287,9 +288,9 @@ _MOVES: Final = frozenset({Op.STEP, Op.REFUSED})
 
 
 class _Entity:
-    """One entity, as far as its records were read.
+    """The state of one entity while its records are read.
 
-    A claim that rests on the absence of records is doubted (`_doubted`) until it is known that
+    A violation that rests on the absence of records is doubtful (`_doubted`) until it is known that
     the process dropped none.
     """
 
@@ -322,8 +323,8 @@ class _Entity:
         """Take the next record of the entity.
 
         Args:
-            record: It.
-            hole: The number of the last record behind which records are missing; -1: none are.
+            record: The record.
+            hole: Number of the last record behind which records are missing; -1: none are missing.
         """
         if self._table is None:
             self._report_break(Claim.UNKNOWN_MACHINE, record, "a declared machine")
@@ -341,8 +342,8 @@ class _Entity:
         if table is not None:
             targets = table.targets(old, cause)
             if step.new not in targets:
-                said = " or ".join(repr(target.value) for target in targets)
-                expected = f"a step to {said}" if said else f"no step by {cause!r} from {old!r}"
+                states = " or ".join(repr(target.value) for target in targets)
+                expected = f"a step to {states}" if states else f"no step by {cause!r} from {old!r}"
                 self._report_break(Claim.DECLARED_STEP, step, expected)
         if before is None:
             if step.old not in self._begins and hole < 0:
@@ -358,27 +359,27 @@ class _Entity:
 
     @property
     def is_over(self) -> bool:
-        """Whether it is right so far, and its machine has no step from where it is."""
+        """Whether it is right so far, and its machine has no step from its state."""
         table, last = self._table, self.before
         if table is None or last is None or self._found or self._doubted:
             return False
         return last.new in self._rests and all(row.old != last.new for row in table.rows)
 
     def end(self, node: NodeJudgement) -> EntityJudgement:
-        """Judge the entity; nothing more comes."""
+        """Judge the entity; no more records follow."""
         last, table = self.before, self._table
-        found = self._found
+        broken = self._found
         if Flaw.DROPPED not in node.flaws:
-            found = found + self._doubted
+            broken = broken + self._doubted
         is_ended = last is not None and Flaw.NO_END not in node.flaws and node.is_whole(last.ln)
         if table is not None and last is not None and is_ended and last.new not in self._rests:
             rest = " or ".join(
                 repr(state.value) for state in table.states if state in table.may_end
             )
-            found = [*found, self._violation(Claim.ENDS_AT_REST, last, f"a last step to {rest}")]
-        found = sorted(found, key=lambda broken: (broken.ln, _RANK[broken.claim]))
-        verdict = verdict_of(violations=bool(found), whole=not node.flaws)
-        return EntityJudgement(self._entity, verdict, tuple(found), self._steps)
+            broken = [*broken, self._violation(Claim.ENDS_AT_REST, last, f"a last step to {rest}")]
+        broken = sorted(broken, key=lambda each: (each.ln, _RANK[each.claim]))
+        verdict = verdict_of(violations=bool(broken), whole=not node.flaws)
+        return EntityJudgement(self._entity, verdict, tuple(broken), self._steps)
 
     def _report_break(self, claim: Claim, record: TraceLine, expected: str) -> None:
         self._found.append(self._violation(claim, record, expected))

@@ -1,4 +1,4 @@
-"""Traces on a disk: which files belong to a place, and what stands in them.
+"""Traces on disk: finds the files at a path, reads them, and finds gaps in them.
 
 A place is a directory of runs, the folder of one run or of one node in it, or a single
 part; `specs.trace` says how the folders are named. Several places may name the same
@@ -30,21 +30,21 @@ from specs.errors import BadMessageError, ProtoflyError
 from specs.schema.field import Address, add_checks
 from specs.trace import Kind, Op, writer_of
 
-# The gaps of traces: records, answers, and the traces of others that took part.
+# Gaps in traces: missing records, answers, and traces of other participants.
 
 _CROSSED: Final = frozenset({Op.XMIT, Op.RCV})
 
 
 @attrs.frozen(slots=True, order=True)
 class Missing:
-    """Something that the traces lack.
+    """A record or a trace that is missing.
 
     Attributes:
-        run: Of the trace that lacks it, or that mentions what has no trace.
-        node: The same.
-        ln: The record before it, or that mentions it; 0: none.
+        run: The run whose trace is incomplete, or mentions a participant without a trace.
+        node: The process whose trace that is.
+        ln: Number of the record before the gap, or that mentions the participant; 0: none.
         reason: What is missing, as half a sentence.
-        is_end: Whether it is the end of a trace: a process that still runs has none.
+        is_end: Whether the end of the trace is missing: a process that still runs has none.
     """
 
     run: str
@@ -55,7 +55,7 @@ class Missing:
 
 
 class Gaps:
-    """Finds where the trace of one process has its flaws, by the numbers of its records."""
+    """Finds the flaws in the trace of one process by the numbers of its records."""
 
     def __init__(self, run: str, node: str) -> None:
         self._run = run
@@ -72,10 +72,10 @@ class Gaps:
         self._doubled: list[TraceLine] = []
 
     def take(self, record: TraceLine) -> bool:
-        """Take the next record; say whether any before it are missing, or which it is is unclear.
+        """Take the next record; return whether records before it are missing or ambiguous.
 
-        A record that is there twice, the same each time, is one. Of two with the same number it
-        is not known which one the process wrote.
+        Equal records with one number count once. Of two different records with one number it is not
+        known which one the process wrote.
         """
         before, ln = self._number, record.ln
         self._number, self._kind = ln, record.k
@@ -99,12 +99,12 @@ class Gaps:
         return ln > before + 1
 
     def pass_over(self, count: int) -> None:
-        """Take so many records of no special kind, each with the next number."""
+        """Take several records of no special kind, each with the next number."""
         self._count += count
         self._number += count
 
     def judgement(self) -> NodeJudgement:
-        """Say what is missing; there are no more records."""
+        """Return the judgement on the whole trace; no more records follow."""
         no_end = set() if self._kind == Kind.END else {Flaw.NO_END}
         flaws, holes = frozenset(self._flaws | no_end), tuple(self._holes)
         return NodeJudgement(
@@ -114,7 +114,7 @@ class Gaps:
     def _is_other(self, record: TraceLine) -> bool:
         if record != self._last:
             self._lacks(record, f"two records have the number {record.ln}")
-            # Which records are behind it is unclear.
+            # It is unclear which records follow.
             self._holes.append(self._number)
             return True
         if self._doubled and record.ln > self._doubled[-1].ln + 1:
@@ -129,7 +129,7 @@ class Gaps:
             self._doubled.clear()
 
     def missing(self) -> Iterator[Missing]:
-        """Yield the flaws; there are no more records."""
+        """Yield the flaws; no more records follow."""
         self._note_doubled()
         yield from self._found
         last = self._last
@@ -147,15 +147,15 @@ def _numbers(first: int, last: int) -> str:
 
 @attrs.frozen
 class ProcessSummary:
-    """What a process leaves for others to be compared with.
+    """The part of a process's trace that is compared with other processes.
 
     Attributes:
         home: Address of the runtime; None: a message node, or it is not recorded.
         member: Id of the message node in its group; None: it is in none.
         is_whole: Whether it ended orderly and no record is missing.
-        itself: Addresses of the process.
-        others: Participants that it mentions, each once: who, the record that mentions it first,
-            and as what, as part of a sentence.
+        itself: Addresses of the process itself.
+        others: Participants that it mentions, each once: address, number of the first record that
+            mentions it, and the role, as part of a sentence.
         crossings: Some messages that went between it and others.
     """
 
@@ -224,46 +224,46 @@ class ParticipantFinder:
             self._found.setdefault(record.b, (record, "which a direct link led to"))
 
     def end(self, home: str | None) -> tuple[frozenset[str], list[tuple[str, int, str]]]:
-        """Return the addresses of the process, and the others (`ProcessSummary`)."""
+        """Return the addresses of the process and its other participants (`ProcessSummary`)."""
         found = self._found
         for stub, record in self._crossed.items():
             node = self.stubs.get(stub)
             if node is not None and (node not in found or found[node][0].ln > record.ln):
                 found[node] = (record, "which exchanged messages")
         itself = self._itself if home is None else {*self._itself, home}
-        others = [(who, record.ln, what) for who, (record, what) in found.items()]
+        others = [(who, record.ln, role) for who, (record, role) in found.items()]
         return frozenset(itself), others
 
 
 def unsent(processes: Sequence[ProcessSummary]) -> dict[str, Missing]:
-    """Return whose traces lack a run: what it sent was received, and is in no trace.
+    """Return, by participant, the missing trace of a run: no trace has sent what arrived from it.
 
-    A participant without any trace is another matter (`untraced_participants`), and so is one whose
-    trace is known to lack records.
+    A participant without any trace is found by `untraced_participants`. A participant whose trace
+    is known to lack records is not reported here.
 
     Args:
-        processes: In their order.
+        processes: The summaries, sorted.
     """
     sent = {
         crossing.key for process in processes for crossing in process.crossings if crossing.is_sent
     }
-    # Up to which rank each participant kept all it sent, if its traces are whole.
+    # The rank below which each participant kept all crossings it sent, if its traces are whole.
     kept: dict[str, int] = {}
     for process in processes:
         limit = _limit(process.crossings) if process.is_whole else 0
-        for who in process.itself:
-            kept[who] = min(limit, kept.get(who, limit))
+        for address in process.itself:
+            kept[address] = min(limit, kept.get(address, limit))
     links: dict[tuple[str, str, str, str], list[Crossing]] = {}
     for process in processes:
         for crossing in process.crossings:
             is_judged = crossing.sender in kept and crossing.rank < kept[crossing.sender]
             if is_judged and crossing.sender not in process.itself:
-                at = crossing.sender, process.run, process.node, crossing.link
-                links.setdefault(at, []).append(crossing)
+                passage = crossing.sender, process.run, process.node, crossing.link
+                links.setdefault(passage, []).append(crossing)
     lost: dict[str, Missing] = {}
-    for (sender, run, node, _), came in links.items():
-        if sender not in lost and not any(each.key in sent for each in came):
-            first = min(each.ln for each in came)
+    for (sender, run, node, _), crossings in links.items():
+        if sender not in lost and not any(each.key in sent for each in crossings):
+            first = min(each.ln for each in crossings)
             reason = f"no trace of {sender} has sent what came from it: that of a run is missing"
             lost[sender] = Missing(run, node, first, reason)
     return lost
@@ -278,14 +278,14 @@ def _limit(crossings: Sequence[Crossing]) -> int:
     return 0 if 2 * len(ranks) >= LINKS else min(full, default=1 << 32)
 
 
-# The manifest of a run: its participants, named by the process that started it.
+# The manifest of a run: its participants, listed by the process that started it.
 
 SCHEMA: Final = "protofly.manifest/1"
-"""Name of the form."""
+"""Name and version of the manifest's format."""
 
 
 class ManifestError(ProtoflyError):
-    """A file is no manifest: correct it."""
+    """A file is not a manifest: correct it."""
 
     def __init__(self, place: Path, reason: str) -> None:
         super().__init__(f"cannot use the manifest {place}: {reason}")
@@ -293,12 +293,12 @@ class ManifestError(ProtoflyError):
 
 @attrs.frozen(field_transformer=add_checks)
 class Participant:
-    """A process that took part.
+    """A process that took part in a run.
 
     Attributes:
         address: Address of the runtime or the message node.
-        node: Name of the process; None: any.
-        run: Which run of it; None: any.
+        node: Name of the process; None: any name.
+        run: Its run; None: any run.
         traced: Whether it keeps a trace.
     """
 
@@ -308,7 +308,7 @@ class Participant:
     traced: bool = True
 
     def is_in(self, process: ProcessSummary) -> bool:
-        """Return whether a trace is one of this participant."""
+        """Return whether a trace belongs to this participant."""
         if self.node is None:
             return self.address in process.itself
         return self.node == process.node and self.run in {None, process.run}
@@ -329,10 +329,10 @@ class Manifest:
         return json.dumps({"schema": SCHEMA, "participants": rows}, indent=1) + "\n"
 
     def differences(self, processes: Iterable[ProcessSummary]) -> Iterator[Missing]:
-        """Yield in what the traces are not those that the manifest declares.
+        """Yield the differences between the declared participants and the traces.
 
         Args:
-            processes: Those that have a record.
+            processes: The processes that have a record.
         """
         in_order = sorted(processes, key=lambda process: (process.run, process.node))
         for participant in self.participants:
@@ -367,7 +367,7 @@ def untraced_participants(
     """Yield participants without a trace, according to the manifest and the traces.
 
     Args:
-        processes: In their order.
+        processes: The summaries, sorted.
         untraced: Addresses or domains of participants that are known to keep no trace.
         manifest: The participants; None: unknown.
     """
@@ -375,14 +375,14 @@ def untraced_participants(
     if manifest is not None:
         yield from manifest.differences(processes)
         known.update(participant.address for participant in manifest.participants)
-    traced = {who for process in processes for who in process.itself}
+    traced = {address for process in processes for address in process.itself}
     mentions: dict[str, Missing] = {}
     for process in processes:
-        for who, ln, what in process.others:
-            reason = f"there is no trace of {who}, {what} here"
-            mentions.setdefault(who, Missing(process.run, process.node, ln, reason))
-    for who, missing in sorted(mentions.items()):
-        if who not in traced and not {who, domain_of(who)} & known:
+        for address, ln, role in process.others:
+            reason = f"there is no trace of {address}, {role} here"
+            mentions.setdefault(address, Missing(process.run, process.node, ln, reason))
+    for address, missing in sorted(mentions.items()):
+        if address not in traced and not {address, domain_of(address)} & known:
             yield missing
 
 
@@ -414,9 +414,9 @@ def _manifest(content: object) -> Manifest:
     rows = content.get("participants")
     if not isinstance(rows, list) or not rows:
         raise BadMessageError("participants is no list of objects, or empty")
-    participants = tuple(_participant(row, f"participants[{at}]") for at, row in enumerate(rows))
+    participants = tuple(_participant(row, f"participants[{nth}]") for nth, row in enumerate(rows))
     seen: set[tuple[str | None, ...]] = set()
-    for at, participant in enumerate(participants):
+    for nth, participant in enumerate(participants):
         identity = (
             (participant.address,)
             if participant.node is None
@@ -424,7 +424,7 @@ def _manifest(content: object) -> Manifest:
         )
         if identity in seen:
             raise BadMessageError(
-                f"participants[{at}] is there twice; distinguish them by node and run"
+                f"participants[{nth}] is there twice; distinguish them by node and run"
             )
         seen.add(identity)
     return Manifest(participants)
@@ -458,18 +458,18 @@ def _check_names(content: Mapping[str, object], known: AbstractSet[str], where: 
 _Writer: TypeAlias = tuple[str, str]
 
 _CUT: Final = b" ... (cut)"
-"""The end of a line that was too long, which no JSON has; it is longer than a line may be."""
+"""Marks the end of a line that was cut: it makes the line too long and invalid as JSON."""
 
-_SHOWN: Final = 1000
-"""Characters of a line that is no record that are kept."""
+_KEPT_OF_BAD_LINE: Final = 1000
+"""Number of bytes kept of a line that is no record."""
 
 
 class TraceFileError(ProtoflyError):
-    """There is no trace at a place, or it cannot be read."""
+    """A path has no trace, or the trace cannot be read."""
 
 
 class PackedRestError(ProtoflyError):
-    """The rest of a packed file is damaged or missing.
+    """The rest of a gzip file is damaged or missing.
 
     Attributes:
         reason: As half a sentence.
@@ -481,7 +481,7 @@ class PackedRestError(ProtoflyError):
 
 
 def unreadable(name: str, reason: Exception) -> TraceFileError:
-    """Return the error of a file that cannot be read.
+    """Return the error for a file that cannot be read.
 
     Args:
         name: Path or URL.
@@ -495,9 +495,9 @@ class BadLine:
     """A line that is no record.
 
     Attributes:
-        line: From 1.
+        line: Its number, from 1.
         reason: As half a sentence.
-        text: The begin of the line; bytes that are no UTF-8 are replaced.
+        text: The beginning of the line; bytes that are no UTF-8 are replaced.
     """
 
     file: str
@@ -507,17 +507,17 @@ class BadLine:
 
 
 def read_numbered(file: str, number: int, line: bytes) -> TraceLine | BadLine:
-    """Return what a line is.
+    """Read a line as a record, or as a bad line.
 
     Args:
-        file: Its file.
+        file: Name of its file.
         number: Its number there, from 1.
         line: The line.
     """
     try:
         return read_line(line)
     except BadTraceLineError as exc:
-        return BadLine(file, number, exc.reason, line[:_SHOWN].decode(errors="replace"))
+        return BadLine(file, number, exc.reason, line[:_KEPT_OF_BAD_LINE].decode(errors="replace"))
 
 
 class Part(Protocol):
@@ -528,7 +528,7 @@ class Part(Protocol):
         """Path or URL."""
 
     def lines(self) -> Iterator[TraceLine | BadLine]:
-        """Yield what each line is.
+        """Yield each line as a record or a bad line.
 
         Raises:
             TraceFileError: The file cannot be read.
@@ -540,18 +540,18 @@ _P = TypeVar("_P", bound=Part)
 
 @attrs.frozen
 class LinesPart:
-    """A part in JSON Lines, which may be packed by gzip.
+    """A trace file in JSON Lines, possibly compressed with gzip.
 
     Attributes:
         name: Path or URL.
-        opened: Opens it for reading.
+        opened: Opens the file for reading.
     """
 
     name: str
     opened: Callable[[], BinaryIO]
 
     def lines(self) -> Iterator[TraceLine | BadLine]:
-        """Yield what each line is; the rest of a packed file that is cut off is one bad line.
+        """Yield each line as a record or a bad line; a truncated gzip file ends with a bad line.
 
         Raises:
             TraceFileError: The file cannot be read.
@@ -564,10 +564,10 @@ class LinesPart:
             yield BadLine(self.name, number + 1, exc.reason, "")
 
     def blocks(self, size: int = 1 << 16) -> Iterator[bytes]:
-        """Yield whole lines as they are, many at a time.
+        """Yield blocks of whole lines.
 
         Args:
-            size: About how many bytes.
+            size: Approximate size of a block in bytes.
 
         Raises:
             PackedRestError: From here on a packed file is damaged.
@@ -584,7 +584,7 @@ class LinesPart:
 
 
 def lines_of(block: bytes) -> list[bytes]:
-    """Return the lines of a block without their ends.
+    """Return the lines of a block without their line ends.
 
     Args:
         block: Whole lines; the last may have no end.
@@ -594,9 +594,9 @@ def lines_of(block: bytes) -> list[bytes]:
 
 
 def whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield pieces of a file as whole lines, and at its end what is left.
+    """Yield pieces of a file as whole lines, and last the unfinished line.
 
-    A line that is too long is cut, in a way that it is no record.
+    A line that is too long is cut so that it is not read as a record.
     """
     rest, is_skipping = b"", False
     for piece in pieces:
@@ -628,7 +628,7 @@ def _cut(lines: bytes) -> bytes:
 
 
 def _unpack(file: BinaryIO, size: int) -> Iterator[bytes]:
-    """Yield the whole lines of a packed file, and at its end what is left.
+    """Yield the whole lines of a gzip file, and last the unfinished line.
 
     Raises:
         PackedRestError: From here on it is damaged.
@@ -641,7 +641,7 @@ def _unpack(file: BinaryIO, size: int) -> Iterator[bytes]:
 
 
 class _Numbers:
-    """The numbers of the records in the lines of a file, as runs of numbers that follow each other.
+    """The numbers of the records in the lines of a file, stored as ranges.
 
     Attributes:
         least: The least number; 0: there is none.
@@ -675,7 +675,7 @@ class _Numbers:
         self._last = ln
 
     def line_of(self, ln: int) -> int | None:
-        """Return the first line of a number; None: there is none."""
+        """Return the first line that has a number, or None."""
         runs = iter(self._runs)
         for line, first, count in zip(runs, runs, runs, strict=True):
             if first <= ln < first + count:
@@ -684,10 +684,10 @@ class _Numbers:
 
 
 class Reading:
-    """Files of a trace, which are read as often as they are asked for.
+    """The files of a trace, which may be read several times.
 
     Attributes:
-        count: How many records the last reading had.
+        count: Number of records in the last reading.
         bad: The lines that are no records.
     """
 
@@ -702,7 +702,7 @@ class Reading:
         self._all: dict[str, _Numbers] = {}
 
     def records(self) -> Iterator[TraceLine]:
-        """Yield the records in the order of the files.
+        """Yield the records file by file.
 
         Raises:
             TraceFileError: A file cannot be read.
@@ -712,10 +712,10 @@ class Reading:
             yield from self._read(part)
 
     def sorted(self) -> Iterator[TraceLine]:
-        """Yield the records in the order of their numbers, those of all processes together.
+        """Yield the records of all processes together, sorted by their numbers.
 
-        Files are read at the same time if their numbers overlap; only a file that is in disorder
-        itself is held in memory.
+        Files whose numbers overlap are read at the same time; only a file that is itself out of
+        order is held in memory.
 
         Raises:
             TraceFileError: A file cannot be read.
@@ -744,7 +744,7 @@ class Reading:
 
     @property
     def named(self) -> Iterator[tuple[_Writer, str, bool]]:
-        """For each file, after whom its folder is named, and whether it has a record."""
+        """The run and node in the name of each file's folder, the file, whether it has records."""
         for name, numbers in self._all.items():
             writer = writer_of(name)
             if writer is not None:
@@ -756,7 +756,7 @@ class Reading:
         return self._numbers.keys()
 
     def place(self, run: str, node: str, ln: int) -> tuple[str, int] | None:
-        """Return the file and the line of a record; None: it was not read.
+        """Return the file and the line of a record, or None if it was not read.
 
         Args:
             run: The run.
@@ -795,12 +795,12 @@ class Reading:
 
 
 def _place(record: TraceLine) -> tuple[int, str, str, str, str, str]:
-    """Return the place of a record among those of its process."""
+    """Return the sort key of a record among those of its process."""
     return order_of(record)[2:]
 
 
 def parts_in(places: Iterable[Path]) -> list[LinesPart]:
-    """Return the files of all places, each once.
+    """Return the files at all paths, each once.
 
     Raises:
         TraceFileError: There is no trace at a place.
@@ -822,20 +822,20 @@ def _files(place: Path) -> list[Path]:
         return [place]
     if not place.is_dir():
         raise TraceFileError(f"no trace at {place}: there is nothing; name what --trace wrote to")
-    found = sorted([*place.rglob("part-*.jsonl"), *place.rglob("part-*.jsonl.gz")])
-    files = [file for file in found if is_inside(file, place)]
+    paths = sorted([*place.rglob("part-*.jsonl"), *place.rglob("part-*.jsonl.gz")])
+    files = [file for file in paths if is_inside(file, place)]
     if not files:
         raise TraceFileError(f"no trace at {place}: there is no part-*.jsonl under it")
     return files
 
 
 def is_inside(file: Path, place: Path) -> bool:
-    """Return whether a file is one, and lies in a folder itself: no link leads out of it."""
+    """Return whether a path is a file that really lies in a folder, not behind a link out of it."""
     return file.is_file() and file.resolve().is_relative_to(place.resolve())
 
 
 def silent(readings: Sequence[Reading]) -> dict[_Writer, str]:
-    """Return the processes whose files have no record, with a file of each.
+    """Return the processes whose files have no record, each with one of its files.
 
     Args:
         readings: All files of a trace.
@@ -849,7 +849,7 @@ def silent(readings: Sequence[Reading]) -> dict[_Writer, str]:
 
 
 def folders_of(parts: Iterable[_P]) -> list[list[_P]]:
-    """Return files by their folders: mostly, a folder is the trace of one process.
+    """Group files by folder; mostly a folder is the trace of one process.
 
     Args:
         parts: The files, in any order.

@@ -1,4 +1,4 @@
-"""One line of a trace, and the words that judges share.
+"""One line of a trace, and the vocabulary that its judges share.
 
 `fsm.judge.replay` and the Spark job judge the same lines by the same rules; what both need
 stands here. A line is good when it is a JSON object, carries every field of the stamp
@@ -40,7 +40,7 @@ class Claim(StrEnum):
             entered; or `[*]`, if the history before may end there.
         ENDS_AT_REST: In a trace that has its end, the last step of an entity enters a
             state that may end.
-        REFUSED_STEP: Nothing undeclared was asked of an entity.
+        REFUSED_STEP: No entity was asked for an undeclared step.
         UNKNOWN_MACHINE: The machine is declared; if it is not, DECLARED_STEP and
             ENDS_AT_REST say nothing, and the others hold as ever.
     """
@@ -54,7 +54,7 @@ class Claim(StrEnum):
 
 
 CLAIMS: Final = tuple(Claim)
-"""All claims, in their order."""
+"""All claims on the states of machines, in their order."""
 
 STEP_TEXTS: Final[Mapping[Claim, str]] = MappingProxyType(
     {
@@ -66,15 +66,15 @@ STEP_TEXTS: Final[Mapping[Claim, str]] = MappingProxyType(
         Claim.UNKNOWN_MACHINE: "Every machine in the trace is declared.",
     }
 )
-"""What each of them says."""
+"""The statement of each claim."""
 
 
 class Flaw(StrEnum):
     """The reason why the trace of one node, sorted by `ln`, is incomplete.
 
     Attributes:
-        NO_START: Its first record is no `start`.
-        NO_END: Its last record is no `end`: the process did not end orderly.
+        NO_START: Its first record is not `start`.
+        NO_END: Its last record is not `end`: the process did not end orderly.
         GAP: Its `ln` are not 1, 2, 3, ... without a hole or a double.
         DROPPED: It has a `dropped` record: the sink could not keep up.
     """
@@ -112,9 +112,10 @@ class BadTraceLineError(ProtoflyError):
 
 @attrs.define(order=False, unsafe_hash=True)
 class TraceLine:
-    """The fields of a record by which it is judged; what they mean stands at `specs.trace`.
+    """The fields of a record by which it is judged; `specs.trace` explains them.
 
-    It is not changed once it was read; not frozen, since that would double the time to make it.
+    A line does not change once it is read. The class is not frozen, since that would double the
+    time to make one.
     """
 
     run: str
@@ -171,7 +172,7 @@ class TraceLine:
 
 
 def wire_name(field: str) -> str:
-    """The name in the trace of a field of `Fact` or `Stamp` (`from_` is `from`)."""
+    """Return the name that a field of `Fact` or `Stamp` has in the trace (`from_` is `from`)."""
     return field.removesuffix("_")
 
 
@@ -186,7 +187,7 @@ FIELDS: Final[Mapping[str, _Scalar]] = {
     wire_name(field.name): _scalar(field.type)
     for field in (*attrs.fields(Stamp), *attrs.fields(Fact))
 }
-"""Each declared field of a record by its name in the trace, and what it holds."""
+"""The type of each declared field of a record, by the field's name in the trace."""
 
 _INT64: Final = 2**63
 """Whole numbers of a trace fit into 64 bits."""
@@ -234,22 +235,22 @@ def read_record(record: Mapping[str, object]) -> TraceLine:
     kind, op = record.get("k"), record.get("op")
     if kind not in _KINDS:
         raise BadTraceLineError("k is no kind of record")
-    _check_there(record, _STAMP)
+    _check_present(record, _STAMP)
     if kind == "state":
         if op not in _STATE_OPS:
             raise BadTraceLineError("op is neither step nor refused")
-        _check_there(record, _STATE_FIELDS[str(op)])
+        _check_present(record, _STATE_FIELDS[str(op)])
     return TraceLine(**fields)  # type: ignore[arg-type] # the types were checked
 
 
-def _check_there(record: Mapping[str, object], names: Iterable[str]) -> None:
+def _check_present(record: Mapping[str, object], names: Iterable[str]) -> None:
     for name in names:
         if record.get(name) is None:
             raise BadTraceLineError(f"{name} is missing")
 
 
 def _fields(record: Mapping[str, object]) -> dict[str, object]:
-    """Return the fields by which a record is judged; all that are declared are checked."""
+    """Return the fields by which a record is judged; check all declared fields."""
     fields: dict[str, object] = {}
     for name, value in record.items():
         kind = FIELDS.get(name)
@@ -258,7 +259,7 @@ def _fields(record: Mapping[str, object]) -> dict[str, object]:
         if type(value) is not kind or kind is not str:
             value = _check_field(name, value, kind)  # noqa: PLW2901
         if name in _JUDGED:
-            # One copy of each text: a trace has few, and repeats them often.
+            # One copy of each text: a trace has few different ones and repeats them often.
             fields[_JUDGED[name]] = intern(value) if type(value) is str else value
     return fields
 
@@ -276,11 +277,11 @@ def _check_field(name: str, value: object, kind: _Scalar) -> object:
 
 
 def needed_fields(kind: str, op: str | None) -> Sequence[str] | None:
-    """Return the fields that a record of a kind must have; None: there is no such record.
+    """Return the fields that a record of a kind must have, or None if there is no such kind.
 
     Args:
-        kind: Its field `k`.
-        op: Its field `op`.
+        kind: The field `k` of the record.
+        op: The field `op` of the record.
     """
     if kind not in _KINDS:
         return None
@@ -291,23 +292,23 @@ def needed_fields(kind: str, op: str | None) -> Sequence[str] | None:
 
 
 def are_records(columns: Mapping[str, Sequence[object]]) -> bool:
-    """Return whether decoded objects with the same fields are records, each value as written.
+    """Return whether decoded objects with the same fields are records with exact types.
 
-    False says that they have to be read one by one (`read_record`): some may be records.
+    False means that the objects have to be read one by one (`read_record`): some may be records.
 
     Args:
-        columns: By the name of a field, its value in each object.
+        columns: The values of all objects, by field name.
     """
-    there = {name: kind for name, kind in FIELDS.items() if name in columns}
+    present = {name: kind for name, kind in FIELDS.items() if name in columns}
     absent = set()
-    for name, kind in there.items():
+    for name, kind in present.items():
         values = columns[name]
         kinds = set(map(type, values))
         if kinds == {NoneType}:
             absent.add(name)
         elif kinds != {kind} or not _IN_RANGE[kind](values):
             return False
-    fields = there.keys() - absent
+    fields = present.keys() - absent
     if not fields.issuperset(_STAMP) or "k" not in fields or not _KINDS.issuperset(columns["k"]):
         return False
     kinds_of_record = set(columns["k"])
@@ -326,7 +327,7 @@ _IN_RANGE: Final[Mapping[_Scalar, Callable[[Sequence[object]], bool]]] = {
 
 
 def line_of(stamp: Stamp, fact: Fact) -> TraceLine:
-    """Return the line that a sink would write, as it would be read.
+    """Return the line that is read from the record of a stamp and a fact.
 
     Args:
         stamp: Run, process, number and time of the record.
@@ -337,49 +338,49 @@ def line_of(stamp: Stamp, fact: Fact) -> TraceLine:
 
 
 class _Plan:
-    """The conversion of records with the same fields, of the same types, to lines.
+    """The conversion of records with the same fields and types to lines.
 
-    A trace has few shapes of records. What a shape decides is decided once: which fields are
-    declared, and whether all that are needed are there.
+    A trace has few shapes of records. The decisions that depend on the shape alone are made once:
+    which fields are declared, and whether all needed fields are present.
     """
 
     __slots__ = ("_fields", "_is_exact", "_kind", "_numbers", "_op", "_ops")
 
     def __init__(self, record: Mapping[str, object], names: Iterable[str]) -> None:
-        """Make the plan of a record that could be read.
+        """Make the plan for records like one that could be read.
 
         Args:
-            record: It.
+            record: The record.
             names: The fields that are wanted.
         """
-        places = {name: place for place, name in enumerate(record)}
+        indices = {name: index for index, name in enumerate(record)}
         fields = {name for name, value in record.items() if value is not None and name in FIELDS}
         # A whole number may stand where a fraction is expected; then it is converted.
         self._is_exact = all(type(record[name]) is FIELDS[name] for name in fields)
-        self._numbers = tuple(places[name] for name in fields if FIELDS[name] is int)
-        self._kind, self._op = places["k"], places.get("op", places["k"])
+        self._numbers = tuple(indices[name] for name in fields if FIELDS[name] is int)
+        self._kind, self._op = indices["k"], indices.get("op", indices["k"])
         self._ops = frozenset(
             op for op, needed in _STATE_FIELDS.items() if fields.issuperset(needed)
         )
         self._fields = itemgetter(
             *(
-                places[name] if name in fields else len(places) + number
+                indices[name] if name in fields else len(indices) + number
                 for number, name in enumerate(_JUDGED)
                 if name in names
             )
         )
 
     def fields(self, values: tuple[object, ...]) -> tuple[object, ...] | None:
-        """Return the fields of a record; None: its values have to be checked one by one."""
+        """Return the fields of a record, or None if its values must be checked one by one."""
         kind = values[self._kind]
         is_known = values[self._op] in self._ops if kind == "state" else kind in _KINDS
         if not (is_known and self._is_exact):
             return None
-        for place in self._numbers:
-            if not -_INT64 <= values[place] < _INT64:  # type: ignore[operator] # a number
+        for index in self._numbers:
+            if not -_INT64 <= values[index] < _INT64:  # type: ignore[operator] # a number
                 return None
-        told: tuple[object, ...] = self._fields(values + _DEFAULTS)
-        return told
+        fields: tuple[object, ...] = self._fields(values + _DEFAULTS)
+        return fields
 
 
 _DEFAULTS: Final = tuple(field.default for field in attrs.fields(TraceLine))
@@ -387,7 +388,7 @@ _MOST_PLANS: Final = 1000
 
 
 class Reader:
-    """Reads some fields of decoded records, and checks all that are declared.
+    """Reads chosen fields of decoded records and checks all declared fields.
 
     Attributes:
         names: The fields, by their names in the trace, in the order of `TraceLine`.
@@ -405,7 +406,7 @@ class Reader:
         self._values = attrgetter(*(_JUDGED[name] for name in self.names))
 
     def of(self, record: Mapping[str, object]) -> tuple[object, ...]:
-        """Return the fields of a record.
+        """Return the chosen fields of a record.
 
         Raises:
             BadTraceLineError: It is none.
@@ -425,11 +426,11 @@ _ALL: Final = Reader(_JUDGED)
 
 
 Body: TypeAlias = Mapping[str, Json]
-"""The body of a message, as far as a trace has it."""
+"""The body of a message, as far as it is traced."""
 
 
 def body_of(record: TraceLine) -> Body:
-    """Return the body in a record; empty: nothing that can be read."""
+    """Return the body in a record; empty: none that can be read."""
     return _body(record.body or "")
 
 

@@ -1,7 +1,8 @@
-"""One verdict of all runs together.
+"""The verdict on all runs together.
 
-Each process is judged by itself (`fsm.judge.process`): its machines, its claims, and what is
-missing in its trace. What needs several processes is judged by what they hand over.
+Each process is judged by itself (`fsm.judge.process`): its machines, its claims, and the records
+that are missing in its trace. Claims that need several processes are judged by the evidence that
+each process hands over.
 """
 
 from collections import Counter
@@ -31,10 +32,10 @@ class RunJudgement:
     Attributes:
         verdict: `violations` if a machine or a claim is broken; else `incomplete` if the
             traces are incomplete; else `conformant`.
-        machines: What is judged of the machines, and which traces have flaws.
-        findings: Which claims are broken, by what.
-        missing: What the traces lack.
-        skews: How far apart the clocks are, by run and node, as far as it is known.
+        machines: The judgement of the machines; it also says which traces have flaws.
+        findings: The violations of claims.
+        missing: The records and traces that are missing.
+        skews: The differences of clocks, by run and node, as far as they are known.
     """
 
     verdict: Verdict
@@ -57,14 +58,14 @@ def judge(
     """Judge the machines of a trace alone.
 
     Args:
-        records: Of any number of nodes, in any order.
-        quarantined: How many lines could not be read.
-        machines: What to judge by.
+        records: Records of any number of nodes, in any order.
+        quarantined: Number of lines that could not be read.
+        machines: The tables to judge by.
     """
     nodes: list[replay.NodeJudgement] = []
     entities: list[replay.EntityJudgement] = []
     in_order = sorted(records, key=order_of)
-    for (run, node), lines in groupby(in_order, key=lambda one: (one.run, one.node)):
+    for (run, node), lines in groupby(in_order, key=lambda line: (line.run, line.node)):
         gaps, steps = trace_files.Gaps(run, node), replay.Machines(run, node, machines)
         for record in lines:
             gaps.take(record)
@@ -83,8 +84,8 @@ def judge_run(
     """Judge the traces of all processes that took part, of all their runs.
 
     Args:
-        records: In any order.
-        quarantined: How many lines could not be read.
+        records: Records in any order.
+        quarantined: Number of lines that could not be read.
         untraced: Addresses or domains of participants that are known to keep no trace.
         manifest: The participants; None: unknown.
     """
@@ -98,8 +99,8 @@ class FolderJudgement:
     """The judgement of files in one folder, mostly those of one process.
 
     Attributes:
-        reading: What was found in the files.
-        processes: What is judged of each process by itself, in the order of their names.
+        reading: The files, with the bad lines that were found in them.
+        processes: The judgement of each process by itself, sorted by name.
     """
 
     reading: trace_files.Reading
@@ -112,7 +113,7 @@ def judge_folders(folders: Iterable[Sequence[trace_files.Part]]) -> list[FolderJ
     Folders with records of the same process, for example copies, are judged as one folder.
 
     Args:
-        folders: The files of each.
+        folders: The files of each folder.
 
     Raises:
         TraceFileError: A file cannot be read.
@@ -120,19 +121,19 @@ def judge_folders(folders: Iterable[Sequence[trace_files.Part]]) -> list[FolderJ
     parts = [tuple(folder) for folder in folders]
     judged = [judge_folder(files) for files in parts]
     writers = [[(each.node.run, each.node.node) for each in folder.processes] for folder in judged]
-    for together in find_shared(writers):
-        files = [file for at in sorted(together) for file in parts[at]]
-        judged[min(together)] = judge_folder(files)
-        for at in together - {min(together)}:
-            judged[at] = judge_folder(())
+    for indices in find_shared(writers):
+        files = [file for index in sorted(indices) for file in parts[index]]
+        judged[min(indices)] = judge_folder(files)
+        for index in indices - {min(indices)}:
+            judged[index] = judge_folder(())
     return judged
 
 
 def judge_folder(parts: Iterable[trace_files.Part]) -> FolderJudgement:
     """Judge the processes whose records stand in some files.
 
-    The records are folded while they are read. If those of a process are not in order, the files
-    are read again, in order; also if a process says late what it is.
+    The records are judged while they are read. If the records of a process are not in order, or say
+    late that it is a runtime, the files are read again, in order.
 
     Args:
         parts: The files.
@@ -149,33 +150,34 @@ def judge_folder(parts: Iterable[trace_files.Part]) -> FolderJudgement:
 
 
 def find_shared(writers: Sequence[Iterable[tuple[str, str]]]) -> list[set[int]]:
-    """Return which folders have records of the same process, as sets of their places.
+    """Return the sets of folders, by index, that have records of the same process.
 
     Args:
         writers: Run and node of each process that a folder has records of, folder by folder.
     """
-    groups = {at: {at} for at in range(len(writers))}
+    groups = {index: {index} for index in range(len(writers))}
     group_of = [*groups]
     first: dict[tuple[str, str], int] = {}
-    for at, names in enumerate(writers):
+    for index, names in enumerate(writers):
         for name in names:
-            other, own = group_of[first.setdefault(name, at)], group_of[at]
-            if other != own:
-                for member in groups[own]:
-                    group_of[member] = other
-                groups[other] |= groups.pop(own)
-    return [places for places in groups.values() if len(places) > 1]
+            other_group, own_group = group_of[first.setdefault(name, index)], group_of[index]
+            if other_group != own_group:
+                for member in groups[own_group]:
+                    group_of[member] = other_group
+                groups[other_group] |= groups.pop(own_group)
+    return [indices for indices in groups.values() if len(indices) > 1]
 
 
 def judge_processes(
     records: Callable[[], Iterable[TraceLine]], *, is_sorted: bool
 ) -> list[process.ProcessJudgement]:
-    """Judge each process by itself, in the order of their names.
+    """Judge each process by itself and return the judgements, sorted by name.
 
     Args:
-        records: Returns the records; called again if one says late that its process is a runtime.
-        is_sorted: Whether the records come in their order, process by process. If not, those of
-            one process have to.
+        records: Returns the records; called again if a record says late that its process is a
+            runtime.
+        is_sorted: Whether the records are sorted process by process. If not, the records of one
+            process must still come in order.
 
     Raises:
         DisorderError: The records of a process do not come in order.
@@ -185,11 +187,11 @@ def judge_processes(
         judges: dict[tuple[str, str], process.ProcessJudge] = {}
         try:
             for record in records():
-                at = record.run, record.node
-                judge = judges.get(at)
+                name = record.run, record.node
+                judge = judges.get(name)
                 if judge is None:
-                    judge = process.ProcessJudge(*at, homes.get(at), is_sorted=is_sorted)
-                    judges[at] = judge
+                    judge = process.ProcessJudge(*name, homes.get(name), is_sorted=is_sorted)
+                    judges[name] = judge
                 judge.take(record)
         except process.LateHomeError as late:
             homes[late.process] = late.home
@@ -203,12 +205,12 @@ def combine(
     untraced: Collection[str] = (),
     manifest: trace_files.Manifest | None = None,
 ) -> RunJudgement:
-    """Judge processes together that were judged one by one.
+    """Combine the judgements of single processes into the judgement of all runs.
 
     Args:
-        processes: Their judgements, in the order of their names.
+        processes: The judgements, sorted by the names of the processes.
         quarantined: Number of lines that are no records.
-        untraced: Participants that have no trace, and need none.
+        untraced: Participants that are known to keep no trace.
         manifest: The participants; None: unknown.
     """
     summaries = [each.summary for each in processes]
@@ -216,8 +218,8 @@ def combine(
     machines = replay.judgement_of([each.node for each in processes], entities, quarantined)
     lost = trace_files.unsent(summaries)
     evidence = (item for each in processes for item in each.evidence)
-    across = process.judge_across(evidence, processes_whole(summaries) - set(lost))
-    findings = in_order([*(found for each in processes for found in each.findings), *across])
+    across = process.judge_across(evidence, whole_processes(summaries) - set(lost))
+    findings = in_order([*(finding for each in processes for finding in each.findings), *across])
     lacking = [gap for each in processes for gap in (*each.missing, *each.unanswered)]
     lacking += lost.values()
     lacking += trace_files.untraced_participants(summaries, untraced, manifest)
@@ -228,11 +230,11 @@ def combine(
     return RunJudgement(verdict, machines, findings, tuple(lacking), clocks)
 
 
-def processes_whole(processes: Sequence[trace_files.ProcessSummary]) -> AbstractSet[str | None]:
-    """Return the processes of whose lives, however often they began anew, nothing is missing.
+def whole_processes(processes: Sequence[trace_files.ProcessSummary]) -> AbstractSet[str | None]:
+    """Return the processes with whole traces, however often they were started again.
 
-    None stands for all message nodes together. Nodes are there by their addresses, too, and those
-    of groups by their ids.
+    None stands for all message nodes together. Nodes are listed by their addresses, too, and the
+    nodes of groups by their ids.
     """
     return _names(processes) - _names([each for each in processes if not each.is_whole])
 
@@ -245,8 +247,8 @@ def _names(processes: Sequence[trace_files.ProcessSummary]) -> set[str | None]:
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return findings by claim, in the order of the catalogue, then by record."""
-    return tuple(sorted(findings, key=lambda found: (_RANK[found.claim], found)))
+    """Return findings sorted by claim, in the order of the catalogue, then by record."""
+    return tuple(sorted(findings, key=lambda finding: (_RANK[finding.claim], finding)))
 
 
 _RANK: Final = {claim: rank for rank, claim in enumerate(CLAIMS)}

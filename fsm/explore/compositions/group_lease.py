@@ -1,15 +1,15 @@
-"""The lease of a node, by two clocks that agree: the node's own, and that of the engine.
+"""The lease of a node under two clocks that agree: the node's own and the engine's.
 
-Participant: `fsm.group.membership`, beside an engine that lets a row go `GROUP_LEASE` seconds
-after it has written it. Renewals and answers take any time, are lost, or come twice; the process
-is stopped for any time, and hears all that came meanwhile afterwards.
+Participant: `fsm.group.membership`, with an engine that removes a row `GROUP_LEASE` seconds after
+it has written it. Renewals and answers take any time, are lost, or come twice; the process is
+suspended for any time, and gets everything that came meanwhile afterwards.
 
-Node and engine are one place, as the places of a composition have clocks of their own.
+Node and engine are one place, since each place of a composition has its own clock.
 
-Left out, and why that is no loss:
+Left out, and why nothing is lost by that:
 
-* What a member does: it asks `may_write` before, and that is what is looked at here.
-* An engine that lets leases end early: no node can know. It hears of it (composition `group`).
+* The acts of a member: it asks `may_write` before each, and that answer is checked here.
+* An engine that ends leases early: no node can notice; it is told (composition `group`).
 """
 
 import math
@@ -28,21 +28,21 @@ from specs.limits.group import GROUP_LEASE
 PLACE: Final = "lease"
 _NODE: Final = "a"
 _PUTS: Final = 4
-"""Requests that reach the engine in one run; then it is away for good."""
+"""Number of requests that reach the engine in one run; after them it is unreachable."""
 _ANSWER: Final = 2.0
 """Seconds after which a request counts as unanswered."""
 
 
 class Lease(plan.Host, MembershipPort):
-    """A node, and the row of the engine that is its lease.
+    """A node, and the engine's row that is its lease.
 
     Attributes:
         core: The node's side.
         row: The row; None: there is none.
-        ends: When it goes.
-        is_stopped: Whether the node's process is.
-        boots: How often the node has joined.
-        puts: Requests that may still reach the engine.
+        ends: The time at which the engine removes it.
+        is_stopped: Whether the node's process is suspended.
+        boots: Number of times the node has joined.
+        puts: Number of requests that may still reach the engine.
     """
 
     def __init__(self, place: str) -> None:
@@ -55,7 +55,7 @@ class Lease(plan.Host, MembershipPort):
         self.boots = 0
         self.puts = _PUTS
         self._asked: tuple[int, float] | None = None
-        # Rows and answers that come, in order; None: the process goes on.
+        # Rows and answers that arrive, in order; None: the process resumes.
         self._waiting: list[tuple[NodeRow, int] | Call | None] = []
 
     @override
@@ -97,7 +97,7 @@ class Lease(plan.Host, MembershipPort):
         self._take_news(None)
 
     def take_answer(self, answer: Call) -> None:
-        """Answer a renewal."""
+        """Take the answer to a renewal."""
         self._take_news(answer)
 
     def _take_news(self, news: tuple[NodeRow, int] | Call | None) -> None:
@@ -141,7 +141,7 @@ class Lease(plan.Host, MembershipPort):
 
     @property
     def here(self) -> Holder:
-        """This process of the node."""
+        """Return this process of the node as a holder."""
         return Holder(_NODE, self.boots)
 
 
@@ -168,4 +168,4 @@ COMPOSITION: Final = plan.Composition(
     bounds=plan.Bounds(losses=1, duplicates=1, channel=2),
     horizon=2 * GROUP_LEASE,
 )
-"""A node renews its lease at an engine that is slow; its process may be stopped."""
+"""A node renews its lease at a slow engine; its process may be suspended."""

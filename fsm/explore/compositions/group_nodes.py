@@ -6,14 +6,14 @@ What may happen: a write or its answer is lost, or a write comes twice; an answe
 was given up; runtimes come to any node at any time, and leave; a node finds its lease over by its
 own clock; a node dies, and comes back as another process by the same id.
 
-A node that finds its lease over, or dies, is heard of by the engine at any later time: that a
-lease never ends before is shown in the composition `group-lease`.
+Faults and events: a write or its answer is lost, or a write comes twice; an answer comes after the
+request was given up; runtimes come to any node at any time, and leave; a node finds its lease over
+by its own clock; a node dies, and comes back as another process with the same id.
 
-Left out, and why that is no loss:
+The engine learns at any later time that a node found its lease over, or died: the composition
+`group-lease` shows that a lease never ends earlier.
 
-* Links, tokens and messages: to the engine a session is its row.
-* Renewals: they change no row but the node's own.
-* Time: timers expire at any moment when no other input is waiting, and once while another is.
+Left out, and why nothing is lost by that:
 """
 
 import math
@@ -50,12 +50,12 @@ _LATE: Final = 1_000.0
 
 
 def _session_of(holder: kinds.Holder, epoch: int = 0) -> kinds.SessionRow:
-    """Return the row of the session; epoch 0: it is not known yet."""
+    """Return the row of the session; epoch 0: the epoch is unknown."""
     return kinds.SessionRow(RUNTIME, holder, epoch, PeerForm.OWN, "stub")
 
 
 def _beginning(nodes: Sequence[str], *, is_held: bool) -> dict[str, bytes]:
-    """Return the rows when all begins: all nodes are members, the first may have the session."""
+    """Return the initial rows: all nodes are members, the first may have the session."""
     rows: list[kinds.GroupRow] = [kinds.NodeRow(kinds.Holder(node, 1)) for node in nodes]
     if is_held:
         rows.append(_session_of(kinds.Holder(nodes[0], 1), 1))
@@ -65,13 +65,13 @@ def _beginning(nodes: Sequence[str], *, is_held: bool) -> dict[str, bytes]:
 class Engine(plan.Host):
     """Rows with revisions.
 
-    It makes no write of a node that knew its lease was over, or did not know the row: it would not
-    know better, and that is what is looked at here.
+    The engine accepts no write from a node that knew that its lease was over, or that did not know
+    the row: accepting it would hide the fault that is checked here.
 
     Attributes:
-        rows: Value and revision of each.
-        revision: The last one.
-        watchers: The process of each node that watches.
+        rows: Value and revision of each row.
+        revision: The last revision.
+        watchers: The process of each node that watches the rows.
     """
 
     def __init__(self, place: str, nodes: Sequence[str], *, is_held: bool) -> None:
@@ -82,17 +82,17 @@ class Engine(plan.Host):
         self.watchers = {node: kinds.Holder(node, 1) for node in nodes}
 
     def row(self, key: str) -> kinds.GroupRow | None:
-        kept = self.rows.get(key)
-        return None if kept is None else read_row(key, kept[0])
+        stored = self.rows.get(key)
+        return None if stored is None else read_row(key, stored[0])
 
     def write(self, put: Put, by: kinds.Holder, known: int | None) -> None:
         """Take a write.
 
         Args:
             put: A row, or the node's own.
-            by: The process that asks.
-            known: The revision of the row that it knew when it asked; 0: that there is none; -1:
-                its lease was over by its own clock then; None: it is the node's own row.
+            by: The process that writes.
+            known: The revision of the row that the process knew when it wrote; 0: it knew of no
+                row; -1: its lease was over by its own clock; None: it is the node's own row.
         """
         value, revision = self.rows.get(put.key, (None, 0))
         if put.expected in {revision, None}:
@@ -109,10 +109,10 @@ class Engine(plan.Host):
             raise UnsafeError("the engine makes a write of a node that knew its lease was over")
         if known != self.rows.get(KEY, (b"", 0))[1]:
             raise UnsafeError("the engine makes a write over a row that its node did not know")
-        before, row = self.row(KEY), None if put.value is None else read_row(KEY, put.value)
-        if not isinstance(row, kinds.SessionRow) or not isinstance(before, kinds.SessionRow):
+        current, row = self.row(KEY), None if put.value is None else read_row(KEY, put.value)
+        if not isinstance(row, kinds.SessionRow) or not isinstance(current, kinds.SessionRow):
             return
-        if row.holder != before.holder and row.epoch != before.epoch + 1:
+        if row.holder != current.holder and row.epoch != current.epoch + 1:
             raise UnsafeError("a session changes its node, and its epoch is not the next one")
 
     def watch(self, by: kinds.Holder) -> None:
@@ -126,7 +126,7 @@ class Engine(plan.Host):
         self._notify(by, Call("take_read", (key, value, revision)))
 
     def end_lease(self, holder: kinds.Holder) -> None:
-        self.watchers = {n: by for n, by in self.watchers.items() if by != holder}
+        self.watchers = {n: watcher for n, watcher in self.watchers.items() if watcher != holder}
         row = self.row(kinds.node_key(holder.node))
         if isinstance(row, kinds.NodeRow) and row.holder == holder:
             self._set(row.key, None)
@@ -137,8 +137,8 @@ class Engine(plan.Host):
             self.rows.pop(key, None)
         else:
             self.rows[key] = value, self.revision
-        for by in self.watchers.values():
-            self._notify(by, Call("take_row", (key, value, self.revision)))
+        for watcher in self.watchers.values():
+            self._notify(watcher, Call("take_row", (key, value, self.revision)))
 
     def _notify(self, to: kinds.Holder, news: Call) -> None:
         self.send(f"{to.node}{_WATCH}", "take_news", news, to, self.revision)
@@ -146,14 +146,14 @@ class Engine(plan.Host):
 
 @final
 class Node(plan.Host, CoreHost, MembershipPort, RowsPort, MovesPort):
-    """A node of the group: its cores, hosted as the bus of a node does.
+    """A node of the group: its cores, hosted as the bus of a node hosts them.
 
     Attributes:
         is_alive: Whether its process runs.
         is_asked: Whether a link waits for the session.
-        heard: The newest revision that its watch has brought.
-        boots: How many processes it has had, or epochs of one.
-        reads: How many rows it reads.
+        heard: The newest revision that its watch has delivered.
+        boots: Number of processes, or of epochs of one process, that it has had.
+        reads: Number of rows it is reading.
     """
 
     def __init__(self, node: str, nodes: Sequence[str], *, is_held: bool) -> None:
@@ -193,18 +193,18 @@ class Node(plan.Host, CoreHost, MembershipPort, RowsPort, MovesPort):
         self.send(_WATCHED, "watch", self.here)
 
     def _note_known(self, revision: int, *, is_kept: bool) -> None:
-        """Note what is known of the row of the session: its revision, and up to which one."""
+        """Note the known revision of the session's row, and how far it is known to be current."""
         if revision >= self._known[1]:
             self._known = (revision if is_kept else 0), revision
 
     @property
     def here(self) -> kinds.Holder:
-        """This process."""
+        """Return this process as a holder."""
         return kinds.Holder(self.place, self.boots)
 
     @property
     def has_copy(self) -> bool:
-        """True if it has the session, as far as it knows."""
+        """True if it has the session, to its knowledge."""
         return RUNTIME in self.moves.own
 
     @property
@@ -214,14 +214,14 @@ class Node(plan.Host, CoreHost, MembershipPort, RowsPort, MovesPort):
 
     @property
     def is_fenced(self) -> bool:
-        """True if it has to join anew."""
+        """True if it has to join again."""
         return self.is_alive and self.membership.state is State.FENCED
 
     @property
     def _clock(self) -> float:
         return _LATE if self.is_over else self.now
 
-    # ---- what happens
+    # ---- events
 
     @override
     def deadline(self) -> float:
@@ -261,9 +261,9 @@ class Node(plan.Host, CoreHost, MembershipPort, RowsPort, MovesPort):
 
     def come(self) -> None:
         self.is_asked = True
-        before = self.rows.row(KEY)
+        row = self.rows.row(KEY)
         self.homes.session_over(RUNTIME)
-        self._change(KEY, self.moves.keep(_session_of(self.here), before), 1)
+        self._change(KEY, self.moves.keep(_session_of(self.here), row), 1)
 
     def leave(self) -> None:
         self.is_asked = False
@@ -296,7 +296,7 @@ class Node(plan.Host, CoreHost, MembershipPort, RowsPort, MovesPort):
         self.is_over, self.heard, self.reads = False, 0, 0
         self._join()
 
-    # ---- as the bus of a node does
+    # ---- hosting, as in the bus of a node
 
     def take_lease_answer(self, answer: Call, _: kinds.Holder) -> None:
         self._take_answer(answer, is_lease=True)
@@ -450,7 +450,7 @@ class Node(plan.Host, CoreHost, MembershipPort, RowsPort, MovesPort):
             self.send(ENGINE, "write", put, self.here, known)
 
 
-# --- what must be, and what must not ----------------------------------------------------------
+# --- conditions ----------------------------------------------------------
 
 
 def _knows_all(node: Node, engine: Engine) -> bool:
@@ -509,10 +509,10 @@ def _group(
 
     Args:
         name: Its name.
-        events: What happens to which node, and how often.
+        events: The event, the node, and how often it may happen.
         nodes: Names of the nodes.
-        channel: Messages that are in a channel at most.
-        is_held: Whether the first node has the session when all begins.
+        channel: Largest number of messages in a channel.
+        is_held: Whether the first node has the session at the beginning.
     """
     all_places = (ENGINE, *nodes)
     joins = [Event(f"anew joins node {n}", n, "start", lambda a: a.is_fenced, None) for n in nodes]
@@ -571,7 +571,7 @@ GROUP: Final = attrs.evolve(
     ),
     early=1,
 )
-"""Two nodes take up one session at once, and again; it moves, and ends."""
+"""Two nodes take up one session at once, and again; the session moves and ends."""
 
 GROUP_FENCE: Final = _group(
     "group-fence", (_event("b", "come", 1), _event("a", "lapse", 1), _event("a", "leave", 1))
@@ -594,6 +594,6 @@ GROUP_THREE: Final = _group(
     ("a", "b", "c"),
     2,
 )
-"""A node of three that has a session dies; both others take it up, or tidy up."""
+"""One of three nodes dies with a session; the others take it up, or clean up."""
 
 COMPOSITIONS: Final = (GROUP, GROUP_FENCE, GROUP_DEATH, GROUP_LEAVE, GROUP_THREE)

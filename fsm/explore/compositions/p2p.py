@@ -1,12 +1,12 @@
-"""Runtimes link to each other: requesters, handlers, registries, and what lies between.
+"""Runtimes link to each other: requesters, handlers, registries, and the network between them.
 
-A registry writes an entry and deploys a requester; objects are made, invited to, answered and
-observed through message nodes, which lose and repeat; links are dialled, opened, cut, come back
-in place, by a new offer, or not at all; either end may give up at any time, and a runtime may
-go. A local message is never lost, but may come late: that a registry knows less than its stub
-is part of what is explored.
+A registry writes an entry and deploys a requester. Objects are made, invited to, answered and
+observed through message nodes, which lose and repeat messages. Links are dialled, opened and cut;
+they come back in place, by a new offer, or not at all. Either end may give up at any time, and a
+runtime may leave. A local message is never lost but may come late: states in which a registry knows
+less than its stub are explored, too.
 
-Left out, and why that is no loss:
+Left out, and why nothing is lost by that:
 
 * All candidates of an end are dialled as one, which opens or not.
 * A version gap: a change carries the whole object, as the reading does that the observer asks
@@ -51,7 +51,7 @@ _AT_WORK: Final = _ON_WAY | {State.LIVE}
 
 
 def _address(runtime: str) -> str:
-    """The address of a runtime `a`, `b` or `c`."""
+    """Return the address of a runtime `a`, `b` or `c`."""
     return f"hyperty-runtime://{runtime}.ex/r{runtime}"
 
 
@@ -70,7 +70,7 @@ class Registry(plan.Host, RoutesPort):
     """The table of links of a runtime's registry.
 
     Attributes:
-        asked: The runtimes that it has asked for a link.
+        asked: The runtimes to which it has requested a link.
         waiting: The handler's links that wait for the registry's row.
     """
 
@@ -84,10 +84,10 @@ class Registry(plan.Host, RoutesPort):
         self._paths: list[str] = []
         self._is_gone = False
 
-    def entry(self, other: str) -> tuple[str, bool] | None:
-        """Return the link of the entry of a runtime, and whether it is bound and live."""
+    def entry(self, runtime: str) -> tuple[str, bool] | None:
+        """Return the link in the entry of a runtime, and whether it is bound and live."""
         for entry in self.core.entries():
-            if entry.remote == _address(other):
+            if entry.remote == _address(runtime):
                 is_bound = entry.life.state is Entry.BOUND and entry.beside is None
                 return entry.link, is_bound and entry.is_live
         return None
@@ -123,7 +123,7 @@ class Registry(plan.Host, RoutesPort):
         self.core.status(self._stub(end), state.value, remote, end, self.now)
 
     def over(self, end: str) -> None:
-        if self._stub(end) != end:  # a requester need not report that
+        if self._stub(end) != end:  # a requester need not report its end
             self.core.over(self._stub(end), end, self.now)
 
     def ask_row(self, end: str, remote: str) -> None:
@@ -186,23 +186,23 @@ class Registry(plan.Host, RoutesPort):
             self._to(Role.REQUESTER, "give_end", stub, "disconnect", "asked")
 
 
-# --- the stubs: what a stub's sync manager, dialler and listeners do
+# --- the stubs, with their sync managers, diallers and listeners
 
 
 class StubEnd:
     """One end of a link, and the port of its core.
 
     Attributes:
-        core: None: it is over.
-        runtime: Its own.
+        core: The core; None: the end is over.
+        runtime: Its own runtime.
         remote: The runtime at the other side.
-        was_live: Whether it has been.
+        was_live: Whether it has been live.
         link: The transport link that it uses; empty: none.
-        negotiation: Number of the one of its dials and listeners.
-        is_pinned: Whether it knows whose its peer is.
+        negotiation: Number of the negotiation that its dials and listeners belong to.
+        is_pinned: Whether it knows the key of its peer.
         data: Its Connection object.
-        observer: The end that observes that.
-        standing: What its peer finds when it verifies the signature.
+        observer: The end that observes its Connection object.
+        standing: The result when its peer verifies the signature.
     """
 
     def __init__(self, stubs: "Stubs", name: str, peer: str, offer: str) -> None:
@@ -226,7 +226,7 @@ class StubEnd:
         return None if self.core is None else self.core.state
 
     def take(self, call: Call) -> None:
-        """Give an input to the core; without a core, clean up."""
+        """Pass an input to the core, or clean up if there is none."""
         if self.core is not None:
             self._stubs.give(self.core, call)
             if self.core.has_ended:
@@ -251,7 +251,7 @@ class StubEnd:
         status: str | None = None,
         standing: Standing | None = None,
     ) -> None:
-        """Change the own object, and show it to the other side; None: as it was."""
+        """Change its own object and show it to the other side; None leaves a value unchanged."""
         assert self.data is not None  # noqa: S101 - of an end at work
         if candidates is not None:
             self.data = attrs.evolve(self.data, candidates=candidates)
@@ -262,7 +262,7 @@ class StubEnd:
             self.show()
 
     def show(self) -> None:
-        """Show the own object to the other side, as its node passes it on."""
+        """Show its own object to the other side, as its node passes it on."""
         forged, self._stubs.is_forged = self._stubs.is_forged, False
         standing = _FORGED if forged else self.standing
         self._stubs.signal(self.observer, "peer_object_seen", self.data, standing)
@@ -321,8 +321,8 @@ class StubEnd:
         raise TypeError(candidate)
 
     def dial(self, candidate: Candidate | ChannelAnswer, attempt: int) -> None:
-        at = candidate.address if isinstance(candidate, Candidate) else candidate.sdp
-        self._stubs.dial(self, at, attempt)
+        address = candidate.address if isinstance(candidate, Candidate) else candidate.sdp
+        self._stubs.dial(self, address, attempt)
 
     def request_dial(self, status: str) -> None:
         self.change(status=status)
@@ -341,7 +341,7 @@ class StubEnd:
         self._close(link, Loss.BROKEN)
 
     def close_link(self, link: str) -> None:
-        # An end that never used it sends no goodbye, either.
+        # An end that never used the link sends no goodbye on it.
         self._close(link, Loss.ORDERLY if self.link == link else Loss.BROKEN)
 
     def _close(self, link: str, loss: Loss) -> None:
@@ -371,17 +371,18 @@ _Dial: TypeAlias = tuple[str, int, int]
 
 
 class Stubs(plan.Host):
-    """The requesters, each for one attempt, or the handler, of a runtime.
+    """The stubs of a runtime: requesters, each for one attempt, or the handler.
 
     Attributes:
-        ends: By name, also those that are over.
-        links: Those that are there, with the runtime at their other end; deaf ones are not.
-        dials: By the name of the link that comes of it.
-        is_gone: Whether the runtime goes, and nothing begins any more.
-        is_undone: Whether an end that was live is not any more.
+        ends: Ends by name, also those that are over.
+        links: The existing links, with the runtime at their other end; links that are cut unseen
+            are not listed.
+        dials: Dials, by the name of the link that they lead to.
+        is_gone: Whether the runtime leaves, and no new end begins.
+        is_undone: Whether an end that was live is over or live no longer.
         is_forged: Whether a node alters the next object that is shown to the other side.
-        waits: What the runtime is still to do for its stubs: objects to return, listeners to open;
-            with the end and its negotiation.
+        waits: Work of the runtime for its stubs: objects to return and listeners to open, with the
+            end and its negotiation.
     """
 
     def __init__(self, place: str, runtime: str, role: Role) -> None:
@@ -399,7 +400,7 @@ class Stubs(plan.Host):
 
     @property
     def at_work(self) -> list[StubEnd]:
-        """The ends that are not over."""
+        """Return the ends that are not over."""
         return [end for end in self.ends.values() if end.core is not None]
 
     @property
@@ -431,7 +432,7 @@ class Stubs(plan.Host):
             super().take(call)
 
     def give_end(self, name: str, call: str, *args: Hashable) -> None:
-        """Give an input to an end."""
+        """Pass an input to an end."""
         self.ends[name].take(Call(call, args))
 
     # --- channels
@@ -441,16 +442,16 @@ class Stubs(plan.Host):
         return f"{runtime} {'handler' if self.role is Role.REQUESTER else 'requester'}"
 
     def signal(self, end: str, call: str, *args: Hashable) -> None:
-        """Give an input to an end at the other side, by the nodes."""
+        """Pass an input to an end at the other side, by the nodes."""
         self.send(self.other(_runtime_of(end)), "give_end", end, call, *args)
 
     def _by_link(self, runtime: str, name: str, *args: Hashable) -> None:
         self.send(f"{self.other(runtime)}{_BY_LINK}", name, *args)
 
-    # --- what the registry and the other side send
+    # --- messages from the registry and the other side
 
     def begin(self, name: str, peer: str, offer: str = "") -> None:
-        """Begin an end; a handler answers an offer."""
+        """Begin an end; a handler's end answers an offer."""
         self.ends[name] = StubEnd(self, name, peer, offer)
         self.give_end(name, "start")
 
@@ -477,29 +478,29 @@ class Stubs(plan.Host):
 
     def observe(self, url: str, observer: str) -> None:
         """Show an object to an end of the other runtime (M-36)."""
-        own = self.ends.get(url.removesuffix(_OBJECT))
-        if own is None or own.data is None:
+        end = self.ends.get(url.removesuffix(_OBJECT))
+        if end is None or end.data is None:
             self.signal(observer, "observe_refused", "404")
         else:
-            own.observer = observer
-            own.show()
+            end.observer = observer
+            end.show()
 
     # --- events
 
     def work(self) -> None:
-        what, name, negotiation = self.waits.popleft()
+        kind, name, negotiation = self.waits.popleft()
         end = self.ends[name]
         if end.core is None:
             return
-        if what == "object":
+        if kind == "object":
             end.data = ConnectionData(owner=name)
             end.take(Call("object_created"))
         elif negotiation == end.negotiation:
             self._listened += 1
             number = 2 * "abc".index(self.runtime) + (self.role is Role.HANDLER)
-            at = f"11.0.0.{number}:{self._listened}"
-            self._listening[at] = name, negotiation
-            end.take(Call("candidates_ready", ((Candidate("tcp", at, "00"),), negotiation)))
+            address = f"11.0.0.{number}:{self._listened}"
+            self._listening[address] = name, negotiation
+            end.take(Call("candidates_ready", ((Candidate("tcp", address, "00"),), negotiation)))
 
     def refuse(self) -> None:
         self.give_end(self.waits.popleft()[1], "object_refused", "403")
@@ -523,10 +524,10 @@ class Stubs(plan.Host):
 
     # --- transport links
 
-    def knock(self, link: str, at: str) -> None:
-        """Take a dial; the link has the name of the dial."""
-        if at in self._listening:
-            self._open(link, *self._listening[at], Opening.ACCEPTED)
+    def knock(self, link: str, address: str) -> None:
+        """Take an incoming dial; the link has the name of the dial."""
+        if address in self._listening:
+            self._open(link, *self._listening[address], Opening.ACCEPTED)
         else:
             self._by_link(_runtime_of(link), "end_link", link, Loss.BROKEN)
 
@@ -560,7 +561,7 @@ class Stubs(plan.Host):
             if end.link == link:
                 end.take(Call("link_lost", (link, loss)))
 
-    # --- what the ends decide
+    # --- decisions of the ends
 
     def close(self, link: str, loss: Loss) -> None:
         """Close a link; the other end notices a loss."""
@@ -576,37 +577,37 @@ class Stubs(plan.Host):
         self._by_link(end.remote, "knock", link, at)
 
     def stop_listening(self, name: str) -> None:
-        """Listen no more; what is being dialled may open all the same."""
-        self._listening = {at: each for at, each in self._listening.items() if each[0] != name}
+        """Close the listeners of an end; links that are being dialled may still open."""
+        self._listening = {url: each for url, each in self._listening.items() if each[0] != name}
 
     def stop_dials(self, name: str) -> None:
         self.dials = {link: dial for link, dial in self.dials.items() if dial[0] != name}
 
 
-# --- what must be, and must not ---------------------------------------------------------------
+# --- conditions ----------------------------------------------------------------
 
 _Pair: TypeAlias = tuple[str, str]
 
 
-def _ends(hosts: Sequence[plan.Host], own: str, other: str) -> list[StubEnd]:
-    """The ends at work in a runtime of links to another."""
+def _ends(hosts: Sequence[plan.Host], own: str, remote: str) -> list[StubEnd]:
+    """Return the ends at work in one runtime that link to another."""
     stubs = [host for host in hosts if isinstance(host, Stubs) and host.runtime == own]
-    return [end for host in stubs for end in host.at_work if end.remote == other]
+    return [end for host in stubs for end in host.at_work if end.remote == remote]
 
 
 def _registry(hosts: Sequence[plan.Host], own: str) -> Registry:
-    (found,) = [h for h in hosts if isinstance(h, Registry) and h.place == f"{own} registry"]
-    return found
+    (registry,) = [h for h in hosts if isinstance(h, Registry) and h.place == f"{own} registry"]
+    return registry
 
 
 def _live(hosts: Sequence[plan.Host], pair: _Pair) -> list[tuple[StubEnd, StubEnd]]:
-    """The ends, requester first, of links that are live at both."""
-    mine, theirs = [
+    """Return the ends, requester first, of links that are live at both ends."""
+    own_ends, remote_ends = [
         {end.link: end for end in _ends(hosts, *way) if end.state is State.LIVE and end.link}
         for way in (pair, pair[::-1])
     ]
-    both = [(mine[link], theirs[link]) for link in mine if link in theirs]
-    return [two if two[0].role is Role.REQUESTER else two[::-1] for two in both]
+    both = [(own_ends[link], remote_ends[link]) for link in own_ends if link in remote_ends]
+    return [ends if ends[0].role is Role.REQUESTER else ends[::-1] for ends in both]
 
 
 def _has_two(pair: _Pair, *hosts: plan.Host) -> bool:
@@ -615,11 +616,11 @@ def _has_two(pair: _Pair, *hosts: plan.Host) -> bool:
 
 def _is_linked(hosts: Sequence[plan.Host], pair: _Pair) -> bool:
     """Return whether a pair has one link that both ends and both registries agree on."""
-    found = _live(hosts, pair)
-    return len(found) == 1 and all(
+    live_links = _live(hosts, pair)
+    return len(live_links) == 1 and all(
         _ends(hosts, end.runtime, end.remote) == [end]
         and _registry(hosts, end.runtime).entry(end.remote) == (end.name, True)
-        for end in found[0]
+        for end in live_links[0]
     )
 
 
@@ -635,13 +636,13 @@ def _is_settled(pairs: Sequence[_Pair], *hosts: plan.Host) -> bool:
 
 
 def _is_as_asked(pairs: Sequence[_Pair], *hosts: plan.Host) -> bool:
-    """Return whether each pair is linked as the smaller one of its askers wants it."""
+    """Return whether each pair is linked as the smaller runtime of its askers wants it."""
     for pair in pairs:
         ways = permutations(pair)
-        asked = [own for own, to in ways if _address(to) in _registry(hosts, own).asked]
-        if not (_is_linked(hosts, pair) if asked else _is_apart(hosts, pair)):
+        askers = [own for own, to in ways if _address(to) in _registry(hosts, own).asked]
+        if not (_is_linked(hosts, pair) if askers else _is_apart(hosts, pair)):
             return False
-        if asked and _live(hosts, pair)[0][0].runtime != asked[0]:
+        if askers and _live(hosts, pair)[0][0].runtime != askers[0]:
             return False
     return True
 
@@ -671,7 +672,7 @@ def _hyperty(own: str) -> str:
 
 
 def _participant_lines(runtimes: Sequence[str]) -> Iterator[JsonObject]:
-    """The lines that list the participants: runtimes, each with a hyperty."""
+    """Yield the scenario lines of the participants: runtimes, each with a hyperty."""
     for own in runtimes:
         yield {"given": "node", "domain": f"{own}.ex"}
     for own in runtimes:
@@ -687,7 +688,7 @@ _FAULTS: Final = {
     "the link is cut, unseen here": ("cut_unseen", lambda at: bool(at.links)),
     "what it shows next is altered": ("forge", lambda at: any(e.data for e in at.ends.values())),
 }
-"""What may happen to a stub."""
+"""Events that may happen to a stub: by name, its call and condition."""
 _DIALS: Final = ("an object is refused", "a dial fails")
 _CUTS: Final = ("the link is cut", "the link is cut, unseen here")
 
@@ -707,14 +708,14 @@ def _links(
     leaves: Sequence[str] = (),
     channel: int = 1,
 ) -> plan.Composition:
-    """Return a composition in which no deadline is over early, and local messages come at once.
+    """Return a composition in which no deadline is over early and local messages come at once.
 
     Args:
         name: Its name.
         requests: Pairs of runtimes; the first has a requester, and the second a handler.
-        faults: What may happen to each stub, once.
+        faults: Events that may happen to each stub, once.
         leaves: Runtimes that may leave.
-        channel: Messages that are in a channel at most.
+        channel: Largest number of messages in a channel.
     """
     runtimes = sorted({each for pair in requests for each in pair})
     pairs = sorted({(min(pair), max(pair)) for pair in requests})
@@ -775,19 +776,19 @@ _ONE: Final = (("a", "b"),)
 _BOTH: Final = (("a", "b"), ("b", "a"))
 
 P2P: Final = attrs.evolve(_links("p2p", _ONE, _DIALS, channel=3), is_timely=False)
-"""One runtime links to another; dials fail, deadlines are over at any moment."""
+"""One runtime links to another; dials fail, and deadlines are over at any moment."""
 
 P2P_LATE: Final = attrs.evolve(_links("p2p-late", _ONE, _DIALS), is_local_first=False)
-"""The same, with every message in time, but for those between registries and their stubs."""
+"""Like `P2P`, with every message in time except those between registries and their stubs."""
 
 P2P_AGAIN: Final = _links("p2p-reconnect", _ONE, _CUTS, channel=3)
 """A link is cut, with or without notice, and comes back in place, by a new offer, or not."""
 
 P2P_ENDS: Final = attrs.evolve(_links("p2p-leave", _ONE, leaves=("a", "b")), early=1)
-"""Either runtime goes while a link is set up or live."""
+"""Either runtime leaves while a link is set up or live."""
 
 P2P_FORGED: Final = _links("p2p-forged", _ONE, (*_CUTS, "what it shows next is altered"))
-"""A node alters what either end offers: the set-up fails, and a link that is live stands."""
+"""A node alters the offer of either end: a set-up fails, and a link that is live stays live."""
 
 SIMULTANEOUS_OPEN: Final = _links("simultaneous-open", _BOTH, channel=3)
 """Two runtimes ask each other for a link at once; the smaller one's request wins."""
@@ -795,13 +796,13 @@ SIMULTANEOUS_OPEN: Final = _links("simultaneous-open", _BOTH, channel=3)
 SIMULTANEOUS_OPEN_LATE: Final = attrs.evolve(
     _links("simultaneous-open-late", _BOTH), is_local_first=False
 )
-"""The same, but registries and stubs hear of each other late."""
+"""Like the simultaneous open, but messages between registries and stubs come late."""
 
 SIMULTANEOUS_OPEN_TIMEOUT: Final = attrs.evolve(_links("simultaneous-open-timeout", _BOTH), early=1)
-"""The same, and a deadline is over early."""
+"""Like the simultaneous open, and a deadline is over early."""
 
 TWO: Final = _links("p2p-two", (("a", "c"), ("b", "c")))
-"""Two runtimes link to a third: its handler has two links, and none knows the other."""
+"""Two runtimes link to a third: its handler has two links, which do not know each other."""
 
 COMPOSITIONS: Final = (
     P2P,

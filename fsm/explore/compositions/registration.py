@@ -1,8 +1,8 @@
 """A record of the domain registry, and the runtime that keeps it alive (REG-16, I-G1).
 
 Participants: `fsm.registry.registration` at the registry, and a runtime that registers, shows that
-it lives, unregisters, and whose session ends. What may happen: any message is lost or comes
-twice; a write to the disk fails, and is undone; the registry restarts with what it has kept.
+it is alive, unregisters, and whose session ends. Faults: any message is lost or comes twice; a
+write to the disk fails, and is undone; the registry restarts with the rows it has kept.
 """
 
 import math
@@ -36,14 +36,14 @@ _REQUESTS: Final[Mapping[str, records.Request]] = {
 
 @final
 class Runtime(plan.Host):
-    """The runtime, which does not look at answers."""
+    """The runtime, which ignores answers."""
 
     def ask(self, request: str) -> None:
         self.send(REGISTRY, "request", request)
 
 
 class Registry(plan.Host, RegistrationPort):
-    """The registry, and what it has kept.
+    """The registry, and the rows it has kept.
 
     Attributes:
         kept: The rows on its disk.
@@ -91,7 +91,7 @@ class Registry(plan.Host, RegistrationPort):
 
     @override
     def report_status(self, url: str, status: State) -> None:
-        """Nobody looks at that."""
+        """Ignore the report."""
 
     def _settle(self) -> None:
         writes, self._writes = self._writes, []

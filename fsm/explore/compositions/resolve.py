@@ -1,10 +1,10 @@
 """A search for a route: records are read, a node's stub is deployed, all requests are answered.
 
 Participants: `fsm.registry.resolve.resolve` with its searches and its table of node stubs, a loader
-with its `stub_deployment`, the domain registry that is asked for records, and the catalogue that
-the stub's descriptor is fetched from. What may happen: any message between runtime, registry and
-catalogue is lost or comes twice; the stub cannot be loaded, fails, or crashes when it runs; the
-record is there, or not; the local messages come late.
+with its `stub_deployment`, the domain registry that is asked for records, and the catalogue from
+which the stub's descriptor is fetched. Faults and events: any message between runtime, registry and
+catalogue is lost or comes twice; the stub cannot be loaded, fails, or crashes while it runs; the
+record exists, or not; the local messages come late.
 
 In `RELEASE` the stub is released when it is idle, while messages come (PFY-03, STB-15), and the bus
 has a cached route, which expires.
@@ -43,7 +43,7 @@ class Asker(plan.Host):
     """A sender that waits for a route.
 
     Attributes:
-        asked: How often it has asked and was not answered.
+        asked: Number of its requests that are not answered.
     """
 
     def __init__(self, place: str) -> None:
@@ -77,7 +77,7 @@ class Routes(plan.Host, RoutesPort):
 
 
 class SearchRoutes(Routes):
-    """The registry, which looks for links, too."""
+    """The registry, which also searches for links."""
 
     @override
     def route(self, to: str, intent: Intent, url: str, until: float, why: str) -> None:
@@ -93,9 +93,9 @@ class SearchRoutes(Routes):
     def read_record(self, entity: str) -> None:
         self.send(DOMAIN, "fetch", entity)
 
-    def _answer(self, what: str) -> None:
+    def _answer(self, outcome: str) -> None:
         for asker in ASKERS:
-            self.send(asker, "answer", what)
+            self.send(asker, "answer", outcome)
 
 
 class NodeRoutes(Routes):
@@ -126,7 +126,7 @@ class NodeRoutes(Routes):
 
 
 class Loader(plan.Host):
-    """The loader of stubs, and the stub that runs.
+    """The loader of stubs, and the stub that is running.
 
     Attributes:
         running: The stub that is deployed.
@@ -163,7 +163,7 @@ class Loader(plan.Host):
             self.running = None
 
     def take_descriptor(self, refusal: str) -> None:
-        """Take the descriptor of the stub, or a reason why there is none."""
+        """Take the descriptor of the stub, or the reason why it could not be fetched."""
         deploying = self._deploying
         if deploying is None:
             return
@@ -232,7 +232,7 @@ def _runs(loader: Loader) -> bool:
 
 
 def _is_in_step(registry: Routes, loader: Loader) -> bool:
-    """Return whether the registry knows the stub that runs, and no other."""
+    """Return whether the registry knows the stub that runs, and no other stub."""
     return list(registry.core.node_stubs()) == [
         each for each in [loader.running] if each is not None
     ]
@@ -285,7 +285,7 @@ RESOLVE: Final = plan.Composition(
     bounds=_BOUNDS,
     horizon=60.0,
 )
-"""A route is looked for: records are read, and a node's stub is deployed."""
+"""A search for a route: records are read, and a node's stub is deployed."""
 
 RELEASE: Final = plan.Composition(
     name="release",

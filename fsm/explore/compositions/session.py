@@ -1,12 +1,12 @@
 """A node's stub and its session at the node, over links that are cut and dialled again.
 
 Participants: `fsm.session.stub_client`, `fsm.session.node_session`, and the node's tables
-(`fsm.registry.allocation`, `fsm.sync.subscriptions`), which change with the
-session in one step of the node. What may happen: any message is lost or comes twice, the link
-is cut, the node restarts, the stub must disconnect, a ping is answered late or not at
-all, and the runtime allocates, subscribes, unsubscribes and frees one address.
+(`fsm.registry.allocation`, `fsm.sync.subscriptions`), which change with the session in one step of
+the node. Faults and events: any message is lost or comes twice, the link is cut, the node restarts,
+the stub must disconnect, a ping is answered late or not at all, and the runtime allocates,
+subscribes, unsubscribes and frees one address.
 
-Left out, and why that is no loss:
+Left out, and why nothing is lost by that:
 
 * The end of a link is a message, by its channel behind all that was sent before; where that
   is lost, only a ping that is not answered shows it: a half-open link.
@@ -57,10 +57,10 @@ class Stub(plan.Host):
     """The stub, and the link that it has or dials.
 
     Attributes:
-        link: The newest link; 0: there was none.
-        is_up: Whether that link is there, as far as this end knows.
-        token: What it was given, by the last answer.
-        is_pinging: Whether its ping is on its way by that link, or its answer, or lost.
+        link: Number of the newest link; 0: there was none.
+        is_up: Whether that link exists, to the knowledge of this end.
+        token: The token in the last answer.
+        is_pinging: Whether its ping, or the answer to it, is on its way by that link, or is lost.
     """
 
     silent = frozenset({"queued", "released", "refuse", "drop", "ended"})
@@ -115,7 +115,7 @@ class Stub(plan.Host):
         self.hang_up()
         self.core.lose_link("cut", self.now)
 
-    # --- what the node sends
+    # --- messages from the node
 
     def _is_from(self, link: int) -> bool:
         return self.is_up and link == self.link
@@ -177,12 +177,12 @@ class Node(plan.Host):
     """The node: the session of one runtime, its address, and the path to it.
 
     Attributes:
-        session: None before it was opened, and when it is over.
-        token: Of the session.
+        session: The session; None: it is not yet open, or over.
+        token: Token of the session.
         has_key: Whether it challenges the key of the runtime.
     """
 
-    # No message waits here, and it is the only node.
+    # Ignored, since no message waits at this node, and there is no other node.
     silent = frozenset({"finish", "queued", "overflow", "move", "path_changed", "forget_routes"})
     silent |= {"row_changed", "taken", "freed"}
 
@@ -230,10 +230,10 @@ class Node(plan.Host):
 
     def restart(self) -> None:
         if self.session is not None:
-            held = self.session.link
+            link = self.session.link
             self.session.leave()
-            if held is not None:
-                self._hang_up(held)
+            if link is not None:
+                self._hang_up(link)
 
     def allocate(self) -> None:
         self._addresses.allocate(_R, (_ADDRESS,))
@@ -248,7 +248,7 @@ class Node(plan.Host):
     def unsubscribe(self) -> None:
         self._paths.unsubscribe(_R, (_ADDRESS,))
 
-    # --- what the stub sends
+    # --- messages from the stub
 
     def lose(self, link: int) -> None:
         if self.session is not None and link not in self._cut:
@@ -359,7 +359,7 @@ def _is_apart(stub: Stub, node: Node) -> bool:
 
 
 def _wire(_: str, message: Call) -> plan.Wire | None:
-    """Session controls; requests to the node's tables and reports of links are left out."""
+    """Return the wire form of session controls; other messages are left out."""
     match message:
         case Call("answer", (SessionMethod() as method, link, int(code), _, challenge)):
             body: JsonObject = {"code": code}
@@ -458,7 +458,7 @@ SESSION: Final = plan.Composition(
         {"given": "beginning", "before": "boot"},
     ),
 )
-"""A link that is cut, a node that restarts."""
+"""A session whose link is cut, and whose node restarts."""
 
 SESSION_TABLES: Final = attrs.evolve(
     SESSION,

@@ -1,11 +1,11 @@
 """A reporter and an observer of its object: at rest, the copy equals its value.
 
 Participants: `fsm.sync.reporter` and the repeats of `fsm.sync.leases` at the reporter's end,
-`fsm.sync.copy` at the observer's. What may happen: any message is lost or comes twice, and changes
-overtake each other, for they come by several routes; the observer is invited, observes and leaves;
-the object changes, and is deleted; the reporter says yes or no.
+`fsm.sync.copy` at the observer's. Faults and events: any message is lost or comes twice, and
+changes overtake each other, since they come by several routes; the observer is invited, observes
+and leaves; the object changes, and is deleted; the reporter agrees or refuses.
 
-Left out, and why that is no loss:
+Left out, and why nothing is lost by that:
 
 * Renewals of leases: a lease may be over at any time, with or without.
 * What is in a value but one number: how values are made of changes has tests of its own.
@@ -47,7 +47,7 @@ _RUNTIME: Final = "hyperty-runtime://a.ex/ra"
 _SUBSCRIPTION: Final = Message(1, MessageType.SUBSCRIBE, _MANAGER, _URL)
 _INVITATION: Final = Message(1, MessageType.CREATE, _ALICE, f"{_RUNTIME}/sm")
 _VERSIONS: Final = 3
-"""Versions of the object in one run."""
+"""Number of versions of the object in one run."""
 
 
 def _object(version: int) -> DataObject:
@@ -55,7 +55,7 @@ def _object(version: int) -> DataObject:
 
 
 class Reporter(plan.Host):
-    """The reporter's end of the object, its reporter, and the bus, which answers for the silent."""
+    """The reporter's end of the object, its reporter, and the bus, which answers for lost ends."""
 
     silent = frozenset({"relay", "row", "keep", "written", "cut_off", "vacate"})
 
@@ -69,12 +69,12 @@ class Reporter(plan.Host):
 
     @property
     def is_asked(self) -> bool:
-        """True if the reporter is to say yes or no."""
+        """True if the reporter has to decide about an observer."""
         return bool(self.core.asking)
 
     @property
     def is_observed(self) -> bool:
-        """True if the observer is one, as far as this end knows."""
+        """True if the observer is subscribed, to the knowledge of this end."""
         return _BOB in self.core.observers
 
     @property
@@ -97,9 +97,9 @@ class Reporter(plan.Host):
         if self._notified_until <= self.now:
             self._notified_until = math.inf
             self.core.notified()
-        again = self._repeats.due_change(self.now, lambda _: self.is_observed)
-        if again is not None:
-            self.send(CHANGES, "take_change", again[1].version)
+        change = self._repeats.due_change(self.now, lambda _: self.is_observed)
+        if change is not None:
+            self.send(CHANGES, "take_change", change[1].version)
 
     # --- events
 
@@ -115,12 +115,12 @@ class Reporter(plan.Host):
     def say_no(self) -> None:
         self.core.refuse(_BOB, "no", self._question or 0)
 
-    # --- what the observer sends
+    # --- messages from the observer
 
     def subscribe(self) -> None:
         lease = OBJECT_SUBSCRIPTION.patience(Subscription.ACTIVE)
-        granted = None if lease == math.inf else int(lease)
-        self.core.subscribe(_SUBSCRIPTION, _BOB, granted, None, self.now)
+        seconds = None if lease == math.inf else int(lease)
+        self.core.subscribe(_SUBSCRIPTION, _BOB, seconds, None, self.now)
 
     def unsubscribe(self) -> None:
         self.core.unsubscribe(_BOB, _MANAGER)
@@ -161,7 +161,7 @@ class Reporter(plan.Host):
     def grant(
         self, _requests: Sequence[Message], _terms: JsonObject, *, is_whole: bool = True
     ) -> None:
-        """Answer: requests that came twice are one to the observer, and so are their answers."""
+        """Answer: to the observer, repeated requests are one, and so are their answers."""
         assert is_whole  # noqa: S101 - no request says which version its observer has
         self._repeats.observed(_URL, self.now)
         self.send(OBSERVER, "take_snapshot", self.core.snapshot.version, "granted")
@@ -177,11 +177,12 @@ class Reporter(plan.Host):
 
 
 class Observer(plan.Host):
-    """The observer's end: its copy, while it has one.
+    """The observer's end, with its copy of the object while it has one.
 
     Attributes:
-        is_invited: Whether it has been, and has not answered.
-        parity: Whether the newest read is an odd one: an answer is to that or to the one before.
+        is_invited: Whether it was invited and has not answered.
+        parity: Whether the number of the newest read is odd: an answer is to that read or to the
+            one before.
     """
 
     counters = frozenset({"_reads", "_is_whole"})
@@ -223,7 +224,7 @@ class Observer(plan.Host):
         self.is_invited = code < Code.OK
         self.send(REPORTER, "take_answer", code)
 
-    # --- what the reporter sends
+    # --- messages from the reporter
 
     def be_invited(self) -> None:
         self.is_invited = True
@@ -253,18 +254,18 @@ class Observer(plan.Host):
     # --- the port of the copy
 
     def show(self, version: int, data: JsonObject, _: Change | None) -> None:
-        """Look at a new value."""
-        before, self._shown = self._shown, version
+        """Check that the version of a new value rises."""
+        previous, self._shown = self._shown, version
         is_whole, self._is_whole = self._is_whole, False
-        if before == 0 and not is_whole:
+        if previous == 0 and not is_whole:
             raise UnsafeError("a change is applied before the snapshot (I-D5)")
-        if version <= before or (version > before + 1 and not is_whole):
+        if version <= previous or (version > previous + 1 and not is_whole):
             raise UnsafeError("a change is applied that is not the next one (I-D3)")
         if data != {"n": version}:
             raise UnsafeError("a copy has a value that the reporter never had (I-D4)")
 
     def read(self, number: int) -> None:
-        """Ask for the object."""
+        """Request the whole object."""
         self._reads, self.parity = number, number % 2
         self.send(REPORTER, "read", self.parity)
 
@@ -354,7 +355,7 @@ _NARROW: Final = attrs.evolve(SYNC, bounds=plan.Bounds(losses=1, duplicates=1, c
 SYNC_ENDS: Final = attrs.evolve(
     _NARROW, name="sync-ends", events=(_OBSERVES, _CHANGES, _DELETED, _YES), early=0
 )
-"""An observer of an object that changes and is deleted: it has no observers then."""
+"""An observer of an object that changes and is deleted; then the object has no observers."""
 
 SYNC_LEAVE: Final = attrs.evolve(
     _NARROW, name="sync-leave", events=(_OBSERVES, _LEAVES, _DELETED, _YES, _NO)

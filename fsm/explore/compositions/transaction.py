@@ -1,8 +1,8 @@
 """A requester and a receiver: every request ends once, by one answer (I-T2, I-T4, I-T6).
 
-Participants: `fsm.bus.transactions` on the asking side, where requests are sent again, and its
-`OutstandingCore` on the side of a component that may crash before it has answered (R11). What may
-happen: any message is lost or comes twice, an answer is late, provisional, or never comes; the
+Participants: `fsm.bus.transactions` on the requesting side, where requests are sent again, and its
+`OutstandingCore` on the side of a component that may crash before it has answered (R11). Faults and
+events: any message is lost or comes twice, an answer is late, provisional, or never comes; the
 component crashes, and the router answers for it; the request is given up.
 """
 
@@ -32,8 +32,8 @@ class Asker(plan.Host):
     """The sender of requests.
 
     Attributes:
-        ends: How often its request has ended.
-        is_begun: Whether it has asked.
+        ends: Number of times its request has ended.
+        is_begun: Whether it has sent its request.
     """
 
     def __init__(self, place: str) -> None:
@@ -44,11 +44,11 @@ class Asker(plan.Host):
 
     @override
     def time_over(self) -> None:
-        for again in self.core.repeated(self.now):
-            self.steps([again.step])
+        for repeat in self.core.repeated(self.now):
+            self.steps([repeat.step])
             self.send(COMPONENT, "request")
-        for over in self.core.overdue(self.now):
-            self._end(over.step)
+        for expiry in self.core.overdue(self.now):
+            self._end(expiry.step)
 
     def begin(self) -> None:
         self.is_begun = True
@@ -77,7 +77,7 @@ class Component(plan.Host):
     """The router in front of a component, and the component.
 
     Attributes:
-        requests: What the component has been handed, and has not answered.
+        requests: The requests that the component was given and has not answered.
     """
 
     def __init__(self, place: str) -> None:
@@ -131,7 +131,7 @@ TRANSACTION: Final = plan.Composition(
     ends=(
         Condition("no request was made", (ASKER,), lambda asker: not asker.is_begun),
         Condition(
-            "the request has ended", (ASKER,), lambda one: one.ends == 1 and not len(one.core)
+            "the request has ended", (ASKER,), lambda asker: asker.ends == 1 and not len(asker.core)
         ),
     ),
     bounds=plan.Bounds(losses=1, duplicates=1, channel=2),

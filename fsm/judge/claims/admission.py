@@ -1,4 +1,4 @@
-"""Claims on what is let in, what becomes of the rest, and circles (I-B8..I-B12, I-L1..I-L5)."""
+"""Claims on admission, denied and undeliverable messages, and loops (I-B8..I-B12, I-L1..I-L5)."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -19,7 +19,7 @@ _CHANGES: Final = "changes"
 
 
 class AuthoriseFirst(fold.ProcessClaim, claims=("I-B8", "I-K4")):
-    """Nothing goes on before it is permitted or found to need no permission (I-B8, I-K4)."""
+    """No message goes on before it is permitted or exempt from permission (I-B8, I-K4)."""
 
     _permitted: records.Lasting[str | None, None]
     _decisions: records.Recent[str | None, str | None]
@@ -38,7 +38,7 @@ class AuthoriseFirst(fold.ProcessClaim, claims=("I-B8", "I-K4")):
             self.report_break(record, "permission", claim="I-K4")
 
     def _is_exempt(self, record: TraceLine) -> bool:
-        """Answers, own status events and what goes between the runtime's own parts (BUS-13)."""
+        """Return whether a message needs no decision: answer, own status or internal (BUS-13)."""
         home = self.process.home
         if home is None:
             return False
@@ -50,7 +50,7 @@ class AuthoriseFirst(fold.ProcessClaim, claims=("I-B8", "I-K4")):
 
 
 class LetInFirst(fold.ProcessClaim, claims=("I-B8",), place=fold.Place.RUNTIME):
-    """A delivered message was admitted, or is the runtime's own; so it is with routes (I-B8)."""
+    """A delivered message, or one with a route, was admitted or is the runtime's own (I-B8)."""
 
     _let_in: records.Lasting[str | None, None]
     _targets: records.Lasting[str | None, None]
@@ -73,7 +73,7 @@ class LetInFirst(fold.ProcessClaim, claims=("I-B8",), place=fold.Place.RUNTIME):
 
 
 class PassedFirst(fold.ProcessClaim, claims=("I-B8",), place=fold.Place.NODE):
-    """A message that came to a node by a link was admitted before it goes on (I-B8)."""
+    """A message that came to a node by a link is admitted before it goes on (I-B8)."""
 
     _came: records.Recent[str | None, None]
 
@@ -92,7 +92,7 @@ class PassedFirst(fold.ProcessClaim, claims=("I-B8",), place=fold.Place.NODE):
 
 
 class DeniedIsDead(fold.ProcessClaim, claims=("I-B9",)):
-    """A denied message goes nowhere, and the component that sent it is answered (I-B9)."""
+    """A denied message goes nowhere, and its sender gets an answer (I-B9)."""
 
     _denied: records.Recent[tuple[str, str | None], str | None]
     _unanswered: dict[str | None, TraceLine]
@@ -110,8 +110,8 @@ class DeniedIsDead(fold.ProcessClaim, claims=("I-B9",)):
 
     @fold.on(fold.msg(Op.DELIVER, Op.XMIT, Op.PUBLISH))
     def take_departure(self, record: TraceLine) -> None:
-        at = (record.actor, record.mid)
-        if at in self._denied and self._denied[at] == record.digest:
+        key = (record.actor, record.mid)
+        if key in self._denied and self._denied[key] == record.digest:
             self.report_break(record, "a denied message to go nowhere")
 
     @fold.on(fold.msg())
@@ -121,18 +121,18 @@ class DeniedIsDead(fold.ProcessClaim, claims=("I-B9",)):
 
     @override
     def end(self) -> None:
-        for left in self._unanswered.values() if self.process.end is not None else ():
-            self.report_break(left, "a refusal to be answered")
+        for record in self._unanswered.values() if self.process.end is not None else ():
+            self.report_break(record, "a refusal to be answered")
 
 
 class SourceAuthenticity(fold.ProcessClaim, claims=("I-B10",), place=fold.Place.RUNTIME):
     """The component that submits a message owns the address it is from (I-B10).
 
-    The bus records the owner of each address: a row is an address, its owner, and of what kind
-    the owner is. What a node stub brings is of components that are not here. What a peer sends
-    over a link is from its runtime, or from what a registry says is that runtime's: a row for
-    each. Answers may come from addresses that several listen to (C-81). The bus repeats an answer
-    also when the address that gave it has been removed.
+    The bus records the owner of each address: a row has the address, its owner, and the kind of
+    owner. The senders of messages that a node stub brings are components elsewhere. A message that
+    a peer sends over a link is from its runtime, or from an address that a registry assigns to that
+    runtime: each has a row. Answers may come from addresses that several components listen to
+    (C-81). The bus repeats an answer even if the address that gave it has been removed.
     """
 
     _granted: dict[str, set[str]]
@@ -165,11 +165,11 @@ class SourceAuthenticity(fold.ProcessClaim, claims=("I-B10",), place=fold.Place.
         from_, by = record.from_ or "", record.by or ""
         owner = self._owner(by)
         if owner is None:
-            # What the bus itself repeats is said to be submitted by its sender.
-            granted = [address for several in self._granted.values() for address in several]
+            # An answer that the bus repeats is recorded as submitted by its sender.
+            addresses = [address for owned in self._granted.values() for address in owned]
             if records.is_answer(record):
-                granted += self._removed
-            return not granted or (by == from_ and any(is_below(by, own) for own in granted))
+                addresses += self._removed
+            return not addresses or (by == from_ and any(is_below(by, own) for own in addresses))
         if owner in self._links:
             return self._may_by_link(record, self._granted[owner])
         if from_ in self._granted[owner] or any(
@@ -181,7 +181,7 @@ class SourceAuthenticity(fold.ProcessClaim, claims=("I-B10",), place=fold.Place.
         )
 
     def _may_by_link(self, record: TraceLine, granted: set[str]) -> bool:
-        """Say so of a P2P stub: it stamps what its peer has sent, and nothing else."""
+        """Return whether a P2P stub may submit a message: its stamp shows that the peer sent it."""
         from_ = record.from_ or ""
         is_here = is_below(from_, self._home)
         is_theirs = from_ in granted or runtime_of(from_) in granted
@@ -215,7 +215,7 @@ class SandboxIsolation(fold.ProcessClaim, claims=("I-B11",), place=fold.Place.RU
 
 
 class UndeliverableAnswered(fold.ProcessClaim, claims=("I-B12",), place=fold.Place.RUNTIME):
-    """A request to a target that no route leads to is refused; anything else is counted (I-B12)."""
+    """A request without a route to its target is refused; other messages are counted (I-B12)."""
 
     _waiting: dict[str, TraceLine]
     _lost: records.Recent[str | None, int]
@@ -238,21 +238,21 @@ class UndeliverableAnswered(fold.ProcessClaim, claims=("I-B12",), place=fold.Pla
 
     @override
     def end(self) -> None:
-        for left in self.process.overdue(self._waiting.values(), records.SLACK):
-            if self._lost.get(left.to, 0) > left.ln:
-                self.report_break(left, "a refusal, or a drop that is counted")
+        for record in self.process.overdue(self._waiting.values(), records.SLACK):
+            if self._lost.get(record.to, 0) > record.ln:
+                self.report_break(record, "a refusal, or a drop that is counted")
 
 
-# --- circles ----------------------------------------------------------------------------
+# --- loops ------------------------------------------------------------------------------
 
 
 class ViaRules(fold.ProcessClaim, claims=("I-L1", "I-L2", "I-L3", "I-L4")):
-    """What a message has crossed (`via`) says that it does not go in a circle.
+    """The stubs a message has crossed (`via`) show that it is in no routing loop (I-L1..I-L4).
 
-    No stub stands twice in it when the message is admitted (I-L1). A stub sends nothing that it had
-    carried before (I-L2): at each crossing via is as it was, and the stub behind it (I-L3). Neither
-    via nor the sendings of one message exceed the limit (I-L4); these are counted by link, and a
-    message that comes again may be sent again.
+    No stub occurs twice in `via` when the message is admitted (I-L1). A stub sends no message that
+    it has carried before (I-L2): at each crossing `via` is unchanged but for the stub that is added
+    (I-L3). Neither `via` nor the number of times a message is sent exceeds the limit (I-L4). Sends
+    are counted by link, and a message that comes again may be sent again.
     """
 
     _vias: records.Recent[str, set[tuple[str, ...]]]
@@ -293,7 +293,7 @@ class ViaRules(fold.ProcessClaim, claims=("I-L1", "I-L2", "I-L3", "I-L4")):
 
 
 class NoEcho(fold.ProcessClaim, claims=("I-L5",)):
-    """A message does not go back on the link it came by, except children to their author (I-L5)."""
+    """A message does not go back on its link of arrival, except children to their author (I-L5)."""
 
     _came: records.Recent[tuple[str, str], None]
 
@@ -303,8 +303,8 @@ class NoEcho(fold.ProcessClaim, claims=("I-L5",)):
 
     @fold.on(fold.msg(Op.XMIT))
     def take_sending(self, record: TraceLine) -> None:
-        at = (record.link or "", record.mid or "")
-        if at in self._came and "/children/" not in (record.to or ""):
+        key = (record.link or "", record.mid or "")
+        if key in self._came and "/children/" not in (record.to or ""):
             self.report_break(record, "it not to go back by the link it came from")
 
 

@@ -1,4 +1,4 @@
-"""Claims on deliveries of a router (I-B1..I-B7)."""
+"""Claims on the deliveries of a router (I-B1..I-B7)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ other evidence the runtime that recorded it."""
 
 @fold.check("I-B1", on=fold.any_msg(Op.DELIVER))
 def check_receiver_listens(process: fold.Process, record: TraceLine) -> None:
-    """The receiver of a message listens at that time: to its target, or to its route (I-B1)."""
+    """The receiver listens to the target of the message, or to its route, at delivery (I-B1)."""
     listeners, router, listener = process.listeners, record.actor, record.listener or ""
     if not listeners.knows(router) or listener in listeners.of(router, record.to or ""):
         return
@@ -36,9 +36,9 @@ def check_receiver_listens(process: fold.Process, record: TraceLine) -> None:
 class FullFanOut(fold.ProcessClaim, claims=("I-B2",), place=fold.Place.RUNTIME):
     """All listeners of the target at the admission of a message get it, except answers (I-B2).
 
-    What creators write of children over links is for some of them (`heard_by`). One that leaves
-    needs nothing more, unless it got what was admitted later. What is admitted again is for those
-    who lack it.
+    Messages that creators write about children over links are for some listeners only (`heard_by`).
+    A listener that leaves needs nothing more, unless it got a message that was admitted later. A
+    message that is admitted again is for the listeners who have not got it yet.
     """
 
     _left: dict[str, tuple[TraceLine, set[str]]]
@@ -91,8 +91,8 @@ class FullFanOut(fold.ProcessClaim, claims=("I-B2",), place=fold.Place.RUNTIME):
             self._forget(mid)
 
     def _forget(self, mid: str) -> None:
-        admitted, left = self._left.pop(mid)
-        self._overtaken.difference_update((mid, listener) for listener in left)
+        admitted, lacking = self._left.pop(mid)
+        self._overtaken.difference_update((mid, listener) for listener in lacking)
         row = self._targets[admitted.to or ""]
         del row[mid]
         if not row:
@@ -100,8 +100,8 @@ class FullFanOut(fold.ProcessClaim, claims=("I-B2",), place=fold.Place.RUNTIME):
 
     @override
     def end(self) -> None:
-        for admitted, left in self._left.values() if self.process.end is not None else ():
-            self._lacks(admitted, min(left))
+        for admitted, lacking in self._left.values() if self.process.end is not None else ():
+            self._lacks(admitted, min(lacking))
 
     def _lacks(self, admitted: TraceLine, listener: str) -> None:
         self.report_break(admitted, f"a delivery to {listener}, too")
@@ -120,22 +120,22 @@ class OrderOfListeners(fold.ProcessClaim, claims=("I-B3",)):
             return
         if not listeners.is_in_order(record.actor, record.to or ""):
             return
-        mid, before = record.mid or "", self._last.get(record.actor, ("", -1))
-        after = before[1] if before[0] == mid else -1
+        mid, previous = record.mid or "", self._last.get(record.actor, ("", -1))
+        after = previous[1] if previous[0] == mid else -1
         place = _place(known, record.listener or "", after)
         if place < after:
             self.report_break(record, f"{record.listener} to get it earlier")
         self._last[record.actor] = (mid, place)
 
 
-def _place(known: Sequence[str], listener: str, after: int) -> int:
-    """Return where a listener stands: the next time, if it is there more than once."""
-    places = [place for place, other in enumerate(known) if other == listener]
-    return next((place for place in places if place > after), places[0])
+def _place(known: Sequence[str], listener: str, previous: int) -> int:
+    """Return the index of a listener behind another index, if it is listed more than once."""
+    indices = [index for index, name in enumerate(known) if name == listener]
+    return next((index for index in indices if index > previous), indices[0])
 
 
 class CallbackExclusive(fold.ProcessClaim, claims=("I-B4",), place=fold.Place.RUNTIME):
-    """An answer given to the component that waits for it goes to no listener as well (I-B4)."""
+    """An answer that the waiting component gets goes to no listener (I-B4)."""
 
     _operations: records.Recent[str, str]
 
@@ -149,7 +149,7 @@ class CallbackExclusive(fold.ProcessClaim, claims=("I-B4",), place=fold.Place.RU
 
 @fold.check("I-B5", on=fold.any_msg(Op.DELIVER))
 def check_no_wildcard(process: fold.Process, record: TraceLine) -> None:
-    """At a Message BUS no component gets messages by listening to everything (I-B5)."""
+    """No component gets messages by listening to everything at a Message BUS (I-B5)."""
     if record.actor != records.BUS:
         return
     listeners, listener = process.listeners, record.listener or ""
@@ -158,7 +158,7 @@ def check_no_wildcard(process: fold.Process, record: TraceLine) -> None:
 
 
 class ResolveOnlyIfNeeded(fold.ProcessClaim, claims=("I-B6",), place=fold.Place.RUNTIME):
-    """No route is looked for to what is here (I-B6)."""
+    """No route is searched for a target that is local (I-B6)."""
 
     _listened: records.Recent[str, bool]
 
@@ -183,56 +183,56 @@ class ResolveOnlyIfNeeded(fold.ProcessClaim, claims=("I-B6",), place=fold.Place.
 def judge_overtaking(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
     """Messages of one component to one target reach a listener in that order (I-B7).
 
-    On any path of the messages: those of another runtime are in the order in which
-    its bus admitted them. A message that was admitted again may come as early as its first
-    copy, and as late as its last. One that several runs or processes admitted as their own is
-    not judged: which of them was given is not recorded. An answer whose route by the node lost
-    a copy may come at any time: unlike a late request it is not refused. So may a durable message
-    that was refused to its sender, as nobody knew whether a log has it.
+    On any path of the messages: messages from another runtime arrive in the order in which its bus
+    admitted them. A message that was admitted again may come as early as its first copy and as late
+    as its last. A message that several runs or processes admitted as their own is not judged: which
+    one was delivered is not recorded. An answer whose route by the node lost a copy may come at any
+    time: unlike a late request, it is not refused. So may a durable message that was refused to its
+    sender because nobody knew whether a log has it.
 
     A process whose trace is not whole may have admitted or carried further copies of a message:
-    what such a process is known to have sent on is not judged.
+    messages that such a process is known to have sent on are not judged.
     """
     places: defaultdict[str, dict[tuple[str, str], list[int]]] = defaultdict(dict)
     under_way = Counter[str]()
-    unclear = set[str]()
-    given: list[tuple[fold.Evidence, str, fold.Datum]] = []
+    ambiguous = set[str]()
+    deliveries: list[tuple[fold.Evidence, str, fold.Datum]] = []
     for item in items:
-        op, instance, where, *admitted = item.data
+        op, instance, process, *admitted = item.data
         mid = str(instance)
-        if op == _REFUSED or (op not in _GIVEN and (where or None) not in whole):
-            unclear.add(mid)
+        if op == _REFUSED or (op not in _GIVEN and (process or None) not in whole):
+            ambiguous.add(mid)
         if op in _CARRIED:
             under_way[mid] += _CARRIED[str(op)]
         elif op == Op.ADMIT:
             of_process = places[mid].setdefault((item.run, item.node), [])
             of_process += [int(ln) for ln in admitted if ln is not None]
         elif op != _REFUSED:
-            given.append((item, mid, where))
+            deliveries.append((item, mid, process))
     reached: dict[tuple[fold.Datum, ...], int] = {}
     seen = set[tuple[fold.Datum, ...]]()
-    for item, mid, listener in given:
+    for item, mid, listener in deliveries:
         homes, copy = places[mid], (item.run, item.node, mid, listener)
         if len(homes) != 1 or copy in seen:
             continue
         ((home, admissions),) = homes.items()
         seen.add(copy)
-        if home[1] == item.node or under_way[mid] > 0 or mid in unclear:
+        if home[1] == item.node or under_way[mid] > 0 or mid in ambiguous:
             continue
         path = (item.run, item.node, *home, listener)
-        last = reached.get(path, 0)
-        # Which copy has come is not recorded: one that was sent again may be late.
-        if admissions[-1] < last:
+        latest = reached.get(path, 0)
+        # It is not recorded which copy came: one that was sent again may be late.
+        if admissions[-1] < latest:
             yield item.breaks("I-B7", "what was sent later to come later")
-        reached[path] = max(admissions[0], last)
+        reached[path] = max(admissions[0], latest)
 
 
 class Fifo(fold.ProcessClaim, claims=("I-B7",), across=(judge_overtaking,)):
     """Messages of one component to one target reach a listener in that order (I-B7).
 
-    Within one process here; `judge_overtaking` judges what crosses between processes. A message
-    that is sent and received in one process is no evidence for that. Durable messages, which a log
-    may keep for a day, and others have an order each.
+    Judges the order within one process; `judge_overtaking` judges messages between processes. A
+    message that is sent and received in one process is no evidence for the latter. Durable
+    messages, which a log may keep for a day, have an order of their own.
     """
 
     _places: records.Recent[str, int]
@@ -309,18 +309,18 @@ class Fifo(fold.ProcessClaim, claims=("I-B7",), across=(judge_overtaking,)):
             self._alone.pop(record.mid, None)
 
     def _is_target(self, record: TraceLine) -> bool:
-        """Return whether a message is delivered to a listener of its target, not to a route."""
+        """Return whether a message is delivered to a listener of its target, not of its route."""
         return record.listener in self.process.listeners.of(records.BUS, record.to or "")
 
     @override
     def end(self) -> None:
-        # Of what goes by a stub that records nothing, only the other end is known.
+        # Of messages by a stub that records nothing, only the other end is known.
         for mid, record in self._alone.items():
             self._cross(record, Op.ADMIT, *self._own.get(mid, ()))
 
     def _cross(self, record: TraceLine, op: Op | None = None, *admitted: int) -> None:
-        where = record.listener if record.op in _GIVEN else self.process.home
-        data = op or record.op, record.mid or "", where or "", *admitted
+        process = record.listener if record.op in _GIVEN else self.process.home
+        data = op or record.op, record.mid or "", process or "", *admitted
         self.process.hand_over(judge_overtaking, _pair(record), record, *data)
 
 

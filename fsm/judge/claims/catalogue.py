@@ -1,7 +1,7 @@
-"""The folds that judge the claims about messages, tables and links.
+"""The catalogue of classes and functions that judge the claims on messages, tables and links.
 
-The claims about machines are judged by `fsm.judge.replay` (`BY_MACHINES`). For every claim that
-the records of a trace cannot decide, `NOT_JUDGED` says what is lacking.
+The claims on machines are judged by `fsm.judge.replay` (`BY_MACHINES`). `NOT_JUDGED` says, for each
+claim that the records of a trace cannot decide, which records are missing.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ BY_MACHINES: Final[Mapping[str, str]] = MappingProxyType(
         "I-G1": "registration",
     }
 )
-"""Claims on the steps of one machine: `fsm.judge.replay` holds these against its table."""
+"""Claims on the steps of one machine: `fsm.judge.replay` compares the steps with its table."""
 
 NOT_JUDGED: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -56,12 +56,12 @@ NOT_JUDGED: Final[Mapping[str, str]] = MappingProxyType(
 """Claims that cannot be judged on a trace, and the missing records."""
 
 PROCESS_CLAIMS: Final = tuple(fold.DECLARED)
-"""All that judges the records of one process."""
+"""The claims on the records of one process."""
 
 RUN_CLAIMS: Final[Mapping[str, fold.RunClaim]] = MappingProxyType(
     {across.name: across for claim in PROCESS_CLAIMS for across in claim.across}
 )
-"""All that judges the evidence of several processes, by its name."""
+"""The claims on the evidence of several processes, by name."""
 
 CLAIMS_JUDGED: Final[Mapping[str, tuple[fold.Claim, ...]]] = MappingProxyType(
     {
@@ -70,4 +70,4 @@ CLAIMS_JUDGED: Final[Mapping[str, tuple[fold.Claim, ...]]] = MappingProxyType(
         if (judges := tuple(judge for judge in PROCESS_CLAIMS if claim in judge.claims))
     }
 )
-"""What judges each claim that can be judged, by the claim's id, in the catalogue's order."""
+"""The judges of each claim that can be judged, by the claim's id, in the catalogue's order."""

@@ -1,8 +1,8 @@
-"""Claims on what becomes of each message, in a process and between two (I-T11, I-T12, I-L6).
+"""Claims that no message is duplicated or lost, in a process and between two (I-T11, I-T12, I-L6).
 
-In a process a message goes from part to part: it is offered to the bus by its sender or a link,
-admitted, given to listeners, taken in by sandboxes and stubs, and written to links. No part passes
-it on more often than it got it (I-T11), and none keeps it without a word (I-T12).
+In a process a message goes from part to part: its sender or a link offers it to the bus, the bus
+admits it and gives it to listeners, sandboxes and stubs take it in, and stubs write it to links. No
+part passes it on more often than it got it (I-T11), and none loses it unrecorded (I-T12).
 """
 
 from collections import Counter, defaultdict
@@ -22,7 +22,7 @@ from specs.trace import Kind, Op
 _K = TypeVar("_K", bound=Hashable)
 
 _FOREIGN: Final = "foreign"
-"""The listener of a node that gives messages to its stubs for other domains."""
+"""The listener of a node that passes messages to its stubs for other domains."""
 
 _GOES_ON: Final = frozenset({Op.DELIVER, Op.CALLBACK, Op.XMIT})
 
@@ -33,35 +33,35 @@ _STUB: Final = "stub:"
 _PROTOSTUB: Final = "/protostub/"
 
 _CONN: Final = "/conn/"
-"""Parts the address of one end of a handler from that of the handler, which carries for all."""
+"""Separates the handler's address from the name of one of its ends; the handler carries for all."""
 
 _CONNECTION: Final = "connection"
-"""The scheme of objects that the stubs of a link observe themselves, to set it up."""
+"""The scheme of objects that the stubs of a link observe to set up the link."""
 
 
 @attrs.define(eq=False)
 class _Passage:
-    """How often the parts of a process had one message.
+    """How often each part of a process had one message.
 
     Attributes:
-        last: The last record that is no answer to it.
-        copies: How often it came to a node, by a link or from another node of the group.
-        offered: To the bus, by a sender or a link.
-        admitted: By the bus.
-        made: By the bus, as an answer of its own.
-        refusals: As `made`, those of requests that were not admitted, too.
-        ended: Dropped or denied, with a reason each time.
-        arrived: Read by a stub and not yet offered, by stub.
-        given: By the bus, by listener.
-        taken: By the bus of a sandbox, by bus and listener.
-        sent: By a stub, by stub.
-        crossed: Sent by direct links, by link.
-        written: By the bus of a node, by link; and to other nodes of its group.
+        last: The last record of it that is not of an answer.
+        copies: How often it came to a node by a link, or from another node of the group.
+        offered: How often a sender or a link offered it to the bus.
+        admitted: How often the bus admitted it.
+        made: How often the bus made it, as an answer of its own.
+        refusals: Like `made`, with the refusals of requests that were not admitted.
+        ended: How often it was dropped or denied, with a reason each time.
+        arrived: How often a stub has read it and not yet offered it, by stub.
+        given: How often the bus gave it to a listener, by listener.
+        taken: How often the bus of a sandbox took it in, by bus and listener.
+        sent: How often a stub sent it, by stub.
+        crossed: How often it was sent over a direct link, by link.
+        written: How often the bus of a node wrote it, by link, also to other nodes of its group.
         given_back: How often stubs of links gave it back to the bus, unsent.
-        waiting: In queues, by stub or bus.
-        targets: To how many links a node has published it.
-        called: Given to the requester.
-        is_answered: The process has answered it itself, or passed it to another protocol.
+        waiting: How often it is queued, by stub or bus.
+        targets: Number of links to which a node has published it.
+        called: How often it was given to the requester.
+        is_answered: Whether the process has answered it itself, or passed it to another protocol.
     """
 
     last: TraceLine
@@ -84,15 +84,15 @@ class _Passage:
     is_answered: bool = False
 
     def lack(self, recorded: AbstractSet[str]) -> str:
-        """Return what would have kept the message from being lost; empty: nothing is lost.
+        """Return the records whose absence shows that the message is lost; empty: it is not lost.
 
         Args:
-            recorded: The operations of which the process has records, and the buses of sandboxes.
+            recorded: The operations that the process records, and the buses of sandboxes.
         """
         return "" if self.is_answered else next(self._lacks(recorded), "")
 
     def _lacks(self, recorded: AbstractSet[str]) -> Iterator[str]:
-        """Yield where it was lost; what was dropped with a reason in one place excuses no other."""
+        """Yield where it was lost; a drop with a reason in one place excuses no other place."""
         lost = sum(self.arrived.values()) if Op.SUBMIT in recorded else 0
         if lost > self.ended:
             yield "what a link brought to be submitted, or a drop with a reason"
@@ -103,16 +103,16 @@ class _Passage:
         lost += self._untaken(recorded)
         if lost > self.ended:
             yield "every sandbox to take in what the bus gave it, or a drop with a reason"
-        back = self.given_back
+        given_back = self.given_back
         for stub, times in self._expected_sends():
             if stub not in recorded:
                 continue
             sent = sum(number for end, number in self.sent.items() if is_below(end, stub))
-            short = max(times - sent - self.waiting[stub], 0)
-            # Which link gave it back is in no record.
-            excused = min(short, back) if records.is_p2p_end(stub) else 0
-            back -= excused
-            lost += short - excused
+            missing = max(times - sent - self.waiting[stub], 0)
+            # No record says which link gave it back.
+            excused = min(missing, given_back) if records.is_p2p_end(stub) else 0
+            given_back -= excused
+            lost += missing - excused
             if lost > self.ended:
                 yield f"{stub} to send it, or a drop with a reason"
         written = sum(self.written.values()) + self.given.get(_FOREIGN, 0)
@@ -123,12 +123,12 @@ class _Passage:
                 yield f"{self.targets} to get it, or drops with a reason"
         went_on = self.given or self.sent or self.written or self.waiting.total() or self.called
         is_whole = not recorded.isdisjoint(_GOES_ON)
-        came = self.admitted or self.made
-        if is_whole and came and not (went_on or lost or self.ended or self.targets):
+        times_in = self.admitted or self.made
+        if is_whole and times_in and not (went_on or lost or self.ended or self.targets):
             yield "a delivery, an answer, or a drop with a reason"
 
     def _untaken(self, recorded: AbstractSet[str]) -> int:
-        """Return how often a sandbox, or a stub of a node, did not take in what it was given."""
+        """Return how often a sandbox, or a stub of a node, did not take in a delivery of it."""
         lost = 0
         for name, times in self.given.items():
             if name != _FOREIGN and not (name.startswith(records.MINI_BUS) and name in recorded):
@@ -140,14 +140,14 @@ class _Passage:
             )
             if (
                 times > taken
-                and (short := times - max(taken, self._sent_by(name))) > 0
+                and (missing := times - max(taken, self._sent_by(name))) > 0
                 and not self._is_passed_over(name)
             ):
-                lost += short
+                lost += missing
         return lost
 
     def returned(self, ended: Container[str]) -> int:
-        """Return how often stubs of links may have given it back: unsent, or its link ended.
+        """Return how often stubs of links may have given it back: unsent, or because a link ended.
 
         Args:
             ended: The links that have ended.
@@ -161,7 +161,7 @@ class _Passage:
     def _is_passed_over(self, router: str) -> bool:
         """Return whether stubs of links need not take it in.
 
-        A child is spread by its reporter. What a link did not write goes by the node.
+        The reporter spreads a child. A message that a link did not write goes by the node.
         """
         is_link = records.is_p2p_end(router.removeprefix(records.MINI_BUS))
         return is_link and (self._is_child or self._goes_by_node)
@@ -172,17 +172,17 @@ class _Passage:
 
     @property
     def _goes_by_node(self) -> bool:
-        """Whether a stub of a node has it, which then has to send it."""
+        """Return whether a stub of a node has it and must send it."""
         is_sent = any(times for stub, times in self.sent.items() if not records.is_p2p_end(stub))
         return is_sent or any(_PROTOSTUB in stub for _, stub in self.taken)
 
     def _sent_by(self, router: str) -> int:
-        """Return how often a stub sent it whose sandbox does not record what it takes in."""
+        """Return how often it was sent by a stub whose sandbox does not record arrivals."""
         owner = router.removeprefix(records.MINI_BUS)
         return sum(times for stub, times in self.sent.items() if is_below(stub, owner))
 
     def _expected_sends(self) -> Iterator[tuple[str, int]]:
-        """Yield the stubs that have to send it, and how often."""
+        """Yield the stubs that must send it, and how often."""
         to = self.last.to or ""
         for (bus, stub), times in self.taken.items():
             is_link = records.is_p2p_end(stub)
@@ -191,7 +191,7 @@ class _Passage:
                 yield stub, times
 
     def waits_again(self) -> None:
-        """Note that it waits at the bus: if a stub of links has it unsent, that gave it back."""
+        """Note that it waits at the bus: a stub of links that has it unsent has given it back."""
         ends = [
             bus
             for bus, stub in self.taken
@@ -204,10 +204,11 @@ class _Passage:
 
     @property
     def _is_exempt(self) -> bool:
-        """Whether stubs of links need not send it.
+        """Return whether stubs of links need not send it.
 
-        What a direct link did not write goes back to the bus, and by the node; a child that is
-        reported waits there for another path, and its request is answered or times out.
+        A message that a direct link did not write goes back to the bus and then by the node. A
+        child that is reported waits there for another path, and its request is answered or times
+        out.
         """
         ends = {scheme_of(self.last.from_ or ""), scheme_of(self.last.to or "")}
         is_reported = self._is_child and records.expects_answer(self.last)
@@ -215,18 +216,18 @@ class _Passage:
 
 
 def _count(times: dict[_K, int], key: _K) -> int:
-    """Count once more; return how often by now."""
+    """Count a key once more and return its count."""
     times[key] = number = times.get(key, 0) + 1
     return number
 
 
 class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
-    """No part of a process passes a message on twice (I-T11), or loses it (I-T12).
+    """No part of a process passes a message on twice (I-T11) or loses it (I-T12).
 
-    A direct link gets it once, however often its stub does: a link may give back, without a record,
-    what it did not bring over. What a process does not record when it gets it, such as its own
-    messages at some of its parts, may be passed on. What a stub that records nothing, or a sandbox
-    that reports no listeners either, took in is not missed.
+    A direct link gets it once, however often its stub does: a link may give back a message that it
+    did not deliver, without a record. A process may pass on messages whose arrival it does not
+    record, such as its own messages at some of its parts. A message is not missed if it was taken
+    in by a stub that records nothing, or by a sandbox that reports no listeners.
     """
 
     _passages: dict[str, _Passage]
@@ -253,7 +254,7 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
 
     @fold.on(fold.rows(records.LISTENERS))
     def take_row(self, record: TraceLine) -> None:
-        # Who reports its listeners records what it takes in.
+        # A bus that reports its listeners records what it takes in.
         self._recorded.add(record.actor)
 
     @fold.on(fold.at_bus(Op.SUBMIT))
@@ -276,7 +277,7 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
         if record.actor != records.BUS:
             return
         passage.offered += 1
-        # Of which stub of a node it is, its link does not say.
+        # The link does not say to which stub of a node it belongs.
         stub = next((stub for stub, times in passage.arrived.items() if times > 0), None)
         if stub is not None:
             passage.arrived[stub] -= 1
@@ -293,16 +294,16 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
         passage, listener = self._passage(record), record.listener or ""
         if _count(passage.given, listener) == 1:
             return
-        several = list(self.process.listeners.of(records.BUS, record.to or "")).count(listener)
-        most = max(passage.admitted * max(several, 1), passage.refusals, 1)
+        listings = list(self.process.listeners.of(records.BUS, record.to or "")).count(listener)
+        most = max(passage.admitted * max(listings, 1), passage.refusals, 1)
         if listener == _FOREIGN:
-            # Once for each domain of a subscriber.
+            # Once for each domain with a subscriber.
             most = max(most, passage.targets)
         stub = listener.removeprefix(records.MINI_BUS)
         if _PROTOSTUB in stub:
-            # What a direct link gives back goes by another route.
+            # A message that a direct link gives back goes by another route.
             most += passage.returned(self._ended)
-        # What stubs of links got is judged by what they send.
+        # Deliveries to stubs of links are judged by what the stubs send.
         if passage.given[listener] > most and not records.is_p2p_end(stub):
             self._twice(record)
 
@@ -310,9 +311,9 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
     def take_acceptance(self, record: TraceLine) -> None:
         if record.actor == records.BUS:
             return
-        passage, at = self._passage(record), (record.actor, record.listener or "")
+        passage, receiver = self._passage(record), (record.actor, record.listener or "")
         self._recorded.add(record.actor)
-        times, given = _count(passage.taken, at), passage.given
+        times, given = _count(passage.taken, receiver), passage.given
         if times > 1 and times > (given.get(record.actor) or given.get(_FOREIGN) or 1):
             self._twice(record)
 
@@ -320,7 +321,7 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
     def take_call(self, record: TraceLine) -> None:
         passage = self._passage(record)
         passage.called += 1
-        # A second final answer is another matter (`GivenAnswers`).
+        # A second final answer is judged by `GivenAnswers`.
         if passage.called > max(passage.admitted, 1) and not records.is_final(record):
             self._twice(record)
 
@@ -340,7 +341,7 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
             return
         if _count(passage.written, link) == 1:
             return
-        # A request that comes twice is answered twice, alike.
+        # A request that comes twice gets the same answer twice.
         request = self._known(record.ref)
         most = max(passage.copies, 1 if request is None else request.copies, 1)
         if passage.written[link] > most and record.actor == records.BUS:
@@ -360,7 +361,7 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
             passage.taken.get((f"{records.MINI_BUS}{stub}", stub), 0),
         )
         if sent and sent + passage.waiting[stub] >= taken:
-            # What a link did not write waits again.
+            # A message that a link did not write waits again.
             passage.sent[stub] = sent - 1
         passage.waiting[stub] += 1
 
@@ -371,7 +372,7 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
     @fold.on(fold.msg(Op.DROP, Op.DENY))
     def take_end(self, record: TraceLine) -> None:
         passage, stub = self._passage(record), record.actor.removeprefix(_STUB)
-        # What a stub has sent itself is dropped before it is recorded as read; what it has read
+        # A message that a stub itself sent is dropped before it is recorded as read; one it read
         # and was given to send is dropped in place of sending it.
         is_sent = passage.sent.get(stub, 0) >= passage.taken.get(
             (f"{records.MINI_BUS}{stub}", stub), 0
@@ -398,7 +399,7 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
         self.report_break(record, "no second copy of what came once", claim="I-T11")
 
     def _forget(self) -> None:
-        """Forget the oldest half; keep of it what has not ended yet."""
+        """Forget the oldest half of the messages, except those that have not ended yet."""
         for mid in list(self._passages)[: records.Recent.limit // 2]:
             passage = self._passages.pop(mid)
             if passage.waiting.total() or passage.lack(self._recorded):
@@ -420,10 +421,10 @@ class GivenOnce(
     is_forgetful=True,
     tables=(records.LISTENERS,),
 ):
-    """A listener gets an event or an answer once, also if it comes again, by any path (I-T11).
+    """A listener gets an event or an answer once, even if it comes again by another path (I-T11).
 
-    A stub of direct links gets what goes by several of them once for each. Requests are judged by
-    `ExactlyOnce`.
+    A stub of direct links gets a message that goes by several of them once for each. Requests are
+    judged by `ExactlyOnce`.
     """
 
     _given: records.Recent[tuple[str, str], None]
@@ -457,13 +458,13 @@ _Sent: TypeAlias = tuple[str, fold.Evidence]
 
 @fold.run_claim("I-L6", key=fold.GroupKey.PAIR)
 def judge_arrivals(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
-    """What a process sends another by a session arrives there once (I-L6).
+    """A message that a process sends to another by a session arrives there once (I-L6).
 
-    A link that ends loses what was sent last: a message is lost if one that was sent after it by
-    the same link has arrived. Both processes must have whole traces, of all their runs.
+    A link that ends loses the messages that were sent last: a message is lost if a later one by the
+    same link has arrived. Both processes must have whole traces, of all their runs.
     """
     by_link: defaultdict[tuple[str, str, str], list[_Sent]] = defaultdict(list)
-    came: defaultdict[str, list[fold.Evidence]] = defaultdict(list)
+    arrivals: defaultdict[str, list[fold.Evidence]] = defaultdict(list)
     times, excused = Counter[str](), Counter[str]()
     for item in items:
         op, mid, link, *_ = map(str, item.data)
@@ -471,42 +472,42 @@ def judge_arrivals(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterato
             times[mid] += 1
             by_link[item.run, item.node, link].append((mid, item))
         elif op == Op.RCV:
-            came[mid].append(item)
+            arrivals[mid].append(item)
         elif op == Op.DROP or times[mid]:
-            # What a link did not write waits again.
+            # A message that a link did not write waits again.
             excused[mid] += 1
     *_, sender, receiver = items[-1].data
-    # Stubs of other protocols record nothing of what they send.
+    # Stubs of other protocols do not record what they send.
     if sender not in whole or not by_link:
         return
-    for mid, copies in came.items():
-        # What was never sent may be of an earlier life of the sender, whose trace is not there.
+    for mid, copies in arrivals.items():
+        # A message without a sender may be of an earlier run of the sender, without a trace.
         if len(copies) > times[mid] > 0:
             yield copies[-1].breaks("I-L6", "it to arrive as often as it was sent")
     if receiver not in whole:
         return
-    followed = [item for sent in by_link.values() for item in _sent_before(sent, times, came)]
-    last: dict[str, fold.Evidence] = {}
+    followed = [item for sent in by_link.values() for item in _sent_before(sent, times, arrivals)]
+    latest: dict[str, fold.Evidence] = {}
     for mid, item in followed:
-        last.setdefault(mid, item)
+        latest.setdefault(mid, item)
     for mid, number in Counter(mid for mid, _ in followed).items():
-        if len(came.get(mid, ())) + excused[mid] < number:
-            yield last[mid].breaks("I-L6", "it to arrive: what was sent later by this link did")
+        if len(arrivals.get(mid, ())) + excused[mid] < number:
+            yield latest[mid].breaks("I-L6", "it to arrive: what was sent later by this link did")
 
 
 def _sent_before(
-    sent: Sequence[_Sent], times: Mapping[str, int], came: Container[str]
+    sent: Sequence[_Sent], times: Mapping[str, int], arrivals: Container[str]
 ) -> Iterator[_Sent]:
-    """Yield what was sent by a link before a message that was sent once, and arrived."""
+    """Yield messages that a link sent before a message that was sent once and arrived."""
     is_followed = False
     for mid, item in reversed(sent):
         if is_followed:
             yield mid, item
-        is_followed = is_followed or (times[mid] == 1 and mid in came)
+        is_followed = is_followed or (times[mid] == 1 and mid in arrivals)
 
 
 class Crossed(fold.ProcessClaim, claims=("I-L6",), across=(judge_arrivals,)):
-    """A process says what it sent by its sessions, and what came by them (I-L6)."""
+    """A process hands over the messages that it sent and received by its sessions (I-L6)."""
 
     _nodes: dict[str, str]
 
@@ -518,28 +519,28 @@ class Crossed(fold.ProcessClaim, claims=("I-L6",), across=(judge_arrivals,)):
 
     @fold.on(fold.msg(Op.XMIT, Op.RCV))
     def take_crossing(self, record: TraceLine) -> None:
-        other = self._other(record)
+        peer = self._other(record)
         # Session control ends at the node's end of the link, which does not record it.
         is_control = any(
             is_node((end or "").removesuffix("/session")) for end in (record.from_, record.to)
         )
-        if not other or is_control:
+        if not peer or is_control:
             return
-        ends = (self._own, other) if record.op == Op.XMIT else (other, self._own)
+        ends = (self._own, peer) if record.op == Op.XMIT else (peer, self._own)
         self._hand_over(record, *ends)
 
     @fold.on(fold.msg(Op.DROP, Op.QUEUE))
     def take_drop(self, record: TraceLine) -> None:
         stub = record.actor.removeprefix(_STUB)
-        other = self._nodes.get(stub) or (record.listener if record.actor == records.BUS else None)
-        if other is not None and record.op == Op.DROP:
-            self._hand_over(record, other, self._own)
-        elif other is not None:
-            self._hand_over(record, self._own, other)
+        peer = self._nodes.get(stub) or (record.listener if record.actor == records.BUS else None)
+        if peer is not None and record.op == Op.DROP:
+            self._hand_over(record, peer, self._own)
+        elif peer is not None:
+            self._hand_over(record, self._own, peer)
 
     @property
     def _own(self) -> str:
-        """The address of this process."""
+        """Return the address of this process."""
         process = self.process
         return process.home or (message_node(process.domain) if process.domain else "")
 
@@ -548,7 +549,7 @@ class Crossed(fold.ProcessClaim, claims=("I-L6",), across=(judge_arrivals,)):
         self.process.hand_over(judge_arrivals, f"{sender} {receiver}", record, *data)
 
     def _other(self, record: TraceLine) -> str:
-        """Return which process is at the other end of a session; empty: it is no session."""
+        """Return the process at the other end of a session; empty: it is no session."""
         if record.stub is None:
             return self.process.sessions.get(record.link, "")
         if records.is_p2p_end(record.stub):

@@ -1,13 +1,12 @@
-"""The judgement of a claim: by the records of one process, or by evidence of several.
+"""The base of claims: judged by the records of one process, or by evidence of several.
 
 A claim on one process declares the ids that it judges, where it applies (runtimes, message nodes,
-or both) and which records it needs. What rests on one record and on what is known of the process
-is declared by a function (`check`); what keeps something from record to record is a class, a
-`ProcessClaim`, whose methods take records (`on`). At the end of the process it reports what
-never came.
+or both) and which records it needs. A claim that needs one record and the state of the process is a
+function (`check`). A claim that remembers earlier records is a class, a `ProcessClaim`, whose
+methods take records (`on`). At the end of the process it reports what never came.
 
-A matter that one process alone cannot decide is handed over as evidence under a key (a link,
-an object, a pair of addresses): a `RunClaim` judges the evidence of all processes under one key.
+What one process alone cannot decide is handed over as evidence under a key (a link, an object, a
+pair of addresses): a `RunClaim` judges the evidence of all processes under one key.
 """
 
 from collections import defaultdict, deque
@@ -35,14 +34,15 @@ Datum: TypeAlias = str | int | float | None
 
 @attrs.frozen(slots=True, order=True)
 class Finding:
-    """One claim, broken once.
+    """One violation of a claim.
 
     Attributes:
-        claim: Which of `specs.claims.CLAIMS`, by its id.
-        run: In which run of the process.
-        nodes: Whose traces show it; the first is that of the record.
-        ln: The record that breaks it, or the one whose sequel never came.
-        about: Which message, address, link or object.
+        claim: Id of the claim in `specs.claims.CLAIMS`.
+        run: Run of the process.
+        nodes: The processes whose traces show it; the first wrote the record.
+        ln: Number of the record that breaks the claim, or that the missing record should have
+            followed.
+        about: The message, address, link or object.
         expected: What would have kept the claim, as half a sentence.
     """
 
@@ -76,13 +76,13 @@ class Place(StrEnum):
 
 @attrs.define(unsafe_hash=True)
 class Evidence:
-    """Evidence of one process, judged together with that of others.
+    """Evidence of one process, judged together with the evidence of others.
 
     Attributes:
         fold: Name of the `RunClaim` that judges it.
-        key: Of the link, the object, or the pair.
-        place: Its number among the evidence of its process.
-        ln: The record it comes from.
+        key: Key of the link, the object, or the pair.
+        place: Its index among the evidence of its process.
+        ln: Number of the record it comes from.
         about: Subject of a finding at that record.
     """
 
@@ -96,10 +96,10 @@ class Evidence:
     data: tuple[Datum, ...]
 
     def breaks(self, claim: str, expected: str) -> Finding:
-        """Return that its record breaks a claim.
+        """Return the finding that the record of this evidence breaks a claim.
 
         Args:
-            claim: Its id.
+            claim: Id of the claim.
             expected: What the claim expects instead, as half a sentence.
         """
         return Finding(claim, self.run, (self.node,), self.ln, self.about, expected)
@@ -117,10 +117,10 @@ class RunClaim:
     """Claims that are judged by the evidence of all processes under one key.
 
     Attributes:
-        claims: Their ids.
+        claims: Ids of the claims.
         key: What the evidence has in common.
-        judge: Yields what breaks a claim, given all evidence of one key: process by process, and
-            of each in the order of its records.
+        judge: Yields the violations, given all evidence of one key: process by process, in the
+            order of the records of each.
     """
 
     claims: tuple[str, ...]
@@ -164,7 +164,7 @@ class Route:
 
     Attributes:
         kind: Field `k`.
-        names: Operations; of `state` the machines, of `table` the tables; empty: all.
+        names: Operations; for the kind `state` machines, for `table` tables; empty: all.
         is_at_bus: Only messages that the Message BUS of the process recorded.
         has_ends: Only messages whose record names both ends.
         has_body: Only messages whose record has the body, redacted.
@@ -186,42 +186,42 @@ class Route:
 
 
 def at_bus(*ops: Op) -> Route:
-    """Messages, with both ends, that the Message BUS of the process recorded."""
+    """Select messages, with both ends, that the Message BUS of the process recorded."""
     return Route(Kind.MSG, frozenset(ops), is_at_bus=True, has_ends=True)
 
 
 def msg(*ops: Op) -> Route:
-    """Messages, with both ends, by any actor."""
+    """Select messages, with both ends, by any actor."""
     return Route(Kind.MSG, frozenset(ops), has_ends=True)
 
 
 def with_body(*ops: Op) -> Route:
-    """Messages of the framework, by any actor, in a trace with bodies."""
+    """Select messages of the framework, by any actor, in a trace with bodies."""
     return Route(Kind.MSG, frozenset(ops), has_ends=True, has_body=True)
 
 
 def bodies_at_bus(*ops: Op) -> Route:
-    """The same, recorded by the Message BUS of the process."""
+    """Select messages of the framework, in a trace with bodies, that the Message BUS recorded."""
     return Route(Kind.MSG, frozenset(ops), is_at_bus=True, has_ends=True, has_body=True)
 
 
 def any_msg(*ops: Op) -> Route:
-    """Messages by any actor, also if the record does not name both ends."""
+    """Select messages by any actor, also if the record does not name both ends."""
     return Route(Kind.MSG, frozenset(ops))
 
 
 def steps(*machines: str) -> Route:
-    """Steps of machines."""
+    """Select steps of machines."""
     return Route(Kind.STATE, frozenset(machines))
 
 
 def rows(*tables: str) -> Route:
-    """Changes of tables."""
+    """Select changes of tables."""
     return Route(Kind.TABLE, frozenset(tables))
 
 
 def others(kind: Kind, *ops: Op) -> Route:
-    """Records of any other kind."""
+    """Select records of another kind."""
     return Route(kind, frozenset(ops))
 
 
@@ -242,7 +242,7 @@ def on(*routes: Route) -> Callable[[_M], _M]:
 
 
 def methods_in(cls: type) -> Methods:
-    """Return which methods of a class take which records, as they are written."""
+    """Return the methods of a class that take records, each with its routes, in source order."""
     return tuple(
         (name, _DECLARED[value])
         for name, value in vars(cls).items()
@@ -253,7 +253,7 @@ def methods_in(cls: type) -> Methods:
 _KNOWN: Final = frozenset(
     {records.SESSION, records.LINK_MACHINE, "stub_connection", "stub_deployment"}
 )
-"""The machines of whose entities the state is known of each process."""
+"""The machines whose entities' states are tracked in each process."""
 
 
 def _about(record: TraceLine) -> str:
@@ -265,19 +265,19 @@ class Process:
 
     Attributes:
         home: Address of the runtime; None: it is a message node, or listeners are not recorded.
-        end: Its last record if it ended orderly and no record is missing; known at the end.
-        listeners: The tables of its routers, as of the record that is read.
+        end: Its last record, if it ended orderly and no record is missing; set at the end.
+        listeners: The tables of its routers, as of the record that is being read.
         has_bodies: Whether records of the framework's messages have bodies.
         links: Its table of direct links.
         stubs: Its table of stubs.
         group: Name of the group of a message node; None: it is in none.
-        member: Its id there.
-        sessions: Of a message node, the runtime of each link that has a session, and `SLACK`
-            seconds longer.
+        member: Its id in the group.
+        sessions: Of a message node, the runtime whose session each link has; a closed link stays
+            for `SLACK` seconds.
         owners: The runtime to which each address is allocated.
-        findings: What was found so far.
-        evidence: What was handed over and not taken away yet.
-        handed_over: How much evidence there was so far.
+        findings: The violations found so far.
+        evidence: The evidence that was not collected yet.
+        handed_over: Number of pieces of evidence so far.
     """
 
     def __init__(self, run: str, node: str, home: str | None) -> None:
@@ -312,7 +312,7 @@ class Process:
 
     @on(rows())
     def take_row(self, record: TraceLine) -> None:
-        """Take a change of a table, before any claim does."""
+        """Take a change of a table; runs before any claim."""
         table = record.table
         if table == records.LISTENERS:
             self.listeners.take(record)
@@ -326,36 +326,36 @@ class Process:
             else:
                 self.owners[record.key] = record.val
         elif table == GroupTable.MEMBERS and record.version is not None:
-            # Of other members it has no revisions.
+            # Rows of other members have no revision.
             self.group, self.member = (record.val or "").split("|")[0], record.key
         elif table == "components" and self._domain is None and record.key is not None:
             self._domain = domain_of(record.key)
 
     @on(others(Kind.START))
     def take_start(self, record: TraceLine) -> None:
-        """Take the first record, before any claim does."""
+        """Take the first record; runs before any claim."""
         self.has_bodies = record.kind == BODIES
 
     @on(msg(Op.RCV))
     def take_arrival(self, record: TraceLine) -> None:
-        """Note a message that came over a link, before any claim does."""
+        """Note a message that came over a link; runs before any claim."""
         if record.mid is not None:
             self._arrived.setdefault(record.mid, record.ln)
 
     @on(others(Kind.SESSION))
     def take_session(self, record: TraceLine) -> None:
-        """Note that a link has the session of a runtime, before any claim does."""
+        """Note that a link has the session of a runtime; runs before any claim."""
         self.sessions[record.link] = record.b or ""
 
     @on(steps(*_KNOWN))
     def take_step(self, record: TraceLine) -> None:
-        """Note the state of an entity, before any claim does."""
+        """Note the state of an entity; runs before any claim."""
         is_session = record.machine == records.SESSION
         key = records.runtime_of_session(record) if is_session else records.split(record.key)[-1]
         self._states[record.machine, key] = record.new
 
     def state(self, machine: str, key: str | None) -> str | None:
-        """Return the state of an entity; None: it is not known.
+        """Return the state of an entity, or None if it is unknown.
 
         Args:
             machine: One of `stub_connection`, `stub_deployment`, `session`, `p2p_connection`.
@@ -365,7 +365,7 @@ class Process:
 
     @on(others(Kind.LINK, Op.CLOSE))
     def take_link_end(self, record: TraceLine) -> None:
-        """Note that a link has closed, before any claim does."""
+        """Note that a link has closed; runs before any claim."""
         closed = self._closed
         while closed and closed[0][0] < record.t - records.SLACK:
             self.sessions.pop(closed.popleft()[1], None)
@@ -373,25 +373,25 @@ class Process:
             closed.append((record.t, record.link))
 
     def is_local(self, record: TraceLine) -> bool:
-        """Return whether a message came from here: not over a link, up to this record."""
+        """Return whether a message came from this process: not over a link, up to this record."""
         return self._arrived.get(record.mid or "", record.ln) >= record.ln
 
     def overdue(self, waiting: Iterable[TraceLine], seconds: float) -> Iterator[TraceLine]:
-        """Yield the records so many seconds after which the process had not ended."""
+        """Yield the waiting records that the process outlasted by a number of seconds."""
         return (record for record in waiting if self.is_over_since(record.t + seconds))
 
     def is_over_since(self, time: float) -> bool:
-        """Return whether the process lasted beyond a time, and ended orderly."""
+        """Return whether the process ended orderly and after a time."""
         return self.end is not None and self.end.t > time
 
     def report_break(self, claim: str, record: TraceLine, expected: str, about: str = "") -> None:
         """Report that a record breaks a claim.
 
         Args:
-            claim: Its id.
+            claim: Id of the claim.
             record: The record.
             expected: What the claim expects instead, as half a sentence.
-            about: Entity, message or pair that it is about.
+            about: The entity, message or pair concerned.
         """
         subject = about or _about(record)
         finding = Finding(claim, self.run, (self.node,), record.ln, subject, expected)
@@ -401,12 +401,12 @@ class Process:
         """Hand evidence over to be judged with that of other processes under the same key.
 
         Args:
-            claim: What judges it.
-            key: The key; None: there is one for the whole run.
+            claim: The claim that judges the evidence.
+            key: The key; None: one key for the whole run.
             record: The record.
-            data: What the claim needs to know beside the record.
+            data: The data that the claim needs besides the record.
         """
-        # It stays until all processes are read: texts that several records have are kept once.
+        # Evidence is kept until all processes are read, so equal texts are stored once.
         self.evidence.append(
             Evidence(
                 claim.name, intern(str(key or "")), self.run, self.node,
@@ -440,18 +440,18 @@ DECLARED: Final[list["Claim"]] = []
 
 @attrs.define(slots=False, eq=False)
 class ProcessClaim:
-    """Judges claims by the records of one process, each visited once, in order.
+    """Judges claims by the records of one process, each taken once, in order.
 
-    A subclass declares what it keeps as fields: containers, which are made anew for each process.
+    A subclass declares its memory as fields: containers, which are created for each process.
 
     Attributes:
-        claims: The claims that it judges, by id.
-        place: Where it applies.
-        methods: Which method takes which records.
-        process: Whose records it reads.
-        across: What judges the evidence that it hands over.
-        is_forgetful: Whether it may begin at any record: its claims are decided by the records
-            so far, and what it does not know breaks none. Then a process can judge itself by it.
+        claims: Ids of the claims that it judges.
+        place: The processes that it applies to.
+        methods: The methods that take records, with their routes.
+        process: The process whose records it reads.
+        across: The claims that judge the evidence that it hands over.
+        is_forgetful: Whether it may begin at any record: it is decided by the records so far, and
+            unknown history breaks nothing. Then a process can judge itself by it.
         tables: If it is forgetful, the tables of the process that it reads: a process that judges
             itself keeps no others.
     """
@@ -474,7 +474,7 @@ class ProcessClaim:
         is_forgetful: bool = False,
         tables: tuple[str, ...] = (),
     ) -> None:
-        """Declare a claim; the routes of its methods in the order in which they are written."""
+        """Declare a claim; its methods are called in the order in which they are written."""
         super().__init_subclass__()
         cls.claims, cls.place, cls.across = claims, place, across
         cls.is_forgetful, cls.tables = is_forgetful, tables
@@ -491,17 +491,17 @@ class ProcessClaim:
         Args:
             record: The record.
             expected: What the claim expects instead, as half a sentence.
-            about: Entity, message or pair that it is about.
+            about: The entity, message or pair concerned.
             claim: Id of the claim; None: the only one of this class.
         """
         self.process.report_break(claim or self.claims[0], record, expected, about)
 
     def end(self) -> None:
-        """Report what never came; called once, after the last record."""
+        """Report records that never came; called once, after the last record."""
 
 
 Claim: TypeAlias = type[ProcessClaim]
-"""What declares how the records of one process are judged; called with a process, it begins."""
+"""A claim on the records of one process; an instance, made with the process, judges them."""
 
 
 def check(
@@ -511,7 +511,7 @@ def check(
     across: tuple[RunClaim, ...] = (),
     is_forgetful: bool = False,
 ) -> Callable[[Callable[[Process, TraceLine], None]], Claim]:
-    """Declare that a function judges claims by each of some records, and what the process knows.
+    """Declare that a function judges claims by single records and the state of the process.
 
     The claim has the name of the function, by which it is pickled.
     """

@@ -1,9 +1,9 @@
-"""Claims on the nodes of one group: what each does, and what they do together.
+"""Claims on the nodes of one group: by themselves, and together (I-M7, I-M15..I-M18).
 
-Claims I-M7, I-M15..I-M18. The nodes of a domain that share an engine are one group. Each says in
-its trace which group it is of, at which revisions of the engine's rows it had its lease and its
-sessions, and what it carried to other nodes (`fsm.group.kinds.GroupTable`). Revisions order what
-several nodes did, so no claim compares their clocks. A node of no group hands nothing over.
+The nodes of a domain that share an engine are one group. The trace of each node says which group it
+belongs to, at which revisions of the engine's rows it got its lease and its sessions, and which
+messages it carried to other nodes (`fsm.group.kinds.GroupTable`). Revisions order the actions of
+several nodes, so no claim compares their clocks. A node of no group hands nothing over.
 """
 
 import math
@@ -29,10 +29,10 @@ _MEMBERSHIP: Final = "group_membership"
 _ACTIVE: Final = "active"
 _SERVES: Final = frozenset({"member", "leaving"})
 _TO: Final = ">"
-"""Between the ids of two nodes in the name of the link between them."""
+"""Separates the ids of the two nodes in the name of the link between them."""
 
 _LEAST: Final = -1
-"""Below each revision."""
+"""A number below each revision."""
 
 
 def _is_between(record: TraceLine) -> bool:
@@ -46,9 +46,9 @@ def _is_between(record: TraceLine) -> bool:
 class MembersServe(fold.ProcessClaim, claims=("I-M15",)):
     """A node of a group opens sessions and serves them only while its lease runs (I-M15).
 
-    It notices the end of its lease by its own clock, however long it stood still before. So a
-    node is wrong that still serves some time after the first message behind that end. A node of
-    no group traces no membership, and is not judged.
+    A node notices the end of its lease by its own clock, however long it was suspended before. So a
+    node is wrong if it still serves some time after the first message that follows that end. A node
+    of no group traces no membership and is not judged.
     """
 
     _is_out: bool = False
@@ -88,14 +88,14 @@ class MembersServe(fold.ProcessClaim, claims=("I-M15",)):
 
 @attrs.define
 class _Stay:
-    """A session while one node has it.
+    """The time in which one node has a session.
 
     Attributes:
-        holder: Id, boot epoch, and epoch of the session.
-        revision: Revision of the row by which the engine gave it to the node.
-        last: The last record that served it.
-        known: Revision of a row that the node wrote some time before that record: what came
-            before it in the engine had reached the node.
+        holder: Id and boot epoch of the node, and epoch of the session.
+        revision: Revision of the row by which the engine gave the session to the node.
+        last: The last record in which the node served the session.
+        known: Revision of a row that the node wrote some time before that record: earlier rows of
+            the engine had reached the node.
     """
 
     holder: str
@@ -106,20 +106,20 @@ class _Stay:
 
 @fold.run_claim("I-M16", key=fold.GroupKey.SESSION)
 def judge_homes(items: Sequence[fold.Evidence], _whole: fold.Whole) -> Iterator[fold.Finding]:
-    """Of the nodes of a group one at a time has a session: none serves it after another (I-M16).
+    """One node of a group at a time has a session: none serves it after another (I-M16).
 
-    A node has heard that another node took a session up when it has itself written a later row,
-    some time before. What it serves then is of a stale epoch.
+    A node knows that another node took over a session once it has itself written a later row, some
+    time before. Serving the session after that is of a stale epoch.
     """
     stays = sorted(items, key=_in_turn)
-    for at, item in enumerate(stays):
+    for index, item in enumerate(stays):
         revision, holder, known = item.data
-        later = next((stay for stay in stays[at + 1 :] if stay.data[1] != holder), None)
-        if later is None:
+        following = next((stay for stay in stays[index + 1 :] if stay.data[1] != holder), None)
+        if following is None:
             continue
-        other, theirs, _ = later.data
-        if other == revision or _number(other) < _number(known):
-            node = records.split(str(theirs))[0]
+        other_revision, other_holder, _ = following.data
+        if other_revision == revision or _number(other_revision) < _number(known):
+            node = records.split(str(other_holder))[0]
             yield item.breaks("I-M16", f"nothing to be served that {node} has taken up")
 
 
@@ -135,7 +135,7 @@ def _number(revision: fold.Datum) -> int:
 class HomeServed(
     fold.ProcessClaim, claims=("I-M16",), place=fold.Place.NODE, across=(judge_homes,)
 ):
-    """A node of a group serves the sessions that the engine says it has (I-M16)."""
+    """A node of a group serves only the sessions that the engine assigns to it (I-M16)."""
 
     _stays: dict[str, _Stay]
     _written: deque[tuple[float, int]]
@@ -148,7 +148,7 @@ class HomeServed(
             self._written.append((record.t, record.version))
 
     def _look_known(self, now: float) -> None:
-        """Note up to which row what other nodes wrote has come by now."""
+        """Update the latest row whose predecessors by other nodes must have arrived."""
         while self._written and self._written[0][0] <= now - records.SLACK:
             self._known = self._written.popleft()[1]
 
@@ -196,20 +196,21 @@ class HomeServed(
 
 @fold.run_claim("I-M7", key=fold.GroupKey.SESSION)
 def judge_subscriptions(items: Sequence[fold.Evidence], _: fold.Whole) -> Iterator[fold.Finding]:
-    """A runtime that has subscribed at one node gets nothing of that by another one (I-M7).
+    """A runtime that subscribed at one node gets no messages for it by another node (I-M7).
 
-    A session that moves has to subscribe anew. What waited for it at the node before is its own.
+    A session that moves has to subscribe again. Messages that waited for it at the old node are
+    still its own.
     """
     subscribed: dict[fold.Datum, int] = {}
-    given = []
+    deliveries = []
     for item in items:
         op, resource, revision = item.data
         at = _number(revision)
         if op == Op.XMIT:
-            given.append((item, resource, at))
+            deliveries.append((item, resource, at))
         else:
             subscribed[resource] = min(at, subscribed.get(resource, at))
-    for item, resource, at in given:
+    for item, resource, at in deliveries:
         if subscribed.get(resource, math.inf) < at:
             yield item.breaks("I-M7", "a subscription at this node")
 
@@ -217,7 +218,7 @@ def judge_subscriptions(items: Sequence[fold.Evidence], _: fold.Whole) -> Iterat
 class SubscribedHere(
     fold.ProcessClaim, claims=("I-M7",), place=fold.Place.NODE, across=(judge_subscriptions,)
 ):
-    """A session of a group gets what it has subscribed at the node that has it (I-M7)."""
+    """A session of a group gets messages for its subscriptions from its present node (I-M7)."""
 
     _homes: dict[str, int]
     _subscribed: set[tuple[str, str]]
@@ -266,16 +267,17 @@ class SubscribedHere(
 
 @fold.run_claim("I-M17", key=fold.GroupKey.MESSAGE)
 def judge_copies(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
-    """The nodes of a group give a runtime one copy of a message each time that it came (I-M17).
+    """The nodes of a group give a runtime one copy of a message for each arrival of it (I-M17).
 
     A message comes by a link, from a log, or from a node that has not recorded that it sent it. A
-    copy that a link did not write, and that waits again, was not given. What crossed for
-    subscribers may come again to one that had it and has moved, from its new node. What a process
-    without a whole trace had a part in is not judged, nor is what no link brought: a node made it.
+    copy that a link did not write, and that waits again, was not given. A message carried to
+    another node for its subscribers may come again, from its new node, to a subscriber that had it
+    and has moved. Not judged are messages that a process without a whole trace had a part in, and
+    messages that no link brought: a node made them.
     """
-    came, is_published = 0, False
-    carried, given = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    last: dict[tuple[str, str], fold.Evidence] = {}
+    arrivals, is_published = 0, False
+    carried, deliveries = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    latest: dict[tuple[str, str], fold.Evidence] = {}
     for item in items:
         op, member, link, runtime = map(str, item.data)
         if member not in whole:
@@ -284,25 +286,25 @@ def judge_copies(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[
         if link:
             carried[link, runtime] += 1 if op == Op.RCV else -1
         elif op == Op.RCV:
-            came += 1
-    came += sum(times for times in carried.values() if times > 0) if came else 0
+            arrivals += 1
+    arrivals += sum(times for times in carried.values() if times > 0) if arrivals else 0
     for item in items:
         op, member, link, runtime = map(str, item.data)
         if link or op == Op.RCV:
             continue
         place = runtime, member if is_published else ""
-        given[place] += -1 if op == Op.QUEUE else 1
+        deliveries[place] += -1 if op == Op.QUEUE else 1
         if op != Op.QUEUE:
-            last[place] = max(item, last.get(place, item), key=attrgetter("node", "ln"))
-    for place, times in given.items():
-        if times > came > 0:
-            yield last[place].breaks("I-M17", f"at most {came} for {place[0]}")
+            latest[place] = max(item, latest.get(place, item), key=attrgetter("node", "ln"))
+    for place, times in deliveries.items():
+        if times > arrivals > 0:
+            yield latest[place].breaks("I-M17", f"at most {arrivals} for {place[0]}")
 
 
 class CopiesGiven(
     fold.ProcessClaim, claims=("I-M17",), place=fold.Place.NODE, across=(judge_copies,)
 ):
-    """A node of a group says what came to it, and what it gave to whom (I-M17)."""
+    """A node of a group hands over arrivals of messages and their deliveries by runtime (I-M17)."""
 
     _given: records.Lasting[tuple[str | None, str], None]
 
@@ -321,9 +323,9 @@ class CopiesGiven(
 
     @fold.on(fold.msg(Op.QUEUE))
     def take_return(self, record: TraceLine) -> None:
-        at = record.mid, record.listener or ""
-        if at in self._given:
-            del self._given[at]
+        delivery = record.mid, record.listener or ""
+        if delivery in self._given:
+            del self._given[delivery]
             self._hand_over(record, record.listener)
 
     def _hand_over(self, record: TraceLine, runtime: str | None) -> None:
@@ -336,43 +338,44 @@ class CopiesGiven(
 
 
 _Copy: TypeAlias = tuple[str, str]
-"""A message, and the only runtime that is to get it, if it is for one."""
+"""A message, and the only runtime that is to get it, if it is for a single one."""
 
 
 @fold.run_claim("I-M18", key=fold.GroupKey.LINK)
 def judge_carried(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
-    """What a node of a group sends to another arrives there, in order, once (I-M18).
+    """A message that a node of a group sends to another arrives there, in order, once (I-M18).
 
-    A message may be lost if one of both nodes lost the engine meanwhile, by its own clock, or if
-    the sender answered or counted it after all, or the receiver counted it, because it came too
-    late or the receiver had no lease. A receiver may have got what it takes in before it lost the
-    engine, by less than a lease. What was sent last may be under way. Losses, and
-    messages that nobody has sent, are judged only if the trace of the sender is whole.
+    A message may be lost if one of both nodes lost the engine meanwhile, by its own clock; or if
+    the sender answered or counted it after all; or if the receiver counted it because it came too
+    late or the receiver had no lease. A receiver may have got a message before it lost the engine
+    and take it in afterwards, by less than a lease. The messages that were sent last may be under
+    way. Losses, and messages that nobody has sent, are judged only if the trace of the sender is
+    whole.
     """
     sent = [item for item in items if item.data[0] == Op.XMIT]
-    came = [item for item in items if item.data[0] == Op.RCV]
+    arrivals = [item for item in items if item.data[0] == Op.RCV]
     outages = [item.data for item in items if item.data[0] == Op.UPD]
     answered = {item.data[1] for item in items if item.data[0] not in {Op.XMIT, Op.RCV, Op.UPD}}
-    places: defaultdict[_Copy, list[int]] = defaultdict(list)
+    indices: defaultdict[_Copy, list[int]] = defaultdict(list)
     for place, item in enumerate(sent):
-        places[_copy_of(item)].append(place)
+        indices[_copy_of(item)].append(place)
     is_whole = bool(sent) and sent[0].data[3] in whole
-    # What has come or was answered is not lost.
-    settled = set(map(_copy_of, came))
-    last = -1
-    before: fold.Evidence | None = None
-    for item in came:
+    # A message that arrived or was answered is not lost.
+    settled = set(map(_copy_of, arrivals))
+    last_index = -1
+    former: fold.Evidence | None = None
+    for item in arrivals:
         copy = _copy_of(item)
-        # Which one has come of those that were sent again is not recorded.
-        at = next((place for place in places[copy] if place > last), None)
-        if at is not None:
-            is_known = before is not None and not _is_excused(outages, before, item, GROUP_LEASE)
-            for lost in sent[last + 1 : at] if is_whole and is_known else ():
+        # It is not recorded which copy arrived of a message that was sent again.
+        index = next((place for place in indices[copy] if place > last_index), None)
+        if index is not None:
+            is_known = former is not None and not _is_excused(outages, former, item, GROUP_LEASE)
+            for lost in sent[last_index + 1 : index] if is_whole and is_known else ():
                 is_settled = lost.data[1] in answered or _copy_of(lost) in settled
-                if not is_settled and not _is_excused(outages, lost, sent[at]):
+                if not is_settled and not _is_excused(outages, lost, sent[index]):
                     yield lost.breaks("I-M18", "it to arrive, or an answer or a drop")
-            last, before = at, item
-        elif places[copy]:
+            last_index, former = index, item
+        elif indices[copy]:
             yield item.breaks("I-M18", "it to come once, after what was sent before it")
         elif is_whole:
             yield item.breaks("I-M18", "it to have been sent")
@@ -387,14 +390,14 @@ def _is_excused(
     """Return whether a node lost the engine between two of its records, or shortly around.
 
     Args:
-        outages: What was handed over when a node lost it.
+        outages: Evidence that nodes lost the engine.
         since: The first record.
-        until: The other.
-        before: Seconds before the first record that count, too.
+        until: The second record.
+        before: Further seconds before the first record that count.
     """
     *_, member, first = since.data
     begin, end = _time(first) - before - records.SLACK, _time(until.data[-1]) + records.SLACK
-    return any(whose == member and begin <= _time(t) <= end for *_, whose, t in outages)
+    return any(node == member and begin <= _time(t) <= end for *_, node, t in outages)
 
 
 def _time(t: object) -> float:
@@ -409,7 +412,7 @@ def _copy_of(item: fold.Evidence) -> _Copy:
 class SentBetween(
     fold.ProcessClaim, claims=("I-M18",), place=fold.Place.NODE, across=(judge_carried,)
 ):
-    """A node of a group says what it sent to other nodes, and what came from them (I-M18)."""
+    """A node of a group hands over the messages it sent to and got from other nodes (I-M18)."""
 
     _links: dict[str, None]
     _sent: records.Lasting[str, set[str]]

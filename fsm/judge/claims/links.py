@@ -1,4 +1,4 @@
-"""Claims on direct links: their lives, their routes and their traffic (I-P4..I-P22).
+"""Claims on direct links: their states, their routes and their traffic (I-P4..I-P22).
 
 An end of a link is an entity `own runtime|remote runtime|role|address of the end`. Its steps
 are judged by the replay of its machine.
@@ -26,7 +26,7 @@ _HANDLER: Final = "handler"
 def check_link_is_live(process: fold.Process, record: TraceLine) -> None:
     """A link carries messages only while it is live (I-P14).
 
-    What sets a link up does not go over it before that, either (I-P13).
+    The messages that set a link up do not go over it before that, either (I-P13).
     """
     if process.state(records.LINK_MACHINE, record.stub) in {None, records.LIVE}:
         return
@@ -43,7 +43,7 @@ def _is_signalling(record: TraceLine) -> bool:
 
 @fold.run_claim("I-P15", "I-P16", key=fold.GroupKey.LINK)
 def judge_link(items: Sequence[fold.Evidence], _: fold.Whole) -> Iterator[fold.Finding]:
-    """A direct link brings what was sent (I-P15), with the same content (I-P16)."""
+    """A direct link brings each message that was sent (I-P15), with the same content (I-P16)."""
     sent = {item.data[1:3]: item.data[3:5] for item in items if item.data[0] == Op.XMIT}
     for item in items:
         op, seq, runtime, mid, digest, is_direct = item.data
@@ -66,8 +66,8 @@ def judge_content(items: Sequence[fold.Evidence], _: fold.Whole) -> Iterator[fol
         op, digest = item.data
         if digest is None:
             continue
-        # A request to all observers is answered by each of them under the same ids, with the
-        # content of each; who only relays an answer may send only what it received.
+        # Each observer answers a request to all observers under the same ids, with its own
+        # content; a process that only relays an answer may send only an answer that it received.
         known = at_process[item.node]
         if op != Op.XMIT:
             known.add(digest)
@@ -96,11 +96,11 @@ class LinkOrder(fold.ProcessClaim, claims=("I-P15", "I-P16"), across=(judge_link
     @fold.on(fold.msg())
     def take_number(self, record: TraceLine) -> None:
         if record.seq is not None and records.is_p2p_end(record.stub or ""):
-            at = (record.link, record.op)
-            if record.seq != self._last[at] + 1:
-                expected = f"{self._last[at] + 1} as its number"
+            direction = (record.link, record.op)
+            if record.seq != self._last[direction] + 1:
+                expected = f"{self._last[direction] + 1} as its number"
                 self.report_break(record, expected, claim="I-P15")
-            self._last[at] = record.seq
+            self._last[direction] = record.seq
 
     @fold.on(fold.msg(Op.XMIT, Op.RCV, Op.SYNTH))
     def take_crossing(self, record: TraceLine) -> None:
@@ -123,7 +123,7 @@ class LinkOrder(fold.ProcessClaim, claims=("I-P15", "I-P16"), across=(judge_link
 
 
 class SilentAfterClose(fold.ProcessClaim, claims=("I-P21",)):
-    """Nothing comes over a link that is closed (I-P21)."""
+    """No message comes over a link that is closed (I-P21)."""
 
     _closed: set[str | None]
 
@@ -138,7 +138,7 @@ class SilentAfterClose(fold.ProcessClaim, claims=("I-P21",)):
 
 
 class ExactlyOnce(fold.ProcessClaim, claims=("I-P22",)):
-    """A request is given to its receiver once, for any routes it was sent by (I-P22).
+    """A receiver gets a request once, by however many routes it was sent (I-P22).
 
     A message to all observers of an object goes to the stub of its links once for each link.
     """
@@ -149,22 +149,22 @@ class ExactlyOnce(fold.ProcessClaim, claims=("I-P22",)):
     def take_delivery(self, record: TraceLine) -> None:
         if record.actor != records.BUS or not records.expects_answer(record):
             return
-        at = (record.mid or "", record.listener or "")
-        if at[1] not in self.process.listeners.of(records.BUS, record.to or ""):
+        key = (record.mid or "", record.listener or "")
+        if key[1] not in self.process.listeners.of(records.BUS, record.to or ""):
             return
-        if at in self._given and not _is_carried(record):
+        if key in self._given and not _is_carried(record):
             self.report_break(record, "no second delivery")
-        self._given[at] = None
+        self._given[key] = None
 
 
 def _is_carried(record: TraceLine) -> bool:
-    """Return whether a message is given to a stub of direct links for others."""
+    """Return whether a stub of direct links gets a message to carry it for others."""
     stub = (record.listener or "").removeprefix("minibus:")
     return records.is_p2p_end(stub) and not is_below(record.to or "", stub)
 
 
 class RegistrationOrder(fold.ProcessClaim, claims=("I-P17",)):
-    """Live first, then the bus listens, then the handler's, then it is a route (I-P17)."""
+    """A link is live, then the bus listens, then the handler's bus, then it is a route (I-P17)."""
 
     _lived: set[str]
 
@@ -186,7 +186,7 @@ class RegistrationOrder(fold.ProcessClaim, claims=("I-P17",)):
 
 @fold.check("I-P18", on=fold.others(Kind.RESOLVE, Op.DONE))
 def check_routers_know_route(process: fold.Process, record: TraceLine) -> None:
-    """A handler's end is a route only if both routers know it (I-P18)."""
+    """A handler's end of a link is a route only if both routers know it (I-P18)."""
     end, listeners = record.result or "", process.listeners
     if not records.is_connection(end):
         return
@@ -196,7 +196,7 @@ def check_routers_know_route(process: fold.Process, record: TraceLine) -> None:
 
 
 class Unbind(fold.ProcessClaim, claims=("I-P19",)):
-    """No listener stays of a link that is over (I-P19)."""
+    """A link that is over leaves no listener (I-P19)."""
 
     _gone: dict[str, TraceLine]
 
@@ -229,8 +229,8 @@ def judge_openings(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterato
 class Agreement(fold.ProcessClaim, claims=("I-P4",), across=(judge_openings,)):
     """A link that stays open at one end was opened at the other, too (I-P4).
 
-    The end that is proven first is alone while the other waits for the last word of the proof.
-    Processes have clocks of their own, so which end closed it first is not judged.
+    The end that is proven first is alone while the other waits for the last message of the proof.
+    Processes have clocks of their own, so which end closed the link first is not judged.
     """
 
     _opened: dict[str | None, tuple[TraceLine, float | None]]
@@ -254,7 +254,7 @@ class Agreement(fold.ProcessClaim, claims=("I-P4",), across=(judge_openings,)):
 
 @fold.run_claim("I-P5", key=fold.GroupKey.PAIR)
 def judge_sides(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
-    """A handler's end is there because a requester's was created (I-P5)."""
+    """A handler's end of a link exists because a requester's end was created (I-P5)."""
     requesters = {item.data[1] for item in items if item.data[0] == _REQUESTER}
     for item in items:
         role, _, remote = item.data
@@ -264,7 +264,7 @@ def judge_sides(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[f
 
 @fold.check("I-P5", on=fold.steps(records.LINK_MACHINE), across=(judge_sides,))
 def report_side(process: fold.Process, record: TraceLine) -> None:
-    """A handler's end is there because a requester's was created (I-P5)."""
+    """A handler's end of a link exists because a requester's end was created (I-P5)."""
     own, remote, role, *_ = [*records.split(record.key), "", "", ""]
     if record.old == ABSENT and role in {_REQUESTER, _HANDLER}:
         pair = " ".join(sorted((own, remote)))
@@ -295,7 +295,7 @@ _Busy: TypeAlias = defaultdict[tuple[str, str], set[str]]
 
 
 class OneAtATime(fold.ProcessClaim, claims=("I-P7", "I-P8"), is_forgetful=True):
-    """No requester is made for a runtime while another one is at it (I-P7).
+    """No requester is made for a runtime while another one connects to it (I-P7).
 
     A handler has one end for each remote runtime (I-P8).
     """
@@ -320,7 +320,8 @@ class OneAtATime(fold.ProcessClaim, claims=("I-P7", "I-P8"), is_forgetful=True):
 class SimultaneousOpen(fold.ProcessClaim, claims=("I-P20",), is_forgetful=True):
     """If both runtimes ask for a link, that of the smaller one comes up (I-P20).
 
-    The other one may come up if it has yielded, and resumes when the smaller one's has failed.
+    The other runtime's link may come up if the smaller runtime has yielded; it resumes when the
+    smaller runtime's link has failed.
     """
 
     _at_it: dict[tuple[str, str], str]

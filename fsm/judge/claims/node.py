@@ -1,8 +1,8 @@
-"""Claims on a message node: what it hands on, and what runtimes ask it for.
+"""Claims on a message node: its deliveries, and the requests that runtimes make to it.
 
-Claims I-M5..I-M14: to whom it hands a message, in which order, in whose name. Claims I-A4..I-A6
-and I-G2..I-G6 are about addresses and registrations. What is asked and answered stands in bodies,
-so these are judged where a trace has them.
+Claims I-M5..I-M14: to whom the node delivers a message, in which order, and in whose name. Claims
+I-A4..I-A6 and I-G2..I-G6 are about addresses and registrations: they read bodies of requests and
+answers, so they are judged where a trace has bodies.
 """
 
 import math
@@ -31,7 +31,8 @@ _ACTIVE: Final = "active"
 class FanOutExact(fold.ProcessClaim, claims=("I-M5",)):
     """A message is delivered to all subscribers of its target except its sender (I-M5).
 
-    Children go back to their author, too; the node of another domain may be one more.
+    Messages about children go back to their author, too; the node of another domain may be one more
+    receiver.
     """
 
     _subscribers: defaultdict[str, set[str]]
@@ -50,18 +51,19 @@ class FanOutExact(fold.ProcessClaim, claims=("I-M5",)):
 
     @fold.on(fold.any_msg(Op.PUBLISH))
     def take_publication(self, record: TraceLine) -> None:
-        by, to = self._sender.get(record.mid, ""), record.to or ""
-        is_echoed = _CHILDREN in to and not is_node(by)
+        sender, to = self._sender.get(record.mid, ""), record.to or ""
+        is_echoed = _CHILDREN in to and not is_node(sender)
         subscribers = self._subscribers.get(to, set[str]())
-        wanted = len(subscribers) - (by in subscribers and not is_echoed)
+        wanted = len(subscribers) - (sender in subscribers and not is_echoed)
         if record.targets not in {wanted, wanted + 1}:
             self.report_break(record, f"{wanted} to get it")
 
 
 class NoneAfterUnsubscribe(fold.ProcessClaim, claims=("I-M7",)):
-    """A session that has unsubscribed gets nothing that came after that, but its own (I-M7).
+    """A session that has unsubscribed gets no later message but its own (I-M7).
 
-    With the session its subscriptions end. What waits for it then may follow it to another node.
+    The subscriptions of a session end with it. Messages that wait for it then may follow it to
+    another node.
     """
 
     _came: records.Recent[str | None, int]
@@ -92,7 +94,7 @@ class NoneAfterUnsubscribe(fold.ProcessClaim, claims=("I-M7",)):
 
     @fold.on(fold.any_msg(Op.ADMIT, Op.RCV))
     def take_admission(self, record: TraceLine) -> None:
-        # What another node has sent to the subscribers here was admitted there.
+        # The other node has admitted the messages that it sent to the subscribers here.
         if record.op == Op.ADMIT or (record.actor == MIRROR and record.listener is None):
             self._came[record.mid] = record.ln
 
@@ -104,7 +106,7 @@ class NoneAfterUnsubscribe(fold.ProcessClaim, claims=("I-M7",)):
             self.report_break(record, "nothing of what it unsubscribed")
 
     def _left_since(self, sent: TraceLine) -> float:
-        """Return when the receiver left the target; never: it did not, or owns it."""
+        """Return when the receiver left the target, or infinity if it did not, or owns it."""
         peer, to = self._peers.get(sent.link, sent.listener), sent.to or ""
         if peer is None or is_below(to, peer) or self.process.owners.get(entity_of(to)) == peer:
             return math.inf
@@ -112,7 +114,7 @@ class NoneAfterUnsubscribe(fold.ProcessClaim, claims=("I-M7",)):
 
 
 class RelayFidelity(fold.ProcessClaim, claims=("I-M11",)):
-    """A back end's answer is of a question, and there is one (I-M11)."""
+    """Each answer of a back end is to a question, and there is one answer (I-M11)."""
 
     _asked: set[records.Key]
 
@@ -128,7 +130,7 @@ class RelayFidelity(fold.ProcessClaim, claims=("I-M11",)):
 
 
 class WhoAnswers(fold.ProcessClaim, claims=("I-M13",), place=fold.Place.NODE):
-    """A part of a node answers from where it was asked (I-M13)."""
+    """A part of a node answers from the address that was asked (I-M13)."""
 
     _parts: set[str | None]
     _asked: records.Recent[str | None, str | None]
@@ -151,9 +153,10 @@ class WhoAnswers(fold.ProcessClaim, claims=("I-M13",), place=fold.Place.NODE):
 
 
 class OrderPerObject(fold.ProcessClaim, claims=("I-M14",), place=fold.Place.NODE):
-    """Changes of one object leave to each receiver in the order they came (I-M14).
+    """Changes of one object leave to each receiver in the order of their arrival (I-M14).
 
-    A link to another node of the domain serves several: one runtime, or all that subscribe there.
+    A link to another node of the domain serves several receivers: one runtime, or all runtimes that
+    subscribe there.
     """
 
     _came: records.Recent[str | None, int]
@@ -161,7 +164,7 @@ class OrderPerObject(fold.ProcessClaim, claims=("I-M14",), place=fold.Place.NODE
 
     @fold.on(fold.msg(Op.ADMIT, Op.RCV))
     def take_admission(self, record: TraceLine) -> None:
-        # What another node has sent was admitted there.
+        # The other node has admitted the messages that it sent.
         if record.op == Op.ADMIT or record.actor == MIRROR:
             self._came[record.mid] = record.ln
 
@@ -169,11 +172,11 @@ class OrderPerObject(fold.ProcessClaim, claims=("I-M14",), place=fold.Place.NODE
     def take_sending(self, record: TraceLine) -> None:
         if record.mid not in self._came or not (record.to or "").endswith("/changes"):
             return
-        at = (record.link, record.listener, record.from_, record.to)
-        came = self._came[record.mid]
-        if came < self._last[at]:
+        key = (record.link, record.listener, record.from_, record.to)
+        arrival = self._came[record.mid]
+        if arrival < self._last[key]:
             self.report_break(record, "what came later to leave later")
-        self._last[at] = max(self._last[at], came)
+        self._last[key] = max(self._last[key], arrival)
 
 
 # --- bodies -----------------------------------------------------------------------------
@@ -183,11 +186,11 @@ _ALLOCATION: Final = "/address-allocation"
 _REGISTRY: Final = "domain://registry."
 _STATUS: Final = "/registration"
 _REPORTED: Final = {State.LIVE.value: "live", State.LASTING.value: "live"}
-"""Name under which a status is reported, where that is not its own name."""
+"""Names under which statuses are reported, where they differ from their own."""
 
 
 class _OpenRequests:
-    """Requests that a message node took, until they are answered."""
+    """Requests that a message node took, kept until they are answered."""
 
     def __init__(self) -> None:
         self._open: dict[str, TraceLine] = {}
@@ -196,15 +199,15 @@ class _OpenRequests:
         self._open[record.mid or ""] = record
 
     def granted(self, answer: TraceLine) -> TraceLine | None:
-        """Return the request of a final answer, if the answer says that it was done."""
+        """Return the request of a final answer if the answer grants it, or None."""
         if (answer.code or 0) < Code.OK:
             return None
-        asked = self._open.pop(answer.ref or "", None)
-        return asked if answer.code == Code.OK else None
+        request = self._open.pop(answer.ref or "", None)
+        return request if answer.code == Code.OK else None
 
 
 class AddressRequests(fold.ProcessClaim, claims=("I-A4", "I-A5", "I-A6"), place=fold.Place.NODE):
-    """Addresses are given as many as asked (I-A4), freed by block (I-A5), by their owner (I-A6)."""
+    """As many addresses are given as asked for (I-A4); owners free (I-A6) whole blocks (I-A5)."""
 
     _asked: _OpenRequests
     _owners: dict[str, str | None]
@@ -243,17 +246,17 @@ class AddressRequests(fold.ProcessClaim, claims=("I-A4", "I-A5", "I-A6"), place=
 
     @fold.on(fold.with_body(Op.XMIT))
     def take_answer(self, record: TraceLine) -> None:
-        asked = self._asked.granted(record)
-        freed = self._freed.pop(record.ref or "", set())
-        if asked is None:
+        request = self._asked.granted(record)
+        released = self._freed.pop(record.ref or "", set())
+        if request is None:
             return
-        body, runtime = body_of(asked), runtime_of(asked.from_ or "")
-        if asked.type == MessageType.CREATE:
-            self._record_given(record, asked, body, runtime)
+        body, runtime = body_of(request), runtime_of(request.from_ or "")
+        if request.type == MessageType.CREATE:
+            self._record_given(record, request, body, runtime)
         key = body.get("resource")
-        if asked.type == MessageType.DELETE and isinstance(key, str):
+        if request.type == MessageType.DELETE and isinstance(key, str):
             block = self._blocks.pop((runtime, key), set())
-            if freed != block & (self._live | freed):
+            if released != block & (self._live | released):
                 self.report_break(
                     record, f"what is left of the block {key} to be freed", claim="I-A5"
                 )
@@ -277,12 +280,12 @@ class AddressRequests(fold.ProcessClaim, claims=("I-A4", "I-A5", "I-A6"), place=
 class RecordRequests(
     fold.ProcessClaim, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), place=fold.Place.NODE
 ):
-    """Records are their owners' (I-G2), true (I-G6), confirmed before they are found (I-G3).
+    """Records are their owners' (I-G2), true (I-G6), and confirmed before they are found (I-G3).
 
-    They are live as long as they are refreshed (I-G4), and each change is reported (I-G5). What
-    another node of the domain has registered, refreshed or reported is judged there. A node that
-    starts has the addresses that its earlier process had before its registry starts: their records
-    were confirmed by that process.
+    Records are live as long as they are refreshed (I-G4), and each change is reported (I-G5).
+    Registrations, refreshes and reports by another node of the domain are judged there. A node that
+    starts has the addresses of its earlier process before its registry starts: that process has
+    confirmed their records.
     """
 
     _asked: _OpenRequests
@@ -304,8 +307,8 @@ class RecordRequests(
     def take_move(self, record: TraceLine) -> None:
         if record.new == "moved":
             runtime = records.split(record.key)[1]
-            for url, asked in tuple(self._fresh.items()):
-                if runtime_of(asked.from_ or "") == runtime:
+            for url, refreshed in tuple(self._fresh.items()):
+                if runtime_of(refreshed.from_ or "") == runtime:
                     del self._fresh[url]
 
     @fold.on(fold.rows("alloc"))
@@ -337,11 +340,11 @@ class RecordRequests(
 
     @fold.on(fold.with_body(Op.XMIT))
     def take_answer(self, record: TraceLine) -> None:
-        asked = self._asked.granted(record)
-        if asked is None:
+        request = self._asked.granted(record)
+        if request is None:
             return
-        body = body_of(asked)
-        if asked.type == MessageType.READ:
+        body = body_of(request)
+        if request.type == MessageType.READ:
             for url in _records(body_of(record)):
                 if url not in self._known and self._owners.get(url) is not None:
                     self.report_break(
@@ -351,26 +354,26 @@ class RecordRequests(
         written = _inner(body)
         resource = written.get("url", body.get("resource"))
         if isinstance(resource, str):
-            self._record_written(asked, resource, written)
+            self._record_written(request, resource, written)
 
-    def _record_written(self, asked: TraceLine, url: str, written: Body) -> None:
-        runtime = runtime_of(asked.from_ or "")
+    def _record_written(self, request: TraceLine, url: str, written: Body) -> None:
+        runtime = runtime_of(request.from_ or "")
         owner = self._owners.get(url, runtime)
         if owner != runtime:
-            self.report_break(asked, f"{owner} to write it", url, claim="I-G2")
+            self.report_break(request, f"{owner} to write it", url, claim="I-G2")
         handler = written.get("p2pHandler")
         is_own = not isinstance(handler, str) or is_below(handler, f"{runtime}/p2phandler")
         if written.get("runtime", runtime) != runtime or not is_own:
-            self.report_break(asked, f"{runtime} and its own handler", url, claim="I-G6")
+            self.report_break(request, f"{runtime} and its own handler", url, claim="I-G6")
         self._known.add(url)
-        self._overdue(url, asked.t)
-        self._fresh[url] = asked
+        self._overdue(url, request.t)
+        self._fresh[url] = request
         expires = written.get("expires")
         if isinstance(expires, int | float):
             self._expires[url] = expires
 
     def _overdue(self, url: str, now: float) -> None:
-        """Note a record that was live for longer than it was good."""
+        """Note a record that was live for longer than it was valid."""
         fresh, status = self._fresh.get(url), self._statuses.get(url, "")
         expires = self._expires.get(url, REGISTRATION_EXPIRES)
         if fresh is not None and status in _REPORTED and now - fresh.t > expires + records.SLACK:

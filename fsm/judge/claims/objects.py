@@ -1,8 +1,8 @@
 """Claims on data objects: writers, contents, children and observers (I-D1..I-D12).
 
-The copy of an observer is an entity `object|observer`, and so is its subscription at the
-reporter. Observers that the reporter admits without a question are rows of `guests`: the
-object, the observer or `public`, and the owner of the row.
+The copy of an observer is an entity `object|observer`, and so is its subscription at the reporter.
+Observers that the reporter admits without asking are rows of the table `guests`: the object, the
+observer or `public`, and the owner of the row.
 """
 
 import math
@@ -23,7 +23,7 @@ _SUBSCRIPTION: Final = "/subscription"
 _PUBLIC: Final = "public"
 _INVITED: Final = "invited"
 _FIRST: Final = 1
-"""Version of an object of which this process recorded all changes."""
+"""First version of an object of which this process recorded all changes."""
 
 _MACHINE: Final = "object_subscription"
 _ACTIVE: Final = "active"
@@ -33,7 +33,7 @@ _SNAPSHOT: Final = "snapshot"
 _Row: TypeAlias = tuple[str | None, str | None]
 _WRITTEN: Final = fold.others(Kind.OBJ, Op.WRITE)
 _WRITING: Final = frozenset({MessageType.CREATE, MessageType.UPDATE, MessageType.DELETE})
-"""Verbs of requests to a sync manager by which an object is written; an attribute is deleted."""
+"""Verbs of requests to a sync manager that write an object, or delete an attribute of it."""
 
 
 def _take_row(table: set[_Row], record: TraceLine) -> None:
@@ -49,8 +49,8 @@ def _is_accepted(record: TraceLine) -> bool:
 class NoLostWindow(fold.ProcessClaim, claims=("I-D6",), place=fold.Place.RUNTIME):
     """An observer is subscribed to changes before it has the object (I-D6).
 
-    So nothing falls between: at the reporter's end the observer is added before it is
-    answered, at its own the listener is there before it asks.
+    So no change is lost in between: the reporter's end adds the observer before it answers, and the
+    observer's end has the listener before it asks.
     """
 
     _observers: set[_Row]
@@ -89,11 +89,11 @@ class NoLostWindow(fold.ProcessClaim, claims=("I-D6",), place=fold.Place.RUNTIME
 
 
 class Guests(fold.ProcessClaim, claims=("I-D9", "I-D11"), place=fold.Place.RUNTIME):
-    """No hyperty observes without the reporter's consent (I-D9), or by its invitation (I-D11).
+    """No hyperty observes without the reporter's consent (I-D9), or without invitation (I-D11).
 
-    What a reporter has said before this process began is not known: of an object whose first
-    version is not recorded nothing is said. Whom a yes is about is in no record: they are
-    counted.
+    Decisions of a reporter from before this process began are unknown: an object whose first
+    version is not recorded is not judged. No record says which observer a consent is about, so
+    consents are counted.
     """
 
     _reporters: dict[str | None, str | None]
@@ -137,11 +137,11 @@ class Guests(fold.ProcessClaim, claims=("I-D9", "I-D11"), place=fold.Place.RUNTI
     def take_step(self, record: TraceLine) -> None:
         if _is_accepted(record):
             url, observer = records.split(record.key)
-            if url in self._reporters and not self._let_in(url, observer, record.why):
+            if url in self._reporters and not self._may_observe(url, observer, record.why):
                 self.report_break(record, "the reporter to have let it in", claim="I-D9")
 
-    def _let_in(self, url: str, observer: str, why: str | None) -> bool:
-        """Return whether an observer that is accepted may be; a yes of the reporter counts once."""
+    def _may_observe(self, url: str, observer: str, why: str | None) -> bool:
+        """Return whether an observer may be accepted; a consent of the reporter counts once."""
         if why == _INVITED:
             return (url, observer) in self._rows
         if why == _PUBLIC:
@@ -152,10 +152,10 @@ class Guests(fold.ProcessClaim, claims=("I-D9", "I-D11"), place=fold.Place.RUNTI
 
 @fold.run_claim("I-D2", "I-D4", key=fold.GroupKey.OBJECT)
 def judge_values(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
-    """An observer has the versions that the reporter wrote (I-D2), and holds what it held (I-D4).
+    """An observer has the versions that the reporter wrote (I-D2), with their values (I-D4).
 
-    Of two versions one after the other that an observer has, the reporter wrote what is between.
-    What it wrote before the first write in its traces is not known.
+    If an observer has two successive versions, the reporter wrote the versions between them.
+    Versions before the first write in the reporter's traces are unknown.
 
     If two write one version differently, the order of the writes cannot be read from the names of
     their runs, which are times of different clocks: that of the smaller node is taken as right.
@@ -180,12 +180,12 @@ def _unwritten(
     written: AbstractSet[int], applied: Sequence[fold.Evidence]
 ) -> Iterator[fold.Finding]:
     first = min(written, default=math.inf)
-    last: dict[tuple[str, str, fold.Datum], int] = {}
+    latest: dict[tuple[str, str, fold.Datum], int] = {}
     for item in applied:
         version, observer = _version(item), (item.run, item.node, item.data[-1])
-        following = last.get(observer, version - 1) + 1
-        last[observer] = version
-        for needed in (following, version):
+        expected = latest.get(observer, version - 1) + 1
+        latest[observer] = version
+        for needed in (expected, version):
             if first <= needed <= version and needed not in written:
                 yield item.breaks("I-D2", f"version {needed} to be written by the reporter")
                 break
@@ -197,19 +197,19 @@ def _version(item: fold.Evidence) -> int:
 
 @fold.check("I-D2", "I-D4", on=fold.others(Kind.OBJ, Op.WRITE, Op.APPLY), across=(judge_values,))
 def report_value(process: fold.Process, record: TraceLine) -> None:
-    """An observer has what the reporter wrote: its versions (I-D2), and their values (I-D4).
+    """An observer has the versions that the reporter wrote (I-D2), and their values (I-D4).
 
-    Processes have clocks of their own, so when all was quiet is not judged.
+    Processes have clocks of their own, so the time at which all writes have arrived is not judged.
     """
-    who = process.home if record.op == Op.WRITE else record.by
-    data = record.op, record.version, record.digest, who
+    writer = process.home if record.op == Op.WRITE else record.by
+    data = record.op, record.version, record.digest, writer
     process.hand_over(judge_values, record.key, record, *data)
 
 
 class NothingAfterDelete(fold.ProcessClaim, claims=("I-D8",)):
-    """An object that is deleted changes no more, and gets no observers (I-D8).
+    """A deleted object does not change and gets no observers (I-D8).
 
-    A busy bus takes late what it was given before the object was deleted.
+    A busy bus takes messages late that it was given before the object was deleted.
     """
 
     _gone: dict[str | None, float]
@@ -239,11 +239,11 @@ class NothingAfterDelete(fold.ProcessClaim, claims=("I-D8",)):
 
 
 class ChildOwner(fold.ProcessClaim, claims=("I-D10",)):
-    """A child is its creator's: he alone touches it, and numbers his own (I-D10).
+    """A child belongs to its creator, who alone changes it and numbers his own children (I-D10).
 
-    A child is `object|creator#number`, as its name is at the reporter's end. What a creator
-    sends by a direct link is for the sync manager alone, which knows the observers; a repetition
-    by a link of what a node has brought before is no delivery.
+    A child is `object|creator#number`, as it is named at the reporter's end. A message that a
+    creator sends by a direct link is for the sync manager alone, which knows the observers; the
+    repetition, by a link, of a message that a node has brought before is no delivery.
     """
 
     _last: dict[tuple[str, str], int]
@@ -275,18 +275,18 @@ class ChildOwner(fold.ProcessClaim, claims=("I-D10",)):
         if record.by != creator:
             self.report_break(record, f"{creator}, whose it is")
         elif record.op == Op.ADD:
-            before = self._last.get((parts[0], creator), -1)
-            if not number.isdecimal() or int(number) <= before:
-                self.report_break(record, f"a number above {before}")
-            self._last[parts[0], creator] = int(number) if number.isdecimal() else before
+            previous = self._last.get((parts[0], creator), -1)
+            if not number.isdecimal() or int(number) <= previous:
+                self.report_break(record, f"a number above {previous}")
+            self._last[parts[0], creator] = int(number) if number.isdecimal() else previous
 
 
 class AskedWrites(fold.ProcessClaim, claims=("I-D1", "I-D2"), place=fold.Place.RUNTIME):
-    """An object is written while the bus has a request of its reporter for it (I-D1).
+    """An object is written while the bus has a request of its reporter for the write (I-D1).
 
-    A request is open from its delivery to the sync manager until that has answered it. There are
-    records of it if hops are recorded: then a write has a digest. Versions rise by one (I-D2), also
-    of an object that nobody observes.
+    A request is open from its delivery to the sync manager until the sync manager has answered it.
+    Requests are recorded if hops are: then a write has a digest. Versions rise by one (I-D2), also
+    for an object without observers.
     """
 
     _open: dict[str | None, str | None]
@@ -317,8 +317,8 @@ class AskedWrites(fold.ProcessClaim, claims=("I-D1", "I-D2"), place=fold.Place.R
 class Applied(fold.ProcessClaim, claims=("I-D3", "I-D12", "I-D5", "I-D7")):
     """An observer applies every version (I-D3), once (I-D12), while it observes (I-D5, I-D7).
 
-    A version is left out only by reading the object anew. A copy that begins anew may begin
-    with what was stored of one before it.
+    A version is left out only by reading the object again. A copy that begins again may begin with
+    the stored value of an earlier copy.
     """
 
     _last: dict[tuple[str | None, str | None], int]
@@ -333,9 +333,9 @@ class Applied(fold.ProcessClaim, claims=("I-D3", "I-D12", "I-D5", "I-D7")):
 
     @fold.on(fold.others(Kind.OBJ, Op.APPLY))
     def take_version(self, record: TraceLine) -> None:
-        at, version = (record.key, record.by), record.version or 0
-        last = self._last.get(at)
-        self._last[at] = version
+        copy, version = (record.key, record.by), record.version or 0
+        last = self._last.get(copy)
+        self._last[copy] = version
         if last is not None and version > last + 1:
             self.report_break(record, f"version {last + 1}, or the object read anew", claim="I-D3")
         elif last is not None and version <= last:

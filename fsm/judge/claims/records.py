@@ -15,14 +15,14 @@ from specs.reply_code import FIRST_FINAL
 from specs.trace import Kind, Op
 
 RECENT: Final = 20_000
-"""Messages that a claim remembers at a time, so that it is not known of an older one (ours)."""
+"""Number of messages that a claim remembers at a time; older ones are unknown (ours)."""
 
 _ALL: Final = "*"
 _NOBODY: Final[Sequence[str]] = ()
 
 
 class Listeners:
-    """The `listeners` tables of one process, one for each router that reports its own."""
+    """The `listeners` tables of one process, one for each router that reports its table."""
 
     def __init__(self) -> None:
         self._tables: dict[str, dict[str, list[str]]] = {}
@@ -38,16 +38,16 @@ class Listeners:
             self._remove(record, row, listener)
 
     def _remove(self, record: TraceLine, row: list[str], listener: str) -> None:
-        """Remove one of a name: a record does not name which, if there are others."""
+        """Remove one listener of a name; if there are others, the record does not say which."""
         row.remove(listener)
-        at = record.actor, record.key or ""
+        key = record.actor, record.key or ""
         if listener in row:
-            self._unclear.setdefault(at, set()).add(listener)
+            self._unclear.setdefault(key, set()).add(listener)
         elif row:
-            self._unclear.get(at, set()).discard(listener)
+            self._unclear.get(key, set()).discard(listener)
         else:
-            del self._tables[record.actor][at[1]]
-            self._unclear.pop(at, None)
+            del self._tables[record.actor][key[1]]
+            self._unclear.pop(key, None)
 
     def is_in_order(self, router: str, address: str) -> bool:
         """Return whether the order of the listeners of an address is known.
@@ -59,7 +59,7 @@ class Listeners:
         return not self._unclear.get((router, address))
 
     def knows(self, router: str) -> bool:
-        """Return whether a router reports its table; one in another process does not."""
+        """Return whether a router reports its table; a router in another process does not."""
         return router in self._tables
 
     def of(self, router: str, address: str) -> Sequence[str]:
@@ -72,7 +72,7 @@ class Listeners:
         return self._tables.get(router, {}).get(address, _NOBODY)
 
     def of_all(self, router: str) -> Sequence[str]:
-        """Return the listeners of all kinds."""
+        """Return the listeners to everything at a router."""
         return self.of(router, _ALL)
 
     def has(self, router: str, listener: str) -> bool:
@@ -91,9 +91,9 @@ _V = TypeVar("_V")
 
 
 class Recent(dict[_K, _V]):
-    """What is known of messages, by a key of each: `forget` leaves the last keys that were added.
+    """What is known of recent messages, by key; `forget` keeps the keys that were added last.
 
-    A judge calls `forget` now and then, so that its memory does not grow with a trace.
+    A judge calls `forget` now and then, so its memory does not grow with the trace.
     """
 
     limit: ClassVar[int] = RECENT
@@ -106,23 +106,23 @@ class Recent(dict[_K, _V]):
         return True
 
     def forget(self) -> None:
-        """Remove the oldest keys if there are twice as many as are to be kept."""
+        """Remove the oldest keys if there are twice as many as should be kept."""
         if len(self) >= 2 * self.limit:
             for key in list(islice(self, len(self) - self.limit)):
                 del self[key]
 
 
 class Lasting(Recent[_K, _V]):
-    """The same where a message that is not known is wrong: more of them are kept."""
+    """Like `Recent`, for claims that an unknown message breaks: more messages are kept."""
 
     limit = 10 * RECENT
 
 
 class Rows(dict[str, Sequence[str]]):
-    """A table with one row for each key, each row word by word.
+    """A table with one row for each key, each row split into words.
 
     Attributes:
-        before: What the row that was changed last had held.
+        before: The words that the row changed last had before.
     """
 
     before: Sequence[str] = _NOBODY
@@ -137,7 +137,7 @@ class Rows(dict[str, Sequence[str]]):
             self[key] = (record.val or "").split()
 
     def words(self, key: str) -> Sequence[str]:
-        """Return what a row holds."""
+        """Return the words of a row."""
         return self.get(key, _NOBODY)
 
 
@@ -145,12 +145,12 @@ _SHARED: Final = frozenset({"changes", "subscription"})
 """Last segments of addresses that several components may listen to."""
 
 BUS: Final = "bus"
-"""The actor that routes between the sandboxes of a runtime, or for the sessions of a node."""
+"""Name of the actor that routes between sandboxes of a runtime, or for sessions of a node."""
 
 MANAGER: Final = "sm"
 
 SYNC_MANAGERS: Final = frozenset({"sync-manager", "sm"})
-"""The listener of the actor `sm`: in programs, and in pages."""
+"""The listeners of the actor `sm`, the sync manager: in programs, and in web pages."""
 
 MINI_BUS: Final = "minibus:"
 """The actor that serves the data objects of a runtime; its registry has lists of its own."""
@@ -166,24 +166,24 @@ LIVE: Final = "live"
 RESPONSE: Final = MessageType.RESPONSE.value
 
 SLACK: Final = 5.0
-"""Seconds by which a loaded machine may be late (ours)."""
+"""Tolerance for a loaded machine, in seconds (ours)."""
 
 _TOLERANCE: Final = 0.001
-"""Seconds by which a clock may have been read late (ours)."""
+"""Tolerance for the reading of a clock, in seconds (ours)."""
 
 _DRIFT: Final = 0.0002
-"""Part of a time by which a clock that is slewed may go wrong (ours; a quartz: a quarter)."""
+"""Largest relative error of a clock that is slewed (ours; a quartz alone has a quarter of it)."""
 
 Key: TypeAlias = tuple[str, str, int]
 """Sender, receiver and id of a request."""
 
 
 def has_waited(seconds: float, wait: float) -> bool:
-    """Return whether a time is as long as a wait, as exactly as clocks go.
+    """Return whether a time is as long as a wait, within the accuracy of clocks.
 
     Args:
-        seconds: The time.
-        wait: The wait.
+        seconds: The time that has passed.
+        wait: The time to wait, in seconds.
     """
     return seconds >= wait * (1 - _DRIFT) - _TOLERANCE
 
@@ -194,7 +194,7 @@ def split(key: str | None) -> list[str]:
 
 
 def runtime_of_session(step: TraceLine) -> str:
-    """Return whose session made a step."""
+    """Return the runtime whose session made a step."""
     _, runtime, *_ = [*split(step.key), ""]
     return runtime
 
@@ -211,27 +211,27 @@ def is_final(record: TraceLine) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_shared(to: str) -> bool:
-    """Return whether components here and elsewhere may listen to an address (C-81)."""
+    """Return whether components here and elsewhere may listen to one address (C-81)."""
     return last_segment(to) in _SHARED or "/children/" in to
 
 
 @lru_cache(maxsize=4096)
 def is_p2p_end(address: str) -> bool:
-    """Return whether an address is of a P2P stub, or of a handler's end of one link."""
+    """Return whether an address is one of a P2P stub, or of a handler's end of one link."""
     return match_form("PX", address) is not None
 
 
 def of_creator(record: TraceLine) -> bool:
-    """Return whether a creator has sent a message to the address of children."""
+    """Return whether a message is from a creator to the address of children."""
     to = record.to or ""
     return CHILDREN in to and not is_answer(record) and record.from_ != parent_of(to)
 
 
 def heard_by(record: TraceLine, listeners: Collection[str]) -> set[str]:
-    """Return the listeners of its target that are to get a message.
+    """Return the listeners of a message's target that should get the message.
 
-    What a creator writes of children is, by a link, for the sync manager alone; and no link
-    brings it to others, for the object reports it.
+    A message of a creator about children that came by a link is for the sync manager alone; no link
+    brings it to others, since the object reports it.
 
     Args:
         record: The admission of the message.
@@ -246,24 +246,24 @@ def heard_by(record: TraceLine, listeners: Collection[str]) -> set[str]:
 
 @lru_cache(maxsize=4096)
 def is_connection(address: str) -> bool:
-    """Return whether an address is of a handler's end of one link."""
+    """Return whether an address is one of a handler's end of one link."""
     return match_form("PC", address) is not None
 
 
 def is_p2p_link(record: TraceLine) -> bool:
-    """Return whether a record is of a direct link that came or went."""
+    """Return whether a record says that a direct link came or went."""
     return record.k == Kind.LINK and record.kind == "p2p"
 
 
 def key_of(record: TraceLine) -> Key:
-    """Return which request a message is, or answers."""
+    """Return the key of the request that a message is, or answers."""
     from_, to = record.from_ or "", record.to or ""
     ends = (to, from_) if record.type == RESPONSE else (from_, to)
     return *ends, record.id or 0
 
 
 def expects_answer(record: TraceLine) -> bool:
-    """Return whether a record is of a request that exactly one final answer must follow."""
+    """Return whether a record is of a request that needs exactly one final answer."""
     return _expects_answer(record.type or "", record.to or "")
 
 
@@ -274,5 +274,5 @@ def _expects_answer(kind: str, to: str) -> bool:
 
 
 def addresses_in(value: Json) -> list[str]:
-    """Return the addresses in a list of a body; nothing else is in one."""
+    """Return the addresses in a list of a body; empty if the value is no list of addresses."""
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

@@ -36,7 +36,7 @@ _STUB: Final = "stub:"
 
 
 class Window(fold.ProcessClaim, claims=("I-C1",), place=fold.Place.RUNTIME):
-    """Another registry's changes come between asking for them and the end of that (I-C1)."""
+    """Changes of another registry arrive only between subscription and unsubscription (I-C1)."""
 
     _asked: records.Recent[records.Key, str | None]
     _followed: set[str | None]
@@ -66,7 +66,7 @@ class Window(fold.ProcessClaim, claims=("I-C1",), place=fold.Place.RUNTIME):
 
 
 class TornDown(fold.ProcessClaim, claims=("I-C5",)):
-    """With the last link changes of a registry have no followers any more (I-C5)."""
+    """After the last link to it has ended, a registry's changes have no followers (I-C5)."""
 
     _rows: dict[tuple[str | None, str | None], TraceLine]
     _alone_since: float | None = None
@@ -79,11 +79,11 @@ class TornDown(fold.ProcessClaim, claims=("I-C5",)):
     def take_listener(self, record: TraceLine) -> None:
         if record.actor != records.BUS or not (record.key or "").endswith(_CHANGES):
             return
-        at = (record.key, record.val)
+        listener = (record.key, record.val)
         if record.op == Op.DEL:
-            self._rows.pop(at, None)
+            self._rows.pop(listener, None)
         else:
-            self._rows[at] = record
+            self._rows[listener] = record
 
     @override
     def end(self) -> None:
@@ -103,12 +103,12 @@ def check_service_route(process: fold.Process, record: TraceLine) -> None:
 class LinkRoutes(fold.ProcessClaim, claims=("I-R2", "I-R3", "I-R4")):
     """Only a live link is a route (I-R2), and then the preferred one (I-R3); else the node (I-R4).
 
-    The registry says which entity is bound to which runtime. Whether a link to that runtime, or the
-    stub of the node, is live, is said by the steps of its stub; the registry may hear of it a
-    little later. A message whose sender wants the node, or a link or nothing, goes as it wants.
+    The registry says which entity is bound to which runtime. The steps of a stub say whether a link
+    to that runtime, or the stub of the node, is live; the registry may learn it a little later. A
+    message whose sender demands the node, or a link, takes that route.
     """
 
-    # Of each end of a link: the other runtime, the state, and since when.
+    # For each end of a link: the other runtime, the state, and the time of its last step.
     _ends: dict[str, tuple[str, str | None, float]]
 
     @fold.on(fold.steps(records.LINK_MACHINE))
@@ -117,12 +117,12 @@ class LinkRoutes(fold.ProcessClaim, claims=("I-R2", "I-R3", "I-R4")):
         self._ends[end] = remote, record.new, record.t
 
     def _is_live(self, end: str, row: Sequence[str], now: float) -> bool:
-        """Return whether a link is live by its steps, and by its row or for some time."""
+        """Return whether a link is live by its steps, and by its row except for a short time."""
         _, state, since = self._ends.get(end, ("", None, now))
         return state == records.LIVE and (row[0] == records.LIVE or now > since + records.SLACK)
 
     def _is_route(self, end: str, now: float) -> bool:
-        """Return whether a link is live by its steps, or by its row if they said else just now."""
+        """Return whether a link is live by its steps, or was until just now and is by its row."""
         _, state, since = self._ends.get(end, ("", None, now))
         rows = ([*row[:2]] for row in self.process.links.values())
         return state == records.LIVE or (
@@ -151,20 +151,20 @@ class LinkRoutes(fold.ProcessClaim, claims=("I-R2", "I-R3", "I-R4")):
 
 @fold.check("I-R5", on=fold.at_bus(Op.RCV), place=fold.Place.NODE)
 def check_node_is_right(process: fold.Process, record: TraceLine) -> None:
-    """What a runtime sends comes to a node of the target's domain, or of its own (I-R5).
+    """A runtime's message goes to a node of the target's domain, or of its own (I-R5).
 
     An answer may go back by the node that has brought its request.
     """
-    runtime, own = process.sessions.get(record.link, ""), process.domain
-    if own is None or scheme_of(runtime) != RUNTIME_SCHEME or records.is_answer(record):
+    runtime, own_domain = process.sessions.get(record.link, ""), process.domain
+    if own_domain is None or scheme_of(runtime) != RUNTIME_SCHEME or records.is_answer(record):
         return
-    right = domain_of(record.to or ""), domain_of(runtime)
-    if own not in right:
-        process.report_break("I-R5", record, f"a node of {right[0]}, or of {right[1]}")
+    domains = domain_of(record.to or ""), domain_of(runtime)
+    if own_domain not in domains:
+        process.report_break("I-R5", record, f"a node of {domains[0]}, or of {domains[1]}")
 
 
 class SingleFlight(fold.ProcessClaim, claims=("I-R6",), is_forgetful=True, tables=("stubs",)):
-    """For one domain no second stub is deployed while the first still is (I-R6)."""
+    """No second stub is deployed for one domain while the first still is deployed (I-R6)."""
 
     _flying: dict[str, str]
 
@@ -181,7 +181,7 @@ class SingleFlight(fold.ProcessClaim, claims=("I-R6",), is_forgetful=True, table
 
 
 class Termination(fold.ProcessClaim, claims=("I-R7",)):
-    """A search for a route finds one, or that there is none, in time (I-R7)."""
+    """A search for a route ends in time: with a route, or without one (I-R7)."""
 
     _looking: dict[str, TraceLine]
 
@@ -195,22 +195,22 @@ class Termination(fold.ProcessClaim, claims=("I-R7",)):
 
     @override
     def end(self) -> None:
-        for begun in self.process.overdue(self._looking.values(), REPLY_TIMEOUT + records.SLACK):
-            self.report_break(begun, f"an end within {REPLY_TIMEOUT:g} s")
+        for record in self.process.overdue(self._looking.values(), REPLY_TIMEOUT + records.SLACK):
+            self.report_break(record, f"an end within {REPLY_TIMEOUT:g} s")
 
 
 class FallbackKeeps(fold.ProcessClaim, claims=("I-R9",)):
     """A message that could not go by a link goes by the node, once for each request (I-R9).
 
-    A message to all followers of an object goes by the node and by links, so each of those
-    links may have the node carry it once more. A request may be repeated while it waits for the
-    node: each copy is sent, whether it waits at the stub, too, or before it. A stub that waits for
-    the disk, or for a login, takes nothing out of its mailbox meanwhile.
+    A message to all followers of an object goes by the node and by links, so each of those links
+    may have the node carry it once more. A request may be repeated while it waits for the node:
+    each copy is sent, whether it waits at the stub or before it. A stub that waits for the disk, or
+    for a login, takes no message out of its mailbox meanwhile.
     """
 
     _waiting: Counter[tuple[str, str | None]]
     _queued: Counter[str | None]
-    # Copies that stubs were given, and have neither sent nor queued.
+    # Number of copies that stubs were given and have neither sent nor queued.
     _unread: records.Recent[str | None, int]
     _copies: records.Lasting[str | None, int]
     _sent: records.Recent[str | None, Counter[tuple[str | None, ...]]]
@@ -234,13 +234,13 @@ class FallbackKeeps(fold.ProcessClaim, claims=("I-R9",)):
 
     @fold.on(fold.msg(Op.QUEUE))
     def take_queueing(self, record: TraceLine) -> None:
-        at = record.actor, record.mid
+        key = record.actor, record.mid
         if record.actor.startswith(_STUB):
             self._add_unread(record.mid, -1)
-        self._waiting[at] += 1
+        self._waiting[key] += 1
         self._queued[record.mid] += 1
-        if self._waiting[at] > 1:
-            self._copies[record.mid] = max(self._waiting[at], self._copies.get(record.mid, 1))
+        if self._waiting[key] > 1:
+            self._copies[record.mid] = max(self._waiting[key], self._copies.get(record.mid, 1))
 
     def _add_unread(self, mid: str | None, copies: int) -> None:
         unread = self._unread.pop(mid, 0) + copies
@@ -249,21 +249,21 @@ class FallbackKeeps(fold.ProcessClaim, claims=("I-R9",)):
 
     @fold.on(fold.msg(Op.FLUSH, Op.DROP))
     def take_departure(self, record: TraceLine) -> None:
-        at = record.actor, record.mid
+        key = record.actor, record.mid
         if record.actor.startswith(_STUB):
             self._add_unread(record.mid, 1 if record.op == Op.FLUSH else -1)
-        if at in self._waiting:
+        if key in self._waiting:
             self._queued[record.mid] -= 1
             if not self._queued[record.mid]:
                 del self._queued[record.mid]
-        if self._waiting[at] > 1:
-            self._waiting[at] -= 1
+        if self._waiting[key] > 1:
+            self._waiting[key] -= 1
         else:
-            del self._waiting[at]
+            del self._waiting[key]
 
     @fold.on(fold.msg(Op.XMIT))
     def take_sending(self, record: TraceLine) -> None:
-        # A stub sends what is no answer; a request that is repeated is answered again.
+        # Answers do not count: a request that is repeated is answered again.
         if record.seq is None or records.is_answer(record) or records.is_p2p_end(record.stub or ""):
             return
         route, routes = (

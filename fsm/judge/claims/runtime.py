@@ -1,8 +1,8 @@
-"""Claims on a runtime: the states of its stubs, and what it says to others.
+"""Claims on a runtime: the states of its stubs, and its reports to others.
 
-Claims I-S3..I-S9 go along with the steps of stubs, which the machines judge. Claims I-C2, I-C4,
-I-C6, I-P9, I-P10, I-R8 and I-S11 are about what is live in the runtime and how its links are set
-up. This stands in bodies, so they are judged where a trace has them.
+Claims I-S3..I-S9 accompany the steps of stubs, which the machines judge. Claims I-C2, I-C4, I-C6,
+I-P9, I-P10, I-R8 and I-S11 are about what is live in the runtime and how its links are set up. They
+read bodies, so they are judged where a trace has bodies.
 """
 
 from collections import Counter, defaultdict
@@ -25,21 +25,21 @@ _LINK: Final = "node_link"
 _DEPLOYMENT: Final = "stub_deployment"
 
 _RENEWALS: Final = frozenset({MessageType.SUBSCRIBE, MessageType.CREATE, MessageType.UPDATE})
-"""Types of messages that may give a runtime back what it had at its node."""
+"""Types of messages by which a runtime may renew its registrations and subscriptions."""
 _STATUS: Final = "status"
 _NOT_OF_A_CONNECTION: Final = frozenset({"deploying", "deployment-failed", "undeployed"})
 
 
 @fold.check("I-S3", on=fold.at_bus(Op.ADMIT), place=fold.Place.RUNTIME)
 def check_status_address(process: fold.Process, record: TraceLine) -> None:
-    """A status is announced by its owner, to its own place (I-S3)."""
+    """A status is announced by its owner, to the owner's status address (I-S3)."""
     place = address.status_of(record.from_ or "")
     if address.last_segment(record.to or "") == _STATUS and record.to != place:
         process.report_break("I-S3", record, f"{place} as its place")
 
 
 class EventForChange(fold.ProcessClaim, claims=("I-S4",)):
-    """Each change of a stub is announced once, and nothing else is (I-S4)."""
+    """Each change of a stub's state is announced once, and nothing else is (I-S4)."""
 
     _steps: dict[str | None, list[TraceLine]]
     _events: Counter[str | None]
@@ -77,7 +77,7 @@ class EventForChange(fold.ProcessClaim, claims=("I-S4",)):
 
 
 class TableAgrees(fold.ProcessClaim, claims=("I-S5",)):
-    """The registry has each stub as its events say, in their order (I-S5)."""
+    """The registry's table has the state of each stub that its events say, in order (I-S5)."""
 
     _states: defaultdict[str, list[str]]
     _reached: Counter[str]
@@ -99,7 +99,7 @@ class TableAgrees(fold.ProcessClaim, claims=("I-S5",)):
 
 
 class DeployBeforeRun(fold.ProcessClaim, claims=("I-S7",), place=fold.Place.RUNTIME):
-    """A stub is deployed, and its status listened to, before it begins (I-S7)."""
+    """A stub is deployed, and the registry listens to its status, before it starts (I-S7)."""
 
     _heard: set[str]
 
@@ -129,8 +129,8 @@ def check_session_is_open(process: fold.Process, record: TraceLine) -> None:
 class QueueOrder(fold.ProcessClaim, claims=("I-S9",)):
     """Messages that wait for a stub leave in their order, and not too many wait (I-S9).
 
-    In a session that its node has emptied, what gives the runtime back what it had goes first:
-    requests of the runtime to parts of its node. The others leave behind these, in their order.
+    In a session that its node has started empty, renewals go first: requests of the runtime to
+    parts of its node. The other messages follow, in their order.
     """
 
     _waiting: defaultdict[str, dict[str, bool]]
@@ -168,7 +168,7 @@ class QueueOrder(fold.ProcessClaim, claims=("I-S9",)):
         queue, mid = self._waiting.get(record.actor), record.mid or ""
         if queue and mid in queue:
             is_renewing = record.actor in self._renewing
-            # What waits too long for renewals is let go of, and refused, before these are over.
+            # A message that waits too long for renewals is released and refused before they end.
             alike = (name for name in queue if not is_renewing or queue[name] == queue[mid])
             first = next(alike)
             if first != mid:
@@ -191,13 +191,13 @@ _CHANGES: Final = "/registry/changes"
 
 
 class Published(fold.ProcessClaim, claims=("I-C2", "I-C4"), place=fold.Place.RUNTIME):
-    """A runtime reports what is live in it, all of it (I-C2), and nothing else (I-C4)."""
+    """A runtime reports everything that is live in it (I-C2), and nothing else (I-C4)."""
 
     _own: set[str]
     _ever: set[str]
     _published: set[str]
     _missing: dict[str, TraceLine]
-    # For each request that the registry has got, the digest of what it answered.
+    # For each request that the registry has got, the digest of its answer.
     _asked: records.Recent[str, str]
 
     @fold.on(fold.rows("components"))
@@ -207,7 +207,7 @@ class Published(fold.ProcessClaim, claims=("I-C2", "I-C4"), place=fold.Place.RUN
             return
         snapshot = self._missing.pop(key, None)
         if snapshot is not None and record.t > snapshot.t + records.SLACK:
-            # Else it was about to leave: its row goes last.
+            # Otherwise it was about to leave: its row goes last.
             self._incomplete(snapshot, key)
         self._ever.add(key)
         change = self._own.add if record.op == Op.ADD else self._own.discard
@@ -228,7 +228,7 @@ class Published(fold.ProcessClaim, claims=("I-C2", "I-C4"), place=fold.Place.RUN
                 record, records.addresses_in(body.get("value")), str(body.get("operation"))
             )
         elif (asked := record.ref or "") in self._asked and record.code == Code.OK:
-            # A request that arrives once more gets the answer that was given, however old.
+            # A request that arrives again gets its earlier answer, however old.
             if self._asked[asked] != record.digest:
                 self._snapshot(record, records.addresses_in(body.get("value")))
             self._asked[asked] = record.digest or ""
@@ -244,7 +244,7 @@ class Published(fold.ProcessClaim, claims=("I-C2", "I-C4"), place=fold.Place.RUN
         for url in addresses:
             if url not in self._own:
                 self.report_break(record, "addresses of this runtime only", url, claim="I-C4")
-        # Addresses that left without followers was not announced as gone.
+        # The departure of addresses was not announced while there were no followers.
         for url in (self._published & self._own) - set(addresses):
             self._missing.setdefault(url, record)
         self._published.update(addresses)
@@ -259,9 +259,9 @@ class Published(fold.ProcessClaim, claims=("I-C2", "I-C4"), place=fold.Place.RUN
 
 
 class Announced(fold.ProcessClaim, claims=("I-C6",), place=fold.Place.RUNTIME):
-    """Reports of another runtime about an address alternate: it came, it left (I-C6).
+    """Reports of another runtime about an address alternate between arrival and departure (I-C6).
 
-    A report may overtake the list that was asked for before it, and holds beside it.
+    A report may overtake a list that was requested before it, and holds besides the list.
     """
 
     _asked: dict[str, tuple[str, dict[str, bool]]]
@@ -341,7 +341,7 @@ class PathsFirst(fold.ProcessClaim, claims=("I-P9", "I-P10"), place=fold.Place.R
 
 
 class Bound(fold.ProcessClaim, claims=("I-R8",), place=fold.Place.RUNTIME):
-    """An entity bound to a link was reported there (I-R8): by a record, or over the link."""
+    """An entity bound to a link was reported by a record or over the link (I-R8)."""
 
     _known: defaultdict[str, set[str]]
 
@@ -373,7 +373,7 @@ class Bound(fold.ProcessClaim, claims=("I-R8",), place=fold.Place.RUNTIME):
 
 @fold.check("I-S11", on=fold.bodies_at_bus(Op.SUBMIT), place=fold.Place.RUNTIME)
 def check_status_names_runtime(process: fold.Process, record: TraceLine) -> None:
-    """A status names a runtime exactly if it is that of a direct link to it (I-S11)."""
+    """A status names a runtime if and only if it is of a direct link to that runtime (I-S11)."""
     stub = record.from_ or ""
     if record.to != f"{stub}/status":
         return

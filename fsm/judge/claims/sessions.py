@@ -1,9 +1,9 @@
-"""Claims on a node: its sessions, its addresses, and what it admits.
+"""Claims on a node: its sessions, its addresses, and the messages it admits.
 
 Claims I-M1..I-M4, I-M8, I-M12, I-K4, I-A1..I-A7 and I-X2.
 
-A session is an entity `node|runtime`, and `node|runtime|n` the n-th time. A record of the
-session names its link. The tables of a node are empty at the end (I-X2).
+A session is an entity `node|runtime`, and `node|runtime|n` the n-th time. A record of the session
+names its link. The tables of a node are empty at its end (I-X2).
 """
 
 from collections import defaultdict
@@ -26,7 +26,7 @@ _ALLOC: Final = "alloc"
 
 
 class SessionFirst(fold.ProcessClaim, claims=("I-M1",)):
-    """Nothing that came by a link is let in before the link has a session (I-M1)."""
+    """No message from a link is admitted before the link has a session (I-M1)."""
 
     _pending: set[str | None]
     _sessions: set[str | None]
@@ -55,7 +55,7 @@ class SessionFirst(fold.ProcessClaim, claims=("I-M1",)):
 
 
 class OnePerRuntime(fold.ProcessClaim, claims=("I-M2",), is_forgetful=True):
-    """A runtime's session has one open link: an older one is let go (I-M2)."""
+    """A runtime's session has one open link: an older one is closed (I-M2)."""
 
     _states: dict[str | None, str | None]
     _links: dict[str | None, str | None]
@@ -79,7 +79,7 @@ class OnePerRuntime(fold.ProcessClaim, claims=("I-M2",), is_forgetful=True):
     @fold.on(fold.others(Kind.LINK, Op.CLOSE))
     def take_closing(self, record: TraceLine) -> None:
         link = record.link
-        for runtime in [owner for owner, its in self._links.items() if its == link]:
+        for runtime in [owner for owner, current in self._links.items() if current == link]:
             del self._links[runtime]
         if link in self._left:
             self._check_replaced(link, self._left.pop(link), record.t)
@@ -91,19 +91,19 @@ class OnePerRuntime(fold.ProcessClaim, claims=("I-M2",), is_forgetful=True):
     @override
     def end(self) -> None:
         end = self.process.end
-        for older, record in self._left.items() if end is not None else ():
-            self._check_replaced(older, record, end.t if end is not None else 0.0)
+        for link, record in self._left.items() if end is not None else ():
+            self._check_replaced(link, record, end.t if end is not None else 0.0)
 
 
 @fold.check("I-M3", on=fold.rows(_ALLOC))
 def check_owner_keeps_addresses(process: fold.Process, record: TraceLine) -> None:
-    """While a runtime is away it keeps what it owns (I-M3)."""
+    """A runtime that is away keeps the addresses it owns (I-M3)."""
     if record.op == Op.DEL and process.state(records.SESSION, record.val) == "detached":
         process.report_break("I-M3", record, f"{record.val} to keep it while it is away")
 
 
 class NothingAfterClose(fold.ProcessClaim, claims=("I-M4",)):
-    """Addresses of a session are silent after its end (I-M4)."""
+    """Addresses of a session send nothing after its end (I-M4)."""
 
     _runtimes: dict[str, str | None]
 
@@ -120,9 +120,9 @@ class NothingAfterClose(fold.ProcessClaim, claims=("I-M4",)):
 
 
 class PolicyOnce(fold.ProcessClaim, claims=("I-M8",), place=fold.Place.NODE):
-    """A node decides once about each message that comes (I-M8).
+    """A node decides once about each message that arrives (I-M8).
 
-    What sessions say of themselves is not recorded when it comes, so it is not counted.
+    The arrival of messages about the session itself is not recorded, so they are not counted.
     """
 
     _decisions: records.Recent[str | None, int]
@@ -140,24 +140,24 @@ class PolicyOnce(fold.ProcessClaim, claims=("I-M8",), place=fold.Place.NODE):
 
 
 class ExpiryTiming(fold.ProcessClaim, claims=("I-M12",)):
-    """A session expires when its runtime was away for so long: not before, not later (I-M12)."""
+    """A session expires once its runtime was away for `SESSION_IDLE`, not before (I-M12)."""
 
     _left: dict[str | None, TraceLine]
 
     @fold.on(fold.steps(records.SESSION))
     def take_step(self, record: TraceLine) -> None:
-        away = self._left.pop(record.key, record)
+        left = self._left.pop(record.key, record)
         if record.new == "detached":
             self._left[record.key] = record
-        elif record.new == "expired" and not records.has_waited(record.t - away.t, SESSION_IDLE):
+        elif record.new == "expired" and not records.has_waited(record.t - left.t, SESSION_IDLE):
             self.report_break(record, f"{SESSION_IDLE:g} s away before it expires")
-        elif record.t - away.t > SESSION_IDLE + records.SLACK:
+        elif record.t - left.t > SESSION_IDLE + records.SLACK:
             self.report_break(record, f"an end after {SESSION_IDLE:g} s away")
 
     @override
     def end(self) -> None:
-        for away in self.process.overdue(self._left.values(), SESSION_IDLE + records.SLACK):
-            self.report_break(away, f"an end after {SESSION_IDLE:g} s away")
+        for left in self.process.overdue(self._left.values(), SESSION_IDLE + records.SLACK):
+            self.report_break(left, f"an end after {SESSION_IDLE:g} s away")
 
 
 _GIVEN_ONCE: Final = {
@@ -174,15 +174,15 @@ class Fresh(fold.ProcessClaim, claims=("I-A1", "I-S6"), is_forgetful=True):
     @fold.on(fold.steps(*_GIVEN_ONCE))
     def take_step(self, record: TraceLine) -> None:
         claim, expected = _GIVEN_ONCE[record.machine or ""]
-        at = record.machine, record.key
-        if record.old == ABSENT and at in self._given:
+        key = record.machine, record.key
+        if record.old == ABSENT and key in self._given:
             self.report_break(record, expected, claim=claim)
-        self._given.add(at)
+        self._given.add(key)
 
 
 @fold.check("I-A2", "I-A3", on=fold.any_msg(Op.ADMIT), place=fold.Place.NODE)
 def check_sender_is_allocated(process: fold.Process, record: TraceLine) -> None:
-    """An address that sends is allocated (I-A2), to the session that it sends by (I-A3)."""
+    """An address that sends is allocated (I-A2), to the session by which it sends (I-A3)."""
     domain, by, from_ = process.domain, record.by, record.from_ or ""
     if domain is None or by is None or records.is_answer(record):
         return
@@ -198,7 +198,7 @@ def check_sender_is_allocated(process: fold.Process, record: TraceLine) -> None:
 
 
 class LateReleases(fold.ProcessClaim, claims=("I-A7",)):
-    """With a session all it owned is released, soon (I-A7); what never is, is left over."""
+    """All addresses of a session are released soon after its end (I-A7)."""
 
     _ended: dict[str | None, float]
 
@@ -212,7 +212,7 @@ class LateReleases(fold.ProcessClaim, claims=("I-A7",)):
     @fold.on(fold.rows(_ALLOC))
     def take_allocation(self, record: TraceLine) -> None:
         if record.op != Op.DEL:
-            # It has come back, perhaps at another node of the domain.
+            # The session has come back, perhaps at another node of the domain.
             self._ended.pop(record.val, None)
         elif record.t - self._ended.get(record.val, record.t) > records.SLACK:
             self.report_break(record, f"a release soon after {record.val} had left")
@@ -221,8 +221,9 @@ class LateReleases(fold.ProcessClaim, claims=("I-A7",)):
 class FalseLasting(fold.ProcessClaim, claims=("I-A7",)):
     """A record that outlives its session was registered in upstream's form (I-A7).
 
-    Any other is left live, which is no place to end in (`fsm.machines.registration`). Of a
-    record that was kept from before the node started the registering session is unknown.
+    Any other record is left in the state live, in which an entity may not end
+    (`fsm.machines.registration`). For a record kept from before the node started, the registering
+    session is unknown.
     """
 
     _upstream: set[str | None]
@@ -243,10 +244,10 @@ class FalseLasting(fold.ProcessClaim, claims=("I-A7",)):
         if record.new != State.LASTING or record.why == KEPT:
             return
         url, *_ = records.split(record.key)
-        own = (
+        owner = (
             {address.runtime_of(url)} if address.scheme_of(url) == address.RUNTIME_SCHEME else set()
         )
-        known = self._owners.get(url) or own
+        known = self._owners.get(url) or owner
         if known and not known & self._upstream:
             self.report_break(record, "the wire form of its registrant")
 
@@ -258,11 +259,11 @@ class CleanAtRest(fold.ProcessClaim, claims=("I-X2",), place=fold.Place.NODE):
 
     @fold.on(fold.rows(_ALLOC, "subs"))
     def take_change(self, record: TraceLine) -> None:
-        at = (record.table, record.key, record.val)
+        row = (record.table, record.key, record.val)
         if record.op == Op.DEL:
-            self._rows.pop(at, None)
+            self._rows.pop(row, None)
         else:
-            self._rows[at] = record
+            self._rows[row] = record
 
     @override
     def end(self) -> None:

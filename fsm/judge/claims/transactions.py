@@ -1,7 +1,7 @@
 """Claims on transactions: requests of a runtime's own components, and their answers (I-T1..I-T10).
 
-A request is known by its ends and its id. The same request may be made again after it
-has ended; the step of its transaction out of nothing says so.
+A request is identified by its ends and its id. The same request may be made again after it has
+ended; then the step of its transaction leaves `[*]`.
 """
 
 from collections import Counter, defaultdict
@@ -26,7 +26,7 @@ _BEGINS: Final = fold.steps("transaction")
 
 
 class Match(fold.ProcessClaim, claims=("I-T1",), place=fold.Place.RUNTIME):
-    """An answer that is given belongs to a request that was submitted before (I-T1)."""
+    """An answer that is delivered belongs to a request that was submitted before (I-T1)."""
 
     _asked: records.Lasting[records.Key, None]
 
@@ -44,7 +44,7 @@ class Match(fold.ProcessClaim, claims=("I-T1",), place=fold.Place.RUNTIME):
 class Unanswered(fold.ProcessClaim, claims=("I-T3",), place=fold.Place.RUNTIME):
     """A request made here gets a final answer before the wait for it is over (I-T3).
 
-    Each attempt is waited for anew, and there are so many (`MAX_ATTEMPTS`).
+    Each attempt has a wait of its own, and there are at most `MAX_ATTEMPTS`.
 
     Attributes:
         refused: Requests that the process refused when it ended: the requester is gone by then.
@@ -89,16 +89,16 @@ class Unanswered(fold.ProcessClaim, claims=("I-T3",), place=fold.Place.RUNTIME):
 
     @override
     def end(self) -> None:
-        for asked, since in self._waiting.values():
+        for request, since in self._waiting.values():
             if self.process.is_over_since(since + REPLY_TIMEOUT + records.SLACK):
-                self.report_break(asked, f"a final answer within {REPLY_TIMEOUT:g} s")
+                self.report_break(request, f"a final answer within {REPLY_TIMEOUT:g} s")
 
     def answers_missing(self) -> list[TraceLine]:
-        """Return requests whose final answer is not recorded, though the process ended orderly."""
+        """Return requests without a recorded final answer, though the process ended orderly."""
         if self.process.end is None:
             return []
-        open_ = (asked for asked, _ in self._waiting.values())
-        return [asked for asked in open_ if records.key_of(asked) not in self.refused]
+        requests = (request for request, _ in self._waiting.values())
+        return [request for request in requests if records.key_of(request) not in self.refused]
 
 
 class GivenAnswers(
@@ -106,7 +106,7 @@ class GivenAnswers(
 ):
     """A request gets one final answer, or one from each receiver (I-T2).
 
-    After it no provisional one is given (I-T4).
+    No provisional answer follows a final one (I-T4).
     """
 
     _given: records.Recent[records.Key, set[str]]
@@ -124,16 +124,16 @@ class GivenAnswers(
                 expected = "no provisional answer after the final one"
                 self.report_break(record, expected, claim="I-T4")
             return
-        before = self._given.setdefault(key, set())
-        if before:
-            several = all("@" in instance.rpartition("!")[2] for instance in (*before, mid))
-            if mid in before or not several:
+        mids = self._given.setdefault(key, set())
+        if mids:
+            name_receivers = all("@" in each.rpartition("!")[2] for each in (*mids, mid))
+            if mid in mids or not name_receivers:
                 self.report_break(record, "no second final answer", claim="I-T2")
-        before.add(mid)
+        mids.add(mid)
 
 
 class Timeouts(fold.ProcessClaim, claims=("I-T5", "I-T6"), place=fold.Place.RUNTIME):
-    """The router says 408 only after a whole wait without a sign of life (I-T6).
+    """The router answers 408 only after a whole wait without a sign of life (I-T6).
 
     An answer after that is not delivered (I-T5).
     """
@@ -159,7 +159,7 @@ class Timeouts(fold.ProcessClaim, claims=("I-T5", "I-T6"), place=fold.Place.RUNT
             if record.op == Op.CALLBACK:
                 self._signs.pop(key, None)
         elif key in self._signs:
-            # A provisional answer says that a better one follows.
+            # A provisional answer announces another one.
             self._signs[key] = record.t
 
     @fold.on(fold.at_bus(Op.SYNTH))
@@ -175,7 +175,7 @@ class Timeouts(fold.ProcessClaim, claims=("I-T5", "I-T6"), place=fold.Place.RUNT
 
 
 class IdMonotone(fold.ProcessClaim, claims=("I-T7",), place=fold.Place.RUNTIME):
-    """The ids of what one component sends rise; a repetition is the same message (I-T7)."""
+    """The ids of the messages of one component rise; an equal id repeats the message (I-T7)."""
 
     _last: dict[str, int]
     _seen: records.Lasting[str, None]
@@ -209,11 +209,11 @@ class RetryIdentity(fold.ProcessClaim, claims=("I-T8",)):
 class Conservation(fold.ProcessClaim, claims=("I-T9",)):
     """An admitted message goes on, is answered, or is dropped with a reason (I-T9).
 
-    What is queued is released, answered or dropped, and nothing is released twice.
+    A queued message is released, answered or dropped, and none is released twice.
     """
 
     _admitted: dict[str, TraceLine]
-    # What came twice may wait twice: only the receiver knows that it is the same.
+    # A message that came twice may wait twice: only the receiver knows that they are the same.
     # A queue does not see the answer to its request, so it may still release the request.
     _queued: defaultdict[tuple[str | None, str], list[TraceLine]]
     _settled: records.Lasting[str | None, None]
@@ -239,12 +239,12 @@ class Conservation(fold.ProcessClaim, claims=("I-T9",)):
 
     @fold.on(fold.msg(Op.FLUSH, Op.SYNTH, Op.DROP))
     def take_departure(self, record: TraceLine) -> None:
-        at = record.mid, record.actor
-        waiting = self._queued.get(at)
-        if waiting and record.op != Op.SYNTH:
-            waiting.pop(0)
-            if not waiting:
-                del self._queued[at]
+        queue = record.mid, record.actor
+        entries = self._queued.get(queue)
+        if entries and record.op != Op.SYNTH:
+            entries.pop(0)
+            if not entries:
+                del self._queued[queue]
         elif record.op == Op.FLUSH:
             self.report_break(record, "no second release of what was queued once")
         else:
