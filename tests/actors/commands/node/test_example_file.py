@@ -1,13 +1,15 @@
-"""`examples/node.toml` names every option of a node, with values that it takes."""
+"""`examples/node.toml` names every option of a node; the file of the page for operators serves."""
 
 import re
 import tomllib
 
-from actors.cli.group import command_of
+from actors.cli.group import ExitCode, command_of
 from actors.commands.config import read_context
-from tests.support.command import ROOT
+from tests.support.command import ROOT, serving, typed
+from tests.support.wire.certificates import Certificates
 
 EXAMPLE = ROOT / "examples" / "node.toml"
+PAGE = ROOT / "docs" / "operating.md"
 NODE = command_of("node")
 NAMES = sorted(one.name.replace("_", "-") for one in NODE.params if one.name != "config")
 
@@ -26,3 +28,29 @@ def test_every_value_of_the_example_would_be_taken(tmp_path):
     ice.chmod(0o600)
     file.write_text(whole.replace("/etc/protofly/ice.toml", str(ice)))
     assert read_context(NODE, ("--config", str(file))).params["domain"] == "a.example"
+
+
+async def test_the_file_of_the_page_for_operators_is_complete(tmp_path):
+    (text,) = re.findall(r"```toml\n(\[node\]\n.*?)```", PAGE.read_text(), re.DOTALL)
+    for name, file in {
+        "https://sso.example/realms/main/protocol/openid-connect/certs": "keys/jwks.json",
+        "/etc/protofly/node.pem": "listener.pem",
+        "/var/lib/protofly/node.key": "listener.key",
+        "/var/lib/protofly/domain.key.json": "keys/domain.key.json",
+        "/var/lib/protofly/": "",
+    }.items():
+        assert text.count(name) == 1
+        text = text.replace(name, f"{tmp_path}/{file}")
+    file = tmp_path / "node.toml"
+    file.write_text(text.replace(":8440", ":0").replace(":9440", ":0"))
+    Certificates(tmp_path)
+    assert typed("token", "keys", "--out", str(tmp_path / "keys"), "--kid", "domain").err == []
+    checked = typed("config", "check", str(file))
+    assert (checked.status, checked.err) == (ExitCode.OK, [])
+    async with serving("node", "--config", str(file)) as node:
+        assert node.url.startswith("wss://")
+        assert await node.stop() == ExitCode.OK
+    assert {each.name for each in tmp_path.glob("*.sqlite*")} >= {
+        "a.example.sqlite",
+        "a.example.sqlite-state",
+    }
