@@ -329,7 +329,7 @@ def _no_deadline(table: Table) -> Iterator[tuple[str, str]]:
 def _no_citation(table: Table) -> Iterator[tuple[str, str]]:
     for row in table.rows:
         if not row.cite.strip():
-            yield f"{row.old} {row.trigger.value}", "the row does not say where it comes from"
+            yield f"{row.old} {row.trigger.value}", "the row does not say what has happened"
 
 
 def _unused_triggers(table: Table) -> Iterator[tuple[str, str]]:

@@ -4,8 +4,8 @@ Everything about a machine is a row. What runs (`fsm.engine`), what judges
 (`fsm.judge.replay`, the Spark job), what is drawn (`fsm.drawing.draw`) and what is checked
 (`fsm.static_check`) read the same rows; there is no second place.
 
-1. A row says: in this state, at this trigger, go to that state, because the
-   protocol says so there (`cite`). The drawings' own words stand in `label`.
+1. A row says: in this state, at this trigger, go to that state. `cite` says for people what
+   has happened then. The drawings' own words stand in `label`.
 2. An entity that does not exist is in state None, drawn `[*]`. A row with source
    None is the initial source. A state of `may_end` is where a history may stop.
 3. What the drawings do not have but the protocol pages name is marked
@@ -98,7 +98,7 @@ class Transition:
         source: State left; None: the entity does not exist yet.
         trigger: What happens.
         target: State entered.
-        cite: Where the protocol says so.
+        cite: What has happened, or why the row is there, as a clause for people.
         label: The drawing's own words for it.
         origin: DRAWN, or EXTENSION if only the protocol pages name it.
         guard: What must be true besides.

@@ -118,13 +118,17 @@ def _align(rows: Sequence[tuple[str, ...]]) -> str:
 
 _HEAD: Final = (
     "# Machines\n\n"
-    "Every connection, session, subscription and request of the protocol is an entity of one of "
-    "these machines. A machine is a table, in `fsm/machines/`; the table is what the actors run, "
-    "what is drawn here, what the composition check explores, and what recorded runs are judged "
-    "by. A trigger that a table does not have in a state is refused.\n\n"
-    "`[*]` stands for the entity that does not exist: before its first step, and after its last. "
-    "A trigger with words in brackets is followed only if they are true. What the protocol's own "
-    "drawings do not have is marked as an extension.\n\n"
+    "Every connection, session, subscription and request of the protocol is an *entity* of one of "
+    "these machines. A machine is declared once, as a table in `fsm/machines/`: the program "
+    "executes the table, this page shows it, the composition check explores it, and recorded runs "
+    "are judged by it. A trigger without a row in the state of the entity is refused.\n\n"
+    "`[*]` is the state of an entity that does not exist: before its first step and after its "
+    "last. A row with words in brackets is followed only if they are true. *Kept by* names the "
+    "component that has the entities, *one entity per* their keys (`R` is the address of a "
+    "runtime, `MN` that of a node). *From* names the drawing or page of reTHINK's protocol "
+    "description that the table follows; that description is not part of this repository. "
+    "*Extension* marks what it does not draw. `t1` to `t9` are its numbers for the steps of a "
+    "direct link. A state that *may end* may be the last one of an entity.\n\n"
     "*Written by `python -m fsm document`; not to be edited.*\n"
 )
 
@@ -149,7 +153,7 @@ def _section(table: Table) -> str:
         f"Kept by: {table.owner}. One entity per `{table.key}`. From: {table.drawn_in}.",
         f"```mermaid\n{draw(table, Format.MERMAID)}```",
         _states(table),
-        _grid(("in state", "at trigger", "to state", "because"), map(_row, table.rows)),
+        _grid(("in state", "at trigger", "to state", "what has happened"), map(_row, table.rows)),
         _claims(table),
     ]
     return "\n\n".join(part.rstrip("\n") for part in parts if part) + "\n"
@@ -189,7 +193,7 @@ def _row(row: Transition) -> tuple[str, str, str, str]:
 
 def _claims(table: Table) -> str:
     said = [f"- {CLAIMS[claim].text}" for claim in table.claims]
-    return "\n".join(["What is claimed of it:", "", *said]) if said else ""
+    return "\n".join(["[Claims](claims.md) about it:", "", *said]) if said else ""
 
 
 def _grid(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

@@ -29,9 +29,9 @@ class Trigger(StrEnum):
     RECLAIM = "reclaim"
 
 
-_ALLOCATE: Final = "3.3 allocated address: request granted"
-_RELEASE: Final = "3.3 allocated address: tombstone"
-_RECLAIM: Final = "page 05, resume: what was stored comes back at the address that it had"
+_ALLOCATE: Final = "the node grants a request for addresses"
+_RELEASE: Final = "the address is freed, and the node remembers its last owner"
+_RECLAIM: Final = "a runtime claims an address again that it had before"
 
 # ruff: noqa: E501 - a row of the table is one line
 # fmt: off

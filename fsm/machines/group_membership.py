@@ -33,11 +33,11 @@ class Trigger(StrEnum):
     GO = "go"
 
 
-_JOIN: Final = "ours: a node writes its row, with a new boot epoch"
-_ADMIT: Final = "ours: the engine has the row, the group has room for it, and its lease runs"
-_FENCE: Final = "ours: the lease may be over, or the row is another process's"
-_LEAVE: Final = "ours: the node is going down; its runtimes are told"
-_GO: Final = "ours: the node serves no runtime any more"
+_JOIN: Final = "the node writes its row, with a new boot epoch"
+_ADMIT: Final = "the engine has the row, the group has room for it, and its lease runs"
+_FENCE: Final = "the lease may be over, or the row is another process's"
+_LEAVE: Final = "the node is going down, and tells its runtimes"
+_GO: Final = "the node serves no runtime any more"
 _OURS: Final = Origin.EXTENSION
 
 # fmt: off
@@ -72,14 +72,14 @@ GROUP_MEMBERSHIP: Final = Table(
             State.MEMBER, "GROUP_TERM", Trigger.FENCE, "counted from the last renewal that was made"
         ),
         Deadline(State.FENCED, None, None, "the engine must be reachable"),
-        Deadline(State.LEAVING, "GROUP_TERM", Trigger.FENCE, "as that of a member"),
+        Deadline(State.LEAVING, "GROUP_TERM", Trigger.FENCE, "counted as for a member"),
     ),
     meanings={
         State.JOINING: "The node writes its row, and looks for room in the group.",
         State.MEMBER: "Its lease runs: it serves runtimes, and writes rows.",
         State.FENCED: "Its lease may be over: it has no links and writes nothing.",
         State.LEAVING: "It is going down; its runtimes go to other nodes.",
-        State.LEFT: "It is none of the group any more.",
+        State.LEFT: "The node is no longer in the group.",
     },
     drawn_in="ours, for a domain of several nodes",
     claims=("I-M15",),

@@ -40,13 +40,13 @@ class Condition(StrEnum):
     """Our runtime's address is the smaller one, in byte order."""
 
 
-_INVITED: Final = "3.3 handler controller: invited, observes the offer"
-_ACCEPTS: Final = "page 05: no request of ours wins over the invitation"
-_SIMULTANEOUS_OPEN: Final = "page 05: our own request wins, 409"
-_ANSWER: Final = "3.3 handler controller: the offer is seen, the answer object made"
-_OPEN: Final = "3.3 handler controller: the link is open"
-_CLOSED: Final = "3.3 handler controller: closed"
-_FAILED: Final = "3.3 handler controller: closed before it was open: refused, T_p2p, given up"
+_INVITED: Final = "the requester invites the handler, which observes the offer"
+_ACCEPTS: Final = "no request of the own runtime wins over the invitation"
+_SIMULTANEOUS_OPEN: Final = "the request of the own runtime wins; the invitation is answered 409"
+_ANSWER: Final = "the handler has seen the offer and makes its answer object"
+_OPEN: Final = "the link is open"
+_CLOSED: Final = "the link is closed"
+_FAILED: Final = "the link was not open in time, was refused or given up"
 _WINS: Final = when(Condition.OWN_REQUEST, Condition.OWN_SMALLER)
 _NO_REQUEST: Final = Guard(unless=frozenset({Condition.OWN_REQUEST}))
 _LOSES: Final = when(Condition.OWN_REQUEST).but_not(Condition.OWN_SMALLER)
@@ -78,13 +78,13 @@ HANDLER_CONTROLLER: Final = Table(
     deadlines=(
         Deadline(State.OBSERVING, "P2P_TIMEOUT", Trigger.OVER, "the offer must be seen"),
         Deadline(State.ANSWERING, "P2P_TIMEOUT", Trigger.OVER, "the link must open"),
-        Deadline(State.OPEN, None, None, "its link's own machine ends it"),
+        Deadline(State.OPEN, None, None, "`p2p_connection` ends it"),
     ),
     meanings={
         State.OBSERVING: "The requester's offer is being observed.",
         State.ANSWERING: "The answer is made and candidates are tried.",
         State.OPEN: "The link was open at least once and may come back if lost.",
-        State.CLOSED: "The handler has done with this requester.",
+        State.CLOSED: "This requester has no link at the handler any more.",
     },
     drawn_in="protocol page 03, section 3.3",
     claims=("I-P5", "I-P8", "I-P17", "I-P20"),

@@ -54,18 +54,18 @@ class Trigger(StrEnum):
     RESUMED = "resumed"
 
 
-_STARTED: Final = "3.1 t1: requester asks for the Connection object; handler is invited on PH"
-_RETURNED: Final = "3.1 t2: own Connection object returned"
-_REFUSED: Final = "3.1 t3: create or invitation refused, policy refuses, simultaneous open lost"
-_LIVE: Final = "3.1 t4: link open in both directions"
-_FAILED: Final = "3.1 t5: transport failure, T_p2p over, peer deleted its object"
-_CLOSED: Final = "3.1 t6, t9: link closed, ping unanswered, disconnect(), peer gone"
-_AGAIN: Final = "3.1 t7: link open again by the same Connection pair"
-_ROUND: Final = "3.1 t8: reconnecting needs a new offer and answer"
-_YIELDS: Final = "page 05, P2P-27: the link that the smaller runtime asks for is being set up"
-_RESUMES: Final = "page 05, P2P-27: the link it yielded to has failed"
-_LOST: Final = "page 05, P2P-27: the link it yielded to is live, or refused 409, or T_p2p over"
-_SINCE: Final = "link must open; after created, the time since that counts"
+_STARTED: Final = "t1: the requester asks for its Connection object, or the handler is invited"
+_RETURNED: Final = "t2: the sync manager has made the own Connection object"
+_REFUSED: Final = "t3: object or invitation is refused, a policy denies, or the tie-break is lost"
+_LIVE: Final = "t4: the link is open in both directions"
+_FAILED: Final = "t5: the transport failed, 10 s are over, or the peer deleted its object"
+_CLOSED: Final = "t6, t9: the link was closed, a ping was not answered, or the peer has gone"
+_AGAIN: Final = "t7: the link is open again, by the same Connection objects"
+_ROUND: Final = "t8: the link needs a new offer and answer"
+_YIELDS: Final = "the link that the smaller runtime requested is being set up"
+_RESUMES: Final = "the link that this one yielded to has failed"
+_LOST: Final = "the link that this one yielded to is live, or refused with 409, or 10 s are over"
+_SINCE: Final = "the link must open; the time counts from `created`"
 
 # ruff: noqa: E501 - a row of the table is one line
 # fmt: off
@@ -93,7 +93,7 @@ P2P_CONNECTION: Final = Table(
     rows=_ROWS,
     may_end=frozenset({State.FAILED, State.DISCONNECTED}),
     deadlines=(
-        Deadline(State.CREATED, "P2P_TIMEOUT", Trigger.REFUSED, "own object must be returned"),
+        Deadline(State.CREATED, "P2P_TIMEOUT", Trigger.REFUSED, "the object must be made"),
         Deadline(State.IN_PROGRESS, "P2P_TIMEOUT", Trigger.ESTABLISH_FAILED, _SINCE),
         Deadline(State.YIELDING, "P2P_TIMEOUT", Trigger.ESTABLISH_FAILED, _SINCE),
         Deadline(
@@ -102,11 +102,11 @@ P2P_CONNECTION: Final = Table(
     ),
     meanings={
         State.CREATED: "The set-up has begun; this end's Connection object is being made.",
-        State.IN_PROGRESS: "Offer and answer are exchanged and candidates tried.",
-        State.YIELDING: "The other runtime's request wins; this link waits whether that one is live.",
+        State.IN_PROGRESS: "Offer and answer are exchanged, and candidates are tried.",
+        State.YIELDING: "The other runtime's request wins; this link fails as soon as that one is live.",
         State.LIVE: "The link is open both ways and carries messages.",
-        State.FAILED: "This attempt is over; a new one is a new link.",
-        State.DISCONNECTED: "The link is lost or closed; it may come back in place.",
+        State.FAILED: "This attempt is over; the next attempt is a new link.",
+        State.DISCONNECTED: "The link is lost or closed; it may become live again.",
     },
     drawn_in="p2p-connection-state-machine.png",
     claims=(
@@ -149,15 +149,15 @@ class DialTrigger(StrEnum):
 
 
 _OURS: Final = Origin.EXTENSION
-_BEGINS: Final = "3.1 t1, t7, t8: the requester may dial; P2P-12: the peer pleads to be dialled"
-_INVITED: Final = "3.1 t1: the handler is invited, and dials nothing by itself"
-_DIAL: Final = "page 05, P2P-12: the best candidate not tried in this round"
-_NEXT: Final = "page 05, P2P-12: this candidate does not open; the next one is tried"
-_PLEAD: Final = "page 05, P2P-12: no candidate is left; the requester pleads to be dialled"
+_BEGINS: Final = "t1, t7, t8: the requester may dial; or the peer asks to be dialled"
+_INVITED: Final = "t1: the handler is invited, and dials only if it is asked to"
+_DIAL: Final = "the best candidate that was not tried in this round is dialled"
+_NEXT: Final = "this candidate does not open; the next one is tried"
+_PLEAD: Final = "no candidate is left; the requester asks the peer to dial"
 _STOP: Final = (
-    "3.1 t4, t7: the link is live; it yields, begins anew, or the handler has no candidate"
+    "t4, t7: the link is live, yields or begins anew, or the handler has no candidate"
 )
-_NO_MORE: Final = "3.1 t3, t5, t9: the link is over"
+_NO_MORE: Final = "t3, t5, t9: the link is over"
 
 # fmt: off
 _DIAL_ROWS: Final = (
@@ -195,19 +195,19 @@ LINK_DIALLING: Final = Table(
     may_end=frozenset({DialState.ENDED}),
     extension_ends=frozenset({DialState.ENDED}),
     deadlines=(
-        Deadline(DialState.IDLE, None, None, "the connection's own machine bounds it"),
-        Deadline(DialState.READY, None, None, "the connection's own machine bounds it"),
-        Deadline(DialState.DIALLING, None, None, "each dial gives up by itself"),
-        Deadline(DialState.PLEADED, None, None, "the connection's own machine bounds it"),
-        Deadline(DialState.DIALLING_LATE, None, None, "each dial gives up by itself"),
+        Deadline(DialState.IDLE, None, None, "`p2p_connection` has the deadlines"),
+        Deadline(DialState.READY, None, None, "`p2p_connection` has the deadlines"),
+        Deadline(DialState.DIALLING, None, None, "each attempt ends by itself"),
+        Deadline(DialState.PLEADED, None, None, "`p2p_connection` has the deadlines"),
+        Deadline(DialState.DIALLING_LATE, None, None, "each attempt ends by itself"),
     ),
     meanings={
-        DialState.IDLE: "This end dials nothing; what the peer offers is only noted.",
-        DialState.READY: "A round has begun; a candidate that can be dialled is awaited.",
+        DialState.IDLE: "This end dials nothing; candidates of the peer are only noted.",
+        DialState.READY: "A round has begun; this end waits for a candidate that it can dial.",
         DialState.DIALLING: "A candidate is being dialled.",
         DialState.PLEADED: "The peer was asked to dial; a candidate that comes late is dialled too.",
         DialState.DIALLING_LATE: "A candidate that came after the plea is being dialled.",
-        DialState.ENDED: "This end is over; a link that opens all the same is closed.",
+        DialState.ENDED: "This end is over; a link that opens after that is closed.",
     },
     drawn_in="protocol page 05",
     claims=("I-P6", "I-P20"),

@@ -52,16 +52,16 @@ class Condition(StrEnum):
     """Messages go by the entry's link."""
 
 
-_PLANNED: Final = "3.3 P2P table entry: placeholder before the first await"
-_INVITED: Final = "3.3 P2P table entry: the handler's created event"
-_BOUND: Final = "3.3 P2P table entry: bound(url), listeners first"
-_KEPT: Final = "page 05: a lost link keeps its entry"
-_REMOVED: Final = "3.3 P2P table entry: removed, the link failed or is over"
-_WAITS: Final = "its stub must report the state of the link; one of another kind never does"
-_WINS: Final = "page 05: the smaller requester runtime wins; the other invitation fails"
-_LOSES: Final = "page 05: the other's request wins; ours fails when that link is live"
-_RIVAL: Final = "page 05: a peer that asks anew has lost the link that seems live here"
-_BESIDE: Final = "page 05: a new request may show a lost link; it ends when the new one is live"
+_PLANNED: Final = "the registry makes a placeholder before it deploys the requester"
+_INVITED: Final = "the handler reports that it was created"
+_BOUND: Final = "the link is live, and its listeners are registered"
+_KEPT: Final = "a lost link keeps its entry"
+_REMOVED: Final = "the link failed or is over"
+_WAITS: Final = "the stub must report the state of the link; stubs of other kinds never do"
+_WINS: Final = "the request of the smaller runtime wins, and the invitation fails"
+_LOSES: Final = "the other's request wins; the own one waits, and goes on if that link fails"
+_RIVAL: Final = "a peer that requests a link again has lost the one that is here"
+_BESIDE: Final = "a new request may mean a lost link; it ends when the new one is live"
 _OURS_WINS: Final = when(Condition.OWN_REQUEST, Condition.OWN_SMALLER)
 _OURS_LOSES: Final = when(Condition.OWN_REQUEST).but_not(Condition.OWN_SMALLER)
 _NOT_OURS: Final = unless(Condition.OWN_REQUEST)
@@ -101,14 +101,14 @@ P2P_ENTRY: Final = Table(
         Deadline(State.PLACEHOLDER, "P2P_ENTRY_TIMEOUT", Trigger.ENDED, _WAITS),
         Deadline(State.YIELDING, "P2P_ENTRY_TIMEOUT", Trigger.ENDED, _WAITS),
         Deadline(
-            State.BOUND, None, None, "its link has: a ping while live; lost, it is tried or idle"
+            State.BOUND, None, None, "`p2p_connection` has the deadlines"
         ),
     ),
     meanings={
         State.PLACEHOLDER: "A link to that runtime is being set up; messages go by the node.",
-        State.YIELDING: "Our own request waits whether the link that the other asks for is live.",
+        State.YIELDING: "The own request waits until the link of the other's request is live or fails.",
         State.BOUND: "The link has an address; while it is live, messages go by it.",
-        State.REMOVED: "Nothing of that link is left; the next one is a new entry.",
+        State.REMOVED: "The entry is gone; the next link has a new one.",
     },
     drawn_in="protocol page 03, section 3.3",
     claims=("I-P6", "I-P7", "I-P17", "I-P18", "I-P19", "I-P20", "I-R2", "I-R4", "I-R8"),

@@ -39,14 +39,14 @@ class Trigger(StrEnum):
     BURY = "bury"
 
 
-_CREATE: Final = "3.3 registration: record made"
-_ARRIVES: Final = "page 09, registration of a hyperty: a record arrives live"
-_LIVE: Final = "3.3 registration: update to live"
-_GONE: Final = "3.3 registration: unregistered or expired"
-_DEAD: Final = "3.3 registration: its runtime did not return"
-_NEVER: Final = "ours: it never was live, and its runtime has left or is silent"
-_LASTS: Final = "DESIGN section 5, registrations at the end of a session: upstream's form"
-_OURS: Final = "DESIGN section 5, registrations at the end of a session: our form again"
+_CREATE: Final = "the registry makes the record"
+_ARRIVES: Final = "the record of a hyperty arrives as live"
+_LIVE: Final = "the runtime sets the status to live"
+_GONE: Final = "the runtime unregisters it, or no keep-alive came in time"
+_DEAD: Final = "the runtime did not come back in time"
+_NEVER: Final = "the record never was live, and its runtime has left or is silent"
+_LASTS: Final = "the last registration or update came in upstream's form"
+_OURS: Final = "the last registration or update came in Protofly's form"
 _KEPT: Final = "counted from the last keep-alive; a record may ask for less"
 
 # ruff: noqa: E501 - a row of the table is one line
@@ -82,14 +82,14 @@ REGISTRATION: Final = Table(
         Deadline(State.CREATED, "REGISTRATION_EXPIRES", Trigger.BURY, "it must become live"),
         Deadline(State.LIVE, "REGISTRATION_EXPIRES", Trigger.DISCONNECT, _KEPT),
         Deadline(State.LASTING, "REGISTRATION_EXPIRES", Trigger.DISCONNECT, _KEPT),
-        Deadline(State.DISCONNECTED, "REGISTRATION_GRAVE", Trigger.BURY, "may come back"),
+        Deadline(State.DISCONNECTED, "REGISTRATION_GRAVE", Trigger.BURY, "it must come back"),
     ),
     meanings={
-        State.CREATED: "The record exists; it is not reported yet.",
-        State.LIVE: "What it names can be reached, and its record be found.",
-        State.LASTING: "As live; and its record outlives the session of its runtime.",
-        State.DISCONNECTED: "What it names is away and may come back.",
-        State.DEAD: "What it names is gone for good.",
+        State.CREATED: "The record exists; its status was not reported yet.",
+        State.LIVE: "The named entity can be reached, and searches find the record.",
+        State.LASTING: "As live, and the record stays live after the session of its runtime.",
+        State.DISCONNECTED: "The named entity is away and may come back.",
+        State.DEAD: "The named entity is gone for good.",
     },
     drawn_in="protocol page 03, section 3.3",
     claims=("I-A7", "I-G1", "I-G3", "I-G4", "I-G5", "I-G6"),

@@ -35,12 +35,12 @@ class Trigger(StrEnum):
     NONE = "none"
 
 
-_ASKED: Final = "3.3 resolve job: a message has no listener here"
-_QUERY: Final = "3.3 resolve job: {query} the domain registry is asked for the record"
-_ATTACH: Final = "3.3 resolve job: attach to what others wait for"
-_DEPLOY: Final = "3.3 resolve job: deploy, then wait"
-_BOUND: Final = "3.3 resolve job: bound(S)"
-_FAILED: Final = "3.3 resolve job: failed"
+_ASKED: Final = "a message has no listener in this runtime"
+_QUERY: Final = "the domain registry is asked for the record of the target"
+_ATTACH: Final = "the job waits for what another job has begun, or uses what is there"
+_DEPLOY: Final = "a stub is deployed"
+_BOUND: Final = "the stub or link is there"
+_FAILED: Final = "there is no route"
 
 # fmt: off
 _ROWS: Final = (

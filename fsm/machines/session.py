@@ -35,13 +35,13 @@ class Trigger(StrEnum):
     MOVE = "move"
 
 
-_OPENED: Final = "3.3 MN session: handshake"
-_LOST: Final = "3.3 MN session: link lost, ping unanswered"
-_AGAIN: Final = "3.3 MN session: re-open with token"
-_CLOSE: Final = "3.3 MN session: disconnect"
-_EXPIRE: Final = "3.3 MN session: detached for T_gc"
-_LEAVES: Final = "ours: the node itself stops, so no runtime can resume it"
-_MOVES: Final = "ours: another node of the domain has the session"
+_OPENED: Final = "a runtime opens the session"
+_LOST: Final = "the link is lost, or a ping was not answered"
+_AGAIN: Final = "the runtime opens the session again, with its token"
+_CLOSE: Final = "the runtime or the node closes the session"
+_EXPIRE: Final = "the session was detached for 10 minutes"
+_LEAVES: Final = "the node itself stops, so no runtime can resume the session"
+_MOVES: Final = "another node of the domain has the session"
 
 # fmt: off
 _ROWS: Final = (
@@ -74,10 +74,10 @@ SESSION: Final = Table(
         Deadline(State.DETACHED, "SESSION_IDLE", Trigger.EXPIRE, "the runtime must come back"),
     ),
     meanings={
-        State.OPEN: "The runtime is linked; its messages are routed.",
+        State.OPEN: "The runtime has a link; its messages are routed.",
         State.DETACHED: "The link is lost; addresses, subscriptions and messages are kept.",
-        State.CLOSED: "Runtime or node said goodbye; all it held here is released.",
-        State.EXPIRED: "The runtime did not come back; all it held here is released.",
+        State.CLOSED: "Runtime or node closed it; what the session owned is released.",
+        State.EXPIRED: "The runtime did not come back; what the session owned is released.",
         State.MOVED: "Another node of the domain has the session, and all that it owns.",
     },
     drawn_in="protocol page 03, section 3.3",

@@ -46,14 +46,14 @@ class Trigger(StrEnum):
     ENDED = "ended"
 
 
-_BUILT: Final = "3.2 Connection: constructor"
-_CONNECT: Final = "3.2 Connection: connect()"
-_IMPOSSIBLE: Final = "3.2: constructor ok, connect impossible"
-_LIVE: Final = "3.2 Connection: session open"
-_FAILED: Final = "3.2 Connection: refused, or T_open over"
-_CLOSED: Final = "3.2 Connection: link lost, or disconnect()"
-_AGAIN: Final = "3.2 Connection: session re-opened"
-_ENDED: Final = "ours: the node refuses the session for good, so nothing is tried again"
+_BUILT: Final = "the stub is constructed"
+_CONNECT: Final = "the stub connects"
+_IMPOSSIBLE: Final = "the stub is constructed but cannot connect"
+_LIVE: Final = "the session is open"
+_FAILED: Final = "the node refused the session, or did not open it in time"
+_CLOSED: Final = "the link is lost, or the stub disconnects"
+_AGAIN: Final = "the session is open again"
+_ENDED: Final = "the node refuses the session for good, so nothing is tried again"
 
 # ruff: noqa: E501 - a row of the table is one line
 # fmt: off
@@ -129,18 +129,18 @@ class LinkTrigger(StrEnum):
 
 
 _OURS: Final = Origin.EXTENSION
-_DIAL: Final = "3.2 Connection: connect(), or connected again in place"
-_STANDS: Final = "3.3 MN session: handshake on each link"
-_SESSION: Final = "3.3 MN session: open, or re-open with token"
-_EMPTIED: Final = "3.3 MN session: the node has forgotten what the session had"
-_RENEWED: Final = "3.3 MN session: the node has again what the session had"
-_PROVE: Final = "ours: the node wants a proof of the runtime's key"
-_FORGOTTEN: Final = "3.3 MN session: the node has no such session, so another is asked for"
-_PING: Final = "3.3 MN session: ping, as nothing was heard for a while"
-_HEARD: Final = "3.3 MN session: any frame over the link answers a ping"
-_LINK_LOST: Final = "3.2: the link is lost or unanswered; it is dialled again after a pause"
-_GOODBYE: Final = "3.3 MN session: disconnect"
-_OVER: Final = "3.2 Connection: refused, given up, or disconnected for good"
+_DIAL: Final = "the stub connects, or connects again"
+_STANDS: Final = "the link is open; the stub opens the session, on each link anew"
+_SESSION: Final = "the node has opened the session, or resumed it by its token"
+_EMPTIED: Final = "the node has the session, and has forgotten what belonged to it"
+_RENEWED: Final = "the node has again what belonged to the session"
+_PROVE: Final = "the node requires a proof of the runtime's key"
+_FORGOTTEN: Final = "the node has no such session, so the stub opens another one"
+_PING: Final = "nothing was received for a while"
+_HEARD: Final = "a frame was received, which answers the ping"
+_LINK_LOST: Final = "the link is lost or not answered; it is dialled again after a pause"
+_GOODBYE: Final = "the stub closes the session"
+_OVER: Final = "the stub was refused, gave up, or disconnects for good"
 
 # fmt: off
 _LINK_ROWS: Final = (
@@ -184,7 +184,7 @@ NODE_LINK: Final = Table(
     may_end=frozenset({LinkState.ENDED}),
     extension_ends=frozenset({LinkState.ENDED}),
     deadlines=(
-        Deadline(LinkState.DIALLING, None, None, "the dialling task gives up by itself"),
+        Deadline(LinkState.DIALLING, None, None, "each attempt ends by itself"),
         Deadline(
             LinkState.OPENING, "OPEN_TIMEOUT", LinkTrigger.LOST, "session must open on each link"
         ),
@@ -195,13 +195,13 @@ NODE_LINK: Final = Table(
         Deadline(
             LinkState.OPEN, "PING_PERIOD", LinkTrigger.PING, "counted from what was heard last"
         ),
-        Deadline(LinkState.PINGING, "PONG_TIMEOUT", LinkTrigger.LOST, "the node must be heard"),
+        Deadline(LinkState.PINGING, "PONG_TIMEOUT", LinkTrigger.LOST, "a frame must come"),
         Deadline(LinkState.PAUSED, None, None, "pauses double; the stub counts the attempts"),
-        Deadline(LinkState.CLOSING, "GOODBYE_TIMEOUT", LinkTrigger.END, "the goodbye is bounded"),
+        Deadline(LinkState.CLOSING, "GOODBYE_TIMEOUT", LinkTrigger.END, "the close must be answered"),
     ),
     meanings={
         LinkState.DIALLING: "A link to the node is being dialled; messages wait.",
-        LinkState.OPENING: "The link stands and the session is opened, or re-opened; messages wait.",
+        LinkState.OPENING: "The link is open, the session is being opened or re-opened; messages wait.",
         LinkState.PROVING: "The runtime has proven its key and asked again; messages wait.",
         LinkState.RENEWING: (
             "The session is open; the runtime claims what the node has forgotten; messages wait."
@@ -210,7 +210,7 @@ NODE_LINK: Final = Table(
         LinkState.PINGING: "The node was asked for a sign of life; messages go at once.",
         LinkState.PAUSED: "There is no link; the next one is dialled after a pause.",
         LinkState.CLOSING: "The session is being closed; messages are refused.",
-        LinkState.ENDED: "The stub has no link and dials none any more; messages are refused.",
+        LinkState.ENDED: "The stub has no link and dials no further one; messages are refused.",
     },
     drawn_in="protocol page 03, sections 3.2 and 3.3",
     claims=("I-S8", "I-S9", "I-S10"),

@@ -29,9 +29,9 @@ class Trigger(StrEnum):
     LOAD_FAILED = "load-failed"
 
 
-_LOAD: Final = "3.2 Deployment: loadStub()"
-_LOADED: Final = "3.2 Deployment: ok"
-_FAILED: Final = "3.2 Deployment: error or T_deploy"
+_LOAD: Final = "the loader begins to load the stub"
+_LOADED: Final = "the stub is loaded"
+_FAILED: Final = "an error, or the deployment took too long"
 
 # ruff: noqa: E501 - a row of the table is one line
 # fmt: off

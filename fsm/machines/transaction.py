@@ -34,13 +34,13 @@ class Trigger(StrEnum):
     SILENCE = "silence"
 
 
-_OPENED: Final = "3.3 transaction: request admitted"
-_TRYING: Final = "3.3 transaction: (provisional)*"
-_ONE: Final = "page 06, C-81: one of several that answer each for itself"
-_AGAIN: Final = "page 05, retry: the same message once more, with a wait of its own"
-_FINAL: Final = "3.3 transaction: final answer"
-_REFUSED: Final = "page 02: no stub, no target: the bus answers 404, 503"
-_SILENCE: Final = "3.3 transaction: timed-out, T_resp over"
+_OPENED: Final = "the bus admits the request"
+_TRYING: Final = "a provisional answer came"
+_ONE: Final = "one of several receivers answered; each answers for itself"
+_AGAIN: Final = "the same request is sent again, which waits anew"
+_FINAL: Final = "the final answer came"
+_REFUSED: Final = "there is no stub or receiver; the bus itself answers 404 or 503"
+_SILENCE: Final = "no answer came for 15 s; the bus answers 408"
 _SINCE: Final = "counted from the request or the last provisional answer"
 
 # ruff: noqa: E501 - a row of the table is one line

@@ -32,13 +32,13 @@ class Trigger(StrEnum):
     OBJECT_DELETED = "object-deleted"
 
 
-_SEND: Final = "3.3 invitation: sent"
-_TRYING: Final = "3.3 invitation: (1xx)*"
-_ACCEPT: Final = "3.3 invitation: accepted"
-_REFUSE: Final = "3.3 invitation: refused"
-_SILENCE: Final = "3.3 invitation: timed-out"
+_SEND: Final = "the reporter's sync manager sends the invitation"
+_TRYING: Final = "a provisional answer came"
+_ACCEPT: Final = "the invited hyperty accepts"
+_REFUSE: Final = "the invited hyperty refuses"
+_SILENCE: Final = "no answer came in time"
 _SINCE: Final = "counted from the invitation or the last provisional answer"
-_GONE: Final = "page 08, nothing after delete: a deleted object admits no observer"
+_GONE: Final = "the object was deleted, so it admits no observer"
 
 # fmt: off
 _ROWS: Final = (

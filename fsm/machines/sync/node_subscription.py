@@ -38,16 +38,16 @@ class Trigger(StrEnum):
     EXPIRE = "expire"
 
 
-_ACTIVE: Final = "3.3 MN subscription: subscribe"
-_REMOVED: Final = "3.3 MN subscription: unsubscribe"
-_SESSION: Final = "3.3 MN subscription: its session closed or expired"
-_ADDRESS: Final = "3.3 MN subscription: the address was released"
+_ACTIVE: Final = "the runtime subscribes"
+_REMOVED: Final = "the runtime unsubscribes"
+_SESSION: Final = "the session of the runtime was closed or has expired"
+_ADDRESS: Final = "the address was released"
 
-_HELD: Final = "ours: the path is set before the owner is asked"
-_AGREED: Final = "ours: the owner consents, or its consent is not needed"
-_LEFT: Final = "ours: no hyperty of the runtime observes any more"
-_REFUSED: Final = "ours: the owner says no"
-_EXPIRED: Final = "ours: the owner says that the last observer there has not renewed its lease"
+_HELD: Final = "the path is set before the owner is asked for its consent"
+_AGREED: Final = "the owner consents, or no consent is needed"
+_LEFT: Final = "no hyperty of the runtime observes any more"
+_REFUSED: Final = "the owner refuses"
+_EXPIRED: Final = "the owner reports that the last observer there has not renewed its lease"
 
 _EXTRA: Final = Origin.EXTENSION
 
@@ -83,7 +83,7 @@ NODE_SUBSCRIPTION: Final = Table(
     meanings={
         State.HELD: "The path is set, and nothing is delivered: the owner has not consented.",
         State.ACTIVE: "The runtime is delivered what is sent to the address.",
-        State.REMOVED: "Nothing more of it is sent to the runtime.",
+        State.REMOVED: "The runtime gets nothing more that is sent to the address.",
     },
     drawn_in="protocol page 03, section 3.3",
     claims=("I-M3", "I-M5", "I-M6", "I-M7"),

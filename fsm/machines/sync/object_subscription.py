@@ -41,16 +41,16 @@ class Trigger(StrEnum):
     EXPIRE = "expire"
 
 
-_REQUEST: Final = "3.3 data-object subscription: request"
-_ACCEPT: Final = "3.3 data-object subscription: invited, or the reporter said yes"
-_REFUSE: Final = "3.3 data-object subscription: the reporter said no, or nothing"
-_LEAVE: Final = "3.3 data-object subscription: unsubscribed"
-_DELETED: Final = "3.3 data-object subscription: object deleted"
-_GONE: Final = "page 08, nothing after delete: a deleted object admits no observer"
-_LEFT: Final = "page 04: an observer that leaves before the decision is not admitted"
+_REQUEST: Final = "an observer asks to subscribe"
+_ACCEPT: Final = "the observer was invited, or the reporter admits it"
+_REFUSE: Final = "the reporter refuses, or does not answer in time"
+_LEAVE: Final = "the observer unsubscribes, or is removed"
+_DELETED: Final = "the object was deleted"
+_GONE: Final = "the object was deleted, so it admits no observer"
+_LEFT: Final = "an observer that leaves before the decision is not admitted"
 
-_RENEWED: Final = "ours: its sync manager renews the lease that it was granted"
-_EXPIRED: Final = "ours: a lease that is not renewed is over, for any lost message"
+_RENEWED: Final = "the observer's sync manager renews the lease"
+_EXPIRED: Final = "the lease was not renewed in time"
 
 _OURS: Final = Origin.EXTENSION
 
@@ -78,7 +78,7 @@ OBJECT_SUBSCRIPTION: Final = Table(
     may_end=frozenset({State.REFUSED, State.REMOVED}),
     deadlines=(
         Deadline(State.REQUESTED, "REPLY_TIMEOUT", Trigger.REFUSE, "the reporter must decide"),
-        Deadline(State.ACTIVE, "LEASE", Trigger.EXPIRE, "a lease must be renewed, if it is one"),
+        Deadline(State.ACTIVE, "LEASE", Trigger.EXPIRE, "a lease, if there is one, must be renewed"),
     ),
     meanings={
         State.REQUESTED: "The reporter is being asked.",

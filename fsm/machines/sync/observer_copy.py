@@ -45,17 +45,17 @@ class Condition(StrEnum):
     """A version between the two is missing."""
 
 
-_OBSERVE: Final = "3.3 observer copy: subscribe"
-_SNAPSHOT: Final = "3.3 observer copy: snapshot"
-_RECALLED: Final = "page 05, resume: what was stored is shown until the object is read"
-_EARLY: Final = "page 05: what comes before the object was read is kept"
-_APPLY: Final = "page 05: the next version is applied, an older one is not"
-_GAP: Final = "3.3 observer copy: live to stale, a version is missing"
-_READ: Final = "3.3 observer copy: stale to live, the object was read"
-_LATE: Final = "page 04: the object may be read at any time; an answer may come late"
-_AGAIN: Final = "page 05: read again until it succeeds"
-_DELETED: Final = "3.3 observer copy: deleted by its reporter"
-_REFUSED: Final = "page 04: the subscription was refused, or the observer leaves"
+_OBSERVE: Final = "the observer subscribes"
+_SNAPSHOT: Final = "the snapshot of the object came"
+_RECALLED: Final = "the stored value is shown until the object has been read"
+_EARLY: Final = "a change that comes before the object has been read is kept"
+_APPLY: Final = "the next version is applied, an older one is not"
+_GAP: Final = "a version is missing"
+_READ: Final = "the object has been read"
+_LATE: Final = "the object may be read at any time, and an answer may come late"
+_AGAIN: Final = "the read failed; it is repeated until it succeeds"
+_DELETED: Final = "the reporter deleted the object"
+_REFUSED: Final = "the subscription was refused, or the observer leaves"
 
 # ruff: noqa: E501 - a row of the table is one line
 # fmt: off

@@ -61,7 +61,7 @@ SEEDED = {
     ),
     "no-citation": (
         {"rows": (*tables.ROWS, Transition(Door.GONE, Push.BUILD, Door.OPEN, " "))},
-        Finding("door", Rule.NO_CITATION, "gone build", "the row does not say where it comes from"),
+        Finding("door", Rule.NO_CITATION, "gone build", "the row does not say what has happened"),
     ),
     "unused-trigger": (
         {"rows": (tables.BUILD, tables.SHUT, tables.TEAR_DOWN)},
