@@ -27,26 +27,15 @@ from specs.jsonvalue import one_line
 _HEAD: Final = """\
 # Claims
 
-A *claim* is a property that every run of the protocol has. This page is the output of
-`python -m spark claims`; [Traces](traces.md) explains how runs are recorded and judged.
+A *claim* is a property that every run has. This page is the output of `python -m spark claims`.
 
-- **class**: `S` is judged on any beginning of a trace. `L` needs the end of a trace, or a time. `X`
-  needs the traces of several processes. `hyper` compares two runs.
-- **place**: the processes that the claim applies to.
-- **records**: the [records](traces.md#records) that the judges read: kind, then operations,
-  machines or tables. Not listed is what is known of each process: listeners, links, stubs,
-  sessions, owners of addresses.
-- **key**: what the records that are judged together have in common. `runtime` is one run of one
-  process, also of a message node.
-- **checked by**: `fsm judge` and `spark` (`python -m spark validate`) check the same claims by the
-  same code. `monitor`: each process checks its own steps while it runs. `monitor with --monitor`:
-  with this option it also checks these claims on its own records, those on answers for every tenth
-  request. `fsm check --product`: all states of cores that talk to each other are checked.
-
-In a claim, the *bus* is the router of a runtime or node, a *target* the receiver of a message, and
-to *resolve* an address is to search the route to it. *Silence* counts from the request or its last
-provisional answer. Runtimes are compared by their addresses as texts (*smaller*). The
-[glossary](glossary.md) explains the other terms.
+| column | meaning |
+|---|---|
+| class | S: any beginning of a trace; L: its end or a time; X: several processes; hyper: two runs |
+| place | the processes that the claim applies to |
+| records | the judged [records](traces.md#records): kind, then operations, machines or tables |
+| key | what the records judged together have in common; a runtime is one run of one process |
+| checked by | `fsm judge`, `spark` by the same code, its own [monitor](traces.md#monitor) |
 
 | id | claim | class | place | records | key | checked by |
 |---|---|---|---|---|---|---|

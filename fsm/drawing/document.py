@@ -118,17 +118,13 @@ def _align(rows: Sequence[tuple[str, ...]]) -> str:
 
 _HEAD: Final = (
     "# Machines\n\n"
-    "Every connection, session, subscription and request of the protocol is an *entity* of one of "
-    "these machines. A machine is declared once, as a table in `fsm/machines/`: the program "
-    "executes the table, this page shows it, the composition check explores it, and recorded runs "
-    "are judged by it. A trigger without a row in the state of the entity is refused.\n\n"
-    "`[*]` is the state of an entity that does not exist: before its first step and after its "
-    "last. A row with words in brackets is followed only if they are true. *Kept by* names the "
-    "component that has the entities, *one entity per* their keys (`R` is the address of a "
-    "runtime, `MN` that of a node). *From* names the drawing or page of reTHINK's protocol "
-    "description that the table follows; that description is not part of this repository. "
-    "*Extension* marks what it does not draw. `t1` to `t9` are its numbers for the steps of a "
-    "direct link. A state that *may end* may be the last one of an entity.\n\n"
+    "Every connection, session, subscription and request is an *entity* of one of these machines. "
+    "A machine is a table in `fsm/machines/`: the program executes it, this page shows it, the "
+    "composition check explores it, recorded runs are judged by it. Other steps are refused.\n\n"
+    "`[*]` is the state before the first step and after the last. A row with words in brackets is "
+    "followed if they are true. In keys, `R` is a runtime and `MN` a node. *From* names a part of "
+    "reTHINK's description of the protocol, which is not in this repository; *extension* marks "
+    "what it does not draw, and `t1` to `t9` are its numbers for the steps of a direct link.\n\n"
     "*Written by `python -m fsm document`; not to be edited.*\n"
 )
 

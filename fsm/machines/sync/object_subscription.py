@@ -78,7 +78,7 @@ OBJECT_SUBSCRIPTION: Final = Table(
     may_end=frozenset({State.REFUSED, State.REMOVED}),
     deadlines=(
         Deadline(State.REQUESTED, "REPLY_TIMEOUT", Trigger.REFUSE, "the reporter must decide"),
-        Deadline(State.ACTIVE, "LEASE", Trigger.EXPIRE, "a lease, if there is one, must be renewed"),
+        Deadline(State.ACTIVE, "LEASE", Trigger.EXPIRE, "a lease must be renewed"),
     ),
     meanings={
         State.REQUESTED: "The reporter is being asked.",
