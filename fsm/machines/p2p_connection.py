@@ -154,9 +154,7 @@ _INVITED: Final = "t1: the handler is invited, and dials only if it is asked to"
 _DIAL: Final = "the best candidate that was not tried in this round is dialled"
 _NEXT: Final = "this candidate does not open; the next one is tried"
 _PLEAD: Final = "no candidate is left; the requester asks the peer to dial"
-_STOP: Final = (
-    "t4, t7: the link is live, yields or begins anew, or the handler has no candidate"
-)
+_STOP: Final = "t4, t7: the link is live, yields or begins anew, or the handler has no candidate"
 _NO_MORE: Final = "t3, t5, t9: the link is over"
 
 # fmt: off

@@ -100,9 +100,7 @@ P2P_ENTRY: Final = Table(
     deadlines=(
         Deadline(State.PLACEHOLDER, "P2P_ENTRY_TIMEOUT", Trigger.ENDED, _WAITS),
         Deadline(State.YIELDING, "P2P_ENTRY_TIMEOUT", Trigger.ENDED, _WAITS),
-        Deadline(
-            State.BOUND, None, None, "`p2p_connection` has the deadlines"
-        ),
+        Deadline(State.BOUND, None, None, "`p2p_connection` has the deadlines"),
     ),
     meanings={
         State.PLACEHOLDER: "A link to that runtime is being set up; messages go by the node.",

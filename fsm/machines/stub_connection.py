@@ -197,7 +197,9 @@ NODE_LINK: Final = Table(
         ),
         Deadline(LinkState.PINGING, "PONG_TIMEOUT", LinkTrigger.LOST, "a frame must come"),
         Deadline(LinkState.PAUSED, None, None, "pauses double; the stub counts the attempts"),
-        Deadline(LinkState.CLOSING, "GOODBYE_TIMEOUT", LinkTrigger.END, "the close must be answered"),
+        Deadline(
+            LinkState.CLOSING, "GOODBYE_TIMEOUT", LinkTrigger.END, "the close must be answered"
+        ),
     ),
     meanings={
         LinkState.DIALLING: "A link to the node is being dialled; messages wait.",
