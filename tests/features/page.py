@@ -28,11 +28,10 @@ _AREAS: Final = {
 _HEAD: Final = """# Features
 
 The features of the protocol, and for each the test that shows it. This page is the output of
-`python -m tests.features.page`.
-
-Every implementation needs the features of priority P0, most need those of P1, some those of P2.
-A row with ✂ was tried: the feature was removed from the code, and its test failed. `make soak`
-does so again.
+`python -m tests.features.page`. Every implementation needs the features of priority P0, most need
+those of P1, some those of P2. State: `built`, `partly`, `not` (built), or `left` (out, after it was
+built). A row with ✂ was tried: its test fails if the feature is removed (`make soak`). `R`, `D` and
+`O` stand for a runtime, a domain and an object.
 """
 
 
