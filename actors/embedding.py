@@ -111,7 +111,7 @@ class Runtime:
         if name is None:
             name = make.__name__ if isinstance(make, type) else _UNNAMED
         profile = Profile(name, descriptor, resources, schemas)
-        participant, life = await self._running.settle(profile, make)
+        participant, life = await self._running.run_hyperty(profile, make)
         return Deployed(self._running, participant, life)
 
     async def deploy_apart(
@@ -159,7 +159,7 @@ class Runtime:
         code = HypertyCode.of(made)
         name, schema = made.__name__ if name is None else name, recorded_schema(made)
         profile = Profile(name, descriptor, resources, schemas, message_schema=schema)
-        return DeployedApart(self._running, await self._running.settle_apart(profile, code))
+        return DeployedApart(self._running, await self._running.run_in_sandbox(profile, code))
 
     async def load(self, address: str, name: str | None = None) -> DeployedApart:
         """Run the hyperty that a signed descriptor of a catalogue describes.
@@ -316,7 +316,7 @@ class Runtime:
             BadUrlError: One of them is no address.
             ActorStoppedError: On entering: the runtime has closed.
         """
-        return self._running.agent.forwarded(ForwardRule.of(source, target))
+        return self._running.agent.forwarding(ForwardRule.of(source, target))
 
     def bind(self, one: str, other: str) -> AbstractAsyncContextManager[None]:
         """Copy messages for each of two addresses of this runtime to the other one, likewise.
@@ -330,7 +330,7 @@ class Runtime:
         Raises:
             ForwardRefusedError: As for `forward`; so are the others.
         """
-        return self._running.agent.forwarded(ForwardRule.of(one, other, is_alias=True))
+        return self._running.agent.forwarding(ForwardRule.of(one, other, is_alias=True))
 
     async def reload_policies(self) -> str:
         """Read the policy files again; the runtime keeps its policies if one cannot be used.

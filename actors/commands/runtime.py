@@ -205,7 +205,7 @@ async def _deploy_apart(code: HypertyCode, runtime: Runtime, name: str) -> str:
     what = f"cannot run {code.where} in a sandbox"
     advice = "correct --hyperty, or run it in this process with --sandbox nursery"
     with advise_on(SandboxError, what=what, advice=advice):
-        return (await runtime.settle_apart(name, code)).url
+        return (await runtime.run_in_sandbox(name, code)).url
 
 
 def _read_owner(text: str) -> str:

@@ -28,7 +28,7 @@ from actors.cli.options import define_command
 from actors.commands.config import read_signer
 from actors.keys.key_set import BadKeysError, Keys, read_keys
 from actors.kit.files import write_whole
-from actors.runtime.catalogue import what_runs_here
+from actors.runtime.catalogue import deployable_here
 from fsm.catalogue import descriptor as offers
 from fsm.commands import parameters
 from fsm.commands.parameters import argument, option
@@ -306,7 +306,7 @@ def _add_dates(
 def _check_use(text: str, draft: Path) -> None:
     """Refuse a stub or hyperty that no runtime could deploy, whomever it trusts."""
     sealed = seal.read_seal(text.encode(), seal.SealType.DESCRIPTOR)
-    descriptor, here = seal.read_descriptor(sealed.content), what_runs_here()
+    descriptor, here = seal.read_descriptor(sealed.content), deployable_here()
     refused = offers.judge_offer(descriptor, here)
     if refused is not None:
         raise CommandError(
@@ -512,7 +512,7 @@ async def _inspect(
     catalogue: source.Source, path: str, trust: Trust | None, keys: Keys | None
 ) -> inspection.Inspection:
     async with aclosing(catalogue):
-        here, now = what_runs_here(), time.time_ns() / 1e9
+        here, now = deployable_here(), time.time_ns() / 1e9
         return await inspection.inspect(catalogue, path, trust, keys, here, now)
 
 

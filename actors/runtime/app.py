@@ -1,4 +1,4 @@
-"""The composition root of a runtime: what it is built of, in which order, and how it ends."""
+"""The composition root of a runtime: makes its parts, starts them in order, and ends them."""
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager, closing
@@ -70,7 +70,7 @@ from transports.sockets import open_background
 _log = get_logger("actors.runtime")
 
 _ONE_LIFE = Intensity(restarts=0)
-"""The core parts share tables: a crash of one is a bug, and ends the runtime."""
+"""Restart limit of the core parts: they share tables, so the crash of a part ends the runtime."""
 
 
 @asynccontextmanager
@@ -98,7 +98,7 @@ async def open_runtime(
         StoreFileError: The file of the store cannot be used.
         KeyFileError: The file of the runtime's key cannot be used.
         PolicyFileError: A policy file cannot be used.
-        HttpPlaceError: Health and metrics cannot be served at that place.
+        HttpPlaceError: Health and metrics cannot be served at the configured place.
         OpenMetricsError: Every client could read the metrics.
         RestartLimitError: A core part crashed, which is a bug; in a group.
         HypertyFailedError: A hyperty was given up, and `config.stop_on_failure` is set.
@@ -116,7 +116,7 @@ async def open_runtime(
         judge, runtime.policing = _make_judge(config, runtime.own)
         runtime.bus = MessageBus(runtime.own, judge, feed, counters, config.interceptors)
         runtime.guard = _guard(config, identity)
-        with closing(runtime.bus):  # also after a bug: who waits outside for an answer hears of it
+        with closing(runtime.bus):  # also after a bug: waits for answers outside end then
             async with (
                 aclosing(runtime.guard),
                 _serving_health(runtime) as readiness,
@@ -126,7 +126,7 @@ async def open_runtime(
 
 
 def own_identity(config: RuntimeConfig) -> OwnIdentity:
-    """Return the identity that a runtime begins with: its key, of which nothing was said yet.
+    """Return the identity that a runtime starts with: its key, without statements about the key.
 
     Args:
         config: Configuration of the runtime.
@@ -141,7 +141,7 @@ def own_identity(config: RuntimeConfig) -> OwnIdentity:
 
 
 def _make_judge(config: RuntimeConfig, own: OwnSender) -> tuple[Judge, Policing | None]:
-    """Return what rules on messages; its policies, unless the application decides itself."""
+    """Return the judge of messages; and the policies, unless the judge is the application's."""
     policy = config.policy
     if isinstance(policy, Judge):
         return policy, None
@@ -169,11 +169,15 @@ def _guard(config: RuntimeConfig, identity: OwnIdentity) -> LinkGuard:
 @asynccontextmanager
 async def _running(runtime: Runtime, readiness: Readiness) -> AsyncIterator[None]:
     config, monitor = runtime.config, runtime.monitor
-    lost = DeadMail(runtime.bus, runtime.counters)
+    dead_letters = DeadMail(runtime.bus, runtime.counters)
     async with (
         open_supervisor(f"{config.name} followers", Strategy.PEERS, monitor=monitor) as watching,
-        open_supervisor(config.name, Strategy.ONE_FOR_ALL, _ONE_LIFE, lost, monitor) as core,
-        open_supervisor(f"{config.name} sandboxes", dead_letters=lost, monitor=monitor) as isolated,
+        open_supervisor(
+            config.name, Strategy.ONE_FOR_ALL, _ONE_LIFE, dead_letters, monitor
+        ) as core,
+        open_supervisor(
+            f"{config.name} sandboxes", dead_letters=dead_letters, monitor=monitor
+        ) as isolated,
         open_background() as runtime.background,
     ):
         runtime.followers = Followers(runtime.tracer, watching)
@@ -205,7 +209,7 @@ async def _serving_health(runtime: Runtime) -> AsyncIterator[Readiness]:
     if config.http is None:
         yield readiness
         return
-    # Not needed by a runtime that serves no HTTP, and slow to import.
+    # The modules are slow to import, and only needed to serve HTTP.
     from actors.http.metrics import OF_RUNTIMES, ReadyPage  # noqa: PLC0415
     from actors.http.service import open_http, site_of  # noqa: PLC0415
 
@@ -228,7 +232,7 @@ async def _serving_health(runtime: Runtime) -> AsyncIterator[Readiness]:
 
 
 def _log_drops(name: str, ledger: DropLedger) -> None:
-    """Log what was not delivered; nothing if nothing was."""
+    """Log the numbers of messages that were not delivered, if there are any."""
     if ledger.total:
         counts = {str(reason): count for reason, count in ledger.counts.items()}
         _log.info("messages not delivered", runtime=name, total=ledger.total, **counts)
@@ -285,7 +289,7 @@ async def _start(runtime: Runtime, core: Supervisor, isolated: Supervisor) -> No
 
 
 def _makers(runtime: Runtime) -> StubMakers:
-    """Return the makers of fetched stubs: their code runs in sandbox processes."""
+    """Return the factories of fetched stubs, whose code runs in sandbox processes."""
     config, spawn = runtime.config, runtime.processes.open
 
     def code(archive: bytes, entry_point: str, endpoints: tuple[str, ...]) -> StubFactory:
@@ -301,7 +305,7 @@ def _makers(runtime: Runtime) -> StubMakers:
 
 
 def _catalogue(runtime: Runtime) -> Catalogue:
-    """Return where stubs and data schemas are looked up."""
+    """Return the catalogue of stubs and data schemas."""
     config = runtime.config
     factories: dict[StubKind, StubFactory] = {StubKind.NODE: node_stub.activate, **LINK_MAKERS}
     registries = {} if config.registry is None else {config.domain: config.registry}
@@ -318,7 +322,7 @@ def _hops(runtime: Runtime, part: str) -> HopTrace:
 
 
 def _stub_context(runtime: Runtime, url: str, port: MiniBusPort, config: StubConfig) -> StubContext:
-    """Put together what a stub may use (STB-13)."""
+    """Return the context of a stub: all that it may use of the runtime (STB-13)."""
     domain, store = config.domain, runtime.store
     token = config.session or store.session(domain)
     return StubContext(

@@ -1,10 +1,9 @@
 """Stubs of other domains, fetched when they are needed (PFY-01, CAT-03, STB-10, S16).
 
-What the configuration names comes first; nothing is fetched for it. Anything else is
-fetched, verified and judged by `actors.catalogue`; here a verdict becomes a stub: one that
-ships and is only pointed at the domain's node, or code that runs in a sandbox. Code never
-runs in this process. `StubMakers` are the factories of both. A declarative profile names a
-stub that ships (PFY-01, STB-01).
+Descriptors in the configuration come first, and are not fetched. All others are fetched, verified
+and judged by `actors.catalogue`; this module makes the stub: either a shipped stub, which a
+declarative profile points at the domain's node (PFY-01, STB-01), or code in a sandbox. Fetched
+code never runs in this process. `StubMakers` has the factories of both.
 """
 
 import sys
@@ -57,10 +56,10 @@ from transports.link import Kind
 def _upstream(
     dialect: str, wire: type[PlainWire | SessionWire], context: StubContext
 ) -> Actor[NodeStubMessage]:
-    """Make the stub that speaks upstream's plain form, or opens a session as upstream's do.
+    """Make a stub that speaks the plain dialect of upstream, or that with sessions.
 
     Raises:
-        StubOptionError: Its profile says what it does not know.
+        StubOptionError: The profile has an unknown option.
     """
     spoken = dialect_for(dialect, context.config.options)
     return NodeStub(context, lambda: wire(context, spoken))
@@ -70,9 +69,9 @@ def _rest(context: StubContext) -> Actor[NodeStubMessage]:
     """Make the stub that speaks `protofly.v1` over HTTP.
 
     Raises:
-        StubOptionError: Its profile says what it does not know.
+        StubOptionError: The profile has an unknown option.
     """
-    # Slow to import, and only needed for such a node.
+    # The module is slow to import, and only needed for nodes with REST.
     from actors.runtime.stubs.rest_wire import RestPast, RestWire, link_of  # noqa: PLC0415
 
     link, past = link_of(context), RestPast()
@@ -80,12 +79,12 @@ def _rest(context: StubContext) -> Actor[NodeStubMessage]:
 
 
 def _client_server(kind: str, context: StubContext) -> Actor[Delivery]:
-    """Make a stub that asks a server: a plain one, or a registry behind REST.
+    """Make a stub that asks a server: one with HTTP and JSON, or a registry with REST.
 
     Raises:
-        StubOptionError: Its profile says what it does not know, or names no server.
+        StubOptionError: The profile has an unknown option, or names no server.
     """
-    # Slow to import, and only needed for such a domain.
+    # The module is slow to import, and only needed for domains with servers.
     from actors.runtime.stubs import client_server  # noqa: PLC0415
 
     kinds = {
@@ -105,16 +104,16 @@ SHIPPED: Final[Mapping[str, StubFactory]] = MappingProxyType(
         "rest-registry": partial(_client_server, "rest-registry"),
     }
 )
-"""Code that a profile may name: our own, which a foreign domain only points at its node."""
+"""Shipped stubs by the names that profiles of foreign domains may use."""
 
 _LINK_MACHINES: Final = (P2P_CONNECTION, LINK_DIALLING, HANDLER_CONTROLLER, P2P_ENTRY)
 
 
-def what_runs_here(levels: Iterable[Level] = Level) -> Here:
-    """Return what a runtime of this version can deploy.
+def deployable_here(levels: Iterable[Level] = Level) -> Here:
+    """Return the stubs and machines that a runtime of this version can deploy.
 
     Args:
-        levels: How foreign domains may be reached.
+        levels: Permitted ways to reach foreign domains.
     """
     return Here(
         stubs=frozenset(SHIPPED),
@@ -126,7 +125,7 @@ def what_runs_here(levels: Iterable[Level] = Level) -> Here:
 
 
 CodeStubs: TypeAlias = Callable[[bytes, str, tuple[str, ...]], StubFactory]
-"""Makes a stub of a package: its bytes, its entry point, the places it may dial."""
+"""Makes a stub factory of a package: its bytes, entry point, and permitted endpoints."""
 
 
 _WITH_TLS_ONLY: Final = partial(check_plain, insecure=False)
@@ -137,11 +136,11 @@ class StubMakers:
     """The makers of stubs.
 
     Attributes:
-        shipped: Those that a profile may name.
-        code: Runs code in a sandbox; None: none is run.
+        shipped: Factories of shipped stubs, by the names in profiles.
+        code: Makes stubs of fetched code, in a sandbox; None: fetched code is refused.
         check: Refuses endpoints on other machines without TLS, by a `PlainUrlError`.
         hyperties: Capabilities of the runtime for hyperties (`specs.capability`).
-        protocols: Its capabilities for stubs.
+        protocols: Capabilities of the runtime for stubs.
     """
 
     shipped: Mapping[str, StubFactory]
@@ -153,10 +152,12 @@ class StubMakers:
 
 @attrs.frozen
 class Evidence:
-    """The records of what was fetched and what became of it.
+    """Where a catalogue records its fetches and their results.
 
     Attributes:
-        identity: Remembers the public keys of domains.
+        tracer: Takes the trace.
+        counters: Counts the results.
+        identity: Keeps the public keys of domains.
     """
 
     tracer: Tracer
@@ -168,10 +169,10 @@ _log = get_logger("actors.runtime")
 
 
 class FetchingCatalogue(catalogue.Catalogue):
-    """Finds what is configured, and fetches what is not.
+    """Finds configured descriptors, and fetches all others.
 
     Args:
-        own: What is configured.
+        own: The configured and shipped descriptors.
         access: Catalogues and trusted signers.
         makers: The makers of stubs.
         evidence: Records of the fetches.
@@ -185,7 +186,7 @@ class FetchingCatalogue(catalogue.Catalogue):
         evidence: Evidence,
     ) -> None:
         here = attrs.evolve(
-            what_runs_here({Level.PROFILE} if makers.code is None else Level),
+            deployable_here({Level.PROFILE} if makers.code is None else Level),
             stubs=frozenset(makers.shipped),
             hyperties=makers.hyperties,
             protocols=makers.protocols,
@@ -201,13 +202,13 @@ class FetchingCatalogue(catalogue.Catalogue):
     async def find(self, address: str) -> catalogue.Descriptor:
         """Return a descriptor that may be acted upon.
 
-        Stubs of direct links have descriptors that ship with the runtime, for domains that
-        describe none of that name; nodes that the configuration names need none (CAT-10).
+        For stubs of direct links, shipped descriptors serve domains whose catalogue has none of
+        the name. Nodes in the configuration need no descriptor of a catalogue (CAT-10).
 
         Raises:
-            NotInCatalogueError: The address is none of a catalogue.
-            RefusedDescriptorError: There is one, but not one to be trusted.
-            CatalogueFileError: What was seen cannot be remembered.
+            NotInCatalogueError: The address is no catalogue address.
+            RefusedDescriptorError: The descriptor is not trusted, or cannot be used.
+            CatalogueFileError: The record of accepted descriptors cannot be written.
         """
         try:
             entry, _ = read_entry(address)
@@ -241,17 +242,17 @@ class FetchingCatalogue(catalogue.Catalogue):
     async def hyperty(self, address: str) -> catalogue.HypertyFound:
         entry, _ = read_entry(address)
         try:
-            found = await self._client.find_hyperty(entry)
-            schemes = [await self._scheme(each) for each in found.descriptor.data_objects]
+            fetched = await self._client.find_hyperty(entry)
+            schemes = [await self._scheme(each) for each in fetched.descriptor.data_objects]
         except RefusedDescriptorError as exc:
             self._report_refused(entry, exc)
             raise
-        self._report_trusted(entry, found)
-        package, named = found.package or b"", tuple(filter(None, schemes))
-        return catalogue.HypertyFound(found.descriptor, package, named)
+        self._report_trusted(entry, fetched)
+        package, named = fetched.package or b"", tuple(filter(None, schemes))
+        return catalogue.HypertyFound(fetched.descriptor, package, named)
 
     async def _scheme(self, data_object: str) -> str | None:
-        """Return the scheme of data objects that a descriptor names, by it or by their schema."""
+        """Return a scheme of data objects that a descriptor names directly or by a schema."""
         entry = _schema_entry(data_object)
         if entry is None:
             return data_object
@@ -276,38 +277,38 @@ class FetchingCatalogue(catalogue.Catalogue):
         self, entry: Entry, shipped: catalogue.Descriptor | None
     ) -> catalogue.Descriptor:
         try:
-            found = await self._client.find(entry)
-            made = self._make_stub(entry, found)
+            fetched = await self._client.find(entry)
+            made = self._make_stub(entry, fetched)
         except RefusedDescriptorError as exc:
-            if shipped is not None and exc.refused.reason in _NOT_DESCRIBED:
+            if shipped is not None and exc.refused.reason in _USE_SHIPPED:
                 return shipped
             self._report_refused(entry, exc)
             raise
-        self._report_trusted(entry, found)
-        self._learn(entry.domain, found)
-        return attrs.evolve(made, takes_identity=found.descriptor.takes_identity)
+        self._report_trusted(entry, fetched)
+        self._keep_keys(entry.domain, fetched)
+        return attrs.evolve(made, takes_identity=fetched.descriptor.takes_identity)
 
-    def _learn(self, domain: str, found: Found[StubDescriptor]) -> None:
-        """Keep the keys by which the domain states things of its runtimes."""
-        if found.descriptor.domain_keys is None:
+    def _keep_keys(self, domain: str, fetched: Found[StubDescriptor]) -> None:
+        """Keep the keys with which the domain signs statements about its runtimes."""
+        if fetched.descriptor.domain_keys is None:
             return
         try:
-            keys = read_keys(orjson.dumps(found.descriptor.domain_keys))
+            keys = read_keys(orjson.dumps(fetched.descriptor.domain_keys))
         except BadKeysError as exc:
             _log.warning("domain keys refused", domain=domain, why=exc.reason)
         else:
             self._evidence.identity.learn(domain, keys, is_signed=True)
 
-    def _make_stub(self, entry: Entry, found: Found[StubDescriptor]) -> catalogue.Descriptor:
-        profile, package = found.descriptor.profile, found.descriptor.source_package
-        options = dict(found.descriptor.configuration or {})
-        if found.package is not None and package is not None:
+    def _make_stub(self, entry: Entry, fetched: Found[StubDescriptor]) -> catalogue.Descriptor:
+        profile, package = fetched.descriptor.profile, fetched.descriptor.source_package
+        options = dict(fetched.descriptor.configuration or {})
+        if fetched.package is not None and package is not None:
             if self._makers.code is None:
                 raise RefusedDescriptorError(entry.described, _NO_SANDBOX)
-            places = found.descriptor.endpoints
+            places = fetched.descriptor.endpoints
             self._check(entry, places)
-            make = self._makers.code(found.package, package.entry_point, places)
-            return _descriptor(entry, _restrict_dialling(make, found.reach), None, options)
+            make = self._makers.code(fetched.package, package.entry_point, places)
+            return _descriptor(entry, _restrict_dialling(make, fetched.reach), None, options)
         if profile is None:
             raise RefusedDescriptorError(entry.described, _NO_PROFILE)
         options = {**profile.options, **options}
@@ -315,7 +316,7 @@ class FetchingCatalogue(catalogue.Catalogue):
             make = self._link_stub(entry, profile.stub, options)
             return catalogue.Descriptor(entry.address, LINK_STUBS[profile.stub], make)
         self._check(entry, () if profile.endpoint is None else (profile.endpoint,))
-        make = _restrict_dialling(self._makers.shipped[profile.stub], found.reach)
+        make = _restrict_dialling(self._makers.shipped[profile.stub], fetched.reach)
         return _descriptor(entry, make, profile.endpoint, options)
 
     def _link_stub(self, entry: Entry, name: str, options: JsonObject) -> StubFactory:
@@ -335,50 +336,50 @@ class FetchingCatalogue(catalogue.Catalogue):
 
     def _report_refused(self, entry: Entry, error: RefusedDescriptorError) -> None:
         reason, why = str(error.refused.reason), str(error)
-        _log.warning(f"{_what(entry)} refused", entry=entry.address, reason=reason, why=why)
+        _log.warning(f"{_log_name(entry)} refused", entry=entry.address, reason=reason, why=why)
         self._evidence.counters.count(Tally.DESCRIPTORS, error.refused.reason)
         fact = Fact(k=FactKind.DESCRIPTOR, op=Op.REFUSED, to=entry.address, reason=reason, why=why)
         self._evidence.tracer.record("catalogue", fact)
 
     def _report_trusted(
-        self, entry: Entry, found: Found[StubDescriptor] | Found[HypertyDescriptor]
+        self, entry: Entry, fetched: Found[StubDescriptor] | Found[HypertyDescriptor]
     ) -> None:
-        counter, level = found.descriptor.counter, found.level
+        counter, level = fetched.descriptor.counter, fetched.level
         _log.info(
-            f"{_what(entry)} trusted", entry=entry.address, counter=counter, level=level.value
+            f"{_log_name(entry)} trusted", entry=entry.address, counter=counter, level=level.value
         )
         self._evidence.counters.count(Tally.DESCRIPTORS, Outcome.OK)
         fact = Fact(
             k=FactKind.DESCRIPTOR, op=Op.ADMIT, to=entry.address, version=counter,
-            digest=found.digest, result=level.name.lower(),
+            digest=fetched.digest, result=level.name.lower(),
         )  # fmt: skip
         self._evidence.tracer.record("catalogue", fact)
 
 
 _NO_SCHEMA: Final = frozenset({Reason.UNKNOWN_DOMAIN, Reason.NOT_THERE})
-"""No schema is known: reporters may write any values."""
+"""Refusals after which no schema is known, so that reporters may write any values."""
 
-_NOT_DESCRIBED: Final = frozenset({Reason.UNKNOWN_DOMAIN, Reason.NOT_THERE, Reason.AWAY})
-"""Nothing else is known of a stub of direct links than what ships."""
+_USE_SHIPPED: Final = frozenset({Reason.UNKNOWN_DOMAIN, Reason.NOT_THERE, Reason.AWAY})
+"""Refusals after which a stub of direct links is the shipped one."""
 
 _NO_SANDBOX: Final = Refused(
     Reason.NO_SANDBOX,
     "its code would need a sandbox, and this runtime has none",
     "ask the domain for a profile of a shipped stub",
 )
-_WITH_TLS: Final = "ask the domain for one with wss:, or set insecure (--insecure) if you mean it"
+_WITH_TLS: Final = "ask the domain for one with wss:, or set insecure (--insecure) to permit it"
 _NO_PROFILE: Final = Refused(
     Reason.NOTHING_TO_DEPLOY, "it has neither a profile nor a package", "ask the domain for one"
 )
 
 
-def _what(entry: Entry) -> str:
-    """Return what logs call a descriptor."""
+def _log_name(entry: Entry) -> str:
+    """Return the word for a descriptor in logs."""
     return "hyperty" if entry.type is CatalogueType.HYPERTY else "stub"
 
 
 def _schema_entry(address: str) -> Entry | None:
-    """Return where a catalogue describes a data schema; None: the address is no such place."""
+    """Return the catalogue entry of a data schema; None: the address names none."""
     try:
         entry, _ = read_entry(address)
     except BadUrlError:
@@ -393,10 +394,10 @@ def _descriptor(
 
 
 def _restrict_dialling(make: StubFactory, reach: Reach) -> StubFactory:
-    """Let a stub dial only where descriptors of its domain may lead, and log in nowhere.
+    """Return a factory of stubs that dial only permitted addresses and have no credentials.
 
-    What the runtime logs in with is good at its own domain's node: another domain that is
-    shown it could use it there.
+    The credentials of the runtime are valid at its own domain's node: another domain that got
+    them could log in there.
     """
 
     def activate(context: StubContext) -> Actor[Delivery]:

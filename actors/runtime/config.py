@@ -33,13 +33,13 @@ from transports.link import Kind
 from transports.webrtc.process import NO_WEBRTC, is_webrtc_installed
 
 if TYPE_CHECKING:
-    # Signatures are slow to import, and not needed without fetching.
+    # Signatures are slow to import, and only needed to fetch descriptors.
     from actors.catalogue.client import CatalogueAccess
     from actors.catalogue.trust_file import Trust
 
 
 GivenPolicy: TypeAlias = Judge | PolicyConfig | str | PathLike[str] | Iterable[PolicySet]
-"""Forms in which a program gives the policies of a runtime."""
+"""Types in which a program may pass the policies of a runtime."""
 _IS_BODY: Final = attrs.validators.and_(
     attrs.validators.ge(BODY_BYTES), attrs.validators.le(TRANSFER_MOST)
 )
@@ -63,7 +63,7 @@ def _policies(given: GivenPolicy) -> Judge | PolicyConfig:
 class RuntimeConfig:
     """The configuration of one runtime.
 
-    What is said of an option of the command `runtime` is its help, too.
+    The text of an attribute is also the help of its option of the command `runtime`.
 
     Attributes:
         domain: The domain of the runtime.
@@ -126,11 +126,11 @@ class RuntimeConfig:
         http: Where it serves health, readiness and metrics over HTTP; None: nowhere.
 
     Raises:
-        TypeError: A value is of a wrong kind.
+        TypeError: A value is of a wrong type.
         StagePlaceError: An interceptor is neither before nor after policy.
         BadUrlError: `user` is no address.
-        ValueError: `kinds` has `webrtc`, but the extra is not installed; `user` is the address of
-            something else; `largest_body` is below `BODY_BYTES` or above `TRANSFER_MOST`; or
+        ValueError: `kinds` has `webrtc`, but the extra is not installed; `user` is no address of a
+            user; `largest_body` is below `BODY_BYTES` or above `TRANSFER_MOST`; or
             `stub_idle` is below `STUB_IDLE_LEAST`.
     """
 
@@ -198,7 +198,7 @@ class RuntimeConfig:
 
     @property
     def ice_source(self) -> IceSource:
-        """Where data channels get servers of STUN and TURN from."""
+        """The source of STUN and TURN servers for data channels."""
         return IceSource(self.ice, self.ice_relay_only, self.clock_offset)
 
     @property

@@ -44,23 +44,23 @@ class StepFeed(PassingTracer):
         self._offers: dict[str, tuple[Callable[[Step], None], ...]] = {}
 
     def add(self, machine: str, offer: Callable[[Step], None]) -> None:
-        """Offer the steps of a machine from now on.
+        """Pass each later step of a machine to a callback.
 
         Args:
             machine: Name of the machine.
-            offer: Takes each step; must not wait or raise.
+            offer: The callback; it must not wait or raise.
         """
         self._offers[machine] = (*self._offers.get(machine, ()), offer)
 
     def remove(self, machine: str, offer: Callable[[Step], None]) -> None:
-        """End what `add` began. Idempotent.
+        """Remove a callback that `add` registered. Idempotent.
 
         Args:
             machine: Name of the machine.
-            offer: What `add` was given.
+            offer: The callback.
         """
-        left = tuple(each for each in self._offers.get(machine, ()) if each != offer)
-        self._offers[machine] = left
+        remaining = tuple(each for each in self._offers.get(machine, ()) if each != offer)
+        self._offers[machine] = remaining
 
     @property
     @override
@@ -78,12 +78,12 @@ class _Models(Generic[M]):
     """The models of one follower, each in the state of its entity.
 
     Attributes:
-        held: The models by key of their entity; the one that moved last is at the end.
+        by_key: The models by key of their entity; the last one to move is at the end.
         errors: Number of exceptions of models so far.
     """
 
     def __init__(self, table: Table, make: Callable[[str], M]) -> None:
-        self.held: dict[str, M] = {}
+        self.by_key: dict[str, M] = {}
         self.errors = 0
         self._table = table
         self._machine = machine_of(table)
@@ -105,13 +105,13 @@ class _Models(Generic[M]):
             )
 
     def _move(self, step: Step) -> None:
-        model = self.held.pop(step.key, None)
+        model = self.by_key.pop(step.key, None)
         if model is None or step.old is None:
             model = self._make_model(step.key)
-        self.held[step.key] = model
-        if len(self.held) > MODELS_FOLLOWING:
+        self.by_key[step.key] = model
+        if len(self.by_key) > MODELS_FOLLOWING:
             self._forget()
-        # Also where it is another than the last one seen: steps in between may be missing.
+        # The old state may differ from the last one seen: steps in between may be missing.
         self._machine.set_state(step.old or ABSENT, model)
         try:
             self._machine.events[step.cause].trigger(
@@ -134,10 +134,10 @@ class _Models(Generic[M]):
         return next((row.guard.when for row in rows if row.target == step.new), frozenset())
 
     def _forget(self) -> None:
-        """Forget the model that has rested longest, of those whose entity may have ended."""
-        for key, model in self.held.items():
+        """Forget the least recently moved model whose entity may have ended."""
+        for key, model in self.by_key.items():
             if getattr(model, "state", None) in self._table.may_end:
-                del self.held[key]
+                del self.by_key[key]
                 return
 
 
@@ -178,8 +178,8 @@ class Following(Generic[M]):
 
     @property
     def models(self) -> dict[str, M]:
-        """The models by key of their entity; the one that moved last is at the end."""
-        return dict(self._models.held)
+        """The models by key of their entity; the last one to move is at the end."""
+        return dict(self._models.by_key)
 
     @property
     def errors(self) -> int:
@@ -187,7 +187,7 @@ class Following(Generic[M]):
         return self._models.errors
 
     def offer(self, step: Step) -> None:
-        """Take a step of the machine, for the follower; never waits or raises."""
+        """Pass a step of the machine to the follower. Never wait or raise."""
         if self._about is not None and self._about not in step.key.split("|"):
             return
         is_late = not self._follower.try_tell(step)
@@ -197,9 +197,9 @@ class Following(Generic[M]):
         self._is_behind = is_late
 
     async def stop(self) -> None:
-        """Follow no more steps; those that happened before are followed first. Idempotent.
+        """Stop following after the steps that have happened so far. Idempotent.
 
-        If cancelled, nothing is followed any more, and steps that wait are left out.
+        If cancelled, the following ends, and steps that wait are left out.
         """
         await self._stop()
 
@@ -237,7 +237,7 @@ class Followers:
         Args:
             machine: Name of the machine.
             make: Makes the model of an entity; it is called with the key of the entity.
-            about: Address that the key of an entity must contain; None: all are followed.
+            about: Address that the key of an entity must contain; None: all entities are followed.
 
         If cancelled, nothing is followed.
 

@@ -1,4 +1,4 @@
-"""Trace records of messages, written by the routers and stubs of a runtime."""
+"""The trace records that the routers and stubs of a runtime write about messages."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -22,11 +22,11 @@ _log = get_logger("actors.runtime")
 
 
 class HopTrace:
-    """Writes the facts of one router or stub; each drop is counted as well.
+    """Writes the trace records of one router or stub, and counts the messages that it drops.
 
     Attributes:
-        is_on: Whether anything of messages is recorded; asked first for each of them.
-        steps: Entities whose steps are wanted.
+        is_on: Whether any message is recorded; checked first, for each message.
+        steps: Transactions whose steps are recorded.
     """
 
     def __init__(self, tracer: Tracer, actor: str, counters: Counters) -> None:
@@ -45,69 +45,69 @@ class HopTrace:
         self._crossed: dict[tuple[str, Op], tuple[Hop, Iterator[int]]] = {}
 
     def say(self, op: Op, message: Message, **more: Unpack[More]) -> None:
-        """Report what happened to a message."""
+        """Record what happened to a message."""
         if self._listen or (op is Op.CALLBACK and self.is_on and is_sampled(message.id)):
             self._messages.message(self._actor, op, message, **more)
 
-    def submitted(self, message: Message, by: str) -> None:
-        """Report that a message came in and may go on."""
+    def record_submission(self, message: Message, by: str) -> None:
+        """Record that a message was submitted and admitted."""
         if self._listen or (self.is_on and is_sampled(message.id)):
             self._messages.hop(self._admitted[by], message)
 
-    def delivered(self, message: Message, listener: str) -> None:
-        """Report that a message is in the mailbox of a listener."""
+    def record_delivery(self, message: Message, listener: str) -> None:
+        """Record that a message was put into the mailbox of a listener."""
         if self._listen or (self.is_on and is_sampled(message.id)):
             self._messages.hop(self._delivered[listener], message)
 
-    def denied(self, message: Message, by: str, code: int, why: str) -> None:
-        """Report that a message came in and goes no further."""
+    def record_denial(self, message: Message, by: str, code: int, why: str) -> None:
+        """Record that a message was submitted and refused."""
         if self._listen:
             fact = self._tracer.message_fact(Op.SUBMIT, message, by=by)
             self._tracer.record(self._actor, fact)
-            denied = attrs.evolve(fact, op=Op.DENY, code=code or None, why=why)
-            self._tracer.record(self._actor, denied)
+            denial = attrs.evolve(fact, op=Op.DENY, code=code or None, why=why)
+            self._tracer.record(self._actor, denial)
 
-    def decided(self, message: Message, ruling: Ruling) -> None:
-        """Report the decision of the policy."""
+    def record_decision(self, message: Message, ruling: Ruling) -> None:
+        """Record the decision of the policy on a message."""
         if self._listen:
             self._messages.hop(self._ruled.of(ruling, ruling.why), message)
 
-    def dropped(self, message: Message, reason: DropReason) -> None:
-        """Report and count that a message ends here."""
+    def record_drop(self, message: Message, reason: DropReason) -> None:
+        """Record and count that a message is dropped."""
         self._counters.drop(reason, message, self._actor)
         self.say(Op.DROP, message, reason=reason)
 
-    def synthesised(self, response: Message) -> None:
-        """Report that the router or stub itself answers a request."""
+    def record_own_answer(self, response: Message) -> None:
+        """Record that the router or stub itself answers a request."""
         self.say(Op.SYNTH, response)
 
-    def crossed(self, op: Op, message: Message, stub: str, link: str) -> None:
-        """Report that a message left by a link, or came over it; `seq` counts per link."""
+    def record_crossing(self, op: Op, message: Message, stub: str, link: str) -> None:
+        """Record that a link has sent or received a message; `seq` counts them per link."""
         if self._listen:
             hop, numbers = self._crossed.get((link, op)) or self._first(op, stub, link)
             self._messages.hop(hop, message, next(numbers))
 
     def _first(self, op: Op, stub: str, link: str) -> tuple[Hop, Iterator[int]]:
         hop = Hop(self._actor, (op,), {"stub": stub, "link": link})
-        crossed = self._crossed[link, op] = hop, count(1)
-        return crossed
+        crossings = self._crossed[link, op] = hop, count(1)
+        return crossings
 
     def rows(self, changes: list[RowChanged]) -> None:
-        """Report that rows of a table changed."""
+        """Record changes of rows of a table."""
         if self.is_on:
             for change in changes:
                 self._tracer.row(self._actor, change)
 
     def step(self, step: Step | None) -> None:
-        """Report that an entity moved; always reported. None: a core that does not report steps."""
+        """Record a step of an entity, also if no messages are recorded; None: there was no step."""
         if step is not None:
             self._tracer.step(self._actor, step)
 
     def stub_refused(self, address: str, why: str) -> None:
-        """Log, count and trace that a stub of another kind was named than was to be deployed.
+        """Log, count and trace that a descriptor names another kind of stub than was wanted.
 
         Args:
-            address: Its catalogue address.
+            address: Catalogue address of the descriptor.
             why: The reason, as a sentence.
         """
         reason = Reason.WRONG_KIND
@@ -117,7 +117,7 @@ class HopTrace:
         self._tracer.record(self._actor, fact)
 
     def hint_refused(self, entity: str, why: str) -> None:
-        """Log, count and trace that a sender's hint how to link to an entity was wrong (RES-16).
+        """Log, count and trace that a sender's hint about links to an entity was wrong (RES-16).
 
         Args:
             why: The reason, as half a sentence.
@@ -128,6 +128,6 @@ class HopTrace:
         self._tracer.record(self._actor, fact)
 
     def fact(self, fact: Fact) -> None:
-        """Report anything else about hops."""
+        """Record any other fact."""
         if self.is_on:
             self._tracer.record(self._actor, fact)

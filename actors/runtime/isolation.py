@@ -1,4 +1,4 @@
-"""Hyperties in sandbox processes of their own: their failures stay there (BUS-15, R11).
+"""Hyperties and stubs in sandbox processes, where their failures stay (BUS-15, R11).
 
 The sandbox of the runtime has only the host of the process. A hyperty that crashes, blocks
 its process, or breaks the protocol of the pipe ends with its process: its host crashes, and is
@@ -54,13 +54,13 @@ _TOO_LARGE: Final = f"larger than {MAX_MESSAGE_BYTES} bytes"
 
 
 class SandboxMail(SandboxHost[Delivery], ABC):
-    """The host of a sandbox in a runtime: what enters and leaves, and the answers that are owed."""
+    """The host of a sandbox in a runtime: it passes messages in both directions."""
 
     def __init__(self, plan: plans.SandboxPlan, tools: HostTools, port: MiniBusPort) -> None:
         super().__init__(plan, tools)
         self.port = port
-        self._handed = OutstandingCore()
-        self._asking = 0
+        self._delivered = OutstandingCore()
+        self._open_requests = 0
         self.is_ready = trio.Event()
 
     @override
@@ -78,7 +78,7 @@ class SandboxMail(SandboxHost[Delivery], ABC):
         await self._deliver(message.message)
 
     async def _deliver(self, message: Message) -> None:
-        """Hand a message in, or refuse it."""
+        """Pass a message to the process, or refuse the message."""
         if self.port.url in message.via:
             self.drop(message, DropReason.LOOP)
             return
@@ -90,7 +90,7 @@ class SandboxMail(SandboxHost[Delivery], ABC):
         match self.hand(message, line):
             case HandInResult.TAKEN:
                 if message.is_request:
-                    self._handed.ask(message, trio.current_time())
+                    self._delivered.ask(message, trio.current_time())
             case HandInResult.FULL:
                 await self.refuse(message, Code.UNAVAILABLE, _NO_ROOM, RETRY_AFTER)
             case HandInResult.TOO_LARGE:
@@ -107,9 +107,9 @@ class SandboxMail(SandboxHost[Delivery], ABC):
             message: The message.
             code: Reply code.
             why: The reason.
-            retry_after: Seconds after which a full queue may have space; None: it is not that.
+            retry_after: Seconds after which a full queue may have space; None: no queue is full.
         """
-        self._handed.forget(message)
+        self._delivered.forget(message)
         if message.is_request:
             await self.port.post(refuse(message, code, why, retry_after))
         else:
@@ -118,66 +118,66 @@ class SandboxMail(SandboxHost[Delivery], ABC):
 
     @override
     async def lost(self, message: Message) -> None:
-        # Nothing shows that it really went in.
-        if not message.is_request or self._handed.knows(message):
+        # The message may not have reached the process.
+        if not message.is_request or self._delivered.knows(message):
             await self.refuse(message, Code.UNAVAILABLE, _NO_ROOM, RETRY_AFTER)
 
     # ---- out
 
-    def answered(self, message: Message) -> bool:
-        """Note an answer; return whether it comes from the receiver of a delivered request."""
-        request = self._handed.asked(message)
+    def settle_answer(self, message: Message) -> bool:
+        """Close the request of an answer; return whether its receiver has sent the answer."""
+        request = self._delivered.asked(message)
         return request is not None and request.to == message.from_
 
     async def send_request(self, message: Message) -> None:
-        """Have a request sent whose final answer is to be handed in."""
-        if self._asking >= foreign_code.HYPERTY_REQUESTS:
+        """Send a request of the process in a task, which passes the final answer in."""
+        if self._open_requests >= foreign_code.HYPERTY_REQUESTS:
             why = "too many requests are open"
             self.answer(refuse(message, Code.UNAVAILABLE, why, RETRY_AFTER))
         elif message.is_request:
-            self._asking += 1
+            self._open_requests += 1
             self.spawn(self._ask, message)
 
     async def _ask(self, message: Message) -> None:
         try:
             answer = await self.port.request(message)
-            await self.tell(_handed_in(message, answer))
+            await self.tell(_answer_or_refusal(message, answer))
         finally:
-            self._asking -= 1
+            self._open_requests -= 1
 
     def answer(self, answer: Message) -> None:
-        """Hand in a short answer to what came from there, at once.
+        """Pass a short answer to the process, without waiting.
 
         Raises:
-            BadMessageError: It is too large, or cannot be written.
+            BadMessageError: The answer is too large, or cannot be written.
         """
-        self.say(_hand(answer))
+        self.say(_pipe_answer(answer))
 
     def drop(self, message: Message, reason: DropReason) -> None:
-        """Count a message that goes nowhere."""
+        """Count a message that is dropped."""
         self.tools.counters.drop(reason, message, self.port.url)
 
     # ---- the end
 
     async def give_up(self, why: str) -> None:
         """Answer the open requests: the sandbox has ended."""
-        for request in self._handed.unanswered():
+        for request in self._delivered.unanswered():
             await self.port.post(refuse(request, Code.UNAVAILABLE, why))
 
 
-def _handed_in(request: Message, answer: Message) -> plans.PipeMessage:
-    """Return how an answer is delivered, or that it cannot be; never raise for an answer."""
+def _answer_or_refusal(request: Message, answer: Message) -> plans.PipeMessage:
+    """Return the pipe message for an answer; for one that cannot be written, for a refusal."""
     try:
-        return _hand(answer)
+        return _pipe_answer(answer)
     except BadMessageError as exc:
-        return _hand(refuse(request, exc.code, exc.reason))
+        return _pipe_answer(refuse(request, exc.code, exc.reason))
 
 
-def _hand(answer: Message) -> plans.PipeMessage:
-    """Return how an answer is handed in.
+def _pipe_answer(answer: Message) -> plans.PipeMessage:
+    """Return the pipe message that passes an answer to the process.
 
     Raises:
-        BadMessageError: It is too large, or cannot be written.
+        BadMessageError: The answer is too large, or cannot be written.
     """
     line = encode(answer)
     if len(line) > most_bytes(answer):
@@ -234,23 +234,23 @@ class HypertyCode:
 
     @property
     def archive(self) -> bytes:
-        """Nothing: its sources come with what it imports."""
+        """An empty archive: the process reads the sources as files."""
         return b""
 
     def find(self) -> plans.SandboxCode:
-        """Find what it can read and import; blocks.
+        """Find the files that the process can read and import; blocks.
 
         Raises:
-            ImportError: Its sources are more than a package may have, or cannot be read.
+            ImportError: The sources exceed the limits of a package, or cannot be read.
         """
         return code_of(self.module)
 
     @classmethod
     def of(cls, made: type[Hyperty]) -> "HypertyCode":
-        """Return where a class is.
+        """Return the module and name of a class.
 
         Raises:
-            NoCodeError: It is in the main script, or inside a function or class.
+            NoCodeError: The class is in the main script, or inside a function or class.
         """
         return cls(f"{made.__module__}:{made.__qualname__}")
 
@@ -261,14 +261,14 @@ class HypertyPackage:
 
     Attributes:
         archive: The very bytes that were verified: a zip archive of Python sources.
-        contents: Its class, and what it is to know.
+        contents: Its class and its configuration.
     """
 
     archive: bytes = attrs.field(repr=False)
     contents: plans.Contents
 
     def find(self) -> plans.SandboxCode:
-        """Find what it can read and import besides its own code; blocks."""
+        """Find the files that the process can read and import besides the archive; blocks."""
         return hyperty_code()
 
 
@@ -289,7 +289,7 @@ class SandboxProcesses:
         code: Where its class is, or the package that has it.
         spawn: Makes the sandbox.
         runtime: Address of the runtime.
-        ids: Message ids of the hyperty begin where this source is.
+        ids: Source of message ids; those of the hyperty begin at its next id.
         counters: Counts inbound and outbound messages that are dropped.
         life: Lifecycle of the hyperty; records the exceptions of its handlers.
         largest_body: Bytes that a body of the hyperty may have, in chunks.
@@ -329,7 +329,7 @@ class SandboxProcesses:
         self._life.log_error(correlation, handler, error, exception="\n".join(lines))
 
     def begin(self, port: MiniBusPort) -> "SandboxedHyperty":
-        """Make the host of one process."""
+        """Return the host of one process."""
         self.last_id = max(self.last_id, self._ids.next(port.url))
         plan = plans.SandboxPlan(
             url=port.url,
@@ -356,7 +356,7 @@ class SandboxProcesses:
 
 
 class SandboxedHyperty(SandboxMail):
-    """The hyperty, as the rest of the runtime sees it."""
+    """The actor in the runtime that stands for a hyperty in a sandbox process."""
 
     def __init__(
         self,
@@ -378,16 +378,16 @@ class SandboxedHyperty(SandboxMail):
 
     @override
     async def posted(self, message: Message) -> None:
-        self._note(message)
-        self.answered(message)
+        self._record_id(message)
+        self.settle_answer(message)
         await self.port.post(message)
 
     @override
     async def asked(self, message: Message) -> None:
-        self._note(message)
+        self._record_id(message)
         await self.send_request(message)
 
-    def _note(self, message: Message) -> None:
+    def _record_id(self, message: Message) -> None:
         if message.from_ == self.plan.url and not message.is_response:
             self._processes.last_id = max(self._processes.last_id, message.id)
 
@@ -396,7 +396,7 @@ class SandboxedHyperty(SandboxMail):
         if item.word is plans.Word.FAULT:
             self._processes.record_error(item)
             return
-        raise plans.PipeError(f"{item.word} is nothing a hyperty says")
+        raise plans.PipeError(f"{item.word} is no word of a hyperty")
 
     @override
     async def stop(self) -> None:
@@ -420,10 +420,10 @@ class LoadStep(StrEnum):
     """Its signature, its publisher and its package are verified."""
 
     CONSTRAINTS = "constraints"
-    """What it needs is there."""
+    """The runtime meets its constraints."""
 
     ADDRESS = "address"
-    """It gets an address."""
+    """The node allocates its address."""
 
     SANDBOX = "sandbox"
     """It starts in a sandbox process."""
@@ -439,7 +439,7 @@ class HypertyLoadError(ProtoflyError, public=True):
     Attributes:
         address: Catalogue address of its descriptor.
         step: The step that failed.
-        reason: Why.
+        reason: Why the step failed.
     """
 
     def __init__(self, address: str, step: LoadStep, reason: str) -> None:
@@ -469,7 +469,7 @@ _STEPS: Final = {
     Reason.CONSTRAINT: LoadStep.CONSTRAINTS,
     Reason.NO_SANDBOX: LoadStep.SANDBOX,
 }
-"""Steps that a refused descriptor fails at; any other reason is one not to trust it."""
+"""The failed step by the reason of a refusal; all other reasons mean `LoadStep.TRUST`."""
 
 
 @contextmanager
@@ -504,7 +504,7 @@ async def find_hyperty(
 ) -> tuple[Profile, HypertyPackage]:
     """Return the description of a hyperty of a catalogue, and its verified code (CAT-02).
 
-    If cancelled, what was fetched and accepted so far may be kept.
+    If cancelled, fetched and accepted descriptors may be kept.
 
     Args:
         catalogue: Catalogue of the runtime.
@@ -514,41 +514,41 @@ async def find_hyperty(
     Raises:
         HypertyLoadError: No catalogue is configured.
         RefusedDescriptorError: The hyperty must not run.
-        BadUrlError: The address is none of a catalogue.
-        CatalogueFileError: What was seen cannot be remembered.
+        BadUrlError: The address is no catalogue address.
+        CatalogueFileError: The record of accepted descriptors cannot be written.
     """
-    found = await catalogue.hyperty(address)
-    if found is None:
+    hyperty = await catalogue.hyperty(address)
+    if hyperty is None:
         raise HypertyLoadError(address, LoadStep.DESCRIPTOR, _NO_CATALOGUE)
-    return _profile(found, name), _package(found)
+    return _profile(hyperty, name), _package(hyperty)
 
 
-def _profile(found: HypertyFound, name: str | None) -> Profile:
-    descriptor, schema = found.descriptor, found.descriptor.message_schema
+def _profile(hyperty: HypertyFound, name: str | None) -> Profile:
+    descriptor, schema = hyperty.descriptor, hyperty.descriptor.message_schema
     return Profile(
         name or descriptor.object_name,
         descriptor.cguid,
         resources=descriptor.hyperty_type,
-        data_schemes=found.schemes,
+        data_schemes=hyperty.schemes,
         message_schema=schema if isinstance(schema, dict) else None,
     )
 
 
-def _package(found: HypertyFound) -> HypertyPackage:
-    package, configuration = found.descriptor.source_package, found.descriptor.configuration
+def _package(hyperty: HypertyFound) -> HypertyPackage:
+    package, configuration = hyperty.descriptor.source_package, hyperty.descriptor.configuration
     entry_point = "" if package is None else package.entry_point
     contents = plans.Contents(plans.ContentsKind.HYPERTY, entry_point, configuration or {})
-    return HypertyPackage(found.package, contents)
+    return HypertyPackage(hyperty.package, contents)
 
 
 # Stubs that came as packages: each in a sandbox process of its own (PFY-01, STB-12, T13, T16).
 #
-# In the runtime's own sandbox there is only their host. Nothing a stub says is believed: it speaks
-# as itself or for its domain, answers what it was asked, and reports the status of its connection
-# that its table allows; the status events on the bus are the host's.
+# The runtime's own sandbox has only their host, which checks each message of a stub: its sender is
+# the stub or an address of the stub's domain, an answer belongs to an open request, and a step of
+# its connection is a row of the table. The host itself publishes the status events on the bus.
 
-_OWN_IDS: Final = 1_000_000_000
-"""Message ids in a stub's name that are its host's; those of the stub itself begin above."""
+_HOST_IDS: Final = 1_000_000_000
+"""Number of message ids that are reserved for the host; the ids of the stub begin above."""
 
 
 @attrs.frozen
@@ -557,7 +557,7 @@ class StubCode:
 
     Attributes:
         archive: The very bytes that were verified: a zip archive of Python sources.
-        entry_point: What makes the stub, as `module:activate`.
+        entry_point: The function that makes the stub, as `module:activate`.
     """
 
     archive: bytes = attrs.field(repr=False)
@@ -565,21 +565,22 @@ class StubCode:
 
 
 def sandboxed_stub(code: StubCode, endpoints: tuple[str, ...], spawn: plans.Spawn) -> StubFactory:
-    """Return what keeps such a stub in a sandbox, for each of its deployments.
+    """Return the factory of a stub that runs in a sandbox process.
 
-    Its actor starts when the stub runs; if that cannot be it raises why. When the sandbox
-    ends by itself it crashes, and messages that wait for the stub are answered 503.
+    The actor of the stub has started once the stub runs; if the stub cannot run, the start raises
+    the reason. When the process ends by itself, the actor crashes, and messages that wait for the
+    stub are answered 503.
 
     Args:
-        code: Goes through the pipe and is imported from memory.
-        endpoints: The only places it may dial: `ws://host:port/path`, `tcp://host:port`
+        code: The code, which goes through the pipe and is imported from memory.
+        endpoints: The only endpoints that the stub may dial: `ws://host:port/path`, `tcp://host:port`
             (frames behind their length), `stream://host:port` (raw bytes).
         spawn: Makes the sandbox.
     """
-    return partial(_keep, code, endpoints, spawn)
+    return partial(_make_stub_host, code, endpoints, spawn)
 
 
-def _keep(
+def _make_stub_host(
     code: StubCode, endpoints: tuple[str, ...], spawn: plans.Spawn, context: StubContext
 ) -> Actor[Delivery]:
     config = context.config
@@ -590,7 +591,7 @@ def _keep(
         contents=plans.Contents(plans.ContentsKind.PACKAGE, code.entry_point, config.options),
         endpoints=endpoints,
         session=config.session,
-        ids=context.ids.next(context.url) + _OWN_IDS,
+        ids=context.ids.next(context.url) + _HOST_IDS,
         hops=context.tracer.hops,
     )
     tools = HostTools(
@@ -608,7 +609,7 @@ def _keep(
 
 
 class SandboxedStub(SandboxMail, StubHost[Delivery]):
-    """The stub, as the rest of the runtime knows it."""
+    """The actor in the runtime that stands for a stub in a sandbox process."""
 
     def __init__(self, plan: plans.SandboxPlan, tools: HostTools, context: StubContext) -> None:
         super().__init__(plan, tools, context.bus)
@@ -626,52 +627,52 @@ class SandboxedStub(SandboxMail, StubHost[Delivery]):
             if not self.is_ready.is_set():
                 self.rest()
 
-    # ---- what the stub says
+    # ---- messages of the stub
 
     @override
     async def asked(self, message: Message) -> None:
         if message.from_ == self.plan.url:
-            await self.send_request(self._by_itself(message))
+            await self.send_request(self._with_own_sender(message))
         else:
             await self.posted(message)
 
     @override
     async def posted(self, message: Message) -> None:
         if message.from_ == self.plan.url:
-            await self._own(message)
+            await self._post_own(message)
         elif message.is_response:
             await self._answer(message)
-        elif self._may_bring(message):
+        elif self._may_come_by(message):
             via = message if self.plan.url in message.via else stamped(message, self.plan.url)
             await self.port.post(identified(via, self._context.sender_of(message)))
         else:
             self._record_offence(message)
 
-    async def _own(self, message: Message) -> None:
-        """Take what the stub says as itself; of its status the bus has heard already."""
+    async def _post_own(self, message: Message) -> None:
+        """Post a message of the stub itself, but no status event: the host publishes these."""
         if not is_below(message.to, status_of(self.plan.url)):
-            await self.port.post(self._by_itself(message))
+            await self.port.post(self._with_own_sender(message))
         elif message.body.get("value") != self.state:
-            raise plans.PipeError("it reported a status that is not so")
+            raise plans.PipeError("it reported a status that it does not have")
 
-    def _by_itself(self, message: Message) -> Message:
-        """Return a message of the stub itself with its sender: this runtime, and no user."""
+    def _with_own_sender(self, message: Message) -> Message:
+        """Return a message of the stub itself, sent as this runtime, without a user."""
         return identified(message, SenderIdentity(self.plan.runtime))
 
     async def _answer(self, message: Message) -> None:
-        if self.answered(message):
+        if self.settle_answer(message):
             await self.port.post(identified(message, self._context.sender_of(message)))
         else:
             # An honest stub, too, answers requests that are no longer awaited.
             self.drop(message, DropReason.UNMATCHED)
 
-    def _may_bring(self, message: Message) -> bool:
-        """Return whether a message may come by this stub: the own domain's brings them all."""
+    def _may_come_by(self, message: Message) -> bool:
+        """Return whether a sender may be behind this stub; any may at the own domain's stub."""
         own = domain_of(self.plan.runtime)
         return self.plan.domain in {own, domain_of(message.from_)}
 
     def _record_offence(self, message: Message) -> None:
-        """Refuse what the stub had no right to say; one that goes on so is ended."""
+        """Refuse a message that the stub may not send; after `PEER_OFFENCES` end the stub."""
         self._offences += 1
         if self._offences >= PEER_OFFENCES:
             raise plans.PipeError("it sent too many messages that it may not send")

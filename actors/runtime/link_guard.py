@@ -1,9 +1,9 @@
 """Signs what this runtime offers at direct links, and verifies what peers offer.
 
 An offer or answer is signed by the key of its runtime (`specs.bodies.object.LinkSecurity`). A copy
-of one is of no use elsewhere: the signature covers both runtimes, the object, the offer that an
-answer answers, and the number of the negotiation. What identity providers and domains say of that
-key is verified here; `fsm.p2p.dialling` decides whether it is enough.
+is of no use elsewhere: the signature covers both runtimes, the object, the offer that an answer
+belongs to, and the number of the negotiation. The guard verifies what identity providers and
+domains state about the key; `fsm.p2p.dialling` decides whether this is enough.
 """
 
 import hashlib
@@ -48,14 +48,14 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class Bond:
-    """What an offer or answer is good for.
+class SignedContext:
+    """The context of an offer or answer, which its signature covers.
 
     Attributes:
-        signer: Address of the runtime whose it is.
+        signer: Address of the runtime that signs.
         reader: Address of the other runtime.
-        object: Address of the Connection object that holds it.
-        answers: Address of the object with the offer that it answers; empty: it is an offer.
+        object: Address of the Connection object with the offer or answer.
+        answers: Address of the object with the offer that an answer belongs to; empty: an offer.
         negotiation: Number of the negotiation.
     """
 
@@ -67,7 +67,7 @@ class Bond:
 
     @property
     def purpose(self) -> str:
-        """What its signature is for."""
+        """The purpose of the signature, which it covers, too."""
         return "p2p-answer" if self.answers else "p2p-offer"
 
 
@@ -76,16 +76,16 @@ _NOTHING: Final = hashlib.sha256(b"").hexdigest()
 
 
 class LinkGuard:
-    """What a runtime shows at its direct links, and whom it believes.
+    """Signs the offers of a runtime for direct links, and verifies those of its peers.
 
     Args:
-        identity: The runtime's key, and what was said of it; None: a key of its own, of which
-            nothing was said.
-        domain: Its own domain, whose keys it has from its node.
-        trust: Other domains, and identity providers; None: none are believed.
-        require: Who has to vouch for a peer, at least.
+        identity: The runtime's key, and the statements about the key; None: a new key without
+            statements.
+        domain: The own domain, whose keys come from its node.
+        trust: Trusted other domains and identity providers; None: there are none.
+        require: Lowest level of vouching that a peer needs.
         clock_offset: Seconds from the Trio clock to the epoch.
-        entropy: Source of random bytes for the key of its certificate.
+        entropy: Source of random bytes for the keys of certificates.
     """
 
     def __init__(
@@ -107,10 +107,10 @@ class LinkGuard:
         self._certificate: OwnCertificate | None = None
         self._channel: OwnCertificate | None = None
         self._rings: dict[str, KeyRing] = {}
-        self._asked: dict[str, float] = {}
+        self._fetched_at: dict[str, float] = {}
 
     def tls(self) -> PinnedTls:
-        """Return the TLS of one link: it shows the certificate of this runtime."""
+        """Return the TLS settings of one link, with the certificate of this runtime."""
         return PinnedTls(self.certificate)
 
     def certificate(self) -> OwnCertificate:
@@ -130,19 +130,19 @@ class LinkGuard:
             self._channel = make_channel_certificate(self._entropy(SEED_BYTES))
         return self._channel
 
-    # --- what is shown ----------------------------------------------------------------------
+    # --- own offers and answers -------------------------------------------------------------------
 
-    def sign(self, data: ConnectionData, bond: Bond) -> LinkSecurity:
-        """Sign what an object of this runtime holds.
+    def sign(self, data: ConnectionData, context: SignedContext) -> LinkSecurity:
+        """Return the signature of a Connection object of this runtime, with certificates.
 
         Args:
-            data: What it holds, but for the signature.
-            bond: What it is good for.
+            data: Value of the object, without the signature.
+            context: The context that the signature covers.
         """
         from actors.keys.certificate import fingerprint_of  # noqa: PLC0415 - as above
 
         identity, has_sdp = self._identity, _sdp_of(data) is not None
-        shown = LinkSecurity(
+        security = LinkSecurity(
             key=identity.key.public,
             signature="-",
             certificate=write_base64url(self.certificate().der),
@@ -150,90 +150,95 @@ class LinkGuard:
             assertion=identity.assertion,
             statement=identity.statement,
         )
-        covered = list(_signed_texts(data, shown, bond))
-        return attrs.evolve(shown, signature=identity.key.signature(bond.purpose, covered))
+        covered = list(_signed_texts(data, security, context))
+        return attrs.evolve(security, signature=identity.key.signature(context.purpose, covered))
 
-    def signed_ice(self, candidate: IceCandidate, sdp: str, bond: Bond) -> IceCandidate:
-        """Sign a candidate of ICE of this runtime.
+    def signed_ice(self, candidate: IceCandidate, sdp: str, context: SignedContext) -> IceCandidate:
+        """Return an ICE candidate of this runtime with a signature.
 
         Args:
             candidate: The candidate.
-            sdp: The session description that it belongs to.
-            bond: What that is good for.
+            sdp: The session description that the candidate belongs to.
+            context: The context that the signature covers.
         """
-        covered = _covered_of_ice(candidate, sdp, bond)
+        covered = _signed_texts_of_ice(candidate, sdp, context)
         return attrs.evolve(
             candidate, signature=self._identity.key.signature(_ICE_PURPOSE, covered)
         )
 
-    def believed_ice(self, data: ConnectionData, bond: Bond) -> tuple[IceCandidate, ...]:
-        """Return the candidates of ICE that the key of a peer's object has signed.
+    def believed_ice(
+        self, data: ConnectionData, context: SignedContext
+    ) -> tuple[IceCandidate, ...]:
+        """Return the ICE candidates that the key of a peer's object has signed.
 
         Args:
-            data: What the object holds; its own signature is believed, and so is what its session
-                description lists.
-            bond: What it is good for.
+            data: Value of the object. Its own signature was verified, which covers the candidates
+                that its session description lists.
+            context: The context that the signatures cover.
         """
-        sdp, shown = _sdp_of(data), data.security
-        if sdp is None or shown is None:
+        sdp, security = _sdp_of(data), data.security
+        if sdp is None or security is None:
             return ()
-        described = read_description(sdp, "answer" if bond.answers else "offer")
+        description = read_description(sdp, "answer" if context.answers else "offer")
         return (
-            *(IceCandidate(candidate, shown.signature) for candidate in described.candidates),
-            *self._signed_ice_of(data, shown, sdp, bond),
+            *(IceCandidate(candidate, security.signature) for candidate in description.candidates),
+            *self._signed_ice_of(data, security, sdp, context),
         )
 
     def _signed_ice_of(
-        self, data: ConnectionData, shown: LinkSecurity, sdp: str, bond: Bond
+        self, data: ConnectionData, security: LinkSecurity, sdp: str, context: SignedContext
     ) -> tuple[IceCandidate, ...]:
         return tuple(
             candidate
             for candidate in data.ice_candidates[:MAX_ICE_CANDIDATES]
             if is_signed(
-                shown.key, _ICE_PURPOSE, _covered_of_ice(candidate, sdp, bond), candidate.signature
+                security.key,
+                _ICE_PURPOSE,
+                _signed_texts_of_ice(candidate, sdp, context),
+                candidate.signature,
             )
         )
 
-    # --- whom it believes -------------------------------------------------------------------
+    # --- verification of peers --------------------------------------------------------------------
 
-    def standing(self, data: ConnectionData, bond: Bond) -> Standing:
-        """Return whether what a peer's object holds is believed.
+    def standing(self, data: ConnectionData, context: SignedContext) -> Standing:
+        """Verify a peer's object; return the proven identity of the peer, or why there is none.
 
         Args:
-            data: What it holds.
-            bond: What it must be good for.
+            data: Value of the object.
+            context: The context that the signature must cover.
         """
-        shown = data.security
-        if shown is None:
+        security = data.security
+        if security is None:
             return UNSIGNED
         try:
-            thumbprint = thumbprint_of(shown.key)
+            thumbprint = thumbprint_of(security.key)
         except BadKeysError:
             return Distrusted("the peer offers no key")
-        objection = _objection_to_certificates(data, shown, bond)
+        objection = _objection_to_certificates(data, security, context)
         if objection is not None:
             return Distrusted(objection)
-        covered = list(_signed_texts(data, shown, bond))
-        found = Shown(
-            is_signed=is_below(data.owner, bond.signer)
-            and is_signed(shown.key, bond.purpose, covered, shown.signature),
+        covered = list(_signed_texts(data, security, context))
+        proof = Shown(
+            is_signed=is_below(data.owner, context.signer)
+            and is_signed(security.key, context.purpose, covered, security.signature),
             thumbprint=thumbprint,
-            certificate=shown.certificate or "",
-            fingerprint=shown.fingerprint or "",
+            certificate=security.certificate or "",
+            fingerprint=security.fingerprint or "",
         )
-        if found.is_signed:
-            found = attrs.evolve(
-                found,
-                assertion=self._verify_assertion(shown.assertion, bond.signer, thumbprint),
-                statement=self._verify_statement(shown.statement, bond.signer),
+        if proof.is_signed:
+            proof = attrs.evolve(
+                proof,
+                assertion=self._verify_assertion(security.assertion, context.signer, thumbprint),
+                statement=self._verify_statement(security.statement, context.signer),
             )
-        return standing_of(found, bond.signer, self._require)
+        return standing_of(proof, context.signer, self._require)
 
     def _now(self) -> float:
         return trio.current_time() + self._clock_offset
 
     def _verify_statement(self, text: str | None, runtime: str) -> Vouching | str | None:
-        """Return the domain's verified statement about a key, or why it is not believed."""
+        """Return the domain's verified statement about a key, or why it is rejected."""
         if text is None:
             return None
         domain = domain_of(runtime)
@@ -241,31 +246,31 @@ class LinkGuard:
         if not keys:
             return f"the keys of {domain} are not known here"
         try:
-            said = read_statement(text, domain, keys, self._now())
+            statement = read_statement(text, domain, keys, self._now())
         except BadStatementError as exc:
             return exc.reason
-        user = said.user
+        user = statement.user
         if domain != self._domain:
-            believed = said_by(domain, SenderIdentity(said.runtime, user))
-            user = None if believed is None else believed.user
+            confirmed = said_by(domain, SenderIdentity(statement.runtime, user))
+            user = None if confirmed is None else confirmed.user
         return Vouching(
-            thumbprint=said.thumbprint,
-            until=said.until - self._clock_offset,
+            thumbprint=statement.thumbprint,
+            until=statement.until - self._clock_offset,
             user=user,
-            runtime=said.runtime,
+            runtime=statement.runtime,
         )
 
     def _keys_of(self, domain: str) -> Keys:
-        """Return the keys by which a domain states things: the operator's word comes first."""
+        """Return the keys that sign statements of a domain; those in the trust file come first."""
         trust, identity = self._trust, self._identity
-        said = None if trust is None else trust.of(domain)
-        if said is not None and said.statements:
-            return said.statements
+        configured = None if trust is None else trust.of(domain)
+        if configured is not None and configured.statements:
+            return configured.statements
         is_own = domain == self._domain
         return identity.domain_keys if is_own else identity.foreign_keys.get(domain, {})
 
     def _verify_assertion(self, text: str | None, runtime: str, key: str) -> Vouching | str | None:
-        """Return an identity provider's verified assertion, or why it is not believed."""
+        """Return an identity provider's verified assertion, or why it is rejected."""
         if text is None:
             return None
         try:
@@ -278,23 +283,23 @@ class LinkGuard:
         except BadTokenError as exc:
             return exc.reason
         domain = domain_of(runtime)
-        meant = issuer.audience or frozenset({domain, message_node(domain)})
+        audience = issuer.audience or frozenset({domain, message_node(domain)})
         terms = AssertionTerms(
-            meant,
+            audience,
             frozenset({name}),
             issuer.clients,
             is_one_of_several=self._trust is not None and len(self._trust.issuers) > 1,
         )
-        at, over = _login_of(claims, self._now())
-        # A token is shown at many links: only the node that it opens a session at counts its uses.
-        verdict = AssertionCore(terms).judge(claims, token.digest, at, key)
+        judged_at, login_ends = _login_of(claims, self._now())
+        # A token is used at many links: only the node where it opens a session counts its uses.
+        verdict = AssertionCore(terms).judge(claims, token.digest, judged_at, key)
         if isinstance(verdict, Unacceptable):
             return verdict.why
         if verdict.identity.key is None:
             return "it is bound to no key"
         return Vouching(
             thumbprint=verdict.identity.key,
-            until=over - self._clock_offset,
+            until=login_ends - self._clock_offset,
             user=verdict.identity.user,
             runtime=verdict.identity.runtime,
         )
@@ -309,17 +314,17 @@ class LinkGuard:
         ring = self._rings.get(name)
         return {} if ring is None else ring.at_hand()
 
-    # --- keys that have to be fetched -------------------------------------------------------
+    # --- fetched keys -----------------------------------------------------------------------------
 
     def lacks_keys(self, data: ConnectionData) -> bool:
-        """Return whether keys can be fetched by which an offer or answer may be verified."""
+        """Return whether the verification of an object needs keys that can be fetched now."""
         return self._find_issuer(data) is not None
 
     async def fetch_keys(self, data: ConnectionData) -> None:
-        """Get these keys, if they are to be had; each source is asked once in a while only.
+        """Fetch the keys that the verification of an object needs, at most once per `KEYS_PAUSE`.
 
         Args:
-            data: What the object of a peer holds.
+            data: Value of the peer's object.
 
         If cancelled, some keys may be missing until the next attempt.
         """
@@ -329,10 +334,10 @@ class LinkGuard:
         name, key = wanted
         with suppress(KeysAwayError):
             await self._rings[name].keys_for(key)
-        self._asked[name] = trio.current_time()
+        self._fetched_at[name] = trio.current_time()
 
     def _find_issuer(self, data: ConnectionData) -> tuple[str, str | None] | None:
-        """Return the issuer whose keys are fetched now, and the name of the wanted key."""
+        """Return the issuer whose keys must be fetched, and the name of the key; None: no fetch."""
         text = None if data.security is None else data.security.assertion
         try:
             token = None if text is None else read_token(text)
@@ -343,10 +348,10 @@ class LinkGuard:
             return None
         name = str(token.claims["iss"])
         ring = self._rings.setdefault(name, KeyRing(KeyUrl(issuer.keys)))
-        held, asked = ring.at_hand(), self._asked.get(name, -math.inf)
-        is_held = token.key_name in held if token.key_name is not None else bool(held)
-        is_late = trio.current_time() - asked >= KEYS_PAUSE
-        return (name, token.key_name) if is_late and not is_held else None
+        cached, fetched_at = ring.at_hand(), self._fetched_at.get(name, -math.inf)
+        is_cached = token.key_name in cached if token.key_name is not None else bool(cached)
+        is_due = trio.current_time() - fetched_at >= KEYS_PAUSE
+        return (name, token.key_name) if is_due and not is_cached else None
 
     async def aclose(self) -> None:
         """Close the connections to identity providers.
@@ -358,40 +363,42 @@ class LinkGuard:
 
 
 def _login_of(claims: JsonObject, now: float) -> tuple[float, float]:
-    """Return the time at which a token is judged, and when the login that it proved is over.
+    """Return the time at which to judge a token, and the time at which its login ends.
 
-    As at a node, a login outlives its token, by which the runtime has opened a session.
+    As at a node, a login outlives the token by which the runtime has opened a session.
 
     Args:
-        claims: What the token says.
+        claims: The claims of the token.
         now: Seconds since the epoch.
     """
     issued, ends = claims.get("iat"), claims.get("exp")
     if not isinstance(issued, int | float) or not isinstance(ends, int | float):
         return now, now
-    over = issued + SESSION_LIFE
-    return (min(now, ends) if now < over else now), over
+    login_ends = issued + SESSION_LIFE
+    return (min(now, ends) if now < login_ends else now), login_ends
 
 
 def _sdp_of(data: ConnectionData) -> str | None:
-    described = data.connection_description
-    return None if described is None else described.sdp
+    description = data.connection_description
+    return None if description is None else description.sdp
 
 
-def _objection_to_certificates(data: ConnectionData, shown: LinkSecurity, bond: Bond) -> str | None:
-    """Return why the certificates that an object names are refused; None: they are not."""
+def _objection_to_certificates(
+    data: ConnectionData, security: LinkSecurity, context: SignedContext
+) -> str | None:
+    """Return why the certificates of an object are refused; None: they are accepted."""
     sdp = _sdp_of(data)
-    if shown.certificate is None and sdp is None:
+    if security.certificate is None and sdp is None:
         return "the peer offers no certificate"
-    if shown.certificate is not None and not _is_certificate(shown.certificate):
+    if security.certificate is not None and not _is_certificate(security.certificate):
         return "the peer offers no certificate"
     if sdp is None:
         return None
     try:
-        described = read_description(sdp, "answer" if bond.answers else "offer")
+        description = read_description(sdp, "answer" if context.answers else "offer")
     except BadMessageError as exc:
         return exc.reason
-    if described.fingerprint != shown.fingerprint:
+    if description.fingerprint != security.fingerprint:
         return "the session description names another certificate than the one that is signed"
     return None
 
@@ -406,14 +413,14 @@ def _is_certificate(text: str) -> bool:
         return False
 
 
-def _covered_of_ice(candidate: IceCandidate, sdp: str, bond: Bond) -> list[str]:
-    """Return what the signature of a candidate of ICE covers, in order."""
+def _signed_texts_of_ice(candidate: IceCandidate, sdp: str, context: SignedContext) -> list[str]:
+    """Return the texts that the signature of an ICE candidate covers, in order."""
     line = candidate.sdp_m_line_index
     return [
-        bond.signer,
-        bond.reader,
-        bond.object,
-        str(bond.negotiation),
+        context.signer,
+        context.reader,
+        context.object,
+        str(context.negotiation),
         hashlib.sha256(sdp.encode()).hexdigest(),
         candidate.candidate,
         candidate.sdp_mid or "",
@@ -421,14 +428,16 @@ def _covered_of_ice(candidate: IceCandidate, sdp: str, bond: Bond) -> list[str]:
     ]
 
 
-def _signed_texts(data: ConnectionData, shown: LinkSecurity, bond: Bond) -> Iterator[str]:
-    """Return what a signature covers, in order; candidates come last, as their number varies."""
-    yield from (bond.signer, bond.reader, data.owner, bond.object, bond.answers)
-    yield str(bond.negotiation)
-    yield hashlib.sha256(read_base64url(shown.certificate or "")).hexdigest()
-    for said in (shown.assertion, shown.statement, _sdp_of(data)):
-        yield _NOTHING if said is None else hashlib.sha256(said.encode()).hexdigest()
-    yield shown.fingerprint or ""
+def _signed_texts(
+    data: ConnectionData, security: LinkSecurity, context: SignedContext
+) -> Iterator[str]:
+    """Yield the texts that a signature covers; candidates come last, as their number varies."""
+    yield from (context.signer, context.reader, data.owner, context.object, context.answers)
+    yield str(context.negotiation)
+    yield hashlib.sha256(read_base64url(security.certificate or "")).hexdigest()
+    for text in (security.assertion, security.statement, _sdp_of(data)):
+        yield _NOTHING if text is None else hashlib.sha256(text.encode()).hexdigest()
+    yield security.fingerprint or ""
     for candidate in data.candidates:
         yield orjson.dumps(
             [candidate.kind, candidate.address, candidate.secret, candidate.host]

@@ -12,17 +12,17 @@ from specs.limits.node import DOMAINS_KEPT
 
 @attrs.define(slots=True, eq=False)
 class OwnIdentity:
-    """The key of a runtime, and what others have said of that key.
+    """The key of a runtime, and the statements of others about that key.
 
-    The node stub writes it at each session; the ends of direct links read it.
+    The node stub updates the statements at each session; the ends of direct links read them.
 
     Attributes:
         key: The runtime's key.
         assertion: Token of an identity provider that names the key (`cnf`); None: there is none.
         statement: The domain's statement about runtime and key; None: the node made none.
-        domain_keys: Public keys of the own domain; empty: not known.
-        foreign_keys: Public keys of other domains, by domain: those of their signed descriptors,
-            else those that their nodes have shown in sessions of this runtime.
+        domain_keys: Public keys of the own domain; empty: they are not known.
+        foreign_keys: Public keys of other domains, by domain: from their signed descriptors,
+            else from their nodes in sessions of this runtime.
     """
 
     key: RuntimeKey
@@ -33,34 +33,34 @@ class OwnIdentity:
     _signed: set[str] = attrs.field(factory=set, repr=False)
 
     def state(self, statement: str, keys: Keys, runtime: str, domain: str) -> float:
-        """Keep what the own domain states of the key, once it is verified.
+        """Verify and keep the own domain's statement about the key.
 
         Args:
-            statement: The statement.
+            statement: The signed statement.
             keys: Public keys of the domain.
             runtime: Address of this runtime.
             domain: Its domain.
 
         Returns:
-            Seconds for which the statement is good, as the domain counts them.
+            Seconds for which the statement is valid, by the clock of the domain.
 
         Raises:
-            BadStatementError: It is not of the domain, or about another runtime or key.
+            BadStatementError: The domain has not signed it, or it names another runtime or key.
         """
-        said = read_statement(statement, domain, keys, None)
-        if (said.runtime, said.thumbprint) != (runtime, self.key.thumbprint):
+        verified = read_statement(statement, domain, keys, None)
+        if (verified.runtime, verified.thumbprint) != (runtime, self.key.thumbprint):
             raise BadStatementError("it is about another runtime or another key")
         self.statement, self.domain_keys = statement, keys
-        return said.until - said.issued
+        return verified.until - verified.issued
 
     def learn(self, domain: str, keys: Keys, *, is_signed: bool) -> None:
-        """Keep the keys of another domain; beyond `DOMAINS_KEPT` the oldest ones go.
+        """Keep the keys of another domain; beyond `DOMAINS_KEPT` domains the oldest is removed.
 
         Args:
             domain: The domain.
             keys: Its public keys.
-            is_signed: Whether they are of its signed descriptor; what its node shows does not
-                replace those.
+            is_signed: Whether they come from its signed descriptor; keys that its node sends do
+                not replace signed ones.
         """
         if domain in self._signed and not is_signed:
             return

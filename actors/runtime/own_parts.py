@@ -38,15 +38,20 @@ from specs.reply_code import Code
 from transports.bodies import read_body, write_body
 
 Answer: TypeAlias = Callable[[Message], Awaitable[Message]]
-"""Answers a read of a component of the own runtime.
+"""Answers a read request of a component of the own runtime.
 
 Raises:
-    BadMessageError: The read has no valid body; it is the refusal.
+    BadMessageError: The request has no valid body; the error becomes the refusal.
 """
 
 
 def discoverer_of(port: CorePort, ids: IdSource) -> Discoverer:
-    """Return the searches of a part of a runtime, in its name."""
+    """Return a search client that sends its requests as a part of the runtime.
+
+    Args:
+        port: Port of the part.
+        ids: Source of message ids.
+    """
     runtime = runtime_of(port.url)
 
     def message(to: str, kind: MessageType, body: JsonObject) -> Message:
@@ -67,19 +72,19 @@ class ReadablePart(Actor[Delivery]):
     Args:
         port: Its port.
         answer: Answers a read.
-        heard: Takes the events that are sent to it; None: there are none.
+        on_event: Handles the events that are sent to the part; None: events are ignored.
     """
 
     def __init__(
         self,
         port: CorePort,
         answer: Answer,
-        heard: Callable[[Message], Awaitable[bool]] | None = None,
+        on_event: Callable[[Message], Awaitable[bool]] | None = None,
     ) -> None:
         self._port: Final = port
         self._answer: Final = answer
-        self._heard: Final = heard
-        self._next = trio.Semaphore(PART_REQUESTS)
+        self._on_event: Final = on_event
+        self._free_reads = trio.Semaphore(PART_REQUESTS)
 
     @override
     async def start(self) -> None:
@@ -87,21 +92,21 @@ class ReadablePart(Actor[Delivery]):
 
     @override
     async def handle(self, message: Delivery) -> None:
-        asked = message.message
-        if asked.is_event and self._heard is not None:
-            await self._heard(asked)
-        if not asked.is_request:
+        request = message.message
+        if request.is_event and self._on_event is not None:
+            await self._on_event(request)
+        if not request.is_request:
             return
         if message.is_foreign:
             why = f"{self._port.url} answers the components of its own runtime only"
-            await self._port.post(refuse(asked, Code.FORBIDDEN, why))
-        elif asked.type is not MessageType.READ:
+            await self._port.post(refuse(request, Code.FORBIDDEN, why))
+        elif request.type is not MessageType.READ:
             why = f"{self._port.url} can only be read"
-            await self._port.post(refuse(asked, Code.MALFORMED, why))
+            await self._port.post(refuse(request, Code.MALFORMED, why))
         else:
-            # Others wait in the mailbox, which is bounded.
-            await self._next.acquire()
-            self.spawn(self._read, asked)
+            # Further requests wait in the mailbox, which is bounded.
+            await self._free_reads.acquire()
+            self.spawn(self._read, request)
 
     async def _read(self, request: Message) -> None:
         try:
@@ -111,16 +116,16 @@ class ReadablePart(Actor[Delivery]):
                 answer = refuse(request, error.code, error.reason)
             await self._port.post(answer)
         finally:
-            self._next.release()
+            self._free_reads.release()
 
 
 class RefusingPart(Actor[Delivery]):
-    """The address of a part that sends requests, and refuses those that are sent to it.
+    """A part that sends requests, and refuses all requests that are sent to its address.
 
     Args:
-        port: Its port.
-        why: The reason.
-        code: Its code.
+        port: The port of the part.
+        why: The reason of the refusals.
+        code: The reply code of the refusals.
     """
 
     def __init__(self, port: CorePort, why: str, code: Code = Code.MALFORMED) -> None:
@@ -142,14 +147,14 @@ DISCOVERY: Final = "discovery"
 _GRAPH: Final = "graph-connector"
 
 _DOMAIN: Final = "domain"
-_PASSED_ON: Final = ("value", "next", "description")
-"""Entries of a registry's answer that its requester gets."""
+_FORWARDED: Final = ("value", "next", "description")
+"""Entries of a registry's answer that are forwarded to the requester."""
 
 
 async def _discovery(runtime: Runtime, request: Message) -> Message:
-    """Search a domain registry: that of the criterion `domain`, or the own one (M-31)."""
-    asked = read_body(request, Discover)
-    criteria = dict(asked.criteria or {})
+    """Search the registry of the domain in the criterion `domain`, else the own one (M-31)."""
+    search = read_body(request, Discover)
+    criteria = dict(search.criteria or {})
     domain = criteria.pop(_DOMAIN, None)
     if domain is not None and not isinstance(domain, str):
         raise BadMessageError("the criterion domain is no text")
@@ -157,12 +162,14 @@ async def _discovery(runtime: Runtime, request: Message) -> Message:
         registry = runtime.discoverer.reader(domain)
     except BadUrlError as error:
         raise BadMessageError(str(error)) from error
-    wanted = ReadRecord(asked.resource, criteria or None, asked.limit, asked.after, asked.attribute)
-    return _passed_on(request, await registry.read(write_body(wanted)))
+    wanted = ReadRecord(
+        search.resource, criteria or None, search.limit, search.after, search.attribute
+    )
+    return _forward_answer(request, await registry.read(write_body(wanted)))
 
 
-def _passed_on(request: Message, answer: Message) -> Message:
-    body: JsonObject = {key: answer.body[key] for key in _PASSED_ON if key in answer.body}
+def _forward_answer(request: Message, answer: Message) -> Message:
+    body: JsonObject = {key: answer.body[key] for key in _FORWARDED if key in answer.body}
     return reply_to(request, answer.code, body)
 
 
@@ -182,7 +189,7 @@ async def _idm(runtime: Runtime, request: Message) -> Message:
 
 
 async def _subscriptions(runtime: Runtime, request: Message) -> Message:
-    """Return the reported, observed and followed addresses; of a long list the first ones."""
+    """Return the reported, observed and followed addresses, each list up to a limit."""
     read_body(request, Nothing)
     reported, observed = await runtime.sync.urls()
     watched = (await runtime.registry.view()).watched
@@ -201,17 +208,17 @@ def _first(urls: Sequence[str]) -> Json:
 
 async def _graph_connector(runtime: Runtime, request: Message) -> Message:
     """Read the global record of a user; the GUID of a user is in the own domain's registry."""
-    named = read_body(request, ObjectName).resource
-    guid = named if scheme_of(named) == "user-guid" else None
-    if scheme_of(named) == "user":
-        guid = await _guid_of(runtime, named)
+    resource = read_body(request, ObjectName).resource
+    guid = resource if scheme_of(resource) == "user-guid" else None
+    if scheme_of(resource) == "user":
+        guid = await _guid_of(runtime, resource)
         if guid is None:
-            raise BadMessageError(f"no GUID of {named} is registered here", Code.NOT_FOUND)
+            raise BadMessageError(f"no GUID of {resource} is registered here", Code.NOT_FOUND)
     if guid is None:
         raise BadMessageError("resource is no user-guid:// or user:// address")
-    asked = write_body(ObjectName(guid))
-    answer = await runtime.order(_GRAPH, MessageType.READ, GLOBAL_REGISTRY, asked)
-    return _passed_on(request, answer)
+    body = write_body(ObjectName(guid))
+    answer = await runtime.order(_GRAPH, MessageType.READ, GLOBAL_REGISTRY, body)
+    return _forward_answer(request, answer)
 
 
 async def _guid_of(runtime: Runtime, user: str) -> str | None:
@@ -238,8 +245,8 @@ async def start_parts(runtime: Runtime, core: Supervisor) -> None:
     If cancelled, some of them have started.
     """
     for name, answer in _PARTS.items():
-        heard = runtime.discoverer.take_report if name == DISCOVERY else None
-        part = partial(ReadablePart, runtime.port(name), partial(answer, runtime), heard)
+        on_event = runtime.discoverer.take_report if name == DISCOVERY else None
+        part = partial(ReadablePart, runtime.port(name), partial(answer, runtime), on_event)
         await core.start_child(ChildSpec(name, part))
     gui = partial(IdentityGuiPart, runtime.port(IDENTITY_GUI), runtime.config.identity_gui)
     await core.start_child(ChildSpec(IDENTITY_GUI, gui))

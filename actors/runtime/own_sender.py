@@ -10,13 +10,13 @@ from specs.jsonvalue import JsonObject
 
 @attrs.define(slots=True, eq=False)
 class OwnSender:
-    """The runtime and its user; the stub of the own node writes it at each session.
+    """The runtime and its user as senders; the stub of the own node updates both at each session.
 
     Attributes:
-        identity: What the node tells the receivers of this runtime's messages. Before the first
-            session, and of a node that does not say so: the runtime, with no user.
+        identity: The identity that the node states to the receivers of this runtime's messages.
+            Before the first session, and if the node states none: the runtime, with no user.
         issuer: Issuer of the token of the last login in this process; None: there was no login.
-        until: Seconds since the epoch at which that token is over; None: it does not say.
+        until: Seconds since the epoch at which that token expires; None: the token names no time.
     """
 
     identity: SenderIdentity
@@ -25,22 +25,22 @@ class OwnSender:
 
     @classmethod
     def of(cls, runtime: str) -> "OwnSender":
-        """Return that of a runtime that has no session yet."""
+        """Return the sender of a runtime that has no session yet."""
         return cls(SenderIdentity(runtime))
 
-    def set_identity(self, said: SenderIdentity | None) -> None:
-        """Note what the node tells the receivers of this runtime's messages.
+    def set_identity(self, stated: SenderIdentity | None) -> None:
+        """Record the identity that the node states to the receivers of this runtime's messages.
 
         Args:
-            said: What it says; None: nothing, so the runtime is known, and no user.
+            stated: The identity; None: the node states none, so the runtime is known, and no user.
         """
-        self.identity = said or SenderIdentity(self.identity.runtime)
+        self.identity = stated or SenderIdentity(self.identity.runtime)
 
-    def logged_in(self, token: str | None) -> None:
-        """Note who has issued the token of a login, and its end; the token is not kept.
+    def record_login(self, token: str | None) -> None:
+        """Record the issuer and the end of the token of a login; the token is not kept.
 
         Args:
-            token: The token, which the node has accepted; None: there was none.
+            token: The token, which the node has accepted; None: the login had none.
         """
         claims = _claims_of(token) if token else {}
         issuer, until = claims.get("iss"), claims.get("exp")
@@ -49,7 +49,7 @@ class OwnSender:
 
 
 def _claims_of(token: str) -> JsonObject:
-    """Return what a token claims; no signature is verified."""
+    """Return the claims of a token, without verifying its signature."""
     # Keys are slow to import, and no stub in a sandbox process logs in by itself.
     from actors.keys.token import BadTokenError, read_token  # noqa: PLC0415
 

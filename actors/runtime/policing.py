@@ -28,20 +28,20 @@ from specs.reply_code import Code
 from specs.routing import Direction
 
 _Message: TypeAlias = Delivery | Reply[str]
-"""A message to `R/pep`, or who has the files read again; it gets why they cannot be used."""
+"""A message to `R/pep`; or a call to read the files again, answered with the error or ''."""
 
 PEP: Final = "pep"
 """The part of a runtime that manages its policies (ADR-03)."""
 
 
 class Policing(Judge):
-    """The policies of a runtime: judges its messages by the policy engine.
+    """Judges the messages of a runtime by its policies and the policy engine.
 
     Args:
         config: The configured policies.
         domain: Domain of the runtime.
         user: Owner of its hyperties by its configuration; None: not configured.
-        own: Its identity, as its node states it.
+        own: The identity of the runtime, as its node states it.
         clock: Returns seconds since the epoch.
 
     Raises:
@@ -125,7 +125,7 @@ class Policing(Judge):
 
 
 class PolicyPart(Actor[_Message]):
-    """Answers at `R/pep`, and reads the policy files again: one request after the other."""
+    """Answers requests to `R/pep` and reads the policy files again, one request at a time."""
 
     def __init__(self, policing: Policing, port: CorePort) -> None:
         self._store = policing.store

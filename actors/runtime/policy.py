@@ -46,7 +46,7 @@ class Judge(ABC):
         """
 
 
-_SHOWN: Final = {
+_WORDS: Final = {
     Direction.INCOMING: str(terms.Direction.IN),
     Direction.OUTGOING: str(terms.Direction.OUT),
 }
@@ -54,7 +54,7 @@ _SHOWN: Final = {
 
 def direction_word(direction: Direction) -> str:
     """Return the word of policies and traces for a direction."""
-    return _SHOWN[direction]
+    return _WORDS[direction]
 
 
 _NAME: Final = "application"

@@ -1,4 +1,4 @@
-"""A running runtime: what it owns, what its owner can do with it, and its hyperties."""
+"""A running runtime: the objects that its parts share, its operations, and its hyperties."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
@@ -70,7 +70,7 @@ from transports.link import Network
 _log = get_logger("actors.runtime")
 
 _SHARE: Final = 0.25
-"""Share of its time limit that each step gets after one has exceeded it."""
+"""Share of `GOODBYE_TIMEOUT` that each later step gets once a step has taken all of its time."""
 
 
 @attrs.define(eq=False)
@@ -79,8 +79,9 @@ class _Deployment:
 
     Attributes:
         is_up: Whether it is deployed, so that the loader reports its end.
-        removed: Set when it is removed, or `error` says why not; None: it is not being removed.
+        removed: Set at the end of a removal; None: no removal is under way.
         keeps: Whether the address is kept for the next hyperty with the same descriptor.
+        error: Why the last removal failed; None: no removal has failed.
     """
 
     url: str
@@ -94,7 +95,7 @@ class _Deployment:
 
 @final
 class Runtime:
-    """A runtime, and owner of what its parts use; made by `open_runtime`.
+    """A runtime, which owns the objects that its parts share; made by `open_runtime`.
 
     Args:
         config: Its configuration.
@@ -102,25 +103,25 @@ class Runtime:
         counters: Counts of dropped messages and of the findings of the monitor.
         monitor: Monitor of the process.
         tracer: Takes its trace, and offers its steps to followers.
-        store: What is stored.
+        store: Keeps addresses, sessions and data objects over restarts.
         processes: Opens sandbox processes.
-        identity: The key of the runtime, and what was said of it.
+        identity: The key of the runtime, and statements of others about the key.
 
     Attributes:
         url: Its address.
-        is_leaving: Whether it closes, or has closed.
+        is_leaving: Whether the runtime is closing or has closed.
         own: The user of the runtime, as its node says.
         agent: The port of `R/ua`.
         catalogue: Finds descriptors.
         discoverer: Searches domain registries in the name of `R/discovery`.
-        followers: The models of the application that go along with entities.
-        policing: The policies of the runtime; None: the application decides itself.
+        followers: The models of the application that follow entities.
+        policing: The policies of the runtime; None: the application has its own `Policy`.
         status: Whether the runtime reaches its node.
-        transfers: What the bodies in chunks of its hyperties share.
+        transfers: Memory and permits that its hyperties share for bodies in chunks.
         windows: The open requests of its hyperties.
         handler: Address of the handler stub that accepts direct links; None: there is none.
         http_url: Where health and metrics are served; None: nowhere.
-        failure: Why the last hyperty was given up that crashed too often; None: none was.
+        failure: Error of the last hyperty that was given up; None: no hyperty was.
     """
 
     bus: MessageBus
@@ -184,7 +185,7 @@ class Runtime:
         """Return the port of a part of the runtime, such as `registry`."""
         return CorePort(f"{self.url}/{part}", self.bus)
 
-    # ---- for its owner
+    # ---- operations of its owner
 
     async def deploy(self, profile: str | Profile, make: HypertyMaker) -> str:
         """Run a hyperty and register it; return its address (HYP-01).
@@ -198,10 +199,10 @@ class Runtime:
         Raises:
             AllocationError: As `host`; so are the others.
         """
-        participant, _ = await self.settle(profile, make)
+        participant, _ = await self.run_hyperty(profile, make)
         return participant.url
 
-    async def settle(
+    async def run_hyperty(
         self, profile: str | Profile, make: HypertyMaker
     ) -> tuple[Participant, Lifecycle]:
         """Run a hyperty as `deploy` does; return the participant and its lifecycle.
@@ -243,10 +244,10 @@ class Runtime:
             HypertyLoadError: A step failed; those before it are undone.
         """
         with load_errors(address):
-            found = await find_hyperty(self.catalogue, address, name)
-            return await self.settle_apart(*found)
+            loaded = await find_hyperty(self.catalogue, address, name)
+            return await self.run_in_sandbox(*loaded)
 
-    async def settle_apart(self, profile: str | Profile, code: SandboxedCode) -> Lifecycle:
+    async def run_in_sandbox(self, profile: str | Profile, code: SandboxedCode) -> Lifecycle:
         """Run a hyperty in a sandbox process of its own; return its lifecycle.
 
         Args:
@@ -278,19 +279,19 @@ class Runtime:
     async def host(
         self, profile: str | Profile, make: ComponentMaker, life: Lifecycle | None = None
     ) -> str:
-        """Run an actor as a hyperty: it handles messages, and answers requests, itself.
+        """Run an actor as a hyperty: the actor itself handles messages and answers requests.
 
         Args:
             profile: Its description for the domain registry; a text is its name.
             make: Makes the actor around its port, anew for each life.
-            life: Shows what becomes of it; None: a new one.
+            life: Lifecycle of the hyperty; None: a new one is made.
 
         Returns:
             Its address.
 
-        If cancelled, and after any error, the runtime removes it; the call waits for that, for
-        at most `GOODBYE_TIMEOUT` seconds. An address that was kept is kept again, another one
-        is given back to the node, also if the node allocates it later.
+        If cancelled, and after any error, the runtime removes the hyperty; the call waits for the
+        removal, for at most `GOODBYE_TIMEOUT` seconds. An address that was kept is kept again,
+        another one is given back to the node, also if the node allocates it later.
 
         Raises:
             AllocationError: The node gave no address; `code` 503 if it cannot be reached.
@@ -302,10 +303,10 @@ class Runtime:
         """
         described = Profile(profile) if isinstance(profile, str) else profile
         life = life or self._lifecycle(profile)
-        given = await self._addresses.give(described)
+        allocated = await self._addresses.give(described)
         if self.is_leaving:
             raise ActorStoppedError(self.url)
-        url = life.url = given.address
+        url = life.url = allocated.address
         deployment = self._deployments[url] = _Deployment(url, described, life)
         try:
             self.bus.set_name(url, described.name)
@@ -318,7 +319,7 @@ class Runtime:
         finally:
             if not deployment.is_up:
                 with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
-                    await self._remove(url, keeps=not given.is_new)
+                    await self._remove(url, keeps=not allocated.is_new)
         return url
 
     async def undeploy(self, url: str) -> None:
@@ -329,7 +330,7 @@ class Runtime:
         that crashes too often. Requests that it is working on are answered 503.
 
         If cancelled, only the wait ends: the runtime removes the hyperty all the same, and a
-        second call waits for the end of that.
+        second call waits for the end of the removal.
 
         Raises:
             ActorStoppedError: The runtime closes at the same time.
@@ -370,7 +371,7 @@ class Runtime:
         raise self.failure
 
     async def _remove(self, url: str, *, keeps: bool) -> None:
-        """Wait until a hyperty is removed; a background task does it, once."""
+        """Wait until a background task has removed a hyperty; start the task at the first call."""
         deployment = self._deployments.get(url)
         if deployment is None:
             return
@@ -403,7 +404,7 @@ class Runtime:
         with trio.move_on_after(GOODBYE_TIMEOUT):
             await self.sync.leave_all(url)
         if deployment.is_up:
-            # Until the loader has done its part, the address is reserved.
+            # The address stays reserved until the loader has recorded the end.
             await deployment.life.ended()
         if deployment.keeps:
             self._addresses.keep(url, deployment.profile)
@@ -423,7 +424,7 @@ class Runtime:
         await self._entrance.enter(self.ids.next(self.agent.url))
 
     async def release_name(self, name: str | None = None) -> None:
-        """Give a name back to the node; any user may open it when it has no session any more.
+        """Give a name back to the node; once the name has no session, any user may take it.
 
         Args:
             name: Name of a runtime of the same user in the own domain; None: the own name, which
@@ -432,14 +433,14 @@ class Runtime:
         If cancelled, the name may be given back.
 
         Raises:
-            BadUrlError: It cannot be the name of a runtime.
+            BadUrlError: `name` cannot be the name of a runtime.
             ReleaseError: The node refuses, or cannot be reached.
             ActorStoppedError: The runtime has closed.
         """
         url = self.url if name is None else runtime_url(self.config.domain, runtime_name(name))
         await self._entrance.release(self.ids.next(self.agent.url), url)
 
-    # ---- coming
+    # ---- start
 
     async def boot(self) -> None:
         """Set up the handler stub and the kept addresses; called once, before anything else.
@@ -465,11 +466,11 @@ class Runtime:
     async def _accept_links(self) -> None:
         """Deploy the handler stub and set its path, if direct links are wanted (P2P-01, P2P-02).
 
-        The descriptor of the runtime, if it has one, names the stubs; without a handler, or with
-        one that nobody is told how to reach, the runtime takes no links (CAT-04, CAT-10).
+        The descriptor of the runtime, if there is one, names the stubs. Unless it names both a
+        handler and a requester stub, the runtime accepts no links (CAT-04, CAT-10).
         """
         config = self.config
-        # Constraints of other descriptors are judged by that of the runtime, with links or without.
+        # Read in any case: the constraints of other descriptors are judged by this descriptor.
         handler, requester = await self._link_stubs()
         if not config.kinds or not config.links.wants_any:
             return
@@ -504,14 +505,14 @@ class Runtime:
         _log.warning("no runtime descriptor", runtime=self.url, descriptor=config.descriptor)
         return None, None
 
-    async def paths_lost(self, domain: str, session: str | None) -> None:
-        """Claim addresses, registrations and paths again that a node has lost (STB-09).
+    async def restore_paths(self, domain: str, session: str | None) -> None:
+        """Restore the addresses, registrations and paths that a node has lost (STB-09).
 
-        The stub of the own node sends nothing else until that is done.
+        The stub of the own node sends nothing else until they are restored.
 
         Args:
             domain: Domain of the node.
-            session: Name of the new session at it.
+            session: Name of the new session at the node.
 
         If cancelled, some of them may be missing.
 
@@ -526,7 +527,7 @@ class Runtime:
             nursery.start_soon(self.registrar.register_all_again)
             if self.handler is not None:
                 nursery.start_soon(self._set_path, self.handler, MessageType.SUBSCRIBE)
-            # What the node refuses for now is asked for again, and holds up nobody for longer.
+            # The limit of the wait: requests that the node refuses for now are repeated later.
             nursery.cancel_scope.deadline = trio.current_time() + RENEW_TIMEOUT
         if session is not None:
             stub = session.partition("/session/")[0]
@@ -549,7 +550,7 @@ class Runtime:
     async def order(self, part: str, kind: MessageType, to: str, body: JsonObject) -> Message:
         """Send a request as a part of the runtime, such as `registry`; return its answer.
 
-        It is for tools that try a node; the name of no part is answered 401.
+        It is for tools that test a node. If `part` names no part, the answer is 401.
 
         Args:
             part: Name of the part.
@@ -612,10 +613,10 @@ class Runtime:
         await self.registrar.register(record)
         await self.registry.show_local(url)
 
-    # ---- going
+    # ---- end
 
     async def leave(self) -> None:
-        """Leave in order: registrations, links, objects, paths, addresses, sessions (P2P-28).
+        """Close registrations, links, objects, paths, addresses, sessions, in this order (P2P-28).
 
         Each step has at most `GOODBYE_TIMEOUT` seconds.
 
@@ -653,7 +654,7 @@ class Runtime:
 
     async def _end_links_and_objects(self) -> None:
         await self._end_links()
-        # The objects of links are among them: their open requests are awaited.
+        # These include the objects of links, whose open requests are awaited.
         await self.sync.close()
 
     async def _end_links(self) -> None:
@@ -689,7 +690,7 @@ class Runtime:
     async def _end_sessions(self) -> None:
         """Close the sessions with all nodes, unless data objects are stored."""
         if not self.store.is_empty:
-            # A runtime that resumes stored objects finds the session, and all paths, for a while.
+            # For a while, a new process that resumes the objects can resume the session, too.
             return
         await self.status.leave()
         view = await self.registry.view()
@@ -699,17 +700,17 @@ class Runtime:
 
 
 async def _in_turn(*steps: Callable[[], Awaitable[None]]) -> None:
-    """Take each step, for at most `GOODBYE_TIMEOUT` seconds.
+    """Run the steps one after the other, each for at most `GOODBYE_TIMEOUT` seconds.
 
-    A node or peer that is gone does not answer; its own timers end what is left there (P2P-28). One
-    that did not answer one step will hardly answer the next: the others get less time, so that all
-    together fit into the time to drain.
+    A node or peer that is gone does not answer; its own timers remove its state (P2P-28). After a
+    step without an answer, the next will hardly get one: the later steps get less time, so that
+    all of them fit into `DRAIN_TIMEOUT`.
 
     If cancelled, the remaining steps are left out.
     """
-    patience = GOODBYE_TIMEOUT
+    limit = GOODBYE_TIMEOUT
     for step in steps:
-        with trio.move_on_after(patience) as waiting:
+        with trio.move_on_after(limit) as waiting:
             await step()
         if waiting.cancelled_caught:
-            patience = GOODBYE_TIMEOUT * _SHARE
+            limit = GOODBYE_TIMEOUT * _SHARE

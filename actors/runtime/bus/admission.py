@@ -29,7 +29,7 @@ from specs.trace import Op
 _log = get_logger("actors.runtime")
 
 _Listens: TypeAlias = Callable[[str, str], bool]
-"""Says whether a component gets what is sent to an address."""
+"""Returns whether a component gets the messages to an address."""
 
 _COMMANDS: Final = frozenset({MessageType.EXECUTE, MessageType.SUBSCRIBE})
 """Types of the commands of P2P stubs."""
@@ -40,13 +40,13 @@ _CHANGES: Final = "changes"
 
 @final
 class Admission:
-    """The grants of one runtime, and the checks that need them.
+    """The permitted sender addresses of the components of one runtime, and the checks of them.
 
     Attributes:
-        senders: What the peers of links may send from.
+        senders: The permitted sender addresses of the peers of links.
         origins: The kinds of the components that may submit, by their own addresses.
         version: Number of changes of the grants.
-        after: What policy wants done by `settle`; None: nothing.
+        after: The task that the policy leaves to `settle`; None: there is none.
     """
 
     def __init__(
@@ -69,12 +69,12 @@ class Admission:
         self.after: Callable[[], object] | None = None
         self.version = 0
 
-    def name(self, component: str, name: str | None) -> None:
-        """Take the name of a hyperty, for policies.
+    def set_name(self, component: str, name: str | None) -> None:
+        """Set the name of a hyperty, for policies.
 
         Args:
             component: Address of the hyperty.
-            name: Its name; None: it is gone.
+            name: Its name; None: the hyperty is gone.
         """
         if name is None:
             self._names.pop(component, None)
@@ -82,7 +82,7 @@ class Admission:
             self._names[component] = name
 
     def hyperties(self, address: str) -> frozenset[str]:
-        """Return the names of the hyperties here that an address belongs to, or its object."""
+        """Return the names of the local hyperties that own an address, or the object above it."""
         return frozenset(
             name
             for component, name in self._names.items()
@@ -101,7 +101,7 @@ class Admission:
         granted.add(address)
 
     def revoke(self, owner: str, address: str) -> None:
-        """End it; what was not granted is no error."""
+        """Revoke a grant. Idempotent."""
         self.version += 1
         granted = self._granted.get(owner, set())
         if address in granted:
@@ -114,11 +114,11 @@ class Admission:
             self.origins.pop(owner, None)
 
     def allow_events(self, address: str, link: str | None) -> None:
-        """Let what an object publishes at an address come by this link, and no other.
+        """Accept the events of an object at an address by one link only.
 
         Args:
             address: Address of the changes, or of the children.
-            link: Name of the link; None: no link.
+            link: Name of the link; None: accept them by no link.
         """
         if link is None:
             self._reporters.pop(address, None)
@@ -126,32 +126,33 @@ class Admission:
             self._reporters[address] = link
 
     def origin(self, by: str) -> Origin | None:
-        """Return what kind of component submits; of a link, what its stub is."""
+        """Return the kind of the submitting component; for a link, the kind of its stub."""
         owner = self._owner(by)
         return None if owner is None else self.origins[owner]
 
     def is_granted(self, address: str) -> bool:
-        """Return whether a local component has exactly this address."""
+        """Return whether exactly this address is granted to a local component."""
         return any(address in granted for granted in self._granted.values())
 
     def is_by_peer(self, message: Message, by: str) -> bool:
-        """Return whether a peer has sent this over a link: its stub has stamped it last.
+        """Return whether the peer of a link has sent a message: the P2P stub has stamped it last.
 
-        What a P2P stub says for itself is not stamped.
+        A P2P stub does not stamp its own messages.
         """
         return message.is_last_by(by) and self.origin(by) is Origin.P2P_STUB
 
     def sender_proof(self, message: Message, link: str) -> SenderProof:
-        """Return what is known of the sender of a message that came over a link."""
+        """Return whether a link has proven the sender of a message."""
         if self._is_shared_answer(message, link):
             return SenderProof.PROVEN
         return self._sender_proof(message.from_, link)
 
     def announcer_proof(self, from_: str, link: str) -> SenderProof:
-        """Return what is known of a sender whose order a link announces.
+        """Return whether a link has proven the sender in an announcement.
 
         Args:
             from_: Address of the sender.
+            link: Address of the link.
         """
         return SenderProof.PROVEN if _is_shared(from_) else self._sender_proof(from_, link)
 
@@ -161,19 +162,19 @@ class Admission:
         )
 
     def direction(self, message: Message, origin: Origin) -> Direction:
-        """Return which pipeline a message takes: that of local or of remote senders."""
+        """Return the pipeline of a message: that of local senders, or of remote ones."""
         # A stub that speaks for itself is part of this runtime.
         if origin is Origin.LOCAL or is_below(message.from_, self._runtime):
             return Direction.OUTGOING
         return Direction.INCOMING
 
     def is_exempt(self, message: Message, by: str, exempt: frozenset[Exempt]) -> bool:
-        """Return whether a message is of a kind that a stage does not see (BUS-13)."""
+        """Return whether a stage skips a message, by the exemptions of the stage (BUS-13)."""
         if message.is_response:
             if Exempt.ANSWERS in exempt:
                 return True
             return Exempt.SHARED_ANSWERS in exempt and self._is_shared_answer(message, by)
-        # Looked at first: nearly every message is of a hyperty.
+        # Checked first: nearly every message is of a hyperty.
         from_ = message.from_
         if not (from_.startswith(self._runtime) and is_below(from_, self._runtime)):
             return False
@@ -187,7 +188,7 @@ class Admission:
 
     def source(self, row: Interception, message: Message, by: str) -> Refusal | None:
         """Check that the submitting component owns its sender address (BUS-12)."""
-        # Looked at last: nearly every message needs no exemption.
+        # The exemption is checked last: nearly no message needs one.
         origin = self.origin(by)
         is_carried = origin is not Origin.LOCAL and message.is_last_by(by)
         if is_carried and origin is Origin.P2P_STUB:
@@ -208,36 +209,36 @@ class Admission:
         return Refusal(row.drop, "only its owner reports a status", row.refusal)
 
     def child_writer(self, row: Interception, message: Message, by: str) -> Refusal | None:
-        """Check that observing creators write children (I-D10)."""
+        """Check that the writer of a child is its creator, and observes the object (I-D10)."""
         url = None if message.is_response else parent_of(message.to)
         why = None if url is None else self._objection(message, url, by)
         forbidden = row.refusal or Code.FORBIDDEN
         return None if why is None else Refusal(row.drop, why, forbidden, in_place=forbidden)
 
     def _objection(self, message: Message, url: str, by: str) -> str | None:
-        """Return the objection to the writer of a child, or to what reports it.
+        """Return the objection to the writer of a child, or to a report of its object; None: none.
 
-        Whether a remote writer observes the object, the node has checked, or the sync manager
-        checks of what a link brings.
+        The node has checked that a remote writer observes the object; the sync manager checks
+        this for messages of links.
         """
         origin = self.origin(by)
         if message.from_ == url:
             is_asked = origin is not Origin.P2P_STUB or self._reporters.get(message.to) == by
             return None if is_asked else f"nothing of {url} is to come by this link"
-        # A component here gets events of children itself, or answers for them.
+        # A local writer is a listener of the children, or answers for them.
         is_writer = self._listens(by, message.to) or message.to in self._granted.get(by, ())
         if origin is Origin.LOCAL and not is_writer:
             return naming_error(message) or f"{message.from_} does not observe {url}"
         return naming_error(message)
 
     def stub_command(self, row: Interception, message: Message, by: str) -> Refusal | None:
-        """Check requests to stubs, and those that stubs of nodes make themselves.
+        """Check requests to stubs, requests of node stubs, and requests about the session.
 
-        Only parts of the runtime command its stubs (P2P-29): other runtimes, and hyperties here,
-        could otherwise end sessions and links. The code of a stub of a node may be another
-        domain's: although its own address is below that of the runtime, it asks no part of it.
-        Nor do hyperties ask a node for what it does for the whole session: one could end that,
-        and free the addresses, remove the paths and change the records of others.
+        Only parts of the runtime command its stubs (P2P-29): other runtimes and local hyperties
+        could otherwise end sessions and links. The code of a node stub may be another domain's:
+        although its address is below that of the runtime, it may send no request to the parts.
+        Nor may hyperties send a node requests about the whole session: one could end the session,
+        free the addresses, remove the paths and change the records of others.
         """
         why = self._objection_to_command(message, by) if message.is_request else None
         if why is None:
@@ -261,7 +262,7 @@ class Admission:
         return None
 
     def loop(self, row: Interception, message: Message, _by: str) -> Refusal | None:
-        """Check that a message does not go round (STB-06)."""
+        """Check that a message is in no routing loop (STB-06)."""
         if "via" in message.body and is_routing_loop(message):
             return Refusal(row.drop, "it is in a routing loop", row.refusal)
         return None
@@ -269,7 +270,7 @@ class Admission:
     def policy(
         self, row: Interception, direction: Direction, message: Message, by: str
     ) -> Message | Refusal | None:
-        """Ask policy (POL-01, POL-17)."""
+        """Return the permitted message, or a refusal; None: unchanged (POL-01, POL-17)."""
         if self.is_exempt(message, by, row.exempt):
             return None
         if self.after is not None:
@@ -281,14 +282,14 @@ class Admission:
             ruling = Ruling(Decision.DENY, "", why, direction=direction_word(direction))
             _log.error("policy crashed", by=by, exc_info=error)
         if self._hops.is_on:
-            self._hops.decided(message, ruling)
+            self._hops.record_decision(message, ruling)
         self.after = ruling.after
         if ruling.decision is Decision.PERMIT:
             return ruling.marked
         return Refusal(row.drop, ruling.why or "blocked by policy", row.refusal)
 
     def settle(self) -> None:
-        """Do what policy wants done after the last message has gone, or was refused (POL-13)."""
+        """Run the task that policy has left for after the last message (POL-13)."""
         after, self.after = self.after, None
         if after is not None:
             after()
@@ -296,8 +297,8 @@ class Admission:
     def _may_report(self, message: Message, by: str) -> bool:
         """Return whether a status comes from a permitted sender: its owner, or a domain's registry.
 
-        That one speaks by a node; a peer that does has borrowed its name (M-30). So has one
-        that reports changes of an object without a request for it (I-D1), or expels its observers.
+        The registry sends by a node: a peer of a link has forged its address (M-30). A peer may
+        publish changes of an object, or expel its observers, only by the link of the object (I-D1).
         """
         if self.origin(by) is Origin.P2P_STUB:
             url = taken_off(message)
@@ -318,7 +319,7 @@ class Admission:
     def _owns(self, message: Message, by: str, origin: Origin | None, *, is_carried: bool) -> bool:
         from_ = message.from_
         if is_carried and origin is Origin.NODE_STUB:
-            # A node has sent this: its stub stamps all but its own words.
+            # The node has sent it: its stub stamps all messages but its own.
             return not self.is_local(from_)
         if from_ in self._granted.get(by, ()):
             return True
@@ -327,14 +328,14 @@ class Admission:
             return False
         if any(is_below(from_, address) for address in self._granted[owner]):
             return True
-        # A P2P stub refuses what it cannot send in the name of the receiver.
+        # A P2P stub refuses messages that it cannot send, in the name of the receiver.
         is_stub = origin is Origin.NODE_STUB or (origin is Origin.P2P_STUB and message.is_response)
         return is_stub and not self.is_local(from_)
 
     def _is_shared_answer(self, message: Message, by: str) -> bool:
-        """Return whether it answers from an address that many listen to (C-81).
+        """Return whether a message is an answer from an address with several listeners (C-81).
 
-        A peer answers for its own runtime only, and says so.
+        A peer answers for its own runtime only, which `source` names.
         """
         if not message.is_response or not _is_shared(message.from_):
             return False
@@ -347,7 +348,7 @@ class Admission:
     def _owner(self, by: str) -> str | None:
         if by in self.origins:
             return by
-        return next((up for up in _upwards(by) if up in self.origins), None)
+        return next((above for above in _addresses_above(by) if above in self.origins), None)
 
     def is_local(self, from_: str) -> bool:
         """Return whether an address belongs to this runtime.
@@ -363,7 +364,7 @@ def _is_shared(address: str) -> bool:
     return last_segment(address) == _CHANGES or parent_of(address) is not None
 
 
-def _upwards(address: str) -> Iterator[str]:
+def _addresses_above(address: str) -> Iterator[str]:
     head, _, _ = address.rpartition("/")
     while "://" in head:
         yield head

@@ -1,9 +1,10 @@
 """The Message BUS: router of one runtime, between its sandboxes and its stubs.
 
-It is called directly and never waits; its task serves timers only. The steps for each message
-(BUS-03, 06, 07, 11..14): after the pipelines, an answer goes to the sender of its request, and any
-other message to the listeners of its `to`, or, if there are none, to a stub. No step waits for room
-in a mailbox. Messages from outside wait for their turn, for any path (C-20, I-B7).
+Its methods are called directly and never wait; its task serves timers only. The steps for each
+message (BUS-03, 06, 07, 11..14): after the pipelines, an answer goes to the sender of its request,
+and any other message to the listeners of its `to`, or, if there are none, to a stub. No step waits
+for room in a mailbox. Messages from outside are put into order, whatever path they take (C-20,
+I-B7).
 """
 
 import math
@@ -75,14 +76,14 @@ _NO_CHILD_PATH: Final = Full(
     "STUB_QUEUE", STUB_QUEUE, "too many changes of children wait for another path"
 )
 
-_GIVEN: Final = frozenset({DropReason.DENIED, DropReason.CRASHED})
-"""Why a message goes no further although it came in its turn."""
+_IN_ORDER: Final = frozenset({DropReason.DENIED, DropReason.CRASHED})
+"""Drop reasons of messages that came in their order, so that later ones may follow."""
 
 _NAME: Final = "bus"
 
-_LOOK: Final = 0.05
-"""Seconds from one look for what is due next to another, while messages come: to look for each
-message takes as long as to route it, or longer where many wait. All waits but turns last seconds.
+_TIMER_PAUSE: Final = 0.05
+"""Seconds between two computations of the next timer, while messages come. One for each message
+would take as long as the routing. All waits but those of `turns` last for seconds.
 """
 
 
@@ -95,7 +96,7 @@ class DeadMail:
 
     def __call__(self, actor: str, message: object) -> None:
         if isinstance(message, Turn):
-            return  # the task that it was for ends with the actor
+            return  # its task ends with the actor
         self._counters.dead_letters[actor] += 1
         if isinstance(message, Delivery) and not self._bus.try_report(message):
             self._counters.drop(DropReason.NO_TARGET, message.message, actor)
@@ -105,20 +106,20 @@ class MessageBus(Actor[Never]):
     """Routes the messages of one runtime.
 
     Each call is made in `with bus:`, which raises ActorStoppedError if the runtime has closed; the
-    methods below `messages`, `answers of the registry` and `tables` do that themselves. An error in
-    it is not the caller's: it ends the runtime, as that of any core part.
+    methods under `messages`, `answers of the registry` and `the tables` do this themselves. An
+    exception in the bus is not raised to the caller: it ends the runtime, as in any core part.
 
     Attributes:
-        hops: Takes the records of its deliveries; a MiniBUS writes them for it.
-        replies: The waits for what the bus answers; they end with ActorStoppedError if the runtime
-            closes before.
+        hops: Takes the trace records of the bus; a MiniBUS writes those of its deliveries, too.
+        deliveries: The deliveries to listeners.
+        replies: The open waits for answers; they end with ActorStoppedError if the runtime closes.
         routing: Listeners of all addresses.
-        turns: Permits that are given back in their turn.
+        turns: Permits that are given back later, in a fair order.
         admission: Permitted sender addresses of components.
         answers: The open requests.
         outbound: The routes out.
-        order: What comes from outside, each pair's messages in order.
-        children: The paths of what is written here of children.
+        order: Puts messages from outside into order, for each sender and receiver.
+        children: The paths of changes of children that are made here.
     """
 
     def __init__(
@@ -148,8 +149,8 @@ class MessageBus(Actor[Never]):
         self._rules = ForwardRules()
         self._catching_up: list[tuple[str, str, Reply[None], float]] = []
         self._next_timer = math.inf
-        self._look_at = -math.inf
-        self._is_to_look = False
+        self._compute_timer_at = -math.inf
+        self._is_timer_old = False
         self._is_closed = False
         self._crash: Exception | None = None
         self.replies: Final = OpenReplies()
@@ -165,25 +166,26 @@ class MessageBus(Actor[Never]):
         try:  # as `with self`, for each message
             now = trio.current_time()
             self._submit(flight, now)
-            is_watched = self._is_to_look and now < self._look_at
+            is_watched = self._is_timer_old and now < self._compute_timer_at
             if not is_watched or self.turns.held or self.admission.after is not None:
                 self._settle(now)
         except Exception as error:  # noqa: BLE001 - see `_fail`
             self._fail(error)
 
     def overflow(self, deliveries: Iterable[Delivery]) -> None:
-        """Refuse what the mailbox of a component in a sandbox has no room for."""
+        """Refuse messages for which the mailbox of a component in a sandbox has no room."""
         for delivery in deliveries:
             if not self.try_report(delivery, RECEIVER_FULL):
-                self.hops.dropped(delivery.message, DropReason.OVERFLOW)
+                self.hops.record_drop(delivery.message, DropReason.OVERFLOW)
 
     def try_report(self, delivery: Delivery, full: Full | None = None) -> bool:
-        """End what a receiver here will not handle; return whether the bus is open.
+        """End a message that a local receiver will not handle; return whether the bus is open.
 
         The receiver may be one of several.
 
         Args:
-            full: The queue without space for it; None: the receiver is gone.
+            delivery: The delivery to that receiver.
+            full: The queue without space for the message; None: the receiver is gone.
         """
         with suppress(ActorStoppedError), self:
             message, now = delivery.message, trio.current_time()
@@ -200,14 +202,14 @@ class MessageBus(Actor[Never]):
     # ---- answers of the registry
 
     def take_route(self, to: str, intent: Intent, url: str, until: float) -> None:
-        """Take a route, which may be remembered until then; what waited for it goes."""
+        """Cache a route of the registry, and send the messages that wait for the route."""
         with self:
             self.outbound.take_route(to, intent, url, until, trio.current_time())
 
     def no_route(
         self, to: str, intent: Intent, code: Code, why: str, retry_after: float | None = None
     ) -> None:
-        """Refuse the messages that wait for a route: there is none."""
+        """Refuse the messages that wait for a route, as there is none."""
         with self:
             self.outbound.no_route(to, intent, trio.current_time(), code, why, retry_after)
 
@@ -217,17 +219,17 @@ class MessageBus(Actor[Never]):
             self.outbound.routes.forget()
 
     def add_peer(self, link: str, remote: str) -> None:
-        """Take messages of a runtime over a link (I-B10)."""
+        """Accept messages of a remote runtime over a link (I-B10)."""
         with self:
             self.hops.rows(self.admission.senders.add_link(link, remote))
 
     def remove_peer(self, link: str) -> None:
-        """Take no more messages over a link."""
+        """Accept no more messages over a link."""
         with self:
             self.hops.rows(self.admission.senders.remove_link(link))
 
     def set_owner(self, entity: str, owner: str | None) -> None:
-        """Take the owner of an address; None: no registry names one."""
+        """Set the owner of an address; None: no registry names one."""
         with self:
             self._proofs.set_owner(entity, owner, trio.current_time())
 
@@ -246,7 +248,7 @@ class MessageBus(Actor[Never]):
     def set_name(self, component: str, name: str | None) -> None:
         """Set the name of a hyperty, for policies; None: it has ended."""
         with self:
-            self.admission.name(component, name)
+            self.admission.set_name(component, name)
 
     def join(self, registry: RouteSearch) -> None:
         """Set the registry that resolves routes."""
@@ -285,7 +287,7 @@ class MessageBus(Actor[Never]):
         return True
 
     def _fail(self, error: Exception) -> None:
-        """Let this actor crash, and so the runtime: the error is a bug, and not of the caller."""
+        """Let this actor crash, and so the runtime, as the error is a bug of the bus."""
         self._crash = self._crash or error
         self.wake()
 
@@ -293,25 +295,25 @@ class MessageBus(Actor[Never]):
         if self.admission.after is not None:
             self.admission.settle()
         due = self.turns.deadline() if self.turns.held else math.inf
-        if now >= self._look_at:
-            self._look_at = now + _LOOK
+        if now >= self._compute_timer_at:
+            self._compute_timer_at = now + _TIMER_PAUSE
             due = min(due, self._due())
         else:
-            self._is_to_look = True
-            due = min(due, self._look_at)
+            self._is_timer_old = True
+            due = min(due, self._compute_timer_at)
         if due < self._next_timer:
             self._next_timer = due
             self.wake()
 
     @override
     async def handle(self, message: Never) -> None:
-        """This actor receives no messages."""
+        """Do nothing: this actor receives no messages."""
 
     @override
     def deadline(self) -> float:
         due = min(self._due(), self.turns.deadline())
-        if self._is_to_look:
-            due = min(due, self._look_at)
+        if self._is_timer_old:
+            due = min(due, self._compute_timer_at)
         self._next_timer = due if self._crash is None else -math.inf
         return self._next_timer
 
@@ -320,7 +322,7 @@ class MessageBus(Actor[Never]):
         if self._crash is not None:
             raise self._crash
         now = trio.current_time()
-        self._is_to_look = self._is_to_look and now < self._look_at
+        self._is_timer_old = self._is_timer_old and now < self._compute_timer_at
         for permits in self.turns.due(now):
             permits.give_back()
         self._tick(now)
@@ -331,20 +333,20 @@ class MessageBus(Actor[Never]):
         self.answers.leave()
         if self._crash is None:
             self.close()
-        # Else the other parts are being stopped, and have no error of their own until then.
+        # After a crash the bus stays open for the other parts, which are being stopped.
 
     def close(self) -> None:
-        """Take no more calls, and end the waits for answers. Idempotent."""
+        """Refuse further calls, and end the waits for answers. Idempotent."""
         self._is_closed = True
         self.replies.lose(ActorStoppedError(_NAME))
 
     # ---- in
 
     def _submit(self, flight: InFlight, now: float) -> None:
-        """Take a message; what a peer sends waits for a proof of its sender."""
+        """Admit a message; a message of a peer first waits for the proof of its sender."""
         self.outbound.sender = flight
         by = flight.by
-        # Nearly always it submits under its own address.
+        # Nearly always the component submits under its own address.
         origin = self.admission.origins.get(by) or self._origin(by)
         flight.origin = origin
         is_by_peer = origin is Origin.P2P_STUB and flight.message.is_last_by(by)
@@ -356,7 +358,7 @@ class MessageBus(Actor[Never]):
         self.outbound.sender = None
 
     def give_permit_back(self, flight: InFlight, now: float) -> None:
-        """Give the permit of a message back to its sender, at once or in its turn."""
+        """Give the permit of a message back to its sender, at once or in a fair order."""
         permit = flight.permit
         if permit is not None and self.turns.may_continue(flight.by, permit, now):
             permit.give_back()
@@ -364,8 +366,8 @@ class MessageBus(Actor[Never]):
     def _origin(self, by: str) -> Origin:
         return self.admission.origin(by) or Origin.LOCAL
 
-    def take_decided(self, item: InFlight | Announced, now: float) -> None:
-        """Take what has waited for a proof of its sender."""
+    def take_after_proof(self, item: InFlight | Announced, now: float) -> None:
+        """Take a message or announcement after its wait for the proof of its sender."""
         if isinstance(item, InFlight):
             item.origin = self._origin(item.by)
             self._admit(item, now)
@@ -373,12 +375,12 @@ class MessageBus(Actor[Never]):
             self.take_announcement(*item, now)
 
     def _admit(self, flight: InFlight, now: float) -> None:
-        """Take a message; what a link brings waits for its turn."""
+        """Route a local message; put a message from outside into order first."""
         message, by, origin = flight.message, flight.by, flight.origin
         is_local = origin is Origin.LOCAL
         identity = self._own.identity
         if is_local and message.identity is not identity and not is_below(by, self._runtime):
-            # A part of the runtime may speak for others, and says for whom.
+            # A part of the runtime may send for others, and then names the identity itself.
             message = identified(message, identity)
         if is_local or self.admission.direction(message, origin) is Direction.OUTGOING:
             self._now = now
@@ -396,14 +398,20 @@ class MessageBus(Actor[Never]):
             self.deny(flight, Refusal(DropReason.OVERFLOW, why, Code.UNAVAILABLE), now)
 
     def take_announcement(self, behind: Behind, link: str, now: float) -> None:
-        """Take from a link what the messages of a pair follow, if their sender is its peer's."""
+        """Take an announcement of a link about the order of messages, if its sender is proven."""
         if self._proofs.may_announce(behind, link, now):
             self._take_in_order(self.order.announced(behind, link, now), now)
 
     def _take_in_order(
         self, due: list[tuple[InFlight, str]], now: float, direct: InFlight | None = None
     ) -> None:
-        """Take what is due, and what waited for it; all but `direct` have waited (I-B7)."""
+        """Route messages whose turn has come, and then those that waited for them (I-B7).
+
+        Args:
+            due: The messages, each with its path.
+            now: The present time.
+            direct: The message that has just come, and has not waited; None: all have waited.
+        """
         queue = deque(due)
         while queue:
             flight, path = queue.popleft()
@@ -416,30 +424,33 @@ class MessageBus(Actor[Never]):
             self._report_caught_up(now)
 
     def allow_events(self, address: str, link: str | None) -> None:
-        """Accept events of an address by this link only, which announces them; None: by none."""
+        """Accept the events of an address by this link only; None: by no link."""
         self.admission.allow_events(address, link)
         if link is not None:
             self.order.expects(object_of(address), address, link)
 
     def catch_up(self, address: str, link: str, done: Reply[None], now: float) -> None:
-        """Report when a link brings the events of an address, and all before it has come.
+        """Answer a call once all earlier events of an address have come.
 
         Args:
-            done: Is answered when all earlier events have come.
+            address: The address.
+            link: Address of the link.
+            done: The call to answer.
+            now: The present time.
         """
         self._catching_up.append((address, link, done, now + REPLY_TIMEOUT))
         self._report_caught_up(now)
 
     def _report_caught_up(self, now: float) -> None:
-        waits, self._catching_up = self._catching_up, []
-        for address, link, done, until in waits:
+        calls, self._catching_up = self._catching_up, []
+        for address, link, done, until in calls:
             if until <= now or self.order.is_reached(object_of(address), address, link):
                 done.send(None)
             else:
                 self._catching_up.append((address, link, done, until))
 
     def _take_arrived(self, flight: InFlight, path: str, now: float) -> bool:
-        """Take a message from outside whose turn has come; say whether it counts as given."""
+        """Route a message from outside in its order; return whether later ones may follow."""
         self._now = now
         message, by = flight.message, flight.by
         passed = self._pipelines.pass_through(message, by, Direction.INCOMING)
@@ -449,9 +460,9 @@ class MessageBus(Actor[Never]):
         flight.origin = self.admission.origins.get(by) or self._origin(by)
         is_known = isinstance(passed, Message) or passed.reason is DropReason.DUPLICATE
         if message.is_request and flight.origin is Origin.NODE_STUB and is_known:
-            self.outbound.asked_by(message, by)
+            self.outbound.record_session(message, by)
         self._take(flight, passed, now)
-        return isinstance(passed, Message) or passed.reason in _GIVEN
+        return isinstance(passed, Message) or passed.reason in _IN_ORDER
 
     def _take(self, flight: InFlight, passed: Message | Refusal, now: float) -> None:
         if isinstance(passed, Refusal):
@@ -459,10 +470,10 @@ class MessageBus(Actor[Never]):
             return
         flight.message = passed
         if self.hops.is_on:
-            self.hops.submitted(passed, flight.by)
+            self.hops.record_submission(passed, flight.by)
         if passed.is_response:
             if flight.origin is not Origin.LOCAL and self._may_come(passed, flight.by):
-                self.hops.dropped(passed, DropReason.UNMATCHED)
+                self.hops.record_drop(passed, DropReason.UNMATCHED)
             else:
                 self._answer(passed, now)
             return
@@ -479,7 +490,7 @@ class MessageBus(Actor[Never]):
         else:
             self._forward(flight, now)
         if self._is_for_others(flight) and self.routing.find(passed.to):
-            # The listeners here are not all (BUS-09).
+            # There are listeners elsewhere, too (BUS-09).
             self._send_out(passed, flight.intent or intent_of(passed), now)
         if self._rules.targets:
             self._copy(flight, passed, now)
@@ -505,17 +516,17 @@ class MessageBus(Actor[Never]):
     def _copy(self, flight: InFlight, passed: Message, now: float) -> None:
         """Deliver the copies of a message that has passed the checks.
 
-        A copy passes the same checks as a message of its sender to its own receiver. Nothing of
-        its failure concerns the sender: a requester gets the answer of the first receiver only.
+        A copy passes the same checks as a message of its sender to its own receiver. The failure of
+        a copy does not affect the sender: a requester gets the answer of the first receiver only.
         """
         direction = Direction.OUTGOING if flight.is_outgoing else Direction.INCOMING
         for copy in self._rules.copies(passed):
             checked = self._pipelines.pass_through(copy, flight.by, direction)
             if isinstance(checked, Refusal):
-                self.hops.denied(copy, flight.by, int(checked.code or 0), checked.why)
-                self.hops.dropped(copy, checked.reason)
+                self.hops.record_denial(copy, flight.by, int(checked.code or 0), checked.why)
+                self.hops.record_drop(copy, checked.reason)
                 continue
-            self.hops.submitted(checked, flight.by)
+            self.hops.record_submission(checked, flight.by)
             if self._deliver_copy(checked, flight, now):
                 self._copy(flight, checked, now)
 
@@ -523,58 +534,60 @@ class MessageBus(Actor[Never]):
         is_crowding = copy.is_request and self.answers.is_crowding(copy)
         is_foreign = not of.is_outgoing
         if is_crowding or not self.deliveries.deliver(copy, copy.to, is_foreign=is_foreign):
-            is_there = is_crowding or self.deliveries.is_there(copy.to)
-            self.hops.dropped(copy, DropReason.OVERFLOW if is_there else DropReason.NO_TARGET)
+            is_there = is_crowding or self.deliveries.has_reader(copy.to)
+            self.hops.record_drop(copy, DropReason.OVERFLOW if is_there else DropReason.NO_TARGET)
             return not is_there
         if copy.is_request:
             self.answers.open(InFlight(copy, of.by, is_outgoing=False, is_copy=True), now)
         return True
 
-    # ---- what is not admitted
+    # ---- refused messages
 
     def _is_for_others(self, flight: InFlight) -> bool:
-        """Return whether a message that has listeners here is for others elsewhere, too."""
+        """Return whether a message with local listeners has receivers elsewhere, too."""
         terms = flight.terms
         if terms.awaited:
             return not terms.awaited <= {self._runtime, *terms.direct}
         return flight.is_outgoing and parent_of(flight.message.to) is not None
 
     def _is_notice(self, to: str) -> bool:
-        """Return whether no local component answers what the node brings: for others' children.
+        """Return whether a message from the node is about children that are reported elsewhere.
 
-        The reporter's end answers it; by a link it comes to that end only.
+        The reporter answers it, so no local component does; no link brings it to other observers.
         """
         return parent_of(to) is not None and not self.admission.is_granted(to)
 
     def _refuse_repetition(self, message: Message, by: str) -> Refusal | None:
-        # The transaction of an answer knows better; what is forwarded for others is looked at.
+        # The transaction checks answers of components; forwarded answers are checked here.
         if message.is_response and self._is_of_component(by):
             return None
         return self.answers.refuse_repetition(message, self._now)
 
     def _turn_down(self, flight: InFlight, refusal: Refusal, now: float) -> None:
-        """Refuse a message; one that a peer sends in the name of others counts against it."""
+        """Refuse a message, and record a forged sender against the peer of a link."""
         self.deny(flight, refusal, now)
         is_unknown = refusal.reason is DropReason.UNKNOWN_SOURCE
         if is_unknown and self.admission.is_by_peer(flight.message, flight.by):
             self._proofs.record_forgery(flight.by, now)
 
     def deny(self, flight: InFlight, refusal: Refusal, now: float) -> None:
-        """End a message that is not let in; what is answered, the refusal says."""
+        """End a message that is not admitted, with the answer that the refusal states."""
         message, by = flight.message, flight.by
         if refusal.reason is DropReason.DUPLICATE:
-            # It is the message that was let in before, and shares its name in the trace.
-            self.hops.submitted(message, by)
+            # The trace identifies it with the message that was admitted before.
+            self.hops.record_submission(message, by)
         else:
-            self.hops.denied(message, by, int(refusal.code or 0), refusal.why)
-        self.hops.dropped(message, refusal.reason)
-        again = self.answers.again(message) if refusal.reason is DropReason.DUPLICATE else None
+            self.hops.record_denial(message, by, int(refusal.code or 0), refusal.why)
+        self.hops.record_drop(message, refusal.reason)
+        kept_answer = (
+            self.answers.find_answer(message) if refusal.reason is DropReason.DUPLICATE else None
+        )
         if message.is_response:
             self._deny_answer(flight, refusal, now)
-        elif again is not None and refusal.code is None:
+        elif kept_answer is not None and refusal.code is None:
             # The answer was lost, or the request came by two routes.
-            answer, request = again
-            self.hops.submitted(answer, answer.from_)
+            answer, request = kept_answer
+            self.hops.record_submission(answer, answer.from_)
             self._return_answer(answer, request, now)
         elif message.is_request and refusal.code is not None:
             self.answers.reject(flight, refusal.code, refusal.why)
@@ -589,18 +602,18 @@ class MessageBus(Actor[Never]):
         return (admission.origins.get(by) or admission.origin(by)) is Origin.LOCAL
 
     def _deny_answer(self, flight: InFlight, refusal: Refusal, now: float) -> None:
-        """Notify the requester of an answer that it does not get.
+        """Send the requester a refusal in the place of an answer that was not admitted.
 
-        A stage of the application has kept it; or the address of a part of the runtime was closed
-        while the request waited in its mailbox.
+        Either a stage of the application has refused the answer, or the address of a part of the
+        runtime was closed while the request waited in its mailbox.
         """
         response, by = flight.message, flight.by
-        is_kept = refusal.reason in {DropReason.DENIED, DropReason.CRASHED}
+        is_by_application = refusal.reason in {DropReason.DENIED, DropReason.CRASHED}
         is_part = self._is_of_component(by) and is_below(by, self._runtime)
-        request = self.answers.asked_of(response) if response.is_final else None
+        request = self.answers.request_of(response) if response.is_final else None
         if request is None:
             return
-        if is_kept:
+        if is_by_application:
             self._end(request, refusal.code or Code.FORBIDDEN, refusal.why, now)
         elif is_part and refusal.reason is DropReason.UNKNOWN_SOURCE:
             self._end(request, Code.NOT_FOUND, "target not found", now)
@@ -608,16 +621,16 @@ class MessageBus(Actor[Never]):
     # ---- answers
 
     def _is_decided_here(self, address: str) -> bool:
-        """Return whether children are reported here: nobody else answers for them.
+        """Return whether an address is of children that are reported here.
 
-        All others get copies of what is sent to them; a copy that goes nowhere refuses nothing.
+        Only the local reporter answers for them; a copy for others that is dropped refuses nothing.
         """
         return parent_of(address) is not None and self.admission.is_granted(address)
 
     def _may_come(self, refusal: Message, by: str) -> bool:
-        """Return whether the answer may come, although a stub refuses the request.
+        """Return whether the answer to a request may still come, although a stub has refused it.
 
-        It refuses a copy; or a repetition, and the first message may have reached the receiver.
+        The refused message may be a copy; or a repetition whose first message may have arrived.
         """
         if self._is_decided_here(refusal.from_):
             return True
@@ -655,9 +668,9 @@ class MessageBus(Actor[Never]):
         retry_after: float | None = None,
         reason: DropReason = DropReason.NO_TARGET,
     ) -> None:
-        """End a message that goes nowhere: a request is answered, anything else counted.
+        """End a message that cannot be delivered: answer a request, count any other message.
 
-        So is a request whose answer may still come: as `_may_come` has it.
+        A request whose answer may still come is counted, too; see `_may_come`.
 
         Args:
             retry_after: Seconds until another attempt may succeed; None: not known, or never.
@@ -665,7 +678,7 @@ class MessageBus(Actor[Never]):
         is_undecided = code == Code.UNAVAILABLE and self.answers.is_repeated(message)
         if is_undecided or self._is_decided_here(message.to):
             self.outbound.settle(message, now)
-            self.hops.dropped(message, reason)
+            self.hops.record_drop(message, reason)
         else:
             self._end(message, code, why, now, retry_after, reason)
 
@@ -681,13 +694,13 @@ class MessageBus(Actor[Never]):
         self.outbound.settle(message, now)
         ended = self.answers.give_up(message, f"{int(code)} {why}") if message.is_request else None
         if ended is None:
-            self.hops.dropped(message, reason)
+            self.hops.record_drop(message, reason)
             return
         response = refuse(message, code, why, retry_after)
         if parent_of(message.to) is not None:
-            # Several answer from there: each says for whom (C-81).
+            # Several runtimes answer from this address; `source` tells them apart (C-81).
             response = attrs.evolve(response, body={**response.body, "source": self._runtime})
-        self.hops.synthesised(response)
+        self.hops.record_own_answer(response)
         self._return_answer(response, ended.waiter, now)
 
     def refuse_full(
@@ -703,7 +716,7 @@ class MessageBus(Actor[Never]):
         end(message, Code.UNAVAILABLE, full.why, now, full.retry_after, DropReason.OVERFLOW)
 
     def _warn(self, message: Message, full: Full) -> None:
-        """Log that messages are given up for a limit, once a minute for each limit."""
+        """Log that a limit ends messages, once in `WARNING_PAUSE` for each limit."""
         if self._warned.try_spend(full.limit, trio.current_time()):
             _log.warning(
                 "messages are given up",
@@ -715,7 +728,7 @@ class MessageBus(Actor[Never]):
             )
 
     def _refuse_full_receiver(self, message: Message, now: float) -> None:
-        if self.deliveries.is_there(message.to):
+        if self.deliveries.has_reader(message.to):
             self.refuse_full(message, RECEIVER_FULL, now, is_over=True)
         else:
             self._end(message, Code.UNAVAILABLE, "the receiver is gone", now)
@@ -723,22 +736,24 @@ class MessageBus(Actor[Never]):
     # ---- out
 
     def set_child_path(self, address: str, path: ChildPath, now: float) -> None:
-        """Take another path for what is written here of children; what has waited for it goes.
+        """Change the path of local changes of children, and send the changes that waited for it.
 
         Args:
             address: Address of the children.
+            path: The new path.
+            now: The present time.
         """
         for message in self.children.lead(address, path):
             self.hops.say(Op.FLUSH, message)
             self._send_out(message, intent_of(message), now)
 
     def _send_out(self, message: Message, intent: Intent, now: float) -> None:
-        """Send a message out; what is written of children takes their path."""
+        """Send a message by a stub; a change of children takes the path of the children."""
         if message.is_response or parent_of(message.to) is None:
             self.outbound.send(message, intent, now)
             return
         link = self.children.link_of(message.to)
-        is_there = link is not None and self.deliveries.is_there(link)
+        is_there = link is not None and self.deliveries.has_reader(link)
         match self.children.find(message, now, is_there=is_there):
             case Elsewhere.BY_NODE:
                 self.outbound.send(message, intent, now)
@@ -752,9 +767,9 @@ class MessageBus(Actor[Never]):
                 self.outbound.send_via(message, link, now)
 
     def _deliver_child(self, message: Message, now: float) -> None:
-        """Give the sync manager what a creator has sent by a link: it knows who observes.
+        """Deliver a creator's change of a child, which came by a link, to the sync manager.
 
-        It reports to all others, here and elsewhere, what counts (I-D10).
+        The sync manager knows the observers, and reports valid changes to all others (I-D10).
         """
         if not self.admission.is_granted(message.to):
             self.refuse(message, Code.UNAVAILABLE, "the object is not reported here", now)
@@ -770,28 +785,30 @@ class MessageBus(Actor[Never]):
         elif flight.is_outgoing and not is_below(message.to, self._runtime):
             self._send_out(message, flight.intent or intent_of(message), now)
         else:
-            # What came from outside goes nowhere else: a runtime is no relay.
+            # A message from outside is not sent out again: a runtime is no relay.
             self.refuse(message, Code.NOT_FOUND, "target not found", now)
 
     def is_wanted(self, message: Message, now: float) -> bool:
-        """Return whether a message that waited still matters; a 408 may have come first.
+        """Return whether a message that waited must still be sent: a 408 may have come first.
 
-        A new child is for all observers, also if it was answered here.
+        A change of children is sent to all observers in any case.
         """
         is_for_all = not message.is_request or parent_of(message.to) is not None
         if is_for_all or self.answers.is_open(message):
             return True
-        self.hops.dropped(message, DropReason.NO_TARGET)
+        self.hops.record_drop(message, DropReason.NO_TARGET)
         self.outbound.settle(message, now)
         return False
 
     # ---- back, and time
 
     def hand_back(self, messages: tuple[Message, ...], by: str, now: float) -> None:
-        """Route again what a stub could not deliver (I-R9, I-P22).
+        """Route messages again that a stub could not deliver (I-R9, I-P22).
 
         Args:
-            by: Address of the stub.
+            messages: The messages.
+            by: Address of the stub or link.
+            now: The present time.
         """
         is_link = self.admission.origin(by) is Origin.P2P_STUB
         routes = self.outbound.take_back(messages, by, now)
@@ -801,8 +818,8 @@ class MessageBus(Actor[Never]):
                 if self.is_wanted(message, now):
                     self.outbound.send_via(message, route, now)
             elif is_link and message.is_event and is_below(message.to, message.from_):
-                # Sent to followers of local data; this link has none: it
-                # begins anew with all there is.
+                # An event for followers behind this link, which has ended: they read the whole
+                # object again.
                 self.refuse(message, Code.NOT_FOUND, "target not found", now)
             elif self.answers.is_direct(message):
                 self.refuse(message, Code.UNAVAILABLE, "the link is gone", now)
@@ -813,7 +830,7 @@ class MessageBus(Actor[Never]):
                 self._send_out(message, intent, now)
 
     def deliver(self, message: Message, component: str, now: float) -> None:
-        """Give a component what came to another part of this runtime."""
+        """Deliver a message to a component that is not its receiver."""
         if not self.deliveries.deliver(message, component):
             self._end(message, Code.UNAVAILABLE, "the receiver takes no more", now)
 
@@ -829,25 +846,25 @@ class MessageBus(Actor[Never]):
         )
 
     def _tick(self, now: float) -> None:
-        """Answer 408 for messages that waited too long, release what was held (MSG-06)."""
-        for request in self.answers.repeated_now(now):
-            # Who has it here, is at it; what went out may be lost.
+        """Answer overdue requests by 408, repeat requests, and send held messages (MSG-06)."""
+        for request in self.answers.take_repetitions(now):
+            # A local receiver has the request; one that was sent out may be lost.
             is_out = parent_of(request.to) is not None and not self._is_decided_here(request.to)
             if is_out or not self.routing.find(request.to):
-                self.hops.submitted(request, request.from_)
+                self.hops.record_submission(request, request.from_)
                 self.outbound.settle(request, now)
                 self._send_out(request, intent_of(request), now)
-        for ended in self.answers.overdue(now):
+        for ended in self.answers.take_overdue(now):
             self.outbound.settle(ended.request, now)
             # The node that delivers a durable message waits for an answer, too.
             if ended.waiter.is_outgoing or position_of(ended.request) is not None:
                 response = refuse(ended.request, Code.TIMEOUT, "Request Timeout")
-                self.hops.synthesised(response)
+                self.hops.record_own_answer(response)
                 self._return_answer(response, ended.waiter, now)
         for message in self.children.tick(now):
             self.hops.say(Op.FLUSH, message)
             link = self.children.link_of(message.to)
-            if link is not None and self.deliveries.is_there(link):
+            if link is not None and self.deliveries.has_reader(link):
                 self.outbound.send_via(message, link, now)
             else:
                 self.outbound.send(message, intent_of(message), now)
@@ -858,7 +875,7 @@ class MessageBus(Actor[Never]):
 
 _UNPROVEN = Refusal(
     DropReason.UNKNOWN_SOURCE,
-    "whose the sender's address is cannot be found out now; send it by the node",
+    "the owner of the sender's address cannot be verified now; send the message by the node",
     Code.UNAUTHENTICATED,
 )
 _FULL = Refusal(
@@ -867,14 +884,14 @@ _FULL = Refusal(
 
 
 class SenderProofs:
-    """Hosts `LinkSenders` for a Message BUS; part of its task."""
+    """Holds messages of links for a Message BUS until their senders are proven."""
 
     def __init__(self, bus: MessageBus) -> None:
         self._bus = bus
         self._senders = bus.admission.senders
 
     def waits(self, flight: InFlight, now: float) -> bool:
-        """Return whether a message has to wait for the proof of its sender, and keep it then."""
+        """Return whether a message must wait for the proof of its sender; if so, keep it."""
         message, link = flight.message, flight.by
         if self._bus.admission.sender_proof(message, link) is not SenderProof.UNKNOWN:
             return False
@@ -882,9 +899,9 @@ class SenderProofs:
         return True
 
     def may_announce(self, behind: Behind, link: str, now: float) -> bool:
-        """Return whether a link may announce what messages of this sender follow.
+        """Return whether an announcement of a link about a sender may be used now.
 
-        An announcement waits for the proof of its sender, as the messages do that it precedes.
+        An announcement waits for the proof of its sender, as the messages after it do.
         """
         match self._bus.admission.announcer_proof(behind.from_, link):
             case SenderProof.PROVEN:
@@ -910,28 +927,28 @@ class SenderProofs:
                 pass
 
     def _refuse(self, items: list[InFlight | Announced], refusal: Refusal, now: float) -> None:
-        """Refuse what waited; an announcement that is not taken changes nothing."""
+        """Refuse messages that waited, and drop announcements."""
         for item in items:
             if isinstance(item, InFlight):
                 self._bus.deny(item, refusal, now)
 
     def record_forgery(self, link: str, now: float) -> None:
-        """Note a message in the name of others; too many end the link."""
+        """Record a message with a forged sender; too many of them end the link."""
         registry = self._bus.outbound.registry
         if self._senders.count_forgery(link, now) and registry is not None:
-            # One that finds no room is said again with the next such message.
+            # If the registry has no room, the next forged message reports the link again.
             registry.try_report_forged(link)
 
     def set_owner(self, entity: str, owner: str | None, now: float) -> None:
-        """Take the owner of an address, or that there is none; decide on what waited for that."""
-        rows, decided = self._senders.set_owner(entity, owner)
+        """Set the owner of an address, or None; decide on the messages that waited for it."""
+        rows, waiting = self._senders.set_owner(entity, owner)
         self._bus.hops.rows(rows)
-        for item, is_proven in decided:
+        for item, is_proven in waiting:
             if is_proven or isinstance(item, InFlight):
-                self._bus.take_decided(item, now)
+                self._bus.take_after_proof(item, now)
         self._bus.hops.rows(self._senders.sweep())
 
     def tick(self, now: float) -> None:
-        """Refuse what has waited too long for its proof."""
+        """Refuse messages that have waited too long for the proof of their sender."""
         self._refuse(self._senders.take_overdue(now), _UNPROVEN, now)
         self._bus.hops.rows(self._senders.sweep())

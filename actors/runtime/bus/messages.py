@@ -1,7 +1,7 @@
-"""What is under way in the Message BUS of a runtime, how it is delivered, and in which turn.
+"""The messages under way in the Message BUS of a runtime, their listeners, and their permits.
 
-A component has a limited number of permits: one component does not crowd out the others (R11). A
-message gives its permit back when it is routed; one that waits for room at a stub keeps it. A
+A component has a limited number of permits, so that no component crowds out the others (R11). A
+message gives its permit back when it is routed, or, if it waits for room at a stub, afterwards. A
 component that takes more than its share while others wait gets its permits back later.
 """
 
@@ -26,10 +26,10 @@ from specs.reply_code import DropReason
 
 
 class Permits:
-    """The permits of one component, each as good as another.
+    """The permits of one component: each allows one message in the bus.
 
-    Places are given in the order in which they are asked for: a message has its id by then,
-    and the ids of one sender rise (I-T7).
+    Senders get permits in the order of their calls: a message has its id by then, and the ids of
+    one sender rise (I-T7).
     """
 
     __slots__ = ("_line", "_permits")
@@ -39,7 +39,7 @@ class Permits:
         self._line = trio.StrictFIFOLock()
 
     def enter_nowait(self) -> bool:
-        """Take a permit if one is free and no sender waits; return whether there was."""
+        """Take a permit if one is free and no sender waits; return whether it was taken."""
         if self._line.locked():
             return False
         try:
@@ -49,14 +49,14 @@ class Permits:
         return True
 
     async def enter(self) -> None:
-        """Wait for a permit. Not a checkpoint while there is one."""
+        """Wait for a permit. No checkpoint if a permit is free."""
         if not self.enter_nowait():
-            # One at a time: of two that are woken at once either may run first.
+            # Senders wait one at a time: of two woken tasks, either may run first.
             async with self._line:
                 await self._permits.acquire()
 
     def give_back(self) -> None:
-        """Let the next message come; called once for each."""
+        """Free the permit of a message; called once for each message."""
         self._permits.release()
 
 
@@ -76,8 +76,8 @@ class Full:
     """A queue that has no space for a message.
 
     Attributes:
-        limit: Name of the limit that it meets.
-        value: Its value.
+        limit: Name of the limit that is reached.
+        value: Value of the limit.
         why: The reason, for people.
         retry_after: Seconds after which there may be space.
     """
@@ -103,17 +103,18 @@ class Listener(Protocol):
         """Whether the listener is gone for good."""
 
     def try_tell(self, message: Delivery) -> bool:
-        """Put a message where it is read, if there is room; return whether there was."""
+        """Queue a message for the receiver, if there is room; return whether there was."""
 
 
 @attrs.define(eq=False)
 class LinkListener:
-    """Sends what it is given out by one link of a stub, for any address under which it was found.
+    """A listener that sends its messages by one link of a stub.
 
     Attributes:
-        stub: The stub that the link's address leads to.
-        behind: What the link announces before the first message: what went by the node may
-            still be outstanding (I-B7). None: it has been announced.
+        stub: The stub of the link.
+        link: Address of the link.
+        behind: Announcement that precedes the first message: earlier messages by the node may
+            still be outstanding (I-B7). None: the announcement was made.
     """
 
     stub: Listener
@@ -122,7 +123,7 @@ class LinkListener:
 
     @property
     def name(self) -> str:
-        """Name of the stub's place."""
+        """Name of the stub, for people and traces."""
         return self.stub.name
 
     @property
@@ -131,18 +132,18 @@ class LinkListener:
         return self.stub.is_gone
 
     def takes(self, message: Message) -> bool:
-        """Return whether a message is for a link: of children the object alone speaks over it."""
+        """Return whether the link may carry a message; changes of children by creators may not."""
         return not is_of_creator(message)
 
     def try_tell(self, message: Delivery) -> bool:
-        """Give a message to the stub, for this link."""
+        """Give a message to the stub, for this link; return whether there was room."""
         is_delivered = self.stub.try_tell(Delivery(message.message, self.link, behind=self.behind))
         self.behind = None if is_delivered else self.behind
         return is_delivered
 
 
 class Deliveries:
-    """The listeners of one bus, and the delivery into their mailboxes; it never waits.
+    """The listeners of one bus, and the delivery into their mailboxes, which never waits.
 
     Attributes:
         routing: Listeners of all addresses.
@@ -167,18 +168,18 @@ class Deliveries:
             message: The message.
             route: Address under which the listeners are found.
             is_foreign: Whether a stub has brought it into this runtime.
-            behind: What the link of a stub announces before it.
+            behind: Announcement that the link of a stub sends before the message.
             purpose: Purpose of the delivery.
 
         Returns:
-            True if a listener had room; the copies of the others are drops then. False if none had.
-            None if nobody listens.
+            True if a listener had room; the copies for all others are counted as drops. False if no
+            listener had room. None if there is no listener.
         """
         listeners = self.routing.find(route)
         if not listeners:
             return None
         delivery = Delivery(message, route, is_foreign, behind, purpose)
-        # Nearly always it is one; a link that is one of several takes a part of the messages.
+        # Nearly always there is one; a link among several listeners carries only some messages.
         is_shared, full = len(listeners) > 1, 0
         for listener in listeners:
             if is_shared and isinstance(listener, LinkListener) and not listener.takes(message):
@@ -186,36 +187,36 @@ class Deliveries:
             if not listener.try_tell(delivery):
                 full += 1
             elif self._hops.is_on and isinstance(listener, ActorRef):
-                # A MiniBUS has recorded it, before its own delivery.
-                self._hops.delivered(message, listener.name)
+                # A MiniBUS records it itself, before its own delivery.
+                self._hops.record_delivery(message, listener.name)
         if full == len(listeners):
             return False
         for _ in range(full):
-            self._hops.dropped(message, DropReason.OVERFLOW)
+            self._hops.record_drop(message, DropReason.OVERFLOW)
         return True
 
     def listens(self, component: str, route: str) -> bool:
-        """Return whether the listener of a component's address listens to another, too."""
+        """Return whether a listener of a component's own address also listens to a route."""
         listeners = self.routing.find(route)
         return any(each in listeners for each in self.routing.find(component))
 
-    def is_there(self, route: str) -> bool:
+    def has_reader(self, route: str) -> bool:
         """Return whether a receiver still reads messages of a route."""
         return any(not each.is_gone for each in self.routing.find(route))
 
 
-# ---- what components hand to the bus
+# ---- submitted messages
 
 
 @attrs.frozen(slots=True)
 class Turn:
-    """To the mailbox of an actor: a task of it has been answered, and goes on now."""
+    """An answer for a task of an actor, in the order of the actor's mailbox."""
 
     reply: Reply[Message]
     answer: Message
 
     async def take(self) -> None:
-        """Let the task go on until it waits again."""
+        """Give the answer to the task, and let the task run until it waits again."""
         if self.reply.is_open:
             self.reply.send(self.answer)
             # The task runs beside this one at the first checkpoint, and has run at the second.
@@ -224,10 +225,10 @@ class Turn:
 
 
 def answer_in_turn(reply: Reply[Message], mailbox: ActorRef[Turn], answer: Message) -> None:
-    """Let an answer take its turn behind what came to the mailbox of the requester before it.
+    """Put an answer into the mailbox of the requester, behind the earlier messages.
 
-    Otherwise a task of an actor would go on before the actor has handled older messages of the
-    same sender. Where the mailbox is full, it goes on at once.
+    Otherwise a task of an actor would continue before the actor has handled older messages of the
+    same sender. If the mailbox is full, the task gets the answer at once.
     """
     if not mailbox.try_tell(Turn(reply, answer)):
         reply.send(answer)
@@ -235,18 +236,18 @@ def answer_in_turn(reply: Reply[Message], mailbox: ActorRef[Turn], answer: Messa
 
 @attrs.define(slots=True, eq=False)
 class InFlight:
-    """A message that is under way in the bus; a request is until its last answer has gone.
+    """A message under way in the bus; a request stays under way until its last answer.
 
     Attributes:
-        message: As its component submits it; after the checks, as they let it pass.
+        message: The message as submitted; after the checks, as the checks have changed it.
         by: Address under which the component submits (BUS-12).
-        reply: Takes the final answer, once; None: it goes to the listener of `from`.
-        terms: How it is asked; `awaited` are the runtimes whose answers are awaited (BUS-09).
-        permit: Permit of its component, which gets it back; None: it has none.
-        intent: How it may go; None: as messages of its kind do.
+        reply: Takes the final answer, once; None: the answer goes to the listener of `from`.
+        terms: Attempts of a request, and the runtimes whose answers are awaited (BUS-09).
+        permit: Permit that the component gets back; None: the message needed none.
+        intent: Permitted kinds of routes; None: those of messages of its type.
         origin: The kind of the component.
-        is_outgoing: Whether this runtime sends it, a stub that speaks for itself included.
-        is_copy: Whether nobody waits for its answer: it is a copy of another one (BUS-08).
+        is_outgoing: Whether this runtime, or a stub of it, has made the message.
+        is_copy: Whether it is a copy of another message, whose answer nobody awaits (BUS-08).
     """
 
     message: Message
@@ -260,20 +261,20 @@ class InFlight:
     is_copy: bool = False
 
     def answer_intent(self, answer: Message) -> Intent:
-        """Return how an answer may go; to a request by the node, by it only.
+        """Return the permitted routes of an answer: only the node, if the request came by the node.
 
-        A request by a link is answered by the link, if it is still there.
+        A request by a link is answered by the link, if the link is still up.
         """
         is_by_node = self.origin is not Origin.P2P_STUB and intent_of(self.message) is Intent.NODE
         return Intent.NODE if is_by_node else intent_of(answer)
 
 
 Announced: TypeAlias = tuple[Behind, str]
-"""What a link has announced that the messages of a pair follow that it brings (C-20), and it."""
+"""The announcement of a link, which messages precede those of the link (C-20); and the link."""
 
 
 class RouteSearch(Protocol):
-    """The registry, as a Message BUS asks it; each method returns whether it takes that now."""
+    """Queries of a Message BUS to the registry; each method returns whether there was room."""
 
     def try_ask(self, to: str, intent: Intent, hint: LinkHint | None) -> bool:
         """Look for a route; `MessageBus.take_route` or `no_route` follows."""

@@ -30,8 +30,8 @@ class MiniBusPort(ABC):
         A hyperty with too many messages at the bus waits, except with an answer; a component in a
         sandbox process waits while its pipe has no room.
 
-        Answers to a request, also provisional ones and those of routers (404, 408, 503), come
-        to the listener of its `from`.
+        Answers to a request, also provisional ones and those of routers (404, 408, 503), are
+        delivered to the listener of its `from`.
 
         Args:
             message: Message whose `from` belongs to the component (BUS-12).
@@ -45,9 +45,9 @@ class MiniBusPort(ABC):
         """
 
     def try_answer(self, answer: Message) -> bool:  # noqa: ARG002 - see below
-        """Give an answer to the Message BUS if that takes it at once; return whether it did.
+        """Give an answer to the Message BUS without waiting; return whether it was taken.
 
-        Otherwise, and in any case in a sandbox process, the answer is to be posted.
+        If not, as always in a sandbox process, the caller posts the answer.
 
         Args:
             answer: Message whose `from` belongs to the component.
@@ -91,8 +91,8 @@ class MiniBusPort(ABC):
     async def hand_back(self, messages: Sequence[Message], by: str | None = None) -> None:
         """Give back messages that this stub cannot deliver any more: they are routed again.
 
-        The order is kept, and nothing is admitted twice. Without messages the call says that
-        no message is outstanding by the link `by`, which has ended.
+        The order is kept, and the checks are not repeated. A call without messages reports that the
+        link `by` has ended without outstanding messages.
 
         Args:
             messages: The messages as they were delivered: without the stamp of the stub in
@@ -108,15 +108,15 @@ class MiniBusPort(ABC):
     async def room(self, count: int, *, is_first: bool = False) -> None:  # noqa: B027 - see below
         """Report to the Message BUS how many more messages this node stub takes.
 
-        From the first call on, the bus gives it no more than that: further messages wait in the
-        bus, and their senders with them. In a sandbox process nothing is told, and the bus gives
-        all that there is.
+        From the first call on, the bus gives the stub no more messages than reported: further ones
+        wait in the bus, and their senders with them. In a sandbox process the call does nothing,
+        and the bus does not limit the messages.
 
         Args:
-            count: How many.
-            is_first: Whether the stub has just started, and has none of those it was given before.
+            count: The number of messages.
+            is_first: Whether the stub has just started, so that all earlier messages are gone.
 
-        If cancelled, the bus does not know.
+        If cancelled, the report is lost.
 
         Raises:
             ActorStoppedError: The runtime has closed.
@@ -124,13 +124,13 @@ class MiniBusPort(ABC):
 
     @abstractmethod
     async def announce(self, behind: Behind, by: str) -> None:
-        """Notify the bus which messages of a pair precede those read from a link (C-20).
+        """Report to the bus which messages of a sender and receiver precede those of a link (C-20).
 
         Args:
             behind: The announcement of the peer.
             by: Address of the link.
 
-        If cancelled, the bus does not know.
+        If cancelled, the announcement is lost.
 
         Raises:
             ActorStoppedError: The runtime has closed.
@@ -140,8 +140,8 @@ class MiniBusPort(ABC):
     async def add_listener(self, address: str, ref: ActorRef[Delivery]) -> None:
         """Deliver messages for `address` to `ref`, from the return of this call on.
 
-        In a sandbox the row is that of the MiniBUS only. For a core component (sync manager,
-        address allocation) it is that of the Message BUS, and the component may then send from
+        In a sandbox the row is in the MiniBUS only. For a core component (sync manager,
+        address allocation) the row is in the Message BUS, and the component may then send from
         the address and from those below it.
 
         Args:
@@ -156,13 +156,13 @@ class MiniBusPort(ABC):
 
     @abstractmethod
     async def remove_listener(self, address: str, ref: ActorRef[Delivery]) -> None:
-        """End the deliveries of `add_listener`; none follows the return. Idempotent.
+        """Stop the deliveries of `add_listener` at once. Idempotent.
 
         Args:
             address: The address.
             ref: The actor that got the messages.
 
-        It does not wait.
+        The call does not wait.
 
         Raises:
             ActorStoppedError: The runtime has closed; of a core component only.
@@ -170,9 +170,9 @@ class MiniBusPort(ABC):
 
 
 class MiniBus:
-    """The router of one sandbox: it delivers what comes for its components (BUS-04).
+    """The router of one sandbox: it delivers the messages for its components (BUS-04).
 
-    It is called and never waits. Messages that come before their first listener wait for it.
+    Calls never wait. Messages that come before their first listener are kept for the listener.
     Components send by their ports, which always lead to the Message BUS (BUS-05).
 
     Attributes:
@@ -185,8 +185,8 @@ class MiniBus:
         Args:
             name: Name, for people and traces.
             hops: Takes the records of deliveries to components.
-            bus: Takes the record of a delivery by the Message BUS, which comes before them; None:
-                that is in another process.
+            bus: Takes the record of a delivery by the Message BUS, which precedes the others; None:
+                the Message BUS is in another process.
         """
         self.name: Final = name
         self._routing: RoutingCore[ActorRef[Delivery]] = RoutingCore(has_any=True)
@@ -205,56 +205,56 @@ class MiniBus:
         """Put a message into the mailboxes of its receivers; return whether one had room."""
         listeners = self._routing.find_routed(delivery.route, delivery.message.to)
         if listeners or self._is_closed or len(self._early) >= STUB_QUEUE:
-            takers = self._put(delivery, listeners)
-            if not takers:
+            receivers = self._put(delivery, listeners)
+            if not receivers:
                 return False
         else:
             self._early.append(delivery)
-            takers = []
+            receivers = []
         if self._bus is not None and self._bus.is_on and delivery.purpose is not Purpose.ANNOUNCE:
-            self._bus.delivered(delivery.message, self.name)
+            self._bus.record_delivery(delivery.message, self.name)
         if self._hops.is_on:
-            self._record(delivery, takers)
+            self._record(delivery, receivers)
         return True
 
     def _put(
         self, delivery: Delivery, listeners: tuple[ActorRef[Delivery], ...]
     ) -> list[ActorRef[Delivery]]:
-        # Events have no answers that hold their senders back: room is left for requests.
+        # No answers slow down the senders of events, so part of the room is reserved for requests.
         is_event = is_inbox(delivery.message.to)
-        takers: list[ActorRef[Delivery]] = []
+        receivers: list[ActorRef[Delivery]] = []
         for listener in listeners:
             is_full = is_event and listener.waiting >= EVENTS_WAITING
             if not is_full and listener.try_tell(delivery):
-                takers.append(listener)
-        return takers
+                receivers.append(listener)
+        return receivers
 
-    def _record(self, delivery: Delivery, takers: list[ActorRef[Delivery]]) -> None:
+    def _record(self, delivery: Delivery, receivers: list[ActorRef[Delivery]]) -> None:
         if delivery.purpose is not Purpose.ANNOUNCE:
-            for taker in takers:
-                self._hops.delivered(delivery.message, taker.name)
+            for receiver in receivers:
+                self._hops.record_delivery(delivery.message, receiver.name)
 
     def add(self, address: str, listener: ActorRef[Delivery], writer: str) -> tuple[Delivery, ...]:
         """Add a receiver of messages to an address (BUS-02).
 
         Args:
-            address: The address; `*`: those without a listener of their own.
+            address: The address; `*`: all addresses without a listener of their own.
             listener: The receiver.
             writer: Name of the component that adds it, for the trace.
 
         Returns:
-            What has waited for this listener and finds no room now.
+            Messages that waited for this listener and have no room in its mailbox now.
         """
         self._hops.rows(self._routing.add(address, listener, writer))
-        early, self._early = self._early, deque()
-        lost: list[Delivery] = []
-        for delivery in early:
+        waiting, self._early = self._early, deque()
+        rejected: list[Delivery] = []
+        for delivery in waiting:
             listeners = self._routing.find_routed(delivery.route, delivery.message.to)
-            takers = self._put(delivery, listeners)
-            self._record(delivery, takers)
-            if not takers:
-                (lost if listeners else self._early).append(delivery)
-        return tuple(lost)
+            receivers = self._put(delivery, listeners)
+            self._record(delivery, receivers)
+            if not receivers:
+                (rejected if listeners else self._early).append(delivery)
+        return tuple(rejected)
 
     def remove(self, address: str, listener: ActorRef[Delivery], writer: str) -> None:
         """Remove a receiver. Idempotent.
@@ -267,7 +267,7 @@ class MiniBus:
         self._hops.rows(self._routing.remove(address, listener, writer))
 
     def close(self) -> tuple[Delivery, ...]:
-        """Take nothing more; return what has waited for its first listener."""
+        """Close the router; return the messages that wait for a first listener."""
         self._is_closed = True
-        early, self._early = tuple(self._early), deque()
-        return early
+        waiting, self._early = tuple(self._early), deque()
+        return waiting

@@ -23,7 +23,7 @@ _Pair: TypeAlias = tuple[str, str]
 
 
 class OpenRequests:
-    """Hosts the core of open requests; part of the bus."""
+    """The open requests of one bus, and the answers that it keeps for repeated requests."""
 
     def __init__(self, deliveries: Deliveries, hops: HopTrace) -> None:
         self._deliveries = deliveries
@@ -40,7 +40,7 @@ class OpenRequests:
         self._held = HeldPaths()
 
     def open(self, flight: InFlight, now: float) -> None:
-        """Begin to wait for the answer to a request."""
+        """Start to wait for the answer to a request."""
         request = flight.message
         step = self._open.open(request, flight, now, flight.terms)
         if step is not None:
@@ -51,11 +51,11 @@ class OpenRequests:
         self._load[request.from_, request.to] += 1
 
     def restart_timeout(self, request: Message) -> None:
-        """Begin the wait when its evidence is written, however long that took (I-T6)."""
+        """Restart the timeout of a request from now on (I-T6)."""
         self._open.waits_since(request, trio.current_time())
 
     def is_crowding(self, request: Message) -> bool:
-        """Return whether a sender has as much open at one receiver as it may (R11)."""
+        """Return whether a sender has the maximum of open requests at one receiver (R11)."""
         return self._load.get((request.from_, request.to), 0) >= OPEN_REQUESTS
 
     def is_open(self, request: Message) -> bool:
@@ -64,15 +64,16 @@ class OpenRequests:
 
     def is_repeated(self, message: Message) -> bool:
         """Return whether an open request, or that of an answer, was sent more than once."""
-        request = self.asked_of(message) if message.is_response else message
+        request = self.request_of(message) if message.is_response else message
         transaction = None if request is None else self._open.find(request)
         return transaction is not None and transaction.is_repeated
 
     def depends_on(self, stub: str, domain: str) -> bool:
-        """Return whether a request by a stub or to its domain is open, or a subscription is held.
+        """Return whether open requests or subscriptions need a stub.
 
         Args:
-            domain: The domain that it leads to.
+            stub: Address of the stub.
+            domain: The domain that the stub leads to.
         """
         return self._held.holds(domain) or any(
             transaction.waiter.by == stub or domain_of(transaction.request.to) == domain
@@ -80,48 +81,48 @@ class OpenRequests:
         )
 
     def is_direct(self, message: Message) -> bool:
-        """Return whether a request goes by a live link or not at all."""
-        there = None if message.is_response else self._open.find(message)
-        return there is not None and there.waiter.intent is Intent.DIRECT
+        """Return whether a request may go by a live link only."""
+        transaction = None if message.is_response else self._open.find(message)
+        return transaction is not None and transaction.waiter.intent is Intent.DIRECT
 
     def refuse_repetition(self, message: Message, now: float) -> Refusal | None:
-        """Return the objection to a message that came before; None: it is new."""
-        # What is open is known for longer than the window reaches back.
-        there = None if message.is_response else self._open.find(message)
+        """Return the refusal of a repeated message; None: the message is new."""
+        # Open requests are remembered for longer than the window of the deduplication.
+        open_transaction = None if message.is_response else self._open.find(message)
         is_new = self._seen.is_new if DURABLE not in message.body else self._is_new
-        if is_new(message, now) and there is None:
+        if is_new(message, now) and open_transaction is None:
             return None
-        before, _ = self._answered.get((message.from_, message.to, message.id), (None, None))
-        before = there or before
-        if before is not None and not transactions.same_request(before.request, message):
+        earlier, _ = self._answered.get((message.from_, message.to, message.id), (None, None))
+        earlier = open_transaction or earlier
+        if earlier is not None and not transactions.same_request(earlier.request, message):
             why = "another request had this id"
             return Refusal(DropReason.DUPLICATE, why, Code.MALFORMED)
         why = "this request has been made before"
         # The node that delivers a durable message waits for the end of it.
-        is_over = there is None and position_of(message) is not None
+        is_over = open_transaction is None and position_of(message) is not None
         return Refusal(DropReason.DUPLICATE, why, Code.CONFLICT if is_over else None, Code.CONFLICT)
 
     def _is_new(self, message: Message, now: float) -> bool:
-        place = position_of(message)
-        if place is None:
+        position = position_of(message)
+        if position is None:
             return self._seen.is_new(message, now)
-        # It is delivered until it has ended, and may come twice for other reasons as well.
-        return not self._durables.has(message, place) and not self._seen.knows(message, now)
+        # The node delivers it until its request has ended; other causes may repeat it, too.
+        return not self._durables.has(message, position) and not self._seen.knows(message, now)
 
-    def _is_over(self, request: Message) -> bool:
-        """Note that a durable request needs no further delivery; False: it is no durable one."""
-        place = position_of(request)
-        if place is None:
+    def _end_durable(self, request: Message) -> bool:
+        """Record that a durable request needs no further delivery; return whether it is durable."""
+        position = position_of(request)
+        if position is None:
             return False
-        self._durables.add(request, place)
+        self._durables.add(request, position)
         self._seen.is_new(request, trio.current_time())
         return True
 
     def take_answer(self, response: Message, now: float) -> transactions.Answer[InFlight]:
-        """Take an answer; an unawaited one is dropped."""
+        """Find the request of an answer, and close the request if the answer is its last."""
         answer = self._open.answered(response, now)
         if answer.transaction is None:
-            self._hops.dropped(response, answer.drop or DropReason.UNMATCHED)
+            self._hops.record_drop(response, answer.drop or DropReason.UNMATCHED)
         else:
             if answer.step is not None:
                 self._hops.step(answer.step)
@@ -137,34 +138,34 @@ class OpenRequests:
         return answer
 
     def _remember(self, transaction: transactions.Transaction[InFlight], response: Message) -> None:
-        """Keep the answer to a remote requester, in case it repeats the request (MSG-07)."""
+        """Keep the answer for a remote requester, which may repeat the request (MSG-07)."""
         request = transaction.request
-        if self._is_over(request):
+        if self._end_durable(request):
             return
         self._answered[request.from_, request.to, request.id] = transaction, response
         if len(self._answered) > ANSWERS_KEPT:
             self._answered.popitem(last=False)
 
-    def again(self, request: Message) -> tuple[Message, InFlight] | None:
-        """Return the answer to a request that was answered before, and that request.
+    def find_answer(self, request: Message) -> tuple[Message, InFlight] | None:
+        """Return a copy of the answer to a repeated request, and that request; None: no answer.
 
-        The answer is another object than the first: both may be on their way, and a path that
-        changes tells messages apart by their objects.
+        The copy is a new object: both answers may be on their way, and the paths tell messages
+        apart by their objects.
         """
-        found = self._answered.get((request.from_, request.to, request.id))
-        if found is None or request.is_response:
+        kept = self._answered.get((request.from_, request.to, request.id))
+        if kept is None or request.is_response:
             return None
-        transaction, response = found
+        transaction, response = kept
         return attrs.evolve(response), transaction.waiter
 
-    def asked_of(self, response: Message) -> Message | None:
-        """Return the open request that this would answer."""
+    def request_of(self, response: Message) -> Message | None:
+        """Return the open request that an answer belongs to; None: there is none."""
         request = Message(response.id, response.type, response.to, response.from_)
-        found = self._open.find(request)
-        return None if found is None else found.request
+        transaction = self._open.find(request)
+        return None if transaction is None else transaction.request
 
     def give_up(self, request: Message, why: str) -> transactions.Ended[InFlight] | None:
-        """End the wait for a request that the bus answers itself."""
+        """Close a request that the bus answers itself."""
         ended = self._open.give_up(request, why)
         if ended is not None:
             self._hops.step(ended.step)
@@ -174,62 +175,62 @@ class OpenRequests:
     def reject(
         self, flight: InFlight, code: Code, why: str, retry_after: float | None = None
     ) -> None:
-        """Answer the component that submits a request, for any `from`."""
+        """Refuse a request by an answer to the component that submits it, for any `from`."""
         response = refuse(flight.message, code, why, retry_after)
-        self._hops.synthesised(response)
+        self._hops.record_own_answer(response)
         if flight.reply is not None:
             flight.reply(response)
         elif not self._deliveries.deliver(response, flight.by):
-            self._hops.dropped(response, DropReason.NO_TARGET)
+            self._hops.record_drop(response, DropReason.NO_TARGET)
 
     def reject_late(self, flight: InFlight) -> None:
-        """Refuse what a younger message has overtaken by another path (I-B7)."""
+        """Refuse a message that a later one has overtaken by another path (I-B7)."""
         message = flight.message
-        self._hops.submitted(message, flight.by)
-        self._hops.dropped(message, DropReason.OVERTAKEN)
+        self._hops.record_submission(message, flight.by)
+        self._hops.record_drop(message, DropReason.OVERTAKEN)
         if message.is_request:
             why = "a later message of its sender came first, by another path"
             self.reject(flight, Code.UNAVAILABLE, why)
 
     def give_answer(self, response: Message, reply: Callable[[Message], object] | None) -> None:
-        """Give an answer to a component here."""
+        """Deliver an answer to a component of this runtime."""
         if reply is not None:
             self._hops.say(Op.CALLBACK, response)
             if response.is_final:
                 reply(response)
         elif not self._deliveries.deliver(response, response.to):
-            self._hops.dropped(response, DropReason.NO_TARGET)
+            self._hops.record_drop(response, DropReason.NO_TARGET)
 
     def deadline(self) -> float:
-        """Return when the next wait is over."""
+        """Return when the next timeout is due."""
         return self._open.deadline()
 
-    def repeated_now(self, now: float) -> list[Message]:
-        """Return the requests that are to be sent once more (MSG-07)."""
-        again = self._open.repeated(now)
-        for repeated in again:
-            self._hops.step(repeated.step)
-        return [repeated.request for repeated in again]
+    def take_repetitions(self, now: float) -> list[Message]:
+        """Return the requests that must be sent again now (MSG-07)."""
+        repetitions = self._open.repeated(now)
+        for repetition in repetitions:
+            self._hops.step(repetition.step)
+        return [repetition.request for repetition in repetitions]
 
-    def overdue(self, now: float) -> list[transactions.Ended[InFlight]]:
-        """End and return all waits that are over (MSG-06)."""
-        over = self._open.overdue(now)
-        for ended in over:
+    def take_overdue(self, now: float) -> list[transactions.Ended[InFlight]]:
+        """Close and return all requests whose timeout is over (MSG-06)."""
+        timeouts = self._open.overdue(now)
+        for ended in timeouts:
             self._hops.step(ended.step)
             self._forget_request(ended.request)
             if not ended.waiter.is_outgoing:
-                self._is_over(ended.request)
-        return over
+                self._end_durable(ended.request)
+        return timeouts
 
     def leave(self) -> None:
-        """End what is open: the bus stops, which ends all waits here, too."""
+        """Close all requests, as the bus stops."""
         for ended in self._open.give_up_all("the runtime ends"):
             self._hops.step(ended.step)
 
     def _forget_request(self, request: Message) -> None:
         pair = request.from_, request.to
-        left = self._load[pair] - 1
-        if left:
-            self._load[pair] = left
+        remaining = self._load[pair] - 1
+        if remaining:
+            self._load[pair] = remaining
         else:
             del self._load[pair]

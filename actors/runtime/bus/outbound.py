@@ -35,22 +35,22 @@ from specs.reply_code import Code
 from specs.trace import Op
 
 _CAPACITY: Final = 4096
-"""Routes remembered; the oldest goes first, and is asked for again."""
+"""Maximum number of cached routes; beyond it the oldest is removed."""
 
 
 _Waiting: TypeAlias = tuple[Message, Intent, str | None]
-"""A message, what may be done for it, and its own route; None: the one that is reported."""
+"""A waiting message, its permitted routes, and its own route; None: the route that is found."""
 
 
 class RouteCache:
-    """Per target: what waits, in order of arrival, and the route that was reported last."""
+    """The routes that the registry has found, and the messages that wait for one, by target."""
 
     def __init__(self) -> None:
         self._routes: OrderedDict[tuple[str, Intent], tuple[str, float]] = OrderedDict()
         self._waiting: dict[str, deque[_Waiting]] = {}
 
     def find(self, to: str, intent: Intent, now: float) -> str | None:
-        """Return the route to take now; None if it must be asked, or others wait for it."""
+        """Return the cached route to a target; None: none is known, or messages wait for one."""
         url, until = self._routes.get((to, intent), (None, now))
         return None if to in self._waiting or until <= now else url
 
@@ -63,17 +63,19 @@ class RouteCache:
         return len(self._waiting.get(to, self._waiting)) >= STUB_QUEUE
 
     def wait(self, message: Message, intent: Intent, route: str | None = None) -> bool:
-        """Let a message wait; return whether the registry must be asked: it is the first.
+        """Let a message wait for a route; return whether a search must begin, as it is the first.
 
         Args:
-            route: Its own route, which it takes behind the others.
+            message: The message.
+            intent: Its permitted routes.
+            route: Its own route, which it takes after the messages before it; None: it has none.
         """
         queue = self._waiting.setdefault(message.to, deque())
         queue.append((message, intent if route is None else queue[-1][1], route))
         return len(queue) == 1
 
     def keep(self, to: str, intent: Intent, url: str, until: float) -> None:
-        """Remember a route."""
+        """Cache a route until a time."""
         self._routes[to, intent] = url, until
         if len(self._routes) > _CAPACITY:
             self._routes.popitem(last=False)
@@ -83,7 +85,7 @@ class RouteCache:
         self._routes.clear()
 
     def forget_route(self, to: str, intent: Intent) -> None:
-        """Note that there is none."""
+        """Forget the route to a target."""
         self._routes.pop((to, intent), None)
 
     def forget_stub(self, stub: str) -> None:
@@ -93,7 +95,7 @@ class RouteCache:
             del self._routes[key]
 
     def take(self, to: str, intent: Intent) -> tuple[list[_Waiting], Intent | None]:
-        """Take out what waits for an answer of the registry; return the query for the rest."""
+        """Remove and return the messages that wait for a route, with the next search's intent."""
         queue = self._waiting.get(to, deque())
         taken: list[_Waiting] = []
         while queue and queue[0][1] is intent:
@@ -105,16 +107,16 @@ class RouteCache:
 
 
 _Held: TypeAlias = tuple[Forward, float, InFlight | None]
-"""A message that waits for the window of a stub, since when, and whose permit it keeps."""
+"""A message that waits for the window of a stub, its arrival, and whose permit it keeps."""
 
 
 class _Window:
     """The window of one stub.
 
     Attributes:
-        room: Messages that the stub still takes.
-        held: Those that wait, by sender, receiver and id, in order.
-        unpermitted: How many of them hold up nobody.
+        room: Number of messages that the stub still takes.
+        held: The waiting messages, by sender, receiver and id, in order.
+        unpermitted: Number of waiting messages without a permit.
     """
 
     __slots__ = ("held", "room", "unpermitted")
@@ -125,7 +127,7 @@ class _Window:
         self.unpermitted = 0
 
     def give_up_at(self) -> float:
-        """Return when the oldest waiting message is refused."""
+        """Return when the oldest waiting message must be refused."""
         return next(iter(self.held.values()))[1] + WINDOW_TIMEOUT if self.held else math.inf
 
 
@@ -139,26 +141,26 @@ class OwnBus(Protocol):
     def refuse(
         self, message: Message, code: Code, why: str, now: float, retry_after: float | None = None
     ) -> None:
-        """End a message: a request is answered, anything else counted."""
+        """End a message: answer a request, count any other message."""
 
     def refuse_full(self, message: Message, full: Full, now: float) -> None:
-        """End a message that a full queue has no space for, likewise."""
+        """End a message that a full queue has no space for, as `refuse` does."""
 
     def is_wanted(self, message: Message, now: float) -> bool:
-        """Return whether a message that waited still matters; else it is counted."""
+        """Return whether a message that waited must still be sent; else count the message."""
 
     def give_permit_back(self, flight: InFlight, now: float) -> None:
         """Give the permit of a message back to its sender."""
 
 
 class Outbound:
-    """Routes of one runtime, and the order of what goes by them; part of the bus.
+    """Sends the messages of one bus to stubs, by routes of the registry, and in order.
 
     Attributes:
-        routes: The routes out that the registry reported.
+        routes: The routes that the registry has reported.
         registry: Resolves routes; None before it has joined.
         anonymous: Stubs that get no identity of a sender (REG-15).
-        sender: The message at hand as it was submitted; None: there is none, or it waits here.
+        sender: The message that is being submitted; None: there is none, or it waits for a window.
     """
 
     def __init__(self, bus: OwnBus) -> None:
@@ -173,8 +175,8 @@ class Outbound:
         self._paths = PairPathCore()
         self._sessions: OrderedDict[tuple[str, str], str] = OrderedDict()
 
-    def asked_by(self, request: Message, session: str) -> None:
-        """Note which session with a node brought the last request of a pair."""
+    def record_session(self, request: Message, session: str) -> None:
+        """Record which session with a node brought the last request of a sender and receiver."""
         pair = (request.from_, request.to)
         self._sessions[pair] = session
         self._sessions.move_to_end(pair)
@@ -196,7 +198,10 @@ class Outbound:
         """Ask the registry for the route to a target.
 
         Args:
-            hint: How a link to it is set up, as the sender says.
+            to: The target.
+            intent: Permitted kinds of routes.
+            now: The present time.
+            hint: How to set up a link to the target, as its sender states.
         """
         if self.registry is None or not self.registry.try_ask(to, intent, hint):
             self.no_route(to, intent, now, Code.UNAVAILABLE, "the registry is busy")
@@ -210,14 +215,14 @@ class Outbound:
         why: str,
         retry_after: float | None = None,
     ) -> None:
-        """Refuse the messages that wait for a route, each once: there is none."""
+        """Refuse the messages that wait for a route, as there is none."""
         self.routes.forget_route(to, intent)
         self._release(
             to, intent, now, lambda each: self._bus.refuse(each, code, why, now, retry_after)
         )
 
     def take_route(self, to: str, intent: Intent, url: str, until: float, now: float) -> None:
-        """Take a route from the registry: messages that waited for it go."""
+        """Cache a route of the registry, and send the messages that wait for the route."""
         self.routes.keep(to, intent, url, until)
 
         def send(message: Message) -> None:
@@ -227,7 +232,7 @@ class Outbound:
         self._release(to, intent, now, send)
 
     def _release(self, to: str, intent: Intent, now: float, end: Callable[[Message], None]) -> None:
-        """Let go what waited for a route, and ask for that of the rest."""
+        """Call `end` for the messages that wait for a route; search one for the remaining."""
         waiting, following = self.routes.take(to, intent)
         for message, _, route in waiting:
             if route is None:
@@ -247,19 +252,19 @@ class Outbound:
             self.routes.wait(answer, Intent.KNOWN, session)
 
     def send_by_route(self, message: Message, route: str, now: float) -> None:
-        """Send a message by this route, or an answer by the node that brings its pair's requests.
+        """Send a message by a route, or an answer by the node that brings its pair's requests.
 
-        Two nodes are two paths. An answer whose link has ended takes the one that its pair's
-        other answers take, so that it stays in order with them (I-B7).
+        Two nodes are two paths. An answer whose link has ended takes the path of the other answers
+        of its pair, to stay in order with them (I-B7).
         """
         if message.is_response and not is_p2p_part(route):
             session = self._sessions.get((message.to, message.from_))
-            if session is not None and self._deliveries.is_there(session):
+            if session is not None and self._deliveries.has_reader(session):
                 route = session
         self.send_via(message, route, now)
 
     def send_via(self, message: Message, route: str, now: float) -> None:
-        """Send a message by this route, behind the outstanding messages of the pair."""
+        """Send a message by a route, behind the outstanding messages of its sender and receiver."""
         is_known = self._paths.waits(message)
         forwards = self._paths.send(message, route, now)
         if forwards is None:
@@ -271,11 +276,11 @@ class Outbound:
         self._flush(forwards, now, message)
 
     def settle(self, message: Message, now: float, *, is_reached: bool = False) -> None:
-        """Note that a request has its final answer, or a message goes nowhere.
-
-        What it held up goes. `is_reached`: its receiver has answered.
+        """Record that a message is no longer outstanding, and send the messages that it held up.
 
         Args:
+            message: A request with its final answer, or a message that was dropped.
+            now: The present time.
             is_reached: Whether the receiver has answered.
         """
         effects = self._paths.settled(message, now, is_reached=is_reached)
@@ -302,7 +307,7 @@ class Outbound:
         message = forward.message
         key = (message.from_, message.to, message.id, message.is_response)
         if key in window.held:
-            # It is made once more before it has left.
+            # The same request, repeated before it was sent.
             return
         sender, self.sender = self.sender, None
         if sender is None or sender.permit is None:
@@ -315,10 +320,13 @@ class Outbound:
         self._hops.say(Op.QUEUE, message)
 
     def room(self, stub: str, count: int, now: float, *, is_first: bool) -> None:
-        """Send the waiting messages for which a stub has room again.
+        """Add room to the window of a stub, and send the waiting messages.
 
         Args:
-            is_first: Whether the stub has just started, and has none of those it was given before.
+            stub: Address of the stub.
+            count: Number of further messages that the stub takes.
+            now: The present time.
+            is_first: Whether the stub has just started, so that all earlier messages are gone.
         """
         window = self._windows.get(stub)
         if window is None:
@@ -329,12 +337,12 @@ class Outbound:
             window.room -= 1
             self._hops.say(Op.FLUSH, forward.message)
             if forward.message.is_request:
-                # Its time begins now: until now it has waited in the bus.
+                # The time of the request begins now: it has waited in the bus.
                 self._bus.answers.restart_timeout(forward.message)
             self._deliver(forward, now)
 
     def _take(self, window: _Window, now: float) -> Forward:
-        """Take out the oldest waiting message, and give its permit back."""
+        """Remove and return the oldest waiting message, and give its permit back."""
         _, (forward, _, sender) = window.held.popitem(last=False)
         if sender is None:
             window.unpermitted -= 1
@@ -350,48 +358,50 @@ class Outbound:
             self._bus.refuse(message, Code.UNAVAILABLE, "the stub is gone", now)
 
     def _deliver(self, forward: Forward, now: float) -> None:
-        message, then = forward.message, forward.then
+        message, next_route = forward.message, forward.then
         if self.anonymous and any(is_below(forward.route, stub) for stub in self.anonymous):
             message = identified(message, None)
-        purpose = Purpose.SEND if then is None else Purpose.TURN_BACK
+        purpose = Purpose.SEND if next_route is None else Purpose.TURN_BACK
         if self._deliveries.deliver(message, forward.route, behind=forward.behind, purpose=purpose):
             return
-        if self._deliveries.is_there(forward.route):
+        if self._deliveries.has_reader(forward.route):
             self._bus.refuse_full(message, _NO_MAILBOX, now)
-        elif then is not None:
-            # The link is gone, and has given back what it owed.
+        elif next_route is not None:
+            # The link has ended and given back its messages.
             self._paths.returned((message,), now)
-            self.send_via(message, then, now)
+            self.send_via(message, next_route, now)
         else:
             self._bus.refuse(message, Code.UNAVAILABLE, "the stub is gone", now)
 
     def take_back(self, messages: tuple[Message, ...], by: str, now: float) -> dict[str, str]:
-        """Note that a stub gave these back: they are routed again, before what is younger.
+        """Record that a stub has given messages back, so that they are sent before later ones.
 
         Args:
-            by: Address of the stub.
+            messages: The messages.
+            by: Address of the stub or link.
+            now: The present time.
 
         Returns:
-            The routes of those that a link was given for that, by their instance.
+            New routes of the messages that were the last ones on a closing path, by instance id.
         """
         routes = self._paths.returned(messages, now, by)
         if len(routes) < len(messages) or not messages:
             self.routes.forget_stub(by)
             self._paths.link_ended(by, now)
-        return {key: route for key, route in routes.items() if self._deliveries.is_there(route)}
+        return {key: route for key, route in routes.items() if self._deliveries.has_reader(route)}
 
     def branch(self, address: str, stub: Listener, link: str, now: float) -> LinkListener:
-        """Make a link a listener of an address, behind what went by the node."""
+        """Return a listener that sends by a link, behind outstanding messages by the node."""
         behind = self._paths.behind(object_of(address), address, now)
-        is_taken = stub.try_tell(_announcement(behind, link))
-        return LinkListener(stub, link, None if is_taken else behind)
+        is_announced = stub.try_tell(_announcement(behind, link))
+        return LinkListener(stub, link, None if is_announced else behind)
 
     def deadline(self) -> float:
         """Return when the next held message is released or refused."""
         return min((self._paths.deadline(), *map(_Window.give_up_at, self._windows.values())))
 
     def tick(self, now: float) -> None:
-        """Release messages held long enough; refuse those that wait for a stub too long."""
+        """Send held messages that are due; refuse messages that waited too long for a stub."""
         for window in self._windows.values():
             while window.give_up_at() <= now:
                 self._bus.refuse_full(self._take(window, now).message, _NO_WINDOW, now)
@@ -413,6 +423,6 @@ _NO_WINDOW: Final = Full(
 
 
 def _announcement(behind: Behind, link: str) -> Delivery:
-    """Return what has a link announce something before the next message of a pair."""
+    """Return the delivery that lets a link send an announcement."""
     pair = Message(behind.top, MessageType.UPDATE, behind.from_, behind.to)
     return Delivery(pair, link, behind=behind, purpose=Purpose.ANNOUNCE)

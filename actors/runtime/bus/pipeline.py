@@ -1,7 +1,7 @@
 """The pipelines of a Message BUS: the stages that each message passes first (BUS-11).
 
-The table in `specs.routing` has the stages, their order, what they may do and which messages
-they do not see; this module has the work of each row, and the interface for stages of the
+The table in `specs.routing` has the stages, their order, their permissions and the messages that
+they skip; this module has the function of each row, and the interface for stages of the
 application.
 """
 
@@ -35,10 +35,10 @@ from specs.routing import (
 
 @final
 class StagePlaceError(ProtoflyError, public=True):
-    """A stage of the application names a place where none may stand.
+    """A stage of the application names a place in the pipeline that is not permitted.
 
     Attributes:
-        place: The place.
+        place: The named place.
     """
 
     def __init__(self, name: str, place: Check) -> None:
@@ -64,15 +64,15 @@ class Objection:
 class Interceptor(ABC):
     """One stage of an application; it sees each message that is not exempt (`specs.routing`).
 
-    It runs in the task that sends the message, or that brings what a held message waits for; no
-    other task runs meanwhile. A message on which it raises an exception is dropped: a request is
+    It runs in the task that sends the message, or that ends the wait of a held message; no other
+    task runs meanwhile. A message on which it raises an exception is dropped: a request is
     answered 500.
 
     Attributes:
         name: Name for log and trace.
         place: Before or after policy; stages of the same place run in the order of the
             configuration.
-        directions: The pipelines it is part of; each message takes one of them.
+        directions: The pipelines that contain it; each message takes one pipeline.
     """
 
     name: str = "interceptor"
@@ -94,21 +94,21 @@ class Interceptor(ABC):
 
 
 NO_INTERCEPTORS: Final[tuple[Interceptor, ...]] = ()
-"""The application has no stages of its own."""
+"""No stages of the application."""
 
 _log = get_logger("actors.runtime")
 
 Stage: TypeAlias = Callable[[Message, str], Message | Refusal | None]
-"""The work of one row of the pipelines, for a message and its submitter.
+"""The function of one row of the pipelines, for a message and its submitter.
 
-None lets the message pass as it is; a message goes on in its stead.
+The result None lets the message pass unchanged; a returned message replaces it.
 """
 
 Ends: TypeAlias = tuple[str, MessageType, str, str]
 """Submitter, type, sender and receiver of a message."""
 
 _BY_ENDS: Final = [row.check for row in RUNTIME_CHECKS].index(Check.LOOP) + 1
-"""Number of the first checks, which depend on nothing but the ends of most messages."""
+"""Number of the first checks, which for most messages depend on type and addresses only."""
 
 
 class Pipelines:
@@ -122,7 +122,7 @@ class Pipelines:
     ) -> None:
         """Construct it.
 
-        What has passed the first checks by its ends is remembered until a grant changes.
+        Type and addresses that have passed the first checks are cached until a grant changes.
 
         Args:
             admission: Checks that need grants or policy.
@@ -161,13 +161,13 @@ class Pipelines:
             by: Address under which it was submitted.
             direction: The pipeline that it takes.
         """
-        # Once per message of the runtime: what has passed once is only looked up.
+        # Called for each message of the runtime: the result of the first checks is cached.
         if self._version != self._admission.version:
             self._version = self._admission.version
             self._known.clear()
         ends = (by, message.type, message.from_, message.to)
-        # Of a message to children its body is looked at, too, and of one that came over a link
-        # what the link has shown so far.
+        # No cache for messages to children, whose body is checked, and for messages of links, whose
+        # check depends on the proofs of the link.
         is_carried = "via" in message.body
         origin = Origin.NODE_STUB if is_carried and message.is_last_by(by) else Origin.LOCAL
         is_by_ends = origin is Origin.NODE_STUB or not is_carried
@@ -186,12 +186,12 @@ class Pipelines:
 
 def _through(stages: tuple[Stage, ...], message: Message, by: str) -> Message | Refusal:
     for stage in stages:
-        said = stage(message, by)
-        if said is None:
+        result = stage(message, by)
+        if result is None:
             continue
-        if isinstance(said, Refusal):
-            return said
-        message = said
+        if isinstance(result, Refusal):
+            return result
+        message = result
     return message
 
 

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from actors.runtime.bus.message_bus import MessageBus
 
 _BATCH: Final = 64
-"""Messages that a hyperty or stub posts before other tasks run."""
+"""Number of messages that a hyperty or stub posts before other tasks run."""
 
 
 class _Port(MiniBusPort):
-    """The operations of every component: post, request, hand back."""
+    """The operations of every port: post, request, hand back."""
 
     _mailbox: ActorRef[Turn] | None = None
 
@@ -64,7 +64,7 @@ class _Port(MiniBusPort):
 
     @override
     async def insist(self, message: Message, attempts: int) -> Message:
-        # What is refused is answered at once: a loop of such requests can be cancelled here.
+        # Refusals come without waiting: a loop of refused requests can be cancelled here.
         await trio.lowlevel.checkpoint_if_cancelled()
         return await self._bus.replies.wait_for(self._ask(message, attempts))
 
@@ -77,9 +77,9 @@ class _Port(MiniBusPort):
     ) -> Reply[Message]:
         reply: Reply[Message] = Reply()
         mailbox = self._mailbox
-        take = reply.send if mailbox is None else partial(answer_in_turn, reply, mailbox)
+        take_answer = reply.send if mailbox is None else partial(answer_in_turn, reply, mailbox)
         terms = Terms(attempts=attempts) if attempts > 1 else ASKED_ONCE
-        self._bus.submit(InFlight(message, self.url, take, terms, permit, intent))
+        self._bus.submit(InFlight(message, self.url, take_answer, terms, permit, intent))
         return reply
 
     @override
@@ -119,11 +119,11 @@ class SandboxPort(_Port):
         self._posted += 1
         is_turn = self._posted % _BATCH == 0
         if is_turn and not message.is_response:
-            # An answer is owed, and is sent by a task that is being cancelled, too.
+            # An answer must be sent, also by a task that is being cancelled.
             await trio.lowlevel.checkpoint_if_cancelled()
         await self._put(InFlight(message, by or self.url))
         if is_turn:
-            # Afterwards: a message that has its permit goes before those that come later (I-T7).
+            # After the submission: a message with a permit goes before all later ones (I-T7).
             await trio.lowlevel.cancel_shielded_checkpoint()
 
     async def _put(self, flight: InFlight) -> None:
@@ -146,7 +146,7 @@ class HypertyPort(SandboxPort):
 
     @override
     async def _put(self, flight: InFlight) -> None:
-        # An answer needs no permit: it is owed, and no more can come than was asked for.
+        # An answer needs no permit: the number of answers is limited by that of the requests.
         if not flight.message.is_response:
             await self._permits.enter()
             flight.permit = self._permits
@@ -157,15 +157,15 @@ class CorePort(_Port):
     """The port of a core component; its listeners are rows of the Message BUS."""
 
     def take_turns(self, mailbox: ActorRef[Turn]) -> None:
-        """Let answers to tasks of an actor wait in its mailbox, behind what came before them."""
+        """Deliver answers to the tasks of an actor by its mailbox, behind earlier messages."""
         self._mailbox = mailbox
 
     def send(self, message: Message) -> None:
-        """Post a message at once."""
+        """Post a message, without waiting."""
         self._bus.submit(InFlight(message, self.url))
 
     def open_address(self, address: str, ref: ActorRef[Delivery]) -> None:
-        """Speak as an address, and listen to it."""
+        """Permit the component to send from an address, and deliver messages to that address."""
         self._bus.grant(self.url, address, Origin.LOCAL)
         self.listen(address, ref)
 
@@ -188,7 +188,7 @@ class CorePort(_Port):
             bus.hops.rows(bus.routing.add(address, ref, self.url))
 
     def unlisten(self, address: str, ref: Listener | None) -> None:
-        """Remove it; None: all receivers. Idempotent."""
+        """Remove a receiver of an address; None: all receivers. Idempotent."""
         with self._bus as bus:
             bus.hops.rows(bus.routing.remove(address, ref, self.url))
 
@@ -208,7 +208,7 @@ class CorePort(_Port):
         self.unlisten(address, None)
 
     def add_link(self, address: str, link: str) -> None:
-        """Send messages to an address by a link, too (P2P-25)."""
+        """Send copies of the messages to an address by a link (P2P-25)."""
         with self._bus as bus:
             for stub in bus.routing.find(link):
                 branch = bus.outbound.branch(address, stub, link, trio.current_time())
@@ -247,28 +247,28 @@ class CorePort(_Port):
     def publish(
         self, message: Message, runtimes: frozenset[str], direct: frozenset[str] = frozenset()
     ) -> None:
-        """Publish to all observers, wherever they are (BUS-09).
+        """Publish a message to all observers, here and elsewhere (BUS-09).
 
-        Answers come to the listener of its `from`: one of each runtime, which `source` names
-        (C-81), or that of a router, which names none and ends the request for all. Observers behind
-        a link with a listener (`add_link`) get the message by it only.
+        Answers are delivered to the listener of its `from`: one for each runtime, which `source`
+        names (C-81), or one of a router, which names none and ends the request for all. Observers
+        behind a link with a listener (`add_link`) get the message by the link only.
 
         Args:
             message: The message; its `to` is an address of the object.
             runtimes: Runtimes whose answers are awaited.
-            direct: Those of them that are reached by a direct link.
+            direct: Those of the runtimes that a direct link reaches.
         """
-        # By the node: where the object was reported before, a link may lead all the same.
+        # Only by the node: a link may still lead to an earlier reporter of the object.
         terms = Terms(runtimes, direct=direct)
         self._bus.submit(InFlight(message, self.url, terms=terms, intent=Intent.NODE))
 
     def deliver(self, message: Message, component: str) -> None:
-        """Give a component a message that came to another part of this runtime."""
+        """Deliver a message to a component that is not its receiver."""
         with self._bus as bus:
             bus.deliver(message, component, trio.current_time())
 
     @asynccontextmanager
-    async def forwarded(self, rule: ForwardRule) -> AsyncIterator[None]:
+    async def forwarding(self, rule: ForwardRule) -> AsyncIterator[None]:
         """Copy messages by a rule while the context is open (BUS-08, BUS-10)."""
         with self._bus as bus:
             bus.add_rule(rule, self.url)
@@ -282,7 +282,7 @@ class CorePort(_Port):
         self._bus.grant(component, address, Origin.LOCAL)
 
     def revoke(self, address: str, component: str) -> None:
-        """Take that permission back. Idempotent."""
+        """Revoke the permission of `grant`. Idempotent."""
         with self._bus as bus:
             bus.admission.revoke(component, address)
 
@@ -291,7 +291,7 @@ class CorePort(_Port):
         self.listen(owner, listener)
 
     def anonymise(self, stub: str) -> None:
-        """Send no identity of a sender by a stub (REG-15)."""
+        """Remove the identities of senders from all messages to a stub (REG-15)."""
         with self._bus as bus:
             bus.outbound.anonymous.add(stub)
 

@@ -15,8 +15,8 @@ class Permits:
     """Permits for work with peers; a slow peer delays only work with itself.
 
     Args:
-        most: How many there are.
-        each: How many of them are for one peer.
+        most: Number of permits.
+        each: Number of permits that one peer may use.
     """
 
     def __init__(self, most: int, each: int) -> None:
@@ -27,7 +27,7 @@ class Permits:
 
     @property
     def are_free(self) -> bool:
-        """True if no permit is held or waited for."""
+        """True if nobody has a permit or waits for one."""
         return not self._users
 
     @asynccontextmanager
@@ -54,10 +54,10 @@ class Transfers:
     """Memory and permits of the transfers of one process.
 
     Args:
-        limit: Bytes that a body may have.
+        limit: Maximum size of a body in bytes.
 
     Attributes:
-        limit: Bytes that a body may have.
+        limit: Maximum size of a body in bytes.
         arriving: Memory of the bodies that peers send.
         held: Memory of the bodies of answers that peers have not read yet.
         reading: Permits; each requested chunk of an answer holds one.

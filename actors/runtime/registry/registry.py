@@ -399,12 +399,12 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
         """Take a report of another registry (M-09); one about other entities is dropped."""
         entry = self._speaker(event)
         if entry is None or event.to != changes.changes_of(entry.remote):
-            self._hops.dropped(event, DropReason.FORGED_STATUS)
+            self._hops.record_drop(event, DropReason.FORGED_STATUS)
             return
         try:
             change = read_body(event, ListChange)
         except BadMessageError:
-            self._hops.dropped(event, DropReason.MALFORMED)
+            self._hops.record_drop(event, DropReason.MALFORMED)
             return
         operation = Operation(change.operation)
         self._follower.change(entry.remote, entry.link, operation, change.value)
@@ -524,7 +524,7 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
 
     @override
     def renew_paths(self, domain: str, session: str | None) -> None:
-        self.spawn(self._runtime.paths_lost, domain, session)
+        self.spawn(self._runtime.restore_paths, domain, session)
         self._after.append(partial(self._renew_paths, domain))
 
     def _renew_paths(self, domain: str) -> None:

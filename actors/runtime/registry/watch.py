@@ -327,5 +327,5 @@ class RecordWatches:
                 return url, RecordStatus(read_body(event, RecordChanged).value)
             except BadMessageError:
                 reason = DropReason.MALFORMED
-        self.hops.dropped(event, reason)
+        self.hops.record_drop(event, reason)
         return None

@@ -385,7 +385,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
             case bytes():
                 link.control(item)
             case (message,):
-                self._hops.dropped(message, DropReason.UNMATCHED)
+                self._hops.record_drop(message, DropReason.UNMATCHED)
 
     async def _take_answer(self, answer: SessionAnswered, link: NodeLink) -> None:
         if answer.token is not None:
@@ -398,7 +398,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
             shown, link.shown = link.shown, None
             login = digest_of(shown) if shown else ""
             if answer.code <= LAST_SUCCESS and self._identity is not None and self._is_own:
-                self._context.own.logged_in(shown)
+                self._context.own.record_login(shown)
                 from actors.keys.token import is_bound_to  # noqa: PLC0415 - see `_keep_statement`
 
                 is_bound = shown and is_bound_to(shown, self._identity.key.thumbprint)
@@ -443,10 +443,10 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
 
     async def _inbound(self, message: Message) -> None:
         if "via" in message.body and self._url in message.via:
-            self._hops.dropped(message, DropReason.LOOP)
+            self._hops.record_drop(message, DropReason.LOOP)
             return
         if not self._may_bring(message):
-            self._hops.dropped(message, DropReason.UNKNOWN_SOURCE)
+            self._hops.record_drop(message, DropReason.UNKNOWN_SOURCE)
             if message.is_request and self._link is not None:
                 why = f"{message.from_} is not of {self._context.config.domain}"
                 answer = refuse(message, Code.UNAUTHENTICATED, why)
@@ -455,7 +455,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
         arrived = stamped(message, self._url, self._context.sender_of(message))
         name = "" if self._link is None else self._link.name
         if self._hops.is_on:
-            self._hops.crossed(Op.RCV, arrived, self._url, name)
+            self._hops.record_crossing(Op.RCV, arrived, self._url, name)
         await self._post(arrived)
 
     def _may_bring(self, message: Message) -> bool:
@@ -530,7 +530,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
         if self._link is None:
             return
         if "via" in message.body and self._url in message.via:
-            self._hops.dropped(message, DropReason.LOOP)
+            self._hops.record_drop(message, DropReason.LOOP)
             self._core.forget(message)
             return
         # A runtime is known to its node; a node says of which runtime it passes a message on.
@@ -545,7 +545,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
             self._give_up(message, Code.TOO_LARGE, why)
             return
         if self._hops.is_on:
-            self._hops.crossed(Op.XMIT, stamp, self._url, self._link.name)
+            self._hops.record_crossing(Op.XMIT, stamp, self._url, self._link.name)
         self._link.message(line)
 
     def _give_up(self, message: Message, code: Code, why: str) -> None:
@@ -556,7 +556,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
         if message.is_request:
             self.refuse(message, code, why)
         else:
-            self._hops.dropped(message, DropReason.MALFORMED)
+            self._hops.record_drop(message, DropReason.MALFORMED)
             if message.is_final:
                 self._core.send(malformed_answer(message, why), trio.current_time())
         self.due.extend(later)
@@ -579,12 +579,12 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
     async def refuse(
         self, message: Message, code: Code, why: str, retry_after: float | None = None
     ) -> None:
-        self._hops.synthesised(response := refuse(message, code, why, retry_after))
+        self._hops.record_own_answer(response := refuse(message, code, why, retry_after))
         await self._post(response)
 
     @deferred
     def drop(self, message: Message, reason: DropReason) -> None:
-        self._hops.dropped(message, reason)
+        self._hops.record_drop(message, reason)
 
     @deferred
     async def ended(self) -> None:

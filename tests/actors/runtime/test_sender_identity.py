@@ -167,7 +167,7 @@ async def test_a_hyperty_in_a_sandbox_knows_its_caller_too_and_cannot_lie(
     async with open_domains(A) as world:
         here = await world.runtime(A, "ra", ALICE)
         code = HypertyCode(f"{__name__}:Liar")
-        life = await here._running.settle_apart("liar", code)
+        life = await here._running.run_in_sandbox("liar", code)
         caller, called = await here.deploy(Keeper), await here.deploy(Keeper)
         expected = [here.url, ALICE, "identity-provider"]
         assert (await caller.request(life.url, called.url)).body["value"] == [expected, expected]

@@ -122,7 +122,7 @@ async def test_one_that_ends_too_often_is_undeployed_and_others_go_on(monkeypatc
 
     monkeypatch.setattr(ProcessSandboxes, "open", counted)
     async with crewed() as (runtime, caller, echo):
-        rough = (await runtime.settle_apart("rough", HypertyCode.of(Rough))).url
+        rough = (await runtime.run_in_sandbox("rough", HypertyCode.of(Rough))).url
         assert (await caller.request(rough, "well?")).code == 200
         while 404 not in codes:
             codes.append((await caller.request(rough, "exit")).code)

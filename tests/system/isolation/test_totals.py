@@ -45,7 +45,7 @@ async def crowd(memory):
             echo = await runtime.deploy("echo", Echo)
             # One after the other: all at once they may be too slow on a busy machine.
             code = HypertyCode.of(Rough)
-            rough = [(await runtime.settle_apart("rough", code)).url for _ in range(COUNT)]
+            rough = [(await runtime.run_in_sandbox("rough", code)).url for _ in range(COUNT)]
             yield runtime, caller, echo, rough
 
 
@@ -72,7 +72,7 @@ async def test_the_sum_of_what_five_sandboxes_allocate_stays_within_the_total(mo
     memory = COUNT * SANDBOX_MEMORY
     async with crowd(memory) as (runtime, caller, echo, rough):
         with pytest.raises(SandboxError, match="5 of 256 MiB each run already; raise"):
-            await runtime.settle_apart("one too many", HypertyCode.of(Rough))
+            await runtime.run_in_sandbox("one too many", HypertyCode.of(Rough))
         answers = await all_allocate(caller, echo, rough, memory)
         # One whose memory is used up either notices, or ends; it may also be too slow.
         got = [one.body["value"] for one in answers if one.code == 200]

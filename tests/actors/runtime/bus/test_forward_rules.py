@@ -26,7 +26,7 @@ class Scene:
     echoes: list
 
     def rule(self, source, target, **more):
-        return self.runtime.agent.forwarded(
+        return self.runtime.agent.forwarding(
             ForwardRule.of(self.urls[source], self.urls[target], **more)
         )
 
@@ -80,7 +80,7 @@ async def test_the_sender_gets_the_answer_of_the_first_receiver_only(autojump_cl
     async with scene(1) as there:
         loud = Louder()
         url = await there.runtime.deploy("loud", lambda: loud)
-        async with there.runtime.agent.forwarded(ForwardRule.of(there.urls[0], url)):
+        async with there.runtime.agent.forwarding(ForwardRule.of(there.urls[0], url)):
             assert await there.ask(0, "hello") == (200, "hello")
         assert loud.heard == ["hello"]
         assert there.drops == dict(there.caller.runtime.counters.ledger().counts) == {}
@@ -150,7 +150,7 @@ async def test_only_addresses_of_the_runtime_have_rules(autojump_clock):
     async with scene(1) as there:
         for pair in ((there.urls[0], there.caller.address), (there.caller.address, there.urls[0])):
             with pytest.raises(actors.ForwardRefusedError, match="no address of this runtime"):
-                async with there.runtime.agent.forwarded(ForwardRule.of(*pair)):
+                async with there.runtime.agent.forwarding(ForwardRule.of(*pair)):
                     pass
 
 

@@ -50,7 +50,7 @@ async def started(world, loaded):
         loader=Loaded(loaded),
         config=SimpleNamespace(ids=ids),
         status=RuntimeStatus(R, port, ids, is_published=False),
-        paths_lost=nothing_to_renew,
+        restore_paths=nothing_to_renew,
     )
     config = ResolveConfig(R, "a.ex", WHENEVER_POSSIBLE)
     hops = HopTrace(world.tracer, "registry", world.counters)
