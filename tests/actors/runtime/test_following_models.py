@@ -192,7 +192,7 @@ async def test_a_denied_message_names_its_user_in_a_trace_with_names():
     sender = SenderIdentity("hyperty-runtime://a.example/ra", "user://idp.example/alice")
     message = Message(1, MessageType.READ, OBSERVER, OBJECT, identity=sender)
     tracer = MemoryTracer(names=True)
-    HopTrace(StepFeed(tracer), "bus", Counters()).denied(message, "ra", Code.FORBIDDEN, "no")
+    HopTrace(StepFeed(tracer), "bus", Counters()).record_denial(message, "ra", Code.FORBIDDEN, "no")
     assert {fact.user for fact in tracer.facts} == {"user://idp.example/alice"}
 
 
