@@ -169,15 +169,11 @@ def _guard(config: RuntimeConfig, identity: OwnIdentity) -> LinkGuard:
 @asynccontextmanager
 async def _running(runtime: Runtime, readiness: Readiness) -> AsyncIterator[None]:
     config, monitor = runtime.config, runtime.monitor
-    dead_letters = DeadMail(runtime.bus, runtime.counters)
+    dead = DeadMail(runtime.bus, runtime.counters)
     async with (
         open_supervisor(f"{config.name} followers", Strategy.PEERS, monitor=monitor) as watching,
-        open_supervisor(
-            config.name, Strategy.ONE_FOR_ALL, _ONE_LIFE, dead_letters, monitor
-        ) as core,
-        open_supervisor(
-            f"{config.name} sandboxes", dead_letters=dead_letters, monitor=monitor
-        ) as isolated,
+        open_supervisor(config.name, Strategy.ONE_FOR_ALL, _ONE_LIFE, dead, monitor) as core,
+        open_supervisor(f"{config.name} sandboxes", dead_letters=dead, monitor=monitor) as isolated,
         open_background() as runtime.background,
     ):
         runtime.followers = Followers(runtime.tracer, watching)

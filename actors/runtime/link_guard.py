@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen(slots=True, kw_only=True)
-class SignedContext:
-    """The context of an offer or answer, which its signature covers.
+class Scope:
+    """The scope of an offer or answer, which its signature covers.
 
     Attributes:
         signer: Address of the runtime that signs.
@@ -132,12 +132,12 @@ class LinkGuard:
 
     # --- own offers and answers -------------------------------------------------------------------
 
-    def sign(self, data: ConnectionData, context: SignedContext) -> LinkSecurity:
+    def sign(self, data: ConnectionData, scope: Scope) -> LinkSecurity:
         """Return the signature of a Connection object of this runtime, with certificates.
 
         Args:
             data: Value of the object, without the signature.
-            context: The context that the signature covers.
+            scope: The scope that the signature covers.
         """
         from actors.keys.certificate import fingerprint_of  # noqa: PLC0415 - as above
 
@@ -150,63 +150,58 @@ class LinkGuard:
             assertion=identity.assertion,
             statement=identity.statement,
         )
-        covered = list(_signed_texts(data, security, context))
-        return attrs.evolve(security, signature=identity.key.signature(context.purpose, covered))
+        covered = list(_signed_texts(data, security, scope))
+        return attrs.evolve(security, signature=identity.key.signature(scope.purpose, covered))
 
-    def signed_ice(self, candidate: IceCandidate, sdp: str, context: SignedContext) -> IceCandidate:
+    def signed_ice(self, candidate: IceCandidate, sdp: str, scope: Scope) -> IceCandidate:
         """Return an ICE candidate of this runtime with a signature.
 
         Args:
             candidate: The candidate.
             sdp: The session description that the candidate belongs to.
-            context: The context that the signature covers.
+            scope: The scope that the signature covers.
         """
-        covered = _signed_texts_of_ice(candidate, sdp, context)
+        covered = _ice_texts(candidate, sdp, scope)
         return attrs.evolve(
             candidate, signature=self._identity.key.signature(_ICE_PURPOSE, covered)
         )
 
-    def believed_ice(
-        self, data: ConnectionData, context: SignedContext
-    ) -> tuple[IceCandidate, ...]:
+    def believed_ice(self, data: ConnectionData, scope: Scope) -> tuple[IceCandidate, ...]:
         """Return the ICE candidates that the key of a peer's object has signed.
 
         Args:
             data: Value of the object. Its own signature was verified, which covers the candidates
                 that its session description lists.
-            context: The context that the signatures cover.
+            scope: The scope that the signatures cover.
         """
         sdp, security = _sdp_of(data), data.security
         if sdp is None or security is None:
             return ()
-        description = read_description(sdp, "answer" if context.answers else "offer")
+        description = read_description(sdp, "answer" if scope.answers else "offer")
         return (
             *(IceCandidate(candidate, security.signature) for candidate in description.candidates),
-            *self._signed_ice_of(data, security, sdp, context),
+            *self._signed_ice_of(data, security, sdp, scope),
         )
 
     def _signed_ice_of(
-        self, data: ConnectionData, security: LinkSecurity, sdp: str, context: SignedContext
+        self, data: ConnectionData, security: LinkSecurity, sdp: str, scope: Scope
     ) -> tuple[IceCandidate, ...]:
         return tuple(
             candidate
             for candidate in data.ice_candidates[:MAX_ICE_CANDIDATES]
             if is_signed(
-                security.key,
-                _ICE_PURPOSE,
-                _signed_texts_of_ice(candidate, sdp, context),
-                candidate.signature,
+                security.key, _ICE_PURPOSE, _ice_texts(candidate, sdp, scope), candidate.signature
             )
         )
 
     # --- verification of peers --------------------------------------------------------------------
 
-    def standing(self, data: ConnectionData, context: SignedContext) -> Standing:
+    def standing(self, data: ConnectionData, scope: Scope) -> Standing:
         """Verify a peer's object; return the proven identity of the peer, or why there is none.
 
         Args:
             data: Value of the object.
-            context: The context that the signature must cover.
+            scope: The scope that the signature must cover.
         """
         security = data.security
         if security is None:
@@ -215,13 +210,13 @@ class LinkGuard:
             thumbprint = thumbprint_of(security.key)
         except BadKeysError:
             return Distrusted("the peer offers no key")
-        objection = _objection_to_certificates(data, security, context)
+        objection = _check_certificates(data, security, scope)
         if objection is not None:
             return Distrusted(objection)
-        covered = list(_signed_texts(data, security, context))
+        covered = list(_signed_texts(data, security, scope))
         proof = Shown(
-            is_signed=is_below(data.owner, context.signer)
-            and is_signed(security.key, context.purpose, covered, security.signature),
+            is_signed=is_below(data.owner, scope.signer)
+            and is_signed(security.key, scope.purpose, covered, security.signature),
             thumbprint=thumbprint,
             certificate=security.certificate or "",
             fingerprint=security.fingerprint or "",
@@ -229,10 +224,10 @@ class LinkGuard:
         if proof.is_signed:
             proof = attrs.evolve(
                 proof,
-                assertion=self._verify_assertion(security.assertion, context.signer, thumbprint),
-                statement=self._verify_statement(security.statement, context.signer),
+                assertion=self._verify_assertion(security.assertion, scope.signer, thumbprint),
+                statement=self._verify_statement(security.statement, scope.signer),
             )
-        return standing_of(proof, context.signer, self._require)
+        return standing_of(proof, scope.signer, self._require)
 
     def _now(self) -> float:
         return trio.current_time() + self._clock_offset
@@ -383,9 +378,7 @@ def _sdp_of(data: ConnectionData) -> str | None:
     return None if description is None else description.sdp
 
 
-def _objection_to_certificates(
-    data: ConnectionData, security: LinkSecurity, context: SignedContext
-) -> str | None:
+def _check_certificates(data: ConnectionData, security: LinkSecurity, scope: Scope) -> str | None:
     """Return why the certificates of an object are refused; None: they are accepted."""
     sdp = _sdp_of(data)
     if security.certificate is None and sdp is None:
@@ -395,7 +388,7 @@ def _objection_to_certificates(
     if sdp is None:
         return None
     try:
-        description = read_description(sdp, "answer" if context.answers else "offer")
+        description = read_description(sdp, "answer" if scope.answers else "offer")
     except BadMessageError as exc:
         return exc.reason
     if description.fingerprint != security.fingerprint:
@@ -413,14 +406,14 @@ def _is_certificate(text: str) -> bool:
         return False
 
 
-def _signed_texts_of_ice(candidate: IceCandidate, sdp: str, context: SignedContext) -> list[str]:
+def _ice_texts(candidate: IceCandidate, sdp: str, scope: Scope) -> list[str]:
     """Return the texts that the signature of an ICE candidate covers, in order."""
     line = candidate.sdp_m_line_index
     return [
-        context.signer,
-        context.reader,
-        context.object,
-        str(context.negotiation),
+        scope.signer,
+        scope.reader,
+        scope.object,
+        str(scope.negotiation),
         hashlib.sha256(sdp.encode()).hexdigest(),
         candidate.candidate,
         candidate.sdp_mid or "",
@@ -428,12 +421,10 @@ def _signed_texts_of_ice(candidate: IceCandidate, sdp: str, context: SignedConte
     ]
 
 
-def _signed_texts(
-    data: ConnectionData, security: LinkSecurity, context: SignedContext
-) -> Iterator[str]:
+def _signed_texts(data: ConnectionData, security: LinkSecurity, scope: Scope) -> Iterator[str]:
     """Yield the texts that a signature covers; candidates come last, as their number varies."""
-    yield from (context.signer, context.reader, data.owner, context.object, context.answers)
-    yield str(context.negotiation)
+    yield from (scope.signer, scope.reader, data.owner, scope.object, scope.answers)
+    yield str(scope.negotiation)
     yield hashlib.sha256(read_base64url(security.certificate or "")).hexdigest()
     for text in (security.assertion, security.statement, _sdp_of(data)):
         yield _NOTHING if text is None else hashlib.sha256(text.encode()).hexdigest()

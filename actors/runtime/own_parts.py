@@ -153,8 +153,8 @@ _FORWARDED: Final = ("value", "next", "description")
 
 async def _discovery(runtime: Runtime, request: Message) -> Message:
     """Search the registry of the domain in the criterion `domain`, else the own one (M-31)."""
-    search = read_body(request, Discover)
-    criteria = dict(search.criteria or {})
+    body = read_body(request, Discover)
+    criteria = dict(body.criteria or {})
     domain = criteria.pop(_DOMAIN, None)
     if domain is not None and not isinstance(domain, str):
         raise BadMessageError("the criterion domain is no text")
@@ -162,10 +162,8 @@ async def _discovery(runtime: Runtime, request: Message) -> Message:
         registry = runtime.discoverer.reader(domain)
     except BadUrlError as error:
         raise BadMessageError(str(error)) from error
-    wanted = ReadRecord(
-        search.resource, criteria or None, search.limit, search.after, search.attribute
-    )
-    return _forward_answer(request, await registry.read(write_body(wanted)))
+    read = ReadRecord(body.resource, criteria or None, body.limit, body.after, body.attribute)
+    return _forward_answer(request, await registry.read(write_body(read)))
 
 
 def _forward_answer(request: Message, answer: Message) -> Message:

@@ -23,7 +23,7 @@ from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.link_guard import LinkGuard, SignedContext
+from actors.runtime.link_guard import LinkGuard, Scope
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.p2p.link import P2PLink
 from specs.bodies.object import Candidate, ConnectionData
@@ -221,7 +221,7 @@ class MaliciousNode:
         reader = next(name for name in world.members if name != about.who)
         listed = self.offered.get(about.url, [])
         data = ConnectionData(about.stub, candidates=tuple(Candidate(**one) for one in listed))
-        bond = SignedContext(
+        bond = Scope(
             signer=who,
             reader=world[reader].runtime.url,
             object=about.url,

@@ -579,14 +579,12 @@ class MessageBus(Actor[Never]):
         else:
             self.hops.record_denial(message, by, int(refusal.code or 0), refusal.why)
         self.hops.record_drop(message, refusal.reason)
-        kept_answer = (
-            self.answers.find_answer(message) if refusal.reason is DropReason.DUPLICATE else None
-        )
+        kept = self.answers.find_answer(message) if refusal.reason is DropReason.DUPLICATE else None
         if message.is_response:
             self._deny_answer(flight, refusal, now)
-        elif kept_answer is not None and refusal.code is None:
+        elif kept is not None and refusal.code is None:
             # The answer was lost, or the request came by two routes.
-            answer, request = kept_answer
+            answer, request = kept
             self.hops.record_submission(answer, answer.from_)
             self._return_answer(answer, request, now)
         elif message.is_request and refusal.code is not None:

@@ -19,7 +19,7 @@ from typing_extensions import override
 from actors.keys.base64url import read_base64url
 from actors.kit.errors import ActorStoppedError
 from actors.kit.trace import Tracer
-from actors.runtime.link_guard import SignedContext
+from actors.runtime.link_guard import Scope
 from actors.runtime.p2p.handshake import ProvenLink
 from actors.runtime.p2p.link import P2PLink
 from actors.runtime.p2p.link_work import LinkWork
@@ -330,16 +330,16 @@ class EndHost(PortHost, LinkPort):
             # It is one change: no peer ever sees an old candidate under the new status.
             await self._write(bodies.ChangeObject(self.own_object, value=self._value(status)))
 
-    def _own_bond(self) -> SignedContext:
+    def _own_bond(self) -> Scope:
         return self._bond(self.core.negotiation, is_own=True)
 
-    def _bond(self, negotiation: int, *, is_own: bool) -> SignedContext:
+    def _bond(self, negotiation: int, *, is_own: bool) -> Scope:
         """Return what the own object is good for, or the peer's: an answer names its offer."""
         own = self.core.terms.own, self.own_object or ""
         peer = self.remote, self.peer_object or ""
         (signer, url), (reader, other) = (own, peer) if is_own else (peer, own)
         answers = "" if is_own is self.is_requester else other
-        return SignedContext(
+        return Scope(
             signer=signer, reader=reader, object=url, answers=answers, negotiation=negotiation
         )
 

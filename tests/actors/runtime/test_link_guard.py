@@ -20,7 +20,7 @@ from actors.keys.token import Statement, write_statement
 from actors.kit.http_client import ServerUrl
 from actors.runtime import link_guard
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.link_guard import LinkGuard, SignedContext, _signed_texts
+from actors.runtime.link_guard import LinkGuard, Scope, _signed_texts
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.stubs.credentials import GivenToken
 from fsm.p2p.dialling import Believed, Distrusted
@@ -35,9 +35,7 @@ from tests.support.node.http_server import Said, open_http_server
 from tests.support.node.issuer import ISSUER, Issuer
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
-BOND = SignedContext(
-    signer=RB, reader=RA, object="connection://b.ex/1", answers="connection://a.ex/1"
-)
+BOND = Scope(signer=RB, reader=RA, object="connection://b.ex/1", answers="connection://a.ex/1")
 DATA = ConnectionData(f"{RB}/p2phandler/1", candidates=(Candidate("tcp", "h:1", "00"),))
 USER = "user://idp.ex/bob"
 OWN_USER = "user://idp.b.ex/bob"

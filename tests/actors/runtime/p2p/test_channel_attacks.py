@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from actors.keys.certificate import fingerprint_of, make_channel_certificate
-from actors.runtime.link_guard import LinkGuard, SignedContext
+from actors.runtime.link_guard import LinkGuard, Scope
 from fsm.p2p.dialling import Believed, DialPolicy, Distrusted
 from fsm.p2p.link_end import LinkTerms, Role
 from specs.bodies.object import ConnectionData, ConnectionDescription, IceCandidate
@@ -25,7 +25,7 @@ from transports.bodies import write_body
 from transports.link import Kind
 
 ALICE, BOB = (f"hyperty-runtime://{DOMAIN}/{name}" for name in ("alice", "bob"))
-BOND = SignedContext(signer=ALICE, reader=BOB, object="connection://a.example/c1")
+BOND = Scope(signer=ALICE, reader=BOB, object="connection://a.example/c1")
 OTHER = "sha-256 " + ":".join(["5E"] * 32)
 
 

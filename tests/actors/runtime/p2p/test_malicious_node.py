@@ -13,7 +13,7 @@ import trio
 from actors.catalogue.trust_file import IssuerTrust, Trust
 from actors.keys.base64url import read_base64url
 from actors.keys.key_set import read_keys
-from actors.runtime.link_guard import LinkGuard, SignedContext
+from actors.runtime.link_guard import LinkGuard, Scope
 from actors.runtime.p2p import signalling
 from actors.runtime.p2p.handshake import machine_secret
 from actors.runtime.p2p.link import P2PLink
@@ -71,9 +71,7 @@ def flipped(text):
 
 
 def other_certificate(_):
-    return OTHER.sign(
-        ConnectionData(ALICE), SignedContext(signer=ALICE, reader=BOB, object="c")
-    ).certificate
+    return OTHER.sign(ConnectionData(ALICE), Scope(signer=ALICE, reader=BOB, object="")).certificate
 
 
 def within(name, change):
@@ -275,11 +273,7 @@ async def test_what_was_good_elsewhere_opens_no_link(replay, ends, autojump_cloc
 
 def guards():
     """Alice, Bob, and the bond of Alice's offer to Bob."""
-    return (
-        LinkGuard(),
-        LinkGuard(),
-        SignedContext(signer=ALICE, reader=BOB, object="connection://a/1"),
-    )
+    return LinkGuard(), LinkGuard(), Scope(signer=ALICE, reader=BOB, object="connection://a")
 
 
 HELD = ConnectionData(f"{ALICE}/p2prequester/1", candidates=(Candidate("tcp", "h:1", "00"),))

@@ -11,7 +11,7 @@ from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
-from actors.runtime.link_guard import LinkGuard, SignedContext
+from actors.runtime.link_guard import LinkGuard, Scope
 from actors.runtime.p2p.link import P2PLink
 from actors.runtime.p2p.stub import P2PHandler, P2PRequester, link_stub
 from actors.runtime.stubs.stub import StubConfig, StubContext
@@ -103,9 +103,7 @@ def handler():
 def data(status="", *candidates):
     """What C2 holds, signed by its runtime for the offer in C1."""
     listed = tuple(Candidate(**one) for one in candidates)
-    bond = SignedContext(
-        signer=RB, reader=RA, object=C2, answers=C1, negotiation=negotiation_of(status)
-    )
+    bond = Scope(signer=RB, reader=RA, object=C2, answers=C1, negotiation=negotiation_of(status))
     held = ConnectionData(PH, status, None, listed)
     return write_body(attrs.evolve(held, security=PEER.sign(held, bond)))
 
