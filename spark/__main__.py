@@ -110,7 +110,7 @@ def _settings(
 
     Args:
         master: Spark master [default: all cores here].
-        driver_memory: Heap of the driver, as 2g.
+        driver_memory: Heap of the driver, such as 2g.
         settings: A Spark setting, which wins over all others; may be given several times.
     """
     own = {"spark.master": master, "spark.driver.memory": driver_memory}
@@ -171,8 +171,8 @@ def validate(  # noqa: PLR0913 - one for each option
         report: Write report.html, summary.json, violations.parquet and drawings there.
         against: Compare with the former report in DIR; needs --report.
         as_json: Print JSON, the verdict last.
-        scope: Which to judge; those on machines alone take a small part of the time.
-        allow_quarantine: Lines that cannot be read leave the verdict alone.
+        scope: Which claims to judge; those on machines alone take a small part of the time.
+        allow_quarantine: Lines that cannot be read do not change the verdict.
     """
     if against is not None and report is None:
         raise click.UsageError("--against needs --report")
@@ -219,7 +219,7 @@ def convert_traces(
     is no trace.
 
     Args:
-        target: A directory that is not there.
+        target: Directory to write; it must not exist.
     """
     _check_there(traces)
     work = _work()

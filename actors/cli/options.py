@@ -245,7 +245,7 @@ def _trace(
         trace: Directory for the trace of this run, in a folder of its own: every state change and
             message hop.
         trace_bodies: Keep the bodies of the framework's own messages in the trace, without secrets,
-            names of users and what hyperties say.
+            names of users and values of hyperties.
         trace_names: Keep the addresses of the users who sent messages in the trace, instead of
             digests.
     """
@@ -435,8 +435,8 @@ catalogue_option: Final = partial(
 
 TRUST: Final = option(
     text=(
-        "TOML file of trusted domains, publishers and identity providers; what catalogues have "
-        "shown is kept beside it."
+        "TOML file of trusted domains, publishers and identity providers; the newest "
+        "versions that catalogues have shown are kept beside it."
     )
 )
 

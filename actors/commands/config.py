@@ -111,8 +111,8 @@ def show(
 ) -> int:
     """Print the options that COMMAND, by default node, would run with, as a file of them.
 
-    A flag wins over an environment variable, that over the file that --config names,
-    that over a profile, that over the default. Secrets are only said to be set.
+    The command line comes before the environment, then the file that --config names, then a
+    profile, then the default. A secret is shown as (set).
 
     Args:
         origin: Show where each value comes from.

@@ -117,8 +117,8 @@ _FILES: Final = argument("FILE...", nargs=-1, required=True, type=click.Path(pat
 def check(*, files: tuple[Path, ...] = _FILES, as_json: bool = option(flag="--json")) -> int:
     """Read policy files as a node does, and report what is odd in them.
 
-    Exits with 3 if a node would refuse them, with 1 if a rule never decides
-    anything or the like, else with 0.
+    Exits with 3 if a node would refuse them, with 1 if something is odd, such as a
+    rule that never decides, else with 0.
 
     Args:
         as_json: Print one JSON object per file and line.

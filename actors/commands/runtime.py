@@ -135,7 +135,7 @@ def read_links(
     Args:
         p2p_use: When to open direct links to other runtimes.
         p2p_peer: The same for one DOMAIN, *.DOMAIN or runtime; repeatable, the first match counts.
-        p2p_wait: While a link is set up, send by the node, or wait for the link for a time.
+        p2p_wait: While a direct link is set up, send by the node, or wait up to 10 seconds.
     """
     return LinkPolicy(p2p_use, p2p_peer, p2p_wait)
 
@@ -237,7 +237,7 @@ _MORE: Final = fields(
     ),
     kinds=option(
         "KINDS",
-        text="Transports of links to other runtimes, best first; none for no links.",
+        text="Transports of direct links to other runtimes, best first; none: no direct links.",
         name="p2p",
         multiple=False,
         default="unix,tcp,websocket",

@@ -244,10 +244,10 @@ def sign(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Sign the descriptor in the JSON file DRAFT.
 
-    Counter, expiry and the names of its place are filled in where DRAFT does not say them;
-    an option says more than DRAFT does. A file of upstream's catalogue is a draft, too, if it
-    describes a data schema, or a stub or hyperty without its code.
-    A package is written beside the descriptor, with .zip as its ending.
+    Counter, expiry, and type and name (--entry) are added if DRAFT lacks them. An option
+    overrides DRAFT. A file of upstream's catalogue can be a draft, too, if it describes a data
+    schema, or a stub or hyperty without its code. A package is written beside the descriptor,
+    with .zip as its ending.
 
     Args:
         domain: Domain of the descriptor.

@@ -142,8 +142,8 @@ class NodeConfig:
         insecure: Dial nodes on other machines without TLS: others can read and alter messages.
         entropy: Source of random bytes for tokens and addresses.
         ids: Ids of the messages that the node itself sends.
-        monitor: Judge the own steps, tables and links and every tenth request while running; a
-            broken claim is logged and counted.
+        monitor: Check claims on steps, tables, links and every tenth request of this process while
+            it runs; a broken claim is logged and counted.
         engine: Opens the engine that the nodes of the domain share; None: this is the only node.
         node_name: Name of this node among those of its domain, for logs.
 

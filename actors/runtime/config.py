@@ -87,10 +87,10 @@ class RuntimeConfig:
         links: To which runtimes direct links are wanted, and whether messages wait for them.
         ice: Servers of STUN and TURN for direct links by WebRTC; None: those that the domain's node
             names, if any.
-        ice_relay_only: Links by webrtc use nothing but servers of TURN: no peer learns an address
-            of this machine.
-        p2p_require: Who has to vouch for the other end of a link; else messages go by the node.
-            Default: domain where this runtime logs in, else none.
+        ice_relay_only: Direct links by WebRTC use only TURN servers: no peer learns an address of
+            this machine.
+        p2p_require: Who has to vouch for the other end of a direct link; else messages go by the
+            node. Default: domain where this runtime logs in, else none.
         trust: Other domains and identity providers that are believed about peers; None: those of
             `catalogues`.
         topology: Send messages for other domains to their node (triangle), or to the own one.
@@ -121,8 +121,8 @@ class RuntimeConfig:
             no id repeats after a restart.
         clock_offset: Seconds from the Trio clock to the epoch (1970, UTC), for the times at which
             data objects were created.
-        monitor: Judge the own steps, tables and links and every tenth request while running; a
-            broken claim is logged and counted.
+        monitor: Check claims on steps, tables, links and every tenth request of this process while
+            it runs; a broken claim is logged and counted.
         http: Where it serves health, readiness and metrics over HTTP; None: nowhere.
 
     Raises:

@@ -251,7 +251,7 @@ def judge_traces(
 ) -> None:
     """Judge the traces at TRACE...: directories of runs, runs, nodes of a run, or files.
 
-    Name all that belong together: much is seen only from both ends, and a participant
+    Name the traces of all participants: many claims need both ends, and a participant
     without a trace makes the verdict incomplete. Exits with 0 if the traces are
     conformant, with 1 if they are not or are incomplete, with 3 if there is no trace.
     """

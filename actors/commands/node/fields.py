@@ -301,8 +301,8 @@ def _foreign(
             repeatable, in a file a table of URLs by domain.
         foreign_token_file: Login token for the node of this domain, bound to this node; it is read
             again for each session. Repeatable, in a file a table by domain.
-        foreign_trust: TOML file of trusted domains and publishers; what catalogues have shown is
-            kept beside it.
+        foreign_trust: TOML file of trusted domains and publishers; the newest versions
+            that catalogues have shown are kept beside it.
         foreign_idle: Release the stub of another domain after this time without a message.
     """
     for name in foreign_token_file:
@@ -511,7 +511,7 @@ def _engine(
 
     Args:
         engine: NATS servers with JetStream, such as nats://127.0.0.1:4222, that all nodes of the
-            domain share: runtimes may connect to any of them.
+            domain share; runtimes may connect to any of these nodes.
         engine_credentials: Credentials for the NATS servers: a .creds file, or the seed of a user's
             key.
         processes: Run several nodes of the domain on one port, a process each, over a NATS server

@@ -237,7 +237,7 @@ class _Route:
         return sender if is_below(self._step.msg.from_, sender) else None
 
     def _crossed(self, leg: _Leg) -> Iterator[Need]:
-        """Say that it crosses the link of a stub to a node, or a P2P link."""
+        """Say that it crosses the link of a stub to a node, or a direct link."""
         link = None if leg.ride == script.WIRE else leg.ride.strip("=")
         there = self._scenario.process(leg.two)
         yield Need(

@@ -117,7 +117,7 @@ class Move(NamedTuple):
 
 
 def moves(items: Iterable[Seen], machine: str) -> Iterator[Move]:
-    """Yield the steps of a machine's entities; a P2P link is one for both of its ends."""
+    """Yield the steps of a machine's entities; a direct link is one for both of its ends."""
     last: dict[str, Op] = {}
     for seen in items:
         fact = seen.fact
@@ -359,7 +359,7 @@ class Score:
     def _row_holds(self, step: Line, val: str, names: Names) -> bool:
         """Return whether a row has the fields of the scenario; other fields may be anything.
 
-        A table of P2P links has status, address and entities; a listener is a place; any other row
+        Direct links have status, address and entities; a listener is a place; any other row
         names an address, perhaps behind a mark for people (`foreign@...`).
         """
         if isinstance(step.val, dict):
@@ -550,7 +550,7 @@ def _message(seen: list[Seen]) -> Message | None:
 
 
 def _link_row(expected: JsonObject, val: str, names: Names) -> JsonObject:
-    """Return what a row of P2P links says; its entities are a set, in the order of the scenario."""
+    """Return what a row of direct links has; its entities are in the order of the scenario."""
     status, url, *entities = val.split(" ")
     order = [names.actual(one) for one in expected.get("entities") or () if isinstance(one, str)]
     entities.sort(key=lambda one: order.index(one) if one in order else len(order))

@@ -50,7 +50,7 @@ MACROS: Final = {
 """Addresses by macro."""
 
 LINK: Final = "link"
-"""The name of a P2P link itself, which no table describes."""
+"""The name of a direct link itself, which no table describes."""
 
 MACHINE_WORDS: Final = {
     **{name: name for name in (*MACHINES, LINK)},
@@ -89,7 +89,7 @@ def _known(word: object, known: Iterable[str], what: str) -> None:
 # ---- hops
 
 HANDED, WIRE, UNSAID = ">", "~wire~", ".."
-"""What carries a message from one place to the next, beside `=L1=`, a P2P link called L1."""
+"""What carries a message from one place to the next, beside `=L1=`, a direct link called L1."""
 
 _TOKEN: Final = re.compile(r">|~wire~|=[^=>~]+=|\.\.|\{[^{}]*\}|(?:(?!\.\.|~wire~)[^=>{}])+")
 _PLACE: Final = re.compile(
