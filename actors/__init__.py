@@ -1,13 +1,12 @@
-"""The actors: the runtime, the message node, the commands, and what supervises them.
+"""The actors: the runtime, the message node, the commands, and their supervision.
 
-A program that embeds them takes all names from here: `actors.open_node`,
-`actors.open_runtime`, `actors.Hyperty` and others. A name is imported when it is first used;
-type checkers see all of them.
+A program that embeds them takes all names from here: `actors.open_node`, `actors.open_runtime`,
+`actors.Hyperty` and others. A name is imported when it is first used; type checkers see all of
+them.
 
-`actors.kit` defines actors; `actors.runtime` and `actors.node` are built of it and
-communicate only by messages on links; `actors.embedding` and `actors.embedded_node` open them in a
-program; `actors.commands` are the commands of a shell; `actors.testing` is for tests of
-applications.
+`actors.kit` defines actors; `actors.runtime` and `actors.node` are built on it and communicate only
+by messages on links; `actors.embedding` and `actors.embedded_node` open them in a program;
+`actors.commands` has the commands of the shell; `actors.testing` is for tests of applications.
 """
 
 from importlib.util import find_spec
@@ -292,7 +291,7 @@ __all__ = sorted(name for names in _PLACES.values() for name in names)  # noqa: 
 
 
 def _check_packages() -> None:
-    """Refuse to go on if another module has the name of a package that this one needs.
+    """Refuse the import if another module hides a package that this one needs.
 
     Raises:
         ImportError: There is one, such as a `specs.py` beside the program.

@@ -39,13 +39,13 @@ def _commands() -> None:
 
 
 def main(given: object = None) -> None:
-    """Run the command that was asked for and exit with its status.
+    """Run the requested command and exit with its status.
 
     Args:
-        given: What the command finds in its context; None: nothing.
+        given: Object for the context of the command; None: none.
     """
     if not sys.flags.safe_path and str(Path.cwd()) not in sys.path:
-        # As under `python -m`, where it is first: hyperties are named by their modules.
+        # As under `python -m`, so that commands can name hyperties by their modules.
         sys.path.append(str(Path.cwd()))
     enter(_commands, given)
 

@@ -37,7 +37,7 @@ class _Tenant(ABC):
 
     @property
     def state(self) -> HypertyState:
-        """Whether the hyperty runs, was undeployed, or has failed; see `HypertyState`."""
+        """The state of the hyperty: running, undeployed or failed; see `HypertyState`."""
         return self._life.state
 
     @property

@@ -1,6 +1,6 @@
 """A runtime inside a program.
 
-The node is in a module of its own: a program that has none does not load its parts.
+Nodes have a module of their own, so that a program without a node does not load them.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -75,17 +75,17 @@ class Runtime:
         schemas: Sequence[str] = (),
         descriptor: str | None = None,
     ) -> Deployed:
-        """Run a hyperty, register it in the domain, and return a handle to it.
+        """Run a hyperty, register the hyperty in the domain, and return a handle to it.
 
         A hyperty of the same name, of the same runtime and user, has its address again after a
         restart of the runtime, while the domain registry keeps the earlier record.
 
         Args:
-            make: Makes the hyperty, and makes it anew after each crash: its class, or another
-                callable without arguments.
-            name: Its name in the domain registry, which need not be unique; None: it is named
-                after its class.
-            resources: What it offers, such as `chat`; others search by it.
+            make: Makes the hyperty, and again after each crash: its class, or another callable
+                without arguments.
+            name: Its name in the domain registry, which need not be unique; None: the name of its
+                class.
+            resources: Resources that it offers, such as `chat`; others search by them.
             schemas: Schemes or data schemas of the data objects that it uses, such as `comm`;
                 others search by them.
             descriptor: Catalogue address of its descriptor; None: it has none.
@@ -94,8 +94,7 @@ class Runtime:
             The handle, which is also an async context manager that undeploys the hyperty.
 
         If cancelled, the runtime removes the hyperty; the call waits for that, for at most
-        `GOODBYE_TIMEOUT` seconds. Its address is free again, also if the node allocates it
-        later.
+        `GOODBYE_TIMEOUT` seconds. Its address is free again, also if the node allocates it later.
 
         Raises:
             TypeError: `make` is not callable, or another argument is of a wrong kind.
@@ -133,8 +132,8 @@ class Runtime:
         Args:
             made: Class of the hyperty, at the top level of a module; the sandbox calls it
                 without arguments.
-            name: As for `deploy`, and so are the others.
-            resources: What it offers.
+            name: As for `deploy`; the other arguments, too.
+            resources: Resources that it offers.
             schemas: Schemes or data schemas of the data objects that it uses.
             descriptor: Catalogue address of its descriptor.
 
@@ -178,7 +177,7 @@ class Runtime:
 
         Raises:
             TypeError: An argument is of a wrong kind.
-            HypertyLoadError: It was not deployed, and nothing is left of it; see its `step`.
+            HypertyLoadError: The hyperty was not deployed; see the `step` of the error.
             ActorStoppedError: The runtime has closed.
         """
         check_type(address, (str,), "address")
@@ -209,7 +208,7 @@ class Runtime:
         If cancelled, the name may be given back.
 
         Raises:
-            BadUrlError: It cannot be the name of a runtime.
+            BadUrlError: The text cannot be the name of a runtime.
             ReleaseError: The node refuses, or cannot be reached; see its `code`.
             ActorStoppedError: The runtime has closed.
         """
@@ -223,8 +222,8 @@ class Runtime:
 
         Args:
             domain: Domain whose registry is searched; None: the own one.
-            limit: How many entries a page has at most; None: as many as the registry likes.
-            criteria: What all of the entries have, as for `discover` of a hyperty.
+            limit: Maximal number of entries of a page; None: the registry decides.
+            criteria: Criteria that each entry meets, as for `discover` of a hyperty.
 
         Returns:
             The search: `await` returns the first 1024 entries, `async for` reads page after page.
@@ -257,11 +256,11 @@ class Runtime:
         return await self._running.discoverer.record(url, attribute)
 
     def watch(self, *, domain: str | None = None, **criteria: Unpack[Criteria]) -> Watching:
-        """Follow what `discover` finds: entries that appear, change, or vanish.
+        """Follow the results of a search: entries that appear, change, or vanish.
 
         Args:
             domain: Domain whose registry is searched; None: the own one.
-            criteria: What all of the entries have, as for `discover` of a hyperty.
+            criteria: Criteria that each entry meets, as for `discover` of a hyperty.
 
         Returns:
             The changes, as of `watch` of a hyperty.
@@ -311,15 +310,15 @@ class Runtime:
         If cancelled on entering, the rule may hold until the runtime closes.
 
         Raises:
-            ForwardRefusedError: On entering: an address is of another runtime, or messages would go
-                in a circle.
-            BadUrlError: One of them is no address.
+            ForwardRefusedError: On entering: an address is of another runtime, or there would be a
+                routing loop.
+            BadUrlError: An argument is no address.
             ActorStoppedError: On entering: the runtime has closed.
         """
         return self._running.agent.forwarding(ForwardRule.of(source, target))
 
     def bind(self, one: str, other: str) -> AbstractAsyncContextManager[None]:
-        """Copy messages for each of two addresses of this runtime to the other one, likewise.
+        """Copy messages for each of two addresses of this runtime to the other one.
 
         Args:
             one: The first address.
@@ -328,7 +327,7 @@ class Runtime:
         If cancelled on entering, the alias may hold until the runtime closes.
 
         Raises:
-            ForwardRefusedError: As for `forward`; so are the others.
+            ForwardRefusedError: As for `forward`; the other errors, too.
         """
         return self._running.agent.forwarding(ForwardRule.of(one, other, is_alias=True))
 

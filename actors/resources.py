@@ -48,7 +48,7 @@ async def open_tracer(
         trace: Directory, tracer, or None for no trace.
         name: Name of the process in the trace; a given tracer has its own.
         bodies: Whether a directory gets bodies of messages.
-        names: Whether it gets the names of users.
+        names: Whether a directory gets the names of users.
 
     If cancelled, a trace file ends without its END record; a given tracer stays as it is.
 
@@ -107,7 +107,7 @@ def check_resources(network: Network | None, trace: Trace) -> None:
         trace: Destination of the trace.
 
     Raises:
-        TypeError: One of them has a wrong type.
+        TypeError: An argument has a wrong type.
     """
     check_type(network, (Network, NoneType), "network")
     if not isinstance(trace, PathLike):

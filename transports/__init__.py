@@ -1,5 +1,5 @@
 """Frames between processes, and messages in frames.
 
-`link.Link` is the contract every transport keeps; `network.Network` is the seam
-everything above uses. Nothing here knows actors, sessions or state machines.
+`link.Link` is the contract of every transport; `link.Network` is the interface for the layers
+above. Nothing here knows actors, sessions or state machines.
 """

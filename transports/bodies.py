@@ -73,7 +73,7 @@ def _writer(converter: OrjsonConverter) -> Callable[[_Class], _Write]:
 
 
 def _override(field: "attrs.Attribute[object]", read: _Read | None) -> AttributeOverride:
-    """Return how one field is read and written; free JSON is not walked through."""
+    """Return how one field is read and written; free JSON is passed unchanged."""
     holds = shape_at(field)
     is_free = isinstance(holds.of if isinstance(holds, Maybe) else holds, Anything | Free)
     return override(
@@ -85,7 +85,7 @@ def _override(field: "attrs.Attribute[object]", read: _Read | None) -> Attribute
 
 
 def _part(holds: Shape) -> type[attrs.AttrsInstance] | None:
-    """Return the class of a field's objects, or of its elements; None if it has none."""
+    """Return the class of a field's objects, or of its elements; None: it has no such class."""
     match holds:
         case Part(kind):
             return kind
@@ -96,7 +96,7 @@ def _part(holds: Shape) -> type[attrs.AttrsInstance] | None:
 
 
 def _part_reader(converter: OrjsonConverter, kind: _Class | None) -> _Read | None:
-    """Return what reads objects into a class and leaves the rest to the field's own check."""
+    """Return a reader of objects into a class; other values are left to the check of the field."""
     if kind is None:
         return None
     read_one: _Read = converter.get_structure_hook(kind)
@@ -118,7 +118,7 @@ def _as_is(value: object, _: type[object]) -> object:
 B = TypeVar("B", bound=attrs.AttrsInstance)
 
 MAX_REASONS: Final = 3
-"""Wrong fields named in one refusal; a body may hold hundreds."""
+"""Wrong fields that one refusal names; a body may have hundreds."""
 
 _CONVERTER: Final = make_body_converter()
 
@@ -145,13 +145,13 @@ def read_object(content: JsonObject, kind: type[B], where: str) -> B:
 
 
 def write_body(body: attrs.AttrsInstance) -> JsonObject:
-    """Return a body with its names on the wire; fields that are `None` are left out."""
-    written: JsonObject = _CONVERTER.unstructure(body)
-    return written
+    """Return a body with its names on the wire, without fields that are `None`."""
+    fields: JsonObject = _CONVERTER.unstructure(body)
+    return fields
 
 
 def _explain(body: JsonObject, kind: type[B], error: Exception, where: str) -> BadMessageError:
-    """Return an error that names the wrong fields of a body; or the rule that it breaks."""
+    """Return an error that names the wrong fields of a body, or the violated rule."""
     faults = list(islice(_faults(body, kind, where), MAX_REASONS))
     code = error.code if isinstance(error, BadMessageError) else Code.MALFORMED
     return BadMessageError("; ".join(faults) or f"{where}: {error}", code)

@@ -1,13 +1,14 @@
-"""Messages in frames: one JSON object per line, in normal form inside, as text outside.
+"""Messages in frames: one JSON object per line, as messages in memory and text on the wire.
 
-JSON is read as RFC 8259 says; where that leaves a choice, as JavaScript does: of a repeated key the
-last value counts, whole numbers beyond 64 bits become floating point. Anything else is refused:
-bad UTF-8, NaN, numbers too large for floating point, lone surrogates.
+JSON is read as by RFC 8259; where that leaves a choice, as by JavaScript: of a repeated key the
+last value counts, whole numbers beyond 64 bits become floating point. Anything else is refused: bad
+UTF-8, NaN, numbers too large for floating point, lone surrogates.
 
 `check_size` bounds the JSON of one message (RELIABILITY L4).
 
-The identity of a sender is part of the body on the wire, and of the message inside. A reader says
-whose word counts (`Stamp`); what a peer has written counts only if the reader says so.
+On the wire, the identity of a sender is part of the body; in memory it is part of the message. The
+caller states who vouches for the sender (`Stamp`); an identity written by a peer counts only if the
+caller says so.
 """
 
 import re
@@ -39,13 +40,13 @@ from specs.reply_code import FIRST_CODE, FIRST_FINAL, Code
 _NESTED: Final = frozenset({dict, list})
 
 _SHORT: Final = 4 * protocol.MAX_JSON_KEYS
-"""Bytes of JSON in which no object has too many keys: each has two quotes, a colon and a value."""
+"""Bytes of JSON in which no object has too many keys: each key has two quotes, a colon, a value."""
 
 _BRACKETS: Final = bytes.maketrans(b"{}", b"[]")
 _NO_OUTLINE: Final = bytes(each for each in range(256) if each not in b'{}[]:"')
 
 _SHAPES: Final = 32
-"""Numbers of keys of objects that are looked for in JSON before its parts are (ours)."""
+"""Rounds of the fast check of keys, before each part is checked."""
 
 
 def check_size(text: bytes, value: Json) -> None:
@@ -61,7 +62,7 @@ def check_size(text: bytes, value: Json) -> None:
     """
     has_texts = len(text) > protocol.MAX_JSON_TEXT
     if has_texts or not (_has_few_parts(text) or _is_flat(value) or _is_small(text)):
-        _look(value, has_texts=has_texts)
+        _check_levels(value, has_texts=has_texts)
 
 
 def _has_few_parts(text: bytes) -> bool:
@@ -70,10 +71,10 @@ def _has_few_parts(text: bytes) -> bool:
 
 
 def _is_small(text: bytes) -> bool:
-    """Return whether JSON is surely within the limits: its parts are looked at by their outline.
+    """Return whether JSON is certainly within the limits, from an outline.
 
-    Its brackets and colons are all that is kept of it. That takes a few passes over the text, and
-    no step for each part.
+    The outline has only brackets and colons: it takes a few passes over the text, and no step for
+    each part.
 
     Args:
         text: The JSON, which is valid.
@@ -95,9 +96,10 @@ def _is_shallow(brackets: bytes) -> bool:
 
 
 def _has_few_keys(outline: bytes) -> bool:
-    """Return whether surely no object has too many keys.
+    """Return whether certainly no object has too many keys.
 
-    Of an innermost object only its colons are left. All with as many keys are removed at once.
+    An innermost object is reduced to its colons; all objects with the same number of keys are
+    removed at once.
     """
     if outline.count(b":") <= protocol.MAX_JSON_KEYS:
         return True
@@ -127,13 +129,13 @@ def _is_flat(value: Json) -> bool:
     return True
 
 
-def _look(value: Json, *, has_texts: bool) -> None:
+def _check_levels(value: Json, *, has_texts: bool) -> None:
     level = [value]
     for _ in range(protocol.MAX_JSON_DEPTH + 1):
         if has_texts:
             _check_texts(level)
         if _NESTED.isdisjoint(map(type, level)):
-            # Often most of it: this is asked without a look at each part.
+            # Often most values; this check needs no step for each part.
             return
         objects = [each for each in level if isinstance(each, dict)]
         if max(map(len, objects), default=0) > protocol.MAX_JSON_KEYS:
@@ -167,7 +169,7 @@ def check_large(text: bytes | bytearray, body: JsonObject) -> None:
     """
     _check_parts(text)
     level: list[Json] = [body]
-    # The message around it is one level.
+    # The message around the body is one level.
     for _ in range(protocol.MAX_JSON_DEPTH):
         if _NESTED.isdisjoint(map(type, level)):
             return
@@ -187,9 +189,9 @@ def read_large(text: bytes | bytearray) -> JsonObject:
     """Read the JSON object of a body that came in chunks.
 
     Raises:
-        BadMessageError: 400: it is not a JSON object; 413: a limit is exceeded.
+        BadMessageError: 400: the text is no JSON object; 413: a limit is exceeded.
     """
-    # Before its objects take memory.
+    # Check before its objects take memory.
     _check_parts(text)
     body = _parse(text)
     if not isinstance(body, dict):
@@ -199,10 +201,10 @@ def read_large(text: bytes | bytearray) -> JsonObject:
 
 
 _DIGEST: Final = 12
-"""Characters of a digest: enough to find a line again, too few to reveal it."""
+"""Characters of a digest: enough to recognise a line, too few to reveal its text."""
 
 _ROOMY: Final = 1024
-"""Bytes from which on a line is copied: orjson wastes up to its size behind it."""
+"""Size in bytes from which a line is copied: orjson wastes up to its size behind it."""
 
 
 @attrs.frozen(slots=True)
@@ -210,10 +212,10 @@ class BadLine:
     """A line that is not a message.
 
     Attributes:
-        raw: Its size and digest, for traces and logs; never its text.
-        answer: The refusal to send back; None: it names no sender, or is an answer itself.
-        replacement: What the requester gets in place of an answer, as if the answerer had sent it;
-            None: it is no final answer whose id and ends can be read.
+        raw: Size and digest of the line, for traces and logs; never its text.
+        answer: The refusal to send back; None: the line names no sender, or is an answer.
+        replacement: Message for the requester in place of a malformed answer; None: the line is
+            no final answer with readable id and addresses.
     """
 
     raw: str
@@ -223,15 +225,15 @@ class BadLine:
 
     @property
     def items(self) -> "tuple[Message | BadLine, ...]":
-        """The line, and behind it what takes its place."""
+        """The line, followed by its replacement, if any."""
         return (self,) if self.replacement is None else (self, self.replacement)
 
 
 def decode_frame(frame: bytes, stamp: Stamp = NOBODY) -> list[Message | BadLine]:
-    """Read the lines of a frame; blank lines are skipped, a bad line does not affect others.
+    """Read the lines of a frame; skip blank lines; a bad line does not affect others.
 
-    Behind an answer that is malformed stands the message that takes its place. All lines after the
-    first `FRAME_MESSAGES` count as one bad line.
+    A malformed answer is followed by its replacement. All lines after the first `FRAME_MESSAGES`
+    count as one bad line.
 
     Args:
         frame: The frame.
@@ -249,7 +251,7 @@ def decode_frame(frame: bytes, stamp: Stamp = NOBODY) -> list[Message | BadLine]
 
 
 def decode_items(line: bytes, stamp: Stamp = NOBODY) -> tuple[Message | BadLine, ...]:
-    """Read one line, and have behind a malformed answer what takes its place.
+    """Read one line; a malformed answer is followed by its replacement.
 
     Args:
         line: The line.
@@ -280,30 +282,30 @@ def decode_line(line: bytes, stamp: Stamp = NOBODY) -> Message | BadLine:
 _BEGIN: Final = b'{"id":'
 _BODY: Final = b',"body":{'
 _ID_END: Final = len(_BEGIN) + 17
-"""Where the comma behind the id stands at the latest."""
+"""Last possible index of the comma after the id."""
 _ZERO, _COMMA, _END = b"0,}"
 
 _ENVELOPE: Final = 512
-"""Bytes of an envelope that is remembered, without the id (ours)."""
+"""Maximal bytes of a remembered envelope, without the id."""
 
 
 def read_plain(line: bytes, stamp: Stamp) -> Message | None:
-    """Read a line that is written as `encode` does it, as most are.
+    """Read a line in the form of `encode`, as most lines are.
 
-    Its envelope is looked up, and only its body is read; the result is that of `decode_line`.
+    Its envelope is looked up, and only its body is parsed; the result is that of `decode_line`.
 
     Args:
         line: The line.
         stamp: Identity of the sender of the message.
 
     Returns:
-        The message; None: the line is written otherwise, or it is no message.
+        The message; None: the line has another form, or it is no message.
     """
     comma = line.find(b",", len(_BEGIN), _ID_END)
     if comma < 0:
         return None
     digits = line[len(_BEGIN) : comma]
-    # What stands elsewhere is found by those that read the envelope or the body.
+    # Errors elsewhere are detected when the envelope or the body is parsed.
     if not (digits.isdigit() and digits[0] != _ZERO and line.startswith(_BEGIN)):
         return None
     start = line.find(_BODY, comma, comma + _ENVELOPE)
@@ -313,7 +315,7 @@ def read_plain(line: bytes, stamp: Stamp) -> Message | None:
     if envelope is None:
         return None
     try:
-        # With the brackets of the message around it, any JSON in there is the whole body.
+        # The brackets of the message enclose it, so any valid JSON here is the whole body.
         body = orjson.loads(memoryview(line)[start + len(_BODY) - 1 : -1])
         if not _has_few_parts(line) and (len(line) > protocol.MAX_JSON_TEXT or not _is_flat(body)):
             check_size(line, {"body": body})
@@ -324,7 +326,7 @@ def read_plain(line: bytes, stamp: Stamp) -> Message | None:
 
 @lru_cache(maxsize=4096)
 def _envelope_in(text: bytes) -> Envelope | None:
-    """Read what stands between the id and the body; a peer sends the same again and again."""
+    """Parse the text between id and body, which a peer repeats again and again."""
     try:
         raw: Json = orjson.loads(b"{%b}" % text)
     except orjson.JSONDecodeError:
@@ -337,7 +339,7 @@ def decode_object(line: bytes, raw: JsonObject, stamp: Stamp = NOBODY) -> Messag
 
     Args:
         line: The line.
-        raw: What was read.
+        raw: The parsed object.
         stamp: Identity of the sender of the message.
     """
     try:
@@ -347,7 +349,7 @@ def decode_object(line: bytes, raw: JsonObject, stamp: Stamp = NOBODY) -> Messag
 
 
 def read_object(line: bytes) -> JsonObject:
-    """Read one JSON object within the limits, of any meaning.
+    """Parse one JSON object within the limits, of any meaning.
 
     Raises:
         BadMessageError: The line is not a JSON object, or larger than a message may be.
@@ -356,7 +358,7 @@ def read_object(line: bytes) -> JsonObject:
 
 
 def glance(line: bytes) -> JsonObject:
-    """Read a JSON object without limits, to see the dialect of a peer; empty: it is no object."""
+    """Parse a JSON object without limits, to detect the dialect of a peer; empty: no object."""
     try:
         raw = _parse(line)
     except BadMessageError:
@@ -386,7 +388,7 @@ def _summary(line: bytes) -> str:
 
 
 def _bad_line(line: bytes, raw: Json, error: BadMessageError) -> BadLine:
-    # A traceback holds its frames, theirs the bad line: a circle, which only a collection ends.
+    # A traceback refers to its frames, and they to the bad line: a reference cycle.
     error.__traceback__ = error.__cause__ = error.__context__ = None
     answer, replacement = _answers(_head(line) if raw is None else raw, error)
     return BadLine(_summary(line), error, answer, replacement)
@@ -404,9 +406,9 @@ _OPENING, _CLOSING = frozenset({b"{", b"["}), frozenset({b"}", b"]"})
 
 
 def _head(line: bytes) -> JsonObject:
-    """Return envelope and code of what is no JSON, as far as they can be read.
+    """Return the readable part of the envelope and the code of a line that is no JSON.
 
-    Half a character in the body, or a number that is none, must not hide who waits for an answer.
+    An error in the body, such as half a character, must not hide who waits for an answer.
     """
     head: JsonObject = {}
     depth = 0
@@ -427,7 +429,7 @@ def _head(line: bytes) -> JsonObject:
 
 
 def _answers(raw: Json, error: BadMessageError) -> tuple[Message | None, Message | None]:
-    """Return the answer to a request, or what replaces an answer, if ends and id can be read."""
+    """Return the answer to a request, or the replacement of an answer, if they can be made."""
     if not isinstance(raw, dict):
         return None, None
     to = raw.get("to")
@@ -456,12 +458,12 @@ def encode(message: Message, dialect: Dialect | None = None) -> bytes:
 
     Args:
         message: The message.
-        dialect: Spelling of a peer of upstream, which gets the body as it is; None: the peer
-            speaks normal form, and the identity of the sender is written into the body.
+        dialect: Spelling of a peer of upstream, which gets the body unchanged; None: the peer
+            uses normal form, and the identity of the sender is written into the body.
 
     Raises:
-        BadMessageError: 500: its body is not JSON; 413: it is larger than `MAX_FRAME_BYTES`. Cannot
-            happen to a message that came in a frame.
+        BadMessageError: 500: the body is not JSON; 413: the line is larger than
+            `MAX_FRAME_BYTES`. A message from a frame never raises it.
     """
     try:
         line = _plain(message) if dialect is None else orjson.dumps(emit(message, dialect))
@@ -486,17 +488,17 @@ def unstamped_line(line: bytes, identity: SenderIdentity | None) -> bytes:
 
 
 def most_bytes(message: Message) -> int:
-    """Return how long the line of a message may be: the identity in it does not count."""
+    """Return the maximal size of the line of a message, without the identity in it."""
     identity = message.identity
-    # The comma is before the entry, and its last bytes end body and message.
+    # Add the comma before the entry; its last bytes end body and message.
     return protocol.MAX_MESSAGE_BYTES + (0 if identity is None else len(_entry(identity)) - 1)
 
 
 def _plain(message: Message) -> bytes:
     """Return a message in normal form as a line.
 
-    Addresses and identity are written once, and copied into the lines: that is much cheaper than to
-    write them as JSON each time. The identity is the last entry of the body.
+    Addresses and identity are encoded once, and copied into the lines, which is much cheaper than
+    to encode them each time. The identity is the last entry of the body.
     """
     body, identity = message.body, message.identity
     text = orjson.dumps(body if IDENTITY not in body else without_identity(body))
@@ -510,7 +512,7 @@ def _plain(message: Message) -> bytes:
 
 
 _text: Final = lru_cache(maxsize=8192)(orjson.dumps)
-"""Writes an address, or a type."""
+"""Encodes an address, or a type."""
 
 
 @lru_cache(maxsize=4096)
@@ -520,7 +522,7 @@ def _entry(identity: SenderIdentity) -> bytes:
 
 
 def frames(messages: Iterable[bytes]) -> list[bytes]:
-    """Return as few frames as the limits allow, with all lines in order."""
+    """Return as few frames as the limits permit, with all lines in order."""
     made: list[list[bytes]] = [[]]
     size = 0
     for line in messages:

@@ -1,7 +1,7 @@
-"""The errors of links, split by the party that must act.
+"""The errors of links, by the party that has to act.
 
 ProtoflyError
-├─ LocalServerError        there is no NATS server of one's own: install one
+├─ LocalServerError        there is no local NATS server: install one
 └─ LinkError
    ├─ LinkClosedError      this end closed it: stop using it
    ├─ LinkBrokenError      the other end left, or the network failed
@@ -31,7 +31,7 @@ class CloseReason(Enum):
 
     @property
     def reason(self) -> str:
-        """The text that goes with the code."""
+        """The text of the close code."""
         return self.name.lower().replace("_", "-")
 
     @classmethod
@@ -49,7 +49,7 @@ class LinkError(ProtoflyError, public=True):
 
 @final
 class LinkClosedError(LinkError, public=True):
-    """This end has closed the link or listener: the caller is late.
+    """This end has already closed the link or listener.
 
     Attributes:
         link: Name of the link, or address of the listener.
@@ -78,9 +78,9 @@ class LinkBrokenError(LinkError, public=True):
 class FrameTooLargeError(LinkBrokenError, public=True):
     """A frame is larger than `MAX_FRAME_BYTES`.
 
-    From `send`: the frame is ours, nothing was sent, the link works on.
-    From `receive`: the frame is theirs, nothing more can be received; what is sent now may still
-    arrive, so the caller notifies the peer, then closes with `TOO_LARGE`.
+    From `send`: the frame of this end was not sent, and the link still works.
+    From `receive`: after a frame of the peer, nothing more can be received; frames sent now may
+    still arrive, so the caller notifies the peer, then closes with `TOO_LARGE`.
     """
 
     def __init__(self, link: str) -> None:
@@ -100,12 +100,12 @@ _EVERYWHERE: Final = re.compile(r"(?:[a-z]+://)?(?P<host>0\.0\.0\.0|\[::\])(?=[:
 class DialError(LinkError, public=True):
     """No link could be opened.
 
-    The reason says so if the address is one to listen at, and none to dial.
+    The reason tells if the address is one to listen at, which cannot be dialled.
     """
 
     def __init__(self, address: str, reason: str) -> None:
-        if (found := _EVERYWHERE.match(address)) is not None:
-            reason = f"{reason}; {found['host']} stands for all addresses of a machine, dial one"
+        if (match := _EVERYWHERE.match(address)) is not None:
+            reason = f"{reason}; {match['host']} stands for all addresses of a machine, dial one"
         super().__init__(f"cannot connect to {address}: {reason}")
         self.address = address
         self.reason = reason
@@ -127,10 +127,10 @@ class ListenError(LinkError, public=True):
 
 
 class LocalServerError(ProtoflyError):
-    """There is no NATS server of one's own, or it does not start.
+    """There is no local NATS server, or it does not start.
 
     Args:
-        reason: What is lacking, as a sentence.
+        reason: The reason, as a sentence.
     """
 
     def __init__(self, reason: str) -> None:

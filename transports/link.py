@@ -19,17 +19,17 @@ from specs.reply_code import TurnedAway
 from transports.errors import CloseReason, DialError, FrameTooLargeError, ListenError
 from transports.tls import OwnCertificate
 
-# The gate of a listener: admission of connections before their handshake.
+# The gate of a listener admits connections before their handshake.
 
 
 class Guest:
     """A connection whose peer is not authenticated yet.
 
-    The acceptor of its link calls `settle` when the peer is known; until then its deadline holds,
-    and it may be closed in favour of others.
+    The acceptor of the link calls `settle` when the peer is known; until then the connection has a
+    deadline, and may be closed in favour of others.
 
     Attributes:
-        host: Host of the peer, as the gate was told; empty: it is not of interest.
+        host: Host of the peer; empty: the gate does not need it.
         until: Trio time by which the peer must be known.
     """
 
@@ -42,16 +42,16 @@ class Guest:
         self._leave: Callable[[], None] | None = None
 
     def staying(self) -> trio.CancelScope:
-        """Return the scope to serve it in: cancelled when the connection is to be closed."""
+        """Return the scope to serve the connection in; cancelled when the connection must close."""
         scope = trio.CancelScope()
         self.watch(scope.cancel)
         return scope
 
     @final
     def watch(self, leave: Callable[[], None]) -> None:
-        """Call `leave` when the connection is to be closed; at once if it already is.
+        """Call `leave` when the connection is to be closed; at once if that was already ordered.
 
-        It replaces the earlier callback: one part of the process serves the connection at a time.
+        A call replaces the earlier callback: one part serves the connection at a time.
         """
         self._leave = leave
         if self.is_expelled:
@@ -73,7 +73,7 @@ class Gate(ABC):
 
     Attributes:
         origins: Web origins whose pages may connect; None: all.
-        tls: What connections are encrypted by; None: they are not.
+        tls: TLS context of the connections; None: no TLS.
     """
 
     origins: frozenset[str] | None = None
@@ -81,23 +81,23 @@ class Gate(ABC):
 
     @abstractmethod
     def knock(self, host: str) -> Guest | None:
-        """Admit a connection; None: its host connects too often.
+        """Admit a connection; return None if its host connects too often.
 
         Args:
-            host: Host of the peer, as the operating system says; headers are not trusted.
+            host: Host of the peer, from the operating system; headers are not trusted.
         """
 
     def room(self) -> int:
-        """Return how many connections may come now; the system keeps the others meanwhile."""
+        """Return how many connections may be accepted now; the system queues the others."""
         return ACCEPT_BATCH
 
     @abstractmethod
     def turned_away(self, why: TurnedAway) -> None:
-        """Count a connection that did not come in."""
+        """Count a connection that was not admitted."""
 
 
 class Everybody(Gate):
-    """Admits every connection: for listeners whose diallers are authenticated otherwise."""
+    """Admit every connection, for listeners with another authentication of their diallers."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.tls = tls
@@ -108,7 +108,7 @@ class Everybody(Gate):
 
     @override
     def turned_away(self, why: TurnedAway) -> None:
-        """No connection counts here."""
+        """Do nothing: this gate counts no connections."""
 
 
 EVERYBODY: Final[Gate] = Everybody()
@@ -124,11 +124,11 @@ class ChannelTerms:
 
     Attributes:
         certificate: Certificate of DTLS; its key is on the curve P-256.
-        host: Address of this machine at which it has its sockets; a wildcard: each of them.
-        offer: The session description that it answers; None: it makes the offer.
+        host: Local address of its sockets; a wildcard: all addresses of this machine.
+        offer: Session description of the peer to answer; None: this end makes the offer.
         servers: Servers of STUN and TURN; the first one of each sort is used.
-        relay_only: Whether nothing but a server of TURN is used, so that no peer learns an address
-            of this machine.
+        relay_only: Whether only a server of TURN is used, so that no peer learns an address of
+            this machine.
     """
 
     certificate: OwnCertificate
@@ -139,10 +139,10 @@ class ChannelTerms:
 
 
 class Turn:
-    """An operation that one task at a time may do.
+    """A guard of an operation that only one task at a time may execute.
 
-    It is entered by `with`, around the awaits that must not overlap. A second task gets
-    `trio.BusyResourceError`, which is a bug of this process, never of the peer.
+    Its `with` block encloses the awaits that must not overlap. A second task gets
+    `trio.BusyResourceError`, which shows a bug of this process, never of the peer.
     """
 
     __slots__ = ("_doing", "is_taken")
@@ -166,14 +166,14 @@ class Turn:
 
 
 PROTOFLY_V1: Final = "protofly.v1"
-"""WebSocket subprotocol of Protofly: a frame is lines, a line is a message."""
+"""WebSocket subprotocol of Protofly: a frame consists of lines, and a line is a message."""
 
 _NO_QUERY: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @final
 class Kind(StrEnum):
-    """The carrier of a link; the values of those that keep frames are words of P2P candidates."""
+    """The carrier of a link; the values of framed carriers are used in P2P candidates."""
 
     WEBSOCKET = "websocket"
     TCP = "tcp"
@@ -185,8 +185,7 @@ class Kind(StrEnum):
 
 
 FRAMED: Final = (Kind.WEBSOCKET, Kind.TCP, Kind.UNIX)
-"""The kinds that are dialled and whose frames arrive as they were sent; Protofly's own protocols
-use these."""
+"""The kinds that are dialled and keep frames; the protocols of Protofly use these."""
 
 DIRECT: Final = (*FRAMED, Kind.WEBRTC)
 """The kinds of direct links between runtimes."""
@@ -198,7 +197,7 @@ class Upgrade:
 
     Attributes:
         path: Path of the WebSocket URL, percent-decoded; other kinds have the default.
-        query: Its query, decoded; of a repeated name the first value.
+        query: Query of the URL, decoded; of a repeated name the first value.
         subprotocol: The agreed subprotocol; None: there is none.
     """
 
@@ -211,15 +210,15 @@ class Link(AsyncResource, ABC):
     """An ordered bidirectional pipe of frames between two ends.
 
     A frame is UTF-8 text of at most `MAX_FRAME_BYTES` bytes. It arrives whole, once and in order,
-    or not at all; what is lost is always the end of what was sent. A link of kind `STREAM` carries
-    bytes: `receive` returns the next ones, at least one, cut anywhere; an end that hangs up has
-    always left as `DONE`. One task may send while another receives. Keep a task receiving: only a
-    receiver notices that the peer has left or asks whether this end is alive.
+    or not at all; after a lost frame, no later one arrives. A link of kind `STREAM` carries
+    bytes: `receive` returns the next bytes, at least one, cut anywhere; an end that hangs up has
+    always closed with `DONE`. One task may send while another receives. Keep a task receiving: only
+    a receiver notices that the peer has left or asks whether this end is alive.
 
     Attributes:
-        kind: Its carrier.
+        kind: Carrier of the link.
         name: Name, unique in this network, for traces and logs.
-        upgrade: What the dialling end asked for.
+        upgrade: Request of the dialling end.
         guest: The connection at the gate through which it came; None: there was no gate.
         heard_at: Trio time of the last sign of life, or of the first time this end listened.
     """
@@ -235,18 +234,18 @@ class Link(AsyncResource, ABC):
 
     @property
     def host(self) -> str:
-        """Host of the other end, as the operating system says; empty: it has none, or is gone."""
+        """Host of the other end, from the operating system; empty: there is none, or it is gone."""
         return ""
 
     @property
     def peer_certificate(self) -> bytes | None:
-        """Certificate that the other end has proven by TLS, in DER form; None: it showed none."""
+        """Certificate that the other end has proven by TLS, in DER form; None: no certificate."""
         return None
 
     def unread(self) -> int:
-        """Return how many of the frames being sent the peer has surely not read.
+        """Return how many of the frames being sent the peer has certainly not read.
 
-        The result is 0 for kinds whose peers acknowledge nothing.
+        The result is 0 for kinds without acknowledgements.
         """
         return 0
 
@@ -261,8 +260,8 @@ class Link(AsyncResource, ABC):
     async def send_many(self, frames: Sequence[bytes]) -> None:
         """Send frames in order, in as few writes as the transport allows.
 
-        Waits while the peer does not read (backpressure). After the return the frames are under
-        way; they may not have arrived.
+        Wait while the peer does not read (backpressure). After the return the frames are in
+        transit; they may not have arrived.
 
         If cancelled, each frame may or may not arrive, and the link may be broken.
 
@@ -275,9 +274,9 @@ class Link(AsyncResource, ABC):
 
     @property
     def is_clear(self) -> bool:
-        """Whether `write_now` may be called: nothing waits to be written, and no task writes.
+        """Whether `write_now` may be called: no bytes wait to be written, and no task writes.
 
-        It never is for kinds that cannot write without waiting.
+        Always False for kinds that cannot write without waiting.
         """
         return False
 
@@ -285,8 +284,8 @@ class Link(AsyncResource, ABC):
         """Send frames without waiting; only while the link `is_clear`.
 
         Returns:
-            Whether all is written. If not, the link has taken the frames all the same: `send_many`
-            without frames waits until the rest is written, and raises what prevents that.
+            Whether all bytes are written. If not, the link has accepted the frames all the same:
+            `send_many` without frames waits until the rest is written, or raises an error.
 
         Raises:
             FrameTooLargeError: A frame is over the limit; none was sent.
@@ -306,7 +305,7 @@ class Link(AsyncResource, ABC):
         """Send the frames in `wrapped` bytes as `write_now` does.
 
         Returns:
-            Whether all is written.
+            Whether all bytes are written.
         """
         del data
         raise trio.WouldBlock
@@ -320,8 +319,8 @@ class Link(AsyncResource, ABC):
     async def receive(self) -> bytes:
         """Return the next frame.
 
-        Frames that were sent before an orderly close all come before the error. Frames that
-        arrived together are returned without a checkpoint between them.
+        All frames that were sent before an orderly close are returned before the error. Frames
+        that arrived together are returned without a checkpoint between them.
 
         If cancelled, no frame is lost.
 
@@ -335,33 +334,32 @@ class Link(AsyncResource, ABC):
         """
 
     def arrived(self) -> bytes | None:
-        """Return another frame that has arrived already; None: it must be waited for.
+        """Return another frame that has already arrived; None: there is none.
 
-        Only who receives may call it, between two calls of `receive` or of `fill`.
+        Only the receiving task may call it, between two calls of `receive` or of `fill`.
         """
         return None
 
-    # Receiving without a task that waits: somebody waits for many links together.
+    # Receiving without a waiting task: one task waits for many links together.
 
     @property
     def descriptor(self) -> int | None:
-        """Descriptor of a socket that can be read when `fill` has something to do.
+        """Descriptor of the socket, which is readable when `fill` has work to do.
 
-        None: frames of this kind come by `receive` only.
+        None: this kind delivers frames by `receive` only.
         """
         return None
 
     def fill(self) -> None:
-        """Read what has come, without waiting, so that `arrived` returns it.
+        """Read the arrived bytes, without waiting, so that `arrived` returns their frames.
 
-        All that has come, unless frames wait already: then nothing is read, and when they are
-        taken it has to be called again, whether the descriptor can be read or not.
-        The answers that the protocol requires are written as far as there is room; the rest is
-        `unwritten`. Never raises: `check_readable` does.
+        Nothing is read while frames wait: after these are taken, call this method again, even if
+        the descriptor is not readable. Answers that the protocol requires are written as far as
+        there is room; the rest is `unwritten`. Errors are raised by `check_readable` only.
         """
 
     def check_readable(self) -> None:
-        """Raise what `receive` raises if nothing more can come; frames that wait come before."""
+        """Raise the error of `receive` if nothing more can come; waiting frames come before."""
 
     @property
     def has_arrived(self) -> bool:
@@ -370,7 +368,7 @@ class Link(AsyncResource, ABC):
 
     @property
     def unwritten(self) -> int:
-        """Bytes that wait to be written; to send nothing waits until they are."""
+        """Bytes that wait to be written; to send no frames waits for them."""
         return 0
 
     @property
@@ -379,25 +377,25 @@ class Link(AsyncResource, ABC):
         return None
 
     def ping(self) -> None:
-        """Ask the other end for a sign of life, which sets `heard_at`.
+        """Request a sign of life of the other end, which sets `heard_at`.
 
-        Never waits: a ping that cannot be written now goes out with the next frame. Kinds
-        without pings do nothing.
+        Never wait: a ping that cannot be written now is sent with the next frame. Kinds without
+        pings do nothing.
         """
 
     async def rest(self, seconds: float) -> None:
-        """Receive nothing for a while, from a peer that sends too much; pings are answered.
+        """Receive nothing for a while from a peer that sends too much, but answer pings.
 
         If cancelled, no frame is lost.
         """
         await trio.sleep(seconds)
 
     async def say_goodbye(self, close_reason: CloseReason) -> bool:
-        """Say goodbye, and go on receiving what the other end has sent before it reads that.
+        """Send the close reason, and go on receiving the frames that the other end sent before.
 
-        `receive` returns these frames, and raises `LinkBrokenError` when the other end has left as
-        well. Nothing can be sent any more, and the link still has to be closed. Idempotent. A kind
-        that cannot end one direction alone does nothing: its `aclose` says goodbye.
+        `receive` returns these frames, and raises `LinkBrokenError` when the other end has closed,
+        too. Nothing can be sent any more, and the link still has to be closed. Idempotent. A kind
+        that cannot end one direction alone does nothing: its `aclose` sends the reason.
 
         If cancelled, the peer may see a break.
 
@@ -405,7 +403,7 @@ class Link(AsyncResource, ABC):
             close_reason: Reason that the other end is sent.
 
         Returns:
-            Whether this kind can do that.
+            Whether this kind can end one direction alone.
 
         Raises:
             LinkBrokenError: The other end is gone.
@@ -418,9 +416,9 @@ class Link(AsyncResource, ABC):
     @abstractmethod
     @override
     async def aclose(self, close_reason: CloseReason = CloseReason.DONE) -> None:
-        """Close in order: what was sent arrives, then the reason. Idempotent.
+        """Close in order: sent frames arrive, then the reason. Idempotent.
 
-        Takes at most `GOODBYE_TIMEOUT` seconds. Other tasks that send or receive get
+        This takes at most `GOODBYE_TIMEOUT` seconds. Other tasks that send or receive get
         `LinkClosedError`.
 
         If cancelled, the link is closed by force, and the peer may see a break.
@@ -428,14 +426,14 @@ class Link(AsyncResource, ABC):
 
 
 class Listener(ABC):
-    """The end that is dialled.
+    """The end that accepts links.
 
     Handshakes run in tasks of the listener, each for at most `HANDSHAKE_TIMEOUT` seconds; a bad
     one is answered and forgotten. Accepted links stay open when their listener closes.
 
     Attributes:
-        address: What a dialler dials: `ws://127.0.0.1:4123` (append the path), `127.0.0.1:4123`, or
-            the path of a Unix socket.
+        address: Address for diallers: `ws://127.0.0.1:4123` (append the path), `127.0.0.1:4123`,
+            or the path of a Unix socket.
     """
 
     __slots__ = ("address",)
@@ -467,8 +465,8 @@ class ChannelEnd(ABC):
     """One end of a data channel that is being negotiated.
 
     Attributes:
-        sdp: Its session description, offer or answer.
-        candidates: Its candidates of ICE, as they are found; the empty text is the last one.
+        sdp: Session description of this end, offer or answer.
+        candidates: Candidates of ICE of this end, as they are found; the empty text ends them.
     """
 
     def __init__(self, candidates: "trio.MemoryReceiveChannel[str]") -> None:
@@ -477,16 +475,16 @@ class ChannelEnd(ABC):
 
     @abstractmethod
     async def answered(self, sdp: str) -> None:
-        """Take the answer of the other end, once.
+        """Set the answer of the other end, once.
 
-        If cancelled, it may not have been taken, and the end is of no use any more.
+        If cancelled, the answer may not have been set, and the end is of no use any more.
         """
 
     @abstractmethod
     async def hear(self, candidate: str) -> None:
-        """Try a candidate of ICE of the other end; the empty text: there are no more.
+        """Add a candidate of ICE of the other end; the empty text: there are no more.
 
-        If cancelled, it may not be tried.
+        If cancelled, the candidate may not be added.
         """
 
     @abstractmethod
@@ -496,7 +494,7 @@ class ChannelEnd(ABC):
         If cancelled, no link is lost.
 
         Raises:
-            DialError: It does not open.
+            DialError: The channel does not open.
         """
 
 
@@ -504,7 +502,7 @@ class Network(ABC):
     """Dials and listens; all links of one process come from one network.
 
     Attributes:
-        is_system: Whether its hosts are machines, which the operating system connects to.
+        is_system: Whether the operating system makes its connections.
     """
 
     is_system: ClassVar[bool] = False
@@ -521,23 +519,23 @@ class Network(ABC):
         """Open a link; takes at most `DIAL_TIMEOUT` seconds.
 
         Args:
-            kind: Its carrier.
+            kind: Carrier of the link.
             address: `ws://host:port/path?query`, `host:port`, or the path of a socket.
             subprotocol: WebSocket subprotocol to ask for; None: for peers that expect none.
-            tls: What the connection is encrypted by; None: `wss:` URLs are encrypted as the network
-                is configured, and nothing else is.
+            tls: TLS context; None: `wss:` URLs are encrypted as the network is configured, and no
+                other connections.
 
         If cancelled, nothing is left open.
 
         Raises:
-            DialError: No listener is there, the peer refuses, or it does not answer in time.
+            DialError: There is no listener, the peer refuses, or it does not answer in time.
         """
 
     def negotiate(self, terms: ChannelTerms) -> AbstractAsyncContextManager[ChannelEnd]:
-        """Open one end of a data channel; it and its link end when the context is left.
+        """Open one end of a data channel, which ends with its link at the end of the context.
 
         Args:
-            terms: Its terms.
+            terms: Terms of the end.
 
         If cancelled, nothing is left open.
 
@@ -553,11 +551,11 @@ class Network(ABC):
         """Accept links while the returned context is open.
 
         Args:
-            kind: Their carrier.
+            kind: Carrier of the links.
             where: `host:port`, where port 0 picks a free one; for Unix sockets the path.
             paths: WebSocket paths and subprotocols that are served.
-            gate: Admits connections; only WebSockets that come from a host are asked about. Its
-                `tls` counts for every kind.
+            gate: Admits connections; only WebSockets from a host need its admission. Its `tls`
+                applies to every kind.
 
         If cancelled, the listener is closed; links that were accepted stay open.
 

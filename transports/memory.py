@@ -1,4 +1,4 @@
-"""A whole network inside one process, under any clock, with faults on purpose."""
+"""A whole network inside one process, under any clock, with faults on demand."""
 
 import itertools
 import ssl
@@ -19,7 +19,7 @@ from transports.urls import join_host_port, read_host_port, read_target, read_we
 from transports.webrtc.memory import MemoryChannels
 
 FRAMES_IN_FLIGHT: Final = 16
-"""Frames that one end may send before the other reads: about what the buffers of a socket hold."""
+"""Frames that one end may send before the other reads, as with the buffers of a socket."""
 
 Pattern: TypeAlias = Callable[[int, bytes], Sequence[float]]
 """Fate of the n-th frame (from 1): a delay in seconds for each copy that arrives. `()`
@@ -27,12 +27,12 @@ loses the frame, `(0.0,)` is a link without faults, `(0.0, 0.0)` doubles it. Del
 """
 
 Sieve: TypeAlias = Callable[[bytes], bytes | None]
-"""Change of a frame, before its pattern says when it arrives; None: it is lost."""
+"""Changes a frame, before its pattern decides about its arrival; None: the frame is lost."""
 
 _Frame: TypeAlias = tuple[float, bytes]
 
 _HEAD: Final = 4
-"""Bytes of the length of a frame among wrapped ones."""
+"""Bytes of the length of a frame in wrapped data."""
 
 
 def deliver_once(_number: int, _frame: bytes) -> Sequence[float]:
@@ -41,16 +41,16 @@ def deliver_once(_number: int, _frame: bytes) -> Sequence[float]:
 
 
 def whole(frame: bytes) -> bytes:
-    """Leave a frame as it is: the sieve of a link without faults."""
+    """Return a frame unchanged: the sieve of a link without faults."""
     return frame
 
 
 def _cut_anew(pieces: Sequence[bytes]) -> Iterator[bytes]:
-    """Cut bytes at unusual places: a stream does not keep what was sent together."""
-    whole_of_it = b"".join(pieces)
+    """Cut bytes at unusual places: a stream does not keep pieces together."""
+    joined = b"".join(pieces)
     start, size = 0, 1
-    while start < len(whole_of_it):
-        yield whole_of_it[start : start + size]
+    while start < len(joined):
+        yield joined[start : start + size]
         start, size = start + size, READ_BYTES
 
 
@@ -58,9 +58,9 @@ class MemoryLink(links.Link):
     """One end of a `Wire`.
 
     Attributes:
-        pattern: When the frames that this end sends arrive, and how often; a fault to inject.
-        sieve: What remains of them; a fault to inject.
-        close_reason: Reason with which this end left or closed; None: it is open.
+        pattern: When and how often the frames of this end arrive; a fault to inject.
+        sieve: Changes the frames of this end; a fault to inject.
+        close_reason: Reason with which this end has closed; None: it is open.
         certificate: Certificate of the other end, where both ends are pinned; None: no TLS.
     """
 
@@ -159,13 +159,13 @@ class MemoryLink(links.Link):
 
     @override
     def ping(self) -> None:
-        """The other end of a socket answers without the actor above it; so does this one's."""
+        """Set the sign of life at once: the other end of a socket would answer by itself."""
         peer = self._peer
         if peer is not None and peer.close_reason is None and self.passes(b"") and peer.passes(b""):
             self.heard_at = trio.current_time()
 
     def passes(self, probe: bytes) -> bool:
-        """Return whether something sent now would arrive."""
+        """Return whether a frame sent now would arrive."""
         left = None if self.is_cut else self.sieve(probe)
         return left is not None and bool(self.pattern(self._sent + 1, left))
 
@@ -224,15 +224,15 @@ class MemoryLink(links.Link):
         await trio.lowlevel.cancel_shielded_checkpoint()
 
     def cut(self) -> None:
-        """Have both ends break; what is in flight is lost."""
+        """Break both ends; frames in flight are lost."""
         self.is_cut = True
         if self._peer is not None:
             self._peer.is_cut = True
 
     def drop(self) -> None:
-        """Close both channels; what is in flight towards the peer stays there.
+        """Close both channels; frames in flight towards the peer stay there.
 
-        A task that waits here for a frame waits no longer.
+        A task that waits here for a frame stops waiting.
         """
         self._asleep.cancel()
         self._outward.close()
@@ -240,7 +240,7 @@ class MemoryLink(links.Link):
 
 
 class Wire:
-    """Both ends of a link in memory, seen from outside."""
+    """Both ends of a link in memory."""
 
     __slots__ = ("acceptor", "address", "dialler", "kind")
 
@@ -262,14 +262,14 @@ class Wire:
         return not self.dialler.is_cut and ends_left is None
 
     def cut(self) -> None:
-        """Break it abruptly: both ends see `LinkBrokenError`, frames in flight are lost."""
+        """Break the link abruptly: both ends get `LinkBrokenError`, frames in flight are lost."""
         self.dialler.cut()
         self.dialler.drop()
         self.acceptor.drop()
 
 
 _FIRST_PORT: Final = 40_000
-"""First port that is picked for port 0."""
+"""First port that is assigned for port 0."""
 
 
 class _MemoryListener(links.Listener):
@@ -300,17 +300,17 @@ class _MemoryListener(links.Listener):
 
 
 class MemoryNetwork(links.Network):
-    """Keeps the contract of real sockets without one, and breaks on demand.
+    """A network in memory that keeps the contract of real sockets, and breaks on demand.
 
     Attributes:
-        wires: Every link ever dialled, in order, to inspect and to cut.
+        wires: All dialled links, in order, to inspect and to cut.
     """
 
     def __init__(self) -> None:
         self.wires: Final[list[Wire]] = []
         self._listeners: Final[dict[tuple[links.Kind, str], _MemoryListener]] = {}
         self._refused: Final[set[str]] = set()
-        self._weather: Final[dict[str, tuple[Pattern, Pattern]]] = {}
+        self._patterns: Final[dict[str, tuple[Pattern, Pattern]]] = {}
         self._ports: Final = itertools.count(_FIRST_PORT)
         self._numbers: Final = itertools.count(1)
         self._channels: Final = MemoryChannels(self._open_wire)
@@ -322,12 +322,12 @@ class MemoryNetwork(links.Network):
         self._refused.add(address)
 
     def allow(self, address: str) -> None:
-        """Take `refuse` back."""
+        """End the effect of `refuse`."""
         self._refused.discard(address)
 
     def disturb(self, address: str, outward: Pattern, back: Pattern) -> None:
         """Let links dialled to a listener's address from now on lose, double or delay frames."""
-        self._weather[address] = outward, back
+        self._patterns[address] = outward, back
 
     def cut(self, link: links.Link) -> None:
         """Break a link abruptly, given either end: see `Wire.cut`."""
@@ -353,9 +353,9 @@ class MemoryNetwork(links.Network):
         listener, upgrade = self._find(kind, address, subprotocol)
         wire = Wire(kind, address, next(self._numbers), upgrade)
         _shake_hands(wire, tls, listener.tls)
-        weather = self._weather.get(listener.address)
-        if weather is not None:
-            wire.dialler.pattern, wire.acceptor.pattern = weather
+        patterns = self._patterns.get(listener.address)
+        if patterns is not None:
+            wire.dialler.pattern, wire.acceptor.pattern = patterns
         with trio.move_on_after(DIAL_TIMEOUT) as patience:
             try:
                 await listener.arrive.send(wire.acceptor)
@@ -424,10 +424,10 @@ class MemoryNetwork(links.Network):
 
 
 def _shake_hands(wire: Wire, dialler: ssl.SSLContext | None, tls: ssl.SSLContext | None) -> None:
-    """Decide as TLS with pinned certificates does; a context of another kind permits everything.
+    """Decide about a handshake as TLS with pinned certificates; permit contexts of other kinds.
 
     Raises:
-        DialError: One end has TLS and the other has none, or one is not whom the other expects.
+        DialError: Only one end has TLS, or an end has another certificate than expected.
     """
     ours = dialler if isinstance(dialler, PinnedContext) else None
     theirs = tls if isinstance(tls, PinnedContext) else None

@@ -1,1 +1,1 @@
-"""Catalogues of descriptors: where they are read, how they are verified, how they are made."""
+"""Catalogues of descriptors: their sources, verification and publishing."""

@@ -1,7 +1,7 @@
-"""Packages of code: packed always the same, and inspected before they are opened.
+"""Packages of code: packed reproducibly, and inspected before they are opened.
 
-Nothing is unpacked to a disk and nothing is run here. What is looked through is what is
-passed on: the very bytes that were hashed (T15, S16).
+Nothing is unpacked to a disk and nothing is executed here. The inspected bytes are the very bytes
+that were hashed, and are passed on unchanged (T15, S16).
 """
 
 import io
@@ -29,17 +29,17 @@ _PACKINGS: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 _FILE_MODE: Final = (stat.S_IFREG | 0o644) << 16
 _SMALL: Final = 4096
-"""Bytes below which it does not matter how well a file is packed."""
+"""Size in bytes below which the compression ratio is not checked."""
 _PIECE: Final = 65_536
 _ENCRYPTED: Final = 0x1
 
 
 def pack(folder: Path) -> bytes:
-    """Pack the sources below a folder; the same sources give the same bytes. Blocks.
+    """Pack the sources below a folder; the same sources give the same bytes. Block.
 
     Raises:
-        BadArchiveError: There are none, or they cannot be packed.
-        OSError: They cannot be read.
+        BadArchiveError: There are no sources, or they cannot be packed.
+        OSError: The sources cannot be read.
     """
     sources = sorted(
         (path.relative_to(folder).as_posix(), path)
@@ -48,26 +48,26 @@ def pack(folder: Path) -> bytes:
     )
     if not sources:
         raise BadArchiveError(f"would be empty: {folder} has no files such as *.py")
-    into = io.BytesIO()
-    with zipfile.ZipFile(into, "w") as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
         for name, path in sources:
             info = zipfile.ZipInfo(name, _EPOCH)
             info.external_attr = _FILE_MODE
             info.create_system = 3
             archive.writestr(info, path.read_bytes(), zipfile.ZIP_DEFLATED, 9)
-    return into.getvalue()
+    return buffer.getvalue()
 
 
 def check_archive(content: bytes, entry_point: str) -> None:
-    """Refuse an archive that holds anything but sources to import.
+    """Refuse an archive that contains anything but sources to import.
 
     Args:
-        content: Its bytes.
-        entry_point: `module:function`; the module must be in it, and whether it has that function
-            is checked in the sandbox only.
+        content: Bytes of the archive.
+        entry_point: `module:function`; the archive must have the module, and the sandbox checks
+            that the module has the function.
 
     Raises:
-        BadArchiveError: It must not be opened.
+        BadArchiveError: The archive must not be opened.
     """
     if len(content) > PACKAGE_BYTES:
         raise BadArchiveError(f"is larger than {PACKAGE_BYTES} bytes")
@@ -111,7 +111,7 @@ def _check_members(members: list[zipfile.ZipInfo]) -> None:
 
 
 def _check_name(member: zipfile.ZipInfo) -> None:
-    """Refuse what is no plain path below the archive; `filename` was cleaned by the library."""
+    """Refuse a name that is no plain path below the archive; the library cleans `filename`."""
     name = member.orig_filename
     if name != member.filename or not _NAME.fullmatch(name):
         raise BadArchiveError(f"has a file {_member_name(member)} that leads out of it")
@@ -143,7 +143,7 @@ def _check_entry_point(names: set[str], entry_point: str) -> None:
 
 
 def _check_contents(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo]) -> None:
-    """Unpack everything without keeping it: the sizes in the directory need not be true."""
+    """Unpack all files without keeping them: the sizes in the directory may be false."""
     for member in members:
         if sum(map(len, _pieces(archive, member))) != member.file_size:
             raise BadArchiveError(f"has a file {_member_name(member)} of another size than it says")

@@ -1,8 +1,8 @@
-"""Fetches descriptors of other domains and verifies them (T12..T15, S16).
+"""Fetch descriptors of other domains, and verify them (T12..T15, S16).
 
 The checks run in the order of least trust: the domain, its keys, its revocations, the signature,
-the signed content, and only then the package. Nothing that was fetched is executed here, or
-written anywhere but into the memory of the client.
+the signed content, and only then the package. Nothing that was fetched is executed here, or written
+anywhere but into the memory of the client.
 """
 
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ def domain_trust(trust: Trust, domain: str) -> DomainTrust:
     """Return the trust in a domain.
 
     Raises:
-        RefusalError: The trust file has no entry for it.
+        RefusalError: The trust file has no entry for the domain.
     """
     trusted = trust.of(domain)
     if trusted is None:
@@ -77,9 +77,9 @@ async def keys_of(
     """Return the keys of a domain.
 
     Args:
-        key_trust: The keys, or where they come from.
+        key_trust: The keys, or their source.
         source: The catalogue of the domain.
-        known: The key set that was published and trusted before; None: none was.
+        known: The key set that was published and trusted before; None: there is none.
 
     If cancelled, nothing has changed.
 
@@ -118,12 +118,12 @@ D = TypeVar("D", StubDescriptor, SchemaDescriptor, RuntimeDescriptor, HypertyDes
 
 @attrs.frozen
 class Found(Generic[D]):
-    """A descriptor that may be acted upon.
+    """A verified descriptor that may be used.
 
     Attributes:
-        digest: Hash of what was signed.
-        reach: Where a stub may dial.
-        package: The code, which its publisher has signed; None: it has none, or none that runs.
+        digest: Hash of the signed bytes.
+        reach: Network addresses that a stub may dial.
+        package: The code, which its publisher has signed; None: there is no code that can run.
     """
 
     descriptor: D
@@ -143,7 +143,7 @@ class _Visit:
 
     Attributes:
         trust: The trust of the operator in the domain.
-        revocations: Its newest list of revocations, with the text of it.
+        revocations: The newest list of revocations of the domain, with its text.
     """
 
     entry: Entry
@@ -155,12 +155,12 @@ class _Visit:
 
 
 class CatalogueClient:
-    """Finds stubs and schemas.
+    """Find descriptors in catalogues.
 
     For each domain one task works at a time; a slow catalogue does not delay other domains.
 
     Args:
-        here: What this runtime can deploy.
+        here: Abilities of this runtime.
         offset: Seconds from the Trio clock to the epoch (1970, UTC).
     """
 
@@ -180,7 +180,7 @@ class CatalogueClient:
     async def find(self, entry: Entry) -> Found[StubDescriptor]:
         """Fetch and verify the descriptor of a stub, and its package if it has one.
 
-        If cancelled, what was verified so far may be kept; nothing that was kept is lost.
+        If cancelled, entries verified so far may be kept; nothing that was kept is lost.
 
         Raises:
             RefusedDescriptorError: The stub must not be deployed.
@@ -191,7 +191,7 @@ class CatalogueClient:
     async def find_schema(self, entry: Entry) -> SchemaDescriptor:
         """Fetch and verify the descriptor of a data schema.
 
-        If cancelled, what was verified so far may be kept; nothing that was kept is lost.
+        If cancelled, entries verified so far may be kept; nothing that was kept is lost.
 
         Raises:
             RefusedDescriptorError: The schema must not be used.
@@ -202,7 +202,7 @@ class CatalogueClient:
     async def find_hyperty(self, entry: Entry) -> Found[HypertyDescriptor]:
         """Fetch and verify the descriptor of a hyperty, and its package (HYP-01).
 
-        If cancelled, what was verified so far may be kept; nothing that was kept is lost.
+        If cancelled, entries verified so far may be kept; nothing that was kept is lost.
 
         Raises:
             RefusedDescriptorError: The hyperty must not run.
@@ -213,7 +213,7 @@ class CatalogueClient:
     async def find_runtime(self, entry: Entry) -> RuntimeDescriptor:
         """Fetch and verify the descriptor of a runtime.
 
-        If cancelled, what was verified so far may be kept; nothing that was kept is lost.
+        If cancelled, entries verified so far may be kept; nothing that was kept is lost.
 
         Raises:
             RefusedDescriptorError: The descriptor must not be used.
@@ -222,7 +222,7 @@ class CatalogueClient:
         return (await self._look(entry, RuntimeDescriptor)).descriptor
 
     def narrow(self, own: RuntimeDescriptor) -> None:
-        """Judge constraints from now on also by the capabilities that a descriptor declares.
+        """Also judge constraints by the capabilities that a descriptor declares, from now on.
 
         Args:
             own: The descriptor of this runtime.
@@ -274,12 +274,12 @@ class CatalogueClient:
     def _now(self) -> float:
         return trio.current_time() + self._offset
 
-    # ---- what is revoked
+    # ---- revocations
 
     async def _revocations(
         self, domain: str, source: Source, keys: Keys
     ) -> tuple[Revocations, str] | None:
-        """Return the newest list of a domain; one that is not served any more stays in effect."""
+        """Return the newest list of a domain; a list that is no longer served stays in effect."""
         text = (await self._load()).revoked.get(domain)
         known = None if text is None else seal.known_revocations(text)
         try:
@@ -299,10 +299,10 @@ class CatalogueClient:
         return await fetched_package(self._store, source, promised)
 
     async def _verify(self, kind: type[D], visit: _Visit) -> tuple[D, str]:
-        """Return a descriptor that may be acted upon, and the hash of what was signed."""
+        """Return a verified descriptor that may be used, and the hash of its signed bytes."""
         sealed = await self._fetch(visit)
         descriptor = seal.verify_descriptor(kind, sealed, visit.keys)
-        # Keys that are new count from here on: they signed what was asked for.
+        # New keys count from here on: they have signed the requested descriptor.
         await self._remember(visit, {})
         entry, digest = visit.entry, sealed.digest
         known = None if self._kept is None else self._kept.known.get(entry)
@@ -317,7 +317,7 @@ class CatalogueClient:
         return descriptor, digest
 
     async def _fetch(self, visit: _Visit) -> seal.Sealed:
-        """Return the newest descriptor that is available, with an unverified signature."""
+        """Return the newest available descriptor, with an unverified signature."""
         entry = visit.entry
         known = (await self._load()).known.get(entry)
         text = None if known is None else known.text.encode()
@@ -336,13 +336,13 @@ class CatalogueClient:
         return fetched is not None and trio.current_time() - fetched < foreign_code.DESCRIPTOR_FRESH
 
     async def _remember(self, visit: _Visit, fresh: Mapping[Entry, Known]) -> None:
-        """Store what was verified before it is used, so that a crash does not undo it.
+        """Store verified entries before they are used, so that a crash cannot undo them.
 
-        Revocations are stored also if the descriptor is refused: otherwise they would be lost
-        just when they refuse it.
+        Revocations are stored even if the descriptor is refused: otherwise they would be lost just
+        when they refuse a descriptor.
 
         Raises:
-            RefusalError: The domain has as many descriptors in memory as one may.
+            RefusalError: The stored descriptors of the domain have reached their limit.
         """
         async with self._saving:
             old, domain = await self._load(), visit.entry.domain

@@ -1,4 +1,4 @@
-"""The errors of catalogues, split by the party that must act, and their refusals."""
+"""The errors of catalogues, by the party that has to act, and their refusals."""
 
 from typing import final
 
@@ -7,7 +7,7 @@ from specs.errors import PlaceError, ProtoflyError
 
 
 class RefusalError(ProtoflyError):
-    """The checks of a descriptor end here, with this verdict."""
+    """A check of a descriptor failed, with this verdict."""
 
     def __init__(self, refused: Refused, text: str = "") -> None:
         super().__init__(text or f"{refused.why}; {refused.advice}")
@@ -15,10 +15,10 @@ class RefusalError(ProtoflyError):
 
 
 class SourceAwayError(RefusalError):
-    """A catalogue cannot be read at the moment: its operator must act, or time.
+    """A catalogue cannot be read at the moment; its operator may have to act.
 
     Attributes:
-        reason: Why not, as half a sentence.
+        reason: The reason, as half a sentence.
     """
 
     def __init__(self, where: str, reason: str) -> None:
@@ -36,9 +36,9 @@ class NotServedError(RefusalError):
 
 
 class BadSealError(RefusalError):
-    """A signature is missing, or not one that counts: its signer must act.
+    """A signature is missing or invalid; its signer has to act.
 
-    The verdict has none of the text that was brought.
+    The verdict repeats nothing of the rejected text.
     """
 
     def __init__(self, reason: Reason, why: str) -> None:
@@ -47,10 +47,10 @@ class BadSealError(RefusalError):
 
 
 class BadDescriptorError(RefusalError):
-    """The signed content is no descriptor: its author must act.
+    """The signed content is no descriptor; its author has to act.
 
     Attributes:
-        reason: Why not, as half a sentence.
+        reason: The reason, as half a sentence.
     """
 
     def __init__(self, reason: str) -> None:
@@ -60,10 +60,10 @@ class BadDescriptorError(RefusalError):
 
 
 class BadArchiveError(ProtoflyError):
-    """A package must not be opened: its publisher must act.
+    """A package must not be opened; its publisher has to act.
 
     Attributes:
-        reason: Why not, as what the package does: `has a file 'x' outside of it`.
+        reason: The reason, as a predicate of the package: `has a file 'x' outside of it`.
     """
 
     def __init__(self, reason: str) -> None:
@@ -72,7 +72,7 @@ class BadArchiveError(ProtoflyError):
 
 
 class RefusedDescriptorError(ProtoflyError):
-    """A stub from a catalogue is refused; nothing of it was run."""
+    """A descriptor of a catalogue is refused; none of its code was run."""
 
     def __init__(self, what: str, refused: Refused) -> None:
         super().__init__(f"{what} is refused: {refused.why}; {refused.advice}")
@@ -82,13 +82,13 @@ class RefusedDescriptorError(ProtoflyError):
 
 @final
 class TrustFileError(PlaceError, public=True):
-    """The file of trusted signers cannot be used: the operator must act."""
+    """The file of trusted signers cannot be used; the operator has to act."""
 
     summary = "cannot use the trust file {}"
 
 
 class CatalogueFileError(PlaceError):
-    """A file of a catalogue, or of what is remembered of one, cannot be used."""
+    """A file of a catalogue, or of the memory about catalogues, cannot be used."""
 
     summary = "cannot use {}"
 

@@ -1,7 +1,7 @@
-"""Checks a descriptor as a runtime would, and reports each check: for people.
+"""Check a descriptor as a runtime would, and report each check, for people.
 
-Nothing is remembered and nothing is deployed; what a runtime remembers of earlier
-descriptors is not known here.
+Nothing is stored and nothing is deployed; the memory of a runtime about earlier descriptors is not
+known here.
 """
 
 from typing import Final, TypeAlias, final
@@ -36,7 +36,7 @@ class Check:
     """One check of an inspection.
 
     Attributes:
-        passed: Whether it is as it should be; None: that could not be found out.
+        passed: Whether the check passed; None: it could not be made.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Check:
 
 
 Inspection: TypeAlias = tuple[tuple[Check, ...], Described | None, descriptors.Refused | None]
-"""The checks in their order; the descriptor, if there is one; and why a runtime would refuse it."""
+"""The checks in order; the descriptor, if there is one; and its refusal, if any."""
 
 
 async def inspect(
@@ -79,7 +79,7 @@ async def inspect(
         await inspector.run(text, path)
     except errors.RefusalError as exc:
         refused = exc.refused
-        inspector.say(str(refused.reason), refused.why, passed=False)
+        inspector.add(str(refused.reason), refused.why, passed=False)
     return tuple(inspector.checks), inspector.descriptor, refused
 
 
@@ -93,20 +93,20 @@ class _Inspector:
     checks: list[Check] = attrs.field(factory=list)
     descriptor: Described | None = None
 
-    def say(self, name: str, finding: str, *, passed: bool | None = True) -> None:
-        """Note the outcome of a check."""
+    def add(self, name: str, finding: str, *, passed: bool | None = True) -> None:
+        """Add the outcome of a check."""
         self.checks.append(Check(name, finding, passed))
 
     async def run(self, text: bytes, path: str) -> None:
         """Make every check.
 
         Raises:
-            RefusalError: One failed.
+            RefusalError: A check failed.
         """
         seal = seals.read_seal(text, seals.SealType.DESCRIPTOR)
         self.descriptor = descriptor = seals.read_descriptor(seal.content)
         entry, now = seals.entry_of(descriptor), self.now
-        self.say("form", f"a {descriptor.type} for {entry.address}")
+        self.add("form", f"a {descriptor.type} for {entry.address}")
         if not path.endswith(entry.path) and "/" in path:
             why = f"it stands at {path} and was signed for {entry.path}"
             errors.refuse_if(descriptors.Refused(descriptors.Reason.MISPLACED, why, _MISPLACED))
@@ -115,21 +115,21 @@ class _Inspector:
         if keys is None and trusted is not None:
             keys, _ = await keys_of(trusted.keys, self.source, None)
         if keys is None:
-            self.say("signature", "not verified: no trusted keys were given", passed=None)
+            self.add("signature", "not verified: no trusted keys were given", passed=None)
         else:
             seals.read_verified(seal, keys)
-            self.say("signature", f"by the key {seal.key_name!r}")
+            self.add("signature", f"by the key {seal.key_name!r}")
             revocations = await self._read_revocations(entry, keys)
         errors.refuse_if(
             descriptors.judge_entry(entry, descriptor, seal.digest, now, None, revocations)
         )
-        left = (descriptor.expires - now) / 86_400
-        self.say("time", f"good for {left:.1f} days, counter {descriptor.counter}")
+        days_left = (descriptor.expires - now) / 86_400
+        self.add("time", f"good for {days_left:.1f} days, counter {descriptor.counter}")
         if trusted is not None and isinstance(descriptor, StubDescriptor | HypertyDescriptor):
             errors.refuse_if(
                 descriptors.judge_use(descriptor, trusted.terms, self.here, revocations)
             )
-            self.say("level", _PROFILE if descriptor.source_package is None else _PACKAGE)
+            self.add("level", _PROFILE if descriptor.source_package is None else _PACKAGE)
         if descriptor.source_package is not None:
             await self._package(descriptor.source_package)
 
@@ -137,18 +137,18 @@ class _Inspector:
         try:
             text = await self.source.read(REVOKED, REVOCATIONS_BYTES)
         except (errors.NotServedError, errors.SourceAwayError):
-            self.say("revoked", "the catalogue has no list of what is revoked")
+            self.add("revoked", "the catalogue has no list of what is revoked")
             return None
         revocations = seals.signed_revocations(text, keys)
         errors.refuse_if(descriptors.judge_revocations(entry.domain, revocations, None, self.now))
-        self.say("revoked", f"the list has {len(revocations.revoked)} entries")
+        self.add("revoked", f"the list has {len(revocations.revoked)} entries")
         return revocations
 
     async def _package(self, promised: SourcePackage) -> None:
         if self.trust is not None:
             keys = self.trust.publishers.get(promised.publisher, {})
             seals.check_publisher(promised, keys)
-            self.say("publisher", f"signed by {promised.publisher!r}")
+            self.add("publisher", f"signed by {promised.publisher!r}")
         content = await self.source.read(package_path(promised.sha256), PACKAGE_BYTES)
         errors.refuse_if(seals.flaw_of(promised, content))
-        self.say("package", f"{promised.size} bytes, {promised.sha256}")
+        self.add("package", f"{promised.size} bytes, {promised.sha256}")

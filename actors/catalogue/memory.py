@@ -1,8 +1,8 @@
-"""The memory of a runtime about catalogues, so that nothing is rolled back (T14, T15, CAT-11).
+"""The memory of a runtime about catalogues, which prevents rollbacks (T14, T15, CAT-11).
 
-It holds the newest descriptor of each address with its counter, the newest revocations of each
-domain, and the keys that were trusted at first use. Texts are kept as they were signed, and are
-verified again each time they are used. Packages are kept by their hash.
+It contains the newest descriptor of each address with its counter, the newest revocations of each
+domain, and the keys that were trusted at first use. Texts are stored as they were signed, and are
+verified again at each use. Packages are stored by their hash.
 """
 
 import fcntl
@@ -40,9 +40,10 @@ class Known:
 
 @attrs.frozen
 class Kept:
-    """All that is remembered.
+    """The whole memory.
 
     Attributes:
+        known: The newest descriptor of each address.
         revoked: Lists of revocations by domain, as they were signed.
         keys: Key sets by domain, as they were first published.
     """
@@ -59,29 +60,29 @@ class CatalogueStore:
         self._kept = Kept()
 
     async def load(self) -> Kept:
-        """Return all that is remembered.
+        """Return the whole memory.
 
         If cancelled, nothing has changed.
 
         Raises:
-            ProtoflyError: It cannot be read; nothing can be trusted without it.
+            ProtoflyError: The memory cannot be read; nothing can be trusted without it.
         """
         await trio.lowlevel.checkpoint()
         return self._kept
 
     async def save(self, kept: Kept) -> None:
-        """Remember all this; in a file it then outlives the process.
+        """Store the whole memory; a store in files outlives the process.
 
         If cancelled before the write begins, nothing is saved; a write that has begun is completed.
 
         Raises:
-            ProtoflyError: It cannot be written.
+            ProtoflyError: The memory cannot be written.
         """
         self._kept = kept
         await trio.lowlevel.checkpoint()
 
-    async def package(self, digest: str) -> bytes | None:  # noqa: ARG002 - for those that keep any
-        """Return the verified package with a hash, which is computed again; None: there is none.
+    async def package(self, digest: str) -> bytes | None:  # noqa: ARG002 - used by subclasses
+        """Return the stored package with a hash, which is computed again; None: not stored.
 
         If cancelled, nothing has changed.
         """
@@ -89,7 +90,7 @@ class CatalogueStore:
         return None
 
     async def keep_package(self, digest: str, content: bytes) -> None:  # noqa: ARG002 - as above
-        """Keep a package by its SHA-256; that it cannot be kept is no error.
+        """Store a package by its SHA-256; a failure to store is ignored.
 
         If cancelled, the package may be kept.
 
@@ -101,11 +102,11 @@ class CatalogueStore:
 
 
 class FolderStore(CatalogueStore):
-    """Remembers in a folder, over the end of the process.
+    """Store the memory in a folder, beyond the end of the process.
 
-    Descriptors are in a JSON file, which is replaced as a whole at each change; what another
-    process has stored there meanwhile is kept. Packages are files: the returned bytes are the ones
-    whose hash was computed, as the file is read once.
+    Descriptors are in a JSON file, which is replaced as a whole at each change; concurrent changes
+    of other processes are merged. Packages are files: the returned bytes are the ones whose hash
+    was computed, as the file is read once.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -139,10 +140,10 @@ class FolderStore(CatalogueStore):
         return content if sha256(content).hexdigest() == digest else None
 
     def read(self) -> Kept:
-        """Return all that is remembered; blocks.
+        """Return the whole memory; block.
 
         Raises:
-            CatalogueFileError: It cannot be read; nothing can be trusted without it.
+            CatalogueFileError: The memory cannot be read; nothing can be trusted without it.
         """
         try:
             with self.path.open("rb") as file:
@@ -174,7 +175,7 @@ class FolderStore(CatalogueStore):
 
 
 async def fetched_package(store: CatalogueStore, source: Source, promised: SourcePackage) -> bytes:
-    """Return the package that a verified descriptor promises, and keep it.
+    """Return the package that a verified descriptor promises, and store it.
 
     A kept package is verified like a fetched one, as its store may have changed it.
 
@@ -188,9 +189,9 @@ async def fetched_package(store: CatalogueStore, source: Source, promised: Sourc
     Raises:
         RefusalError: The package is not served, or is not the promised one.
     """
-    kept = await store.package(promised.sha256)
-    if kept is not None and flaw_of(promised, kept) is None:
-        return kept
+    stored = await store.package(promised.sha256)
+    if stored is not None and flaw_of(promised, stored) is None:
+        return stored
     content = await source.read(package_path(promised.sha256), PACKAGE_BYTES)
     refuse_if(flaw_of(promised, content))
     await store.keep_package(promised.sha256, content)
@@ -198,7 +199,7 @@ async def fetched_package(store: CatalogueStore, source: Source, promised: Sourc
 
 
 def _newest(old: Kept, new: Kept) -> Kept:
-    """Merge two memories; no counter goes back."""
+    """Merge two memories; counters never decrease."""
     known = dict(old.known)
     for entry, each in new.known.items():
         if entry not in known or known[entry].seen.counter <= each.seen.counter:
@@ -211,7 +212,7 @@ def _newest(old: Kept, new: Kept) -> Kept:
 
 
 def _counter(text: str) -> int:
-    """Return the counter of a list of revocations; 0: the text is none, and any other is newer."""
+    """Return the counter of a list of revocations; 0 for an invalid text."""
     try:
         return known_revocations(text).counter
     except RefusalError:
@@ -227,10 +228,10 @@ def _to_json(kept: Kept) -> JsonObject:
 
 
 def _read(content: Json) -> Kept:
-    """Read what was written.
+    """Read a stored memory.
 
     Raises:
-        TypeError: It was not.
+        TypeError: The content has another form.
     """
     match content:
         case {"version": 1, "known": dict(known), "revoked": dict(revoked), "keys": dict(keys)}:
@@ -240,8 +241,8 @@ def _read(content: Json) -> Kept:
             raise TypeError
 
 
-def _read_known(said: Json) -> Known:
-    match said:
+def _read_known(fields: Json) -> Known:
+    match fields:
         case {"counter": int(counter), "digest": str(digest), "text": str(text)} if (
             0 <= counter <= MAX_ID
         ):

@@ -1,9 +1,9 @@
-"""What a catalogue serves: signed texts and packages are made, and written into a directory.
+"""Make signed texts and packages, and write them into a directory as a catalogue.
 
-Any web server can serve the directory as it lies there.
+Any web server can serve the directory as it is.
 
-A package is there before the descriptor that names it, and a descriptor before the listing;
-each file is replaced whole. So a concurrent fetch finds files that fit together.
+A package is written before its descriptor, and a descriptor before the listing; each file is
+replaced as a whole. So a concurrent reader finds files that fit together.
 """
 
 from base64 import b64decode
@@ -31,7 +31,7 @@ from transports.bodies import write_body
 
 
 class WrongKeyError(ProtoflyError):
-    """A key is for another algorithm than that of catalogues."""
+    """A key is for another algorithm than the one of catalogues."""
 
     def __init__(self, algorithm: str) -> None:
         super().__init__(f"catalogues are signed by {EDDSA}, and this key is for {algorithm}")
@@ -59,11 +59,11 @@ def signed_draft(entry: Entry, draft: JsonObject, key: SigningKey) -> str:
 
     Args:
         entry: The catalogue address.
-        draft: The descriptor; what names the address is filled in, further keys are kept.
+        draft: The descriptor; the fields of its address are added, further keys are kept.
         key: Key of the domain.
 
     Raises:
-        BadDescriptorError: The result would be no descriptor, or one for another address.
+        BadDescriptorError: The result would be invalid, or for another address.
         WrongKeyError: The key is for another algorithm.
     """
     content: JsonObject = {
@@ -72,8 +72,8 @@ def signed_draft(entry: Entry, draft: JsonObject, key: SigningKey) -> str:
         "objectName": entry.name,
         **draft,
     }
-    made = seals.read_descriptor(content)
-    identity = (seals.entry_of(made), made.type, made.object_name)
+    descriptor = seals.read_descriptor(content)
+    identity = (seals.entry_of(descriptor), descriptor.type, descriptor.object_name)
     if identity != (entry, str(entry.type), entry.name):
         raise errors.BadDescriptorError(
             f"its cguid, type or objectName is not that of {entry.address}"
@@ -94,8 +94,9 @@ def describe_package(
     Args:
         entry: Catalogue address of the descriptor.
         archive: The package.
-        entry_point: Its entry point, `module:function`.
-        publisher: Signs the package.
+        entry_point: Entry point of the package, `module:function`.
+        publisher: Name of the publisher.
+        key: Key of the publisher, which signs the package.
 
     Raises:
         BadArchiveError: Every runtime would refuse the package.
@@ -148,7 +149,7 @@ class CatalogueFolder:
     """The catalogue of one domain in a directory; its methods block.
 
     Args:
-        directory: What a web server calls its root; made if it is not there.
+        directory: Root directory for a web server; made if it does not exist.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -158,7 +159,7 @@ class CatalogueFolder:
         """Return the published keys of the domain.
 
         Raises:
-            CatalogueFileError: There are none that can be read.
+            CatalogueFileError: No readable keys are published.
         """
         path = self._directory / DOMAIN_KEYS
         text = self._read(DOMAIN_KEYS, JWKS_BYTES)
@@ -172,17 +173,17 @@ class CatalogueFolder:
     def publish(
         self, text: bytes, now: float, package: bytes | None = None, keys: bytes | None = None
     ) -> tuple[Entry, Described]:
-        """Publish a descriptor, and its keys and package before it; refused, nothing is written.
+        """Publish a descriptor, after its keys and package; if it is refused, write nothing.
 
         Args:
             text: The descriptor.
             now: Current time, in seconds.
-            package: Its package; None: it has none, or it is published already.
-            keys: The public keys of the domain, published as well; None: they are already.
+            package: Its package; None: there is none, or it is published already.
+            keys: The public keys of the domain, to be published; None: they are published already.
 
         Raises:
-            BadKeysError: What is offered as keys is none.
-            RefusedDescriptorError: No runtime would take it, or less than it takes now.
+            BadKeysError: The keys are invalid.
+            RefusedDescriptorError: Runtimes would refuse the descriptor.
             CatalogueFileError: A file cannot be read or written.
         """
         known = self.keys() if keys is None else read_keys(keys)
@@ -203,21 +204,21 @@ class CatalogueFolder:
     def revoke(
         self, domain: str, revoked: tuple[Revoked, ...], key: SigningKey, times: tuple[int, int]
     ) -> Revocations:
-        """Add to the list of what is revoked, or only sign it anew.
+        """Add entries to the list of revocations, or only sign the list again.
 
         Args:
-            domain: Whose list it is.
-            revoked: What is added.
-            key: The domain's.
-            times: Now, and when the list expires: seconds since the epoch.
+            domain: Domain of the list.
+            revoked: The new entries.
+            key: Key of the domain.
+            times: Present time, and expiry of the list, in seconds since the epoch.
 
         Raises:
-            CatalogueFileError: The list that is there cannot be read, or none be written, or
-                the catalogue is another domain's.
-            RefusedDescriptorError: No runtime would take the list: the catalogue has not
+            CatalogueFileError: The present list cannot be read, or the new one cannot be written,
+                or the catalogue is another domain's.
+            RefusedDescriptorError: Runtimes would refuse the list: the catalogue has not
                 published the key.
             BadDescriptorError: There would be too many entries.
-            WrongKeyError: The key signs by another algorithm than lists do.
+            WrongKeyError: The key is for another algorithm.
         """
         now, expires = times
         keys = self.keys()
@@ -227,13 +228,13 @@ class CatalogueFolder:
         entries = (*before, *(each for each in revoked if each not in before))
         counter = now if old is None else max(now, old.counter + 1)
         text = revocation_list(domain, counter, expires, entries, key)
-        made = self._verify_list(text.encode(), keys)
+        revocations = self._verify_list(text.encode(), keys)
         self._write(REVOKED, text.encode() + b"\n")
-        return made
+        return revocations
 
     @staticmethod
     def _verify_list(text: bytes, keys: Keys) -> Revocations:
-        """Read a list as runtimes will: a list that they refuse takes everything away."""
+        """Verify a list as runtimes will: a list that they refuse would end all revocations."""
         try:
             return seals.signed_revocations(text, keys)
         except errors.BadSealError as exc:
@@ -248,7 +249,7 @@ class CatalogueFolder:
         for line in self._read_listing():
             self._find_published(Entry(domain, CatalogueType(line.type), line.name))
 
-    # ---- what is there
+    # ---- the published files
 
     def _revocations(self, keys: Keys) -> Revocations | None:
         text = self._read(REVOKED, foreign_code.REVOCATIONS_BYTES)
@@ -261,7 +262,7 @@ class CatalogueFolder:
 
     @staticmethod
     def _verify_draft(text: bytes, keys: Keys) -> tuple[Entry, Described, str]:
-        """Verify what is to be published."""
+        """Verify a descriptor before it is published."""
         try:
             seal = seals.read_seal(text, seals.SealType.DESCRIPTOR)
             descriptor = seals.read_descriptor(seals.read_verified(seal, keys))
@@ -270,10 +271,10 @@ class CatalogueFolder:
             raise errors.RefusedDescriptorError(_TEXT, exc.refused) from exc
 
     def _find_published(self, entry: Entry) -> Seen | None:
-        """Return what is published at a place, if anything is.
+        """Return the counter and hash of the descriptor at an address; None: there is none.
 
         Raises:
-            CatalogueFileError: It cannot be read, or is of another domain.
+            CatalogueFileError: The descriptor cannot be read, or is of another domain.
         """
         text = self._read(entry.path, foreign_code.REVOCATIONS_BYTES)
         if text is None:
@@ -290,12 +291,12 @@ class CatalogueFolder:
             )
         return Seen(old.counter, seal.digest)
 
-    # ---- what is written
+    # ---- the files to write
 
     def _package(
         self, entry: Entry, descriptor: Described, package: bytes | None
     ) -> dict[str, bytes]:
-        """Return the package that a descriptor promises, by its path, if it promises one."""
+        """Return the package that a descriptor promises, by its path; empty if it promises none."""
         promised = descriptor.source_package
         if promised is None:
             return {}
@@ -343,21 +344,21 @@ class CatalogueFolder:
             write_whole(where, content)
 
 
-# Descriptors as upstream's catalogues keep them, as drafts of ours.
+# Descriptors of upstream's catalogues, converted to drafts.
 
 _FILLED_IN: Final = ("cguid", "type", "signature", "sourcePackage", "sourcePackageURL")
-"""Fields that upstream fills with what means nothing here; those of our drafts are let be."""
+"""Fields that upstream fills with values of no meaning here; drafts keep theirs."""
 
 
 def adopt_draft(entry: Entry, draft: JsonObject) -> JsonObject:
-    """Return a draft for an address, made of a file of upstream's; one of ours is as it is.
+    """Return a draft for an address from a file of upstream; return a draft unchanged.
 
     Args:
         entry: The catalogue address.
         draft: The content of the file.
 
     Raises:
-        BadDescriptorError: It is one of upstream's that no runtime here could use.
+        BadDescriptorError: The file is of upstream, and no runtime here could use it.
     """
     named = draft.get(entry.name)
     if isinstance(named, dict) and not {"version", "objectName"} & draft.keys():
@@ -382,7 +383,7 @@ def _schema_in(package: JsonObject) -> JsonObject:
     """Return the fields that the JSON Schema in a package gives.
 
     Raises:
-        BadDescriptorError: There is none.
+        BadDescriptorError: There is no such schema.
     """
     source = package.get("sourceCode")
     try:
@@ -394,7 +395,7 @@ def _schema_in(package: JsonObject) -> JsonObject:
     fields: JsonObject = {"schema": schema}
     properties = schema.get("properties")
     for name in ("scheme", "children"):
-        stated = properties.get(name) if isinstance(properties, dict) else None
-        if isinstance(stated, dict) and "constant" in stated:
-            fields[name] = stated["constant"]
+        definition = properties.get(name) if isinstance(properties, dict) else None
+        if isinstance(definition, dict) and "constant" in definition:
+            fields[name] = definition["constant"]
     return fields

@@ -1,4 +1,4 @@
-"""Signed texts of catalogues, and what is in them: descriptors, lists and packages (T12, T13)."""
+"""Signed texts of catalogues, and their contents: descriptors, lists, packages (T12, T13)."""
 
 from enum import StrEnum
 from hashlib import sha256
@@ -48,8 +48,8 @@ class Sealed:
     """A signed text of the right form, with an unverified signature.
 
     Attributes:
-        key_name: The name of the key that it states.
-        digest: Hash of the bytes that were signed.
+        key_name: The name of the key in its header.
+        digest: Hash of the signed bytes.
     """
 
     signed: SignedText
@@ -66,7 +66,7 @@ def read_seal(text: bytes, kind: SealType) -> Sealed:
         kind: Kind of the signed text.
 
     Raises:
-        BadSealError: It is not signed, or is of another kind.
+        BadSealError: The text is not signed, or is of another kind.
     """
     is_small = len(text) <= REVOCATIONS_BYTES
     signed = read_signed(text.decode("latin-1").removesuffix("\n")) if is_small else None
@@ -86,7 +86,7 @@ def read_verified(sealed: Sealed, keys: Keys) -> JsonObject:
         keys: Trusted keys.
 
     Raises:
-        BadSealError: Its key is not one of these, or the signature is wrong.
+        BadSealError: The key of the text is not trusted, or the signature is wrong.
     """
     key = keys.get(sealed.key_name)
     if key is None or EDDSA not in key.algorithms:
@@ -124,10 +124,10 @@ _NAMES: Final[dict[type, str]] = {
 
 
 def read_descriptor(content: JsonObject) -> Described:
-    """Read a descriptor into the class of its type; keys of its own are let be.
+    """Read a descriptor into the class of its type; ignore unknown keys.
 
     Raises:
-        BadDescriptorError: It is none.
+        BadDescriptorError: The content is no descriptor.
     """
     kind = content.get("type")
     if not isinstance(kind, str) or kind not in _TYPES:
@@ -138,10 +138,10 @@ def read_descriptor(content: JsonObject) -> Described:
 
 
 def entry_of(descriptor: Described) -> Entry:
-    """Return where a descriptor says it stands.
+    """Return the catalogue address that a descriptor states.
 
     Raises:
-        BadDescriptorError: That is no place in a catalogue.
+        BadDescriptorError: The text is no catalogue address.
     """
     try:
         return read_entry(descriptor.cguid)[0]
@@ -150,19 +150,19 @@ def entry_of(descriptor: Described) -> Entry:
 
 
 def read_revocations(content: JsonObject) -> Revocations:
-    """Read a list of what is revoked.
+    """Read a list of revocations.
 
     Raises:
-        BadDescriptorError: It is none.
+        BadDescriptorError: The content is no such list.
     """
     return _read(content, Revocations, "list")
 
 
 def read_listing(text: bytes) -> Listing:
-    """Read what a catalogue says it offers.
+    """Read the listing of a catalogue.
 
     Raises:
-        BadDescriptorError: It is no listing.
+        BadDescriptorError: The text is no listing.
     """
     try:
         content: Json = orjson.loads(text) if len(text) <= LISTING_BYTES else None
@@ -184,7 +184,7 @@ _ADVICE: Final = "ask the domain for one that its publisher signed"
 
 
 def package_statement(sha256: str, size: int, entry_point: str) -> JsonObject:
-    """Return what a publisher signs of a package; `entry_point` is `module:function`.
+    """Return the statement that a publisher signs about a package.
 
     Args:
         sha256: SHA-256 of the package.
@@ -202,20 +202,20 @@ def check_publisher(package: SourcePackage, keys: Keys) -> None:
         keys: Trusted keys.
 
     Raises:
-        RefusalError: They have not signed it.
+        RefusalError: None of the keys has signed the package.
     """
     try:
-        said = read_verified(read_seal(package.signature.encode(), SealType.PACKAGE), keys)
+        statement = read_verified(read_seal(package.signature.encode(), SealType.PACKAGE), keys)
     except BadSealError as exc:
         why = f"its publisher {package.publisher!r} did not sign its package: {exc.refused.why}"
         raise RefusalError(Refused(Reason.PUBLISHER_SIGNATURE, why, _ADVICE)) from exc
-    if said != package_statement(package.sha256, package.size, package.entry_point):
+    if statement != package_statement(package.sha256, package.size, package.entry_point):
         why = f"its publisher {package.publisher!r} signed another package"
         raise RefusalError(Refused(Reason.PUBLISHER_SIGNATURE, why, _ADVICE))
 
 
 def verify_descriptor(kind: type[D], sealed: Sealed, keys: Keys) -> D:
-    """Verify the signature of a descriptor, and return it if it is of the expected class.
+    """Return a descriptor of the expected class, after a check of its signature.
 
     Args:
         kind: The expected class of descriptor.
@@ -223,7 +223,7 @@ def verify_descriptor(kind: type[D], sealed: Sealed, keys: Keys) -> D:
         keys: The trusted keys.
 
     Raises:
-        RefusalError: None of the keys has signed it, or it describes something else.
+        RefusalError: None of the keys has signed it, or it is of another class.
     """
     descriptor = read_descriptor(read_verified(sealed, keys))
     if not isinstance(descriptor, kind):
@@ -241,8 +241,8 @@ def signed_revocations(text: bytes, keys: Keys) -> Revocations:
         keys: Trusted keys.
 
     Raises:
-        BadSealError: None of the keys has signed it.
-        BadDescriptorError: It is no list.
+        BadSealError: None of the keys has signed the text.
+        BadDescriptorError: The content is no list.
     """
     return read_revocations(read_verified(read_seal(text, SealType.REVOCATIONS), keys))
 
@@ -251,7 +251,7 @@ def known_revocations(text: str) -> Revocations:
     """Return a list that was verified when it was stored; its key may have been replaced since.
 
     Raises:
-        RefusalError: The text is no list: its store has changed it.
+        RefusalError: The text is no list: it was changed in its store.
     """
     return read_revocations(read_seal(text.encode(), SealType.REVOCATIONS).content)
 

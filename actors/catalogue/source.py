@@ -1,6 +1,6 @@
 """Catalogues: `[DOMAIN=]WHERE` as an operator writes it, and the sources that read them.
 
-A source returns the bytes at a path `.well-known/<type>/<name>`. It is not trusted: only the
+A source returns the bytes at a path `.well-known/<type>/<name>`. Sources are not trusted; only the
 signature of a descriptor is. A directory has the same paths as files. An HTTP server cannot
 redirect a reader to another host (S15).
 
@@ -37,15 +37,15 @@ LISTING: Final = f"{WELL_KNOWN}/actors-catalogue.json"
 
 
 def package_path(sha256: str) -> str:
-    """Return the path of a package: its name is its hash, so no other can replace it."""
+    """Return the path of a package: its name is its hash, so no other package can replace it."""
     return f"{WELL_KNOWN}/sourcepackage/{sha256}"
 
 
 class Source(ABC):
-    """A catalogue, wherever it is.
+    """A place of a catalogue.
 
     Attributes:
-        proves_domain: Whether its content surely comes from the place that it is named after.
+        proves_domain: Whether the content certainly comes from the named place.
     """
 
     name: str
@@ -75,10 +75,10 @@ class Source(ABC):
 
 
 class MemorySource(Source):
-    """A catalogue in memory, for programs that bring their own.
+    """A catalogue in memory, for programs with catalogues of their own.
 
     Args:
-        files: Content by path; its creator may change it.
+        files: Content by path; the creator may change the mapping.
     """
 
     proves_domain = True
@@ -98,17 +98,17 @@ class MemorySource(Source):
 
 
 def read_content(content: bytes | None, source: str, path: str, limit: int) -> bytes:
-    """Return what a source has of a file.
+    """Return the content of a file, or raise if there is none or too much.
 
     Args:
-        content: The file; None: there is none.
+        content: Content of the file; None: there is no file.
         source: Name of the source.
         path: Path of the file there.
         limit: Bytes of a file at most.
 
     Raises:
-        NotServedError: There is none.
-        SourceAwayError: It is larger.
+        NotServedError: There is no file.
+        SourceAwayError: The file is larger.
     """
     if content is None:
         raise NotServedError(source, path)
@@ -122,7 +122,7 @@ _NOTHING: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EN
 
 
 class DirectorySource(Source):
-    """Reads a directory; its files are trusted no more than any other source."""
+    """Read a directory; its files are not trusted either."""
 
     proves_domain = True
 
@@ -159,7 +159,7 @@ _ABSENT: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
 
 
 class HttpSource(Source):
-    """Asks one server, by its URL.
+    """Read from one HTTP server.
 
     Args:
         server: URL of the catalogue; paths are appended to its path.
@@ -197,7 +197,7 @@ class HttpSource(Source):
 
 
 DOMAIN: Final = "{domain}"
-"""Stands for the domain in a place."""
+"""Placeholder of the domain in a place."""
 
 _URL: Final = "://"
 
@@ -219,7 +219,8 @@ class Places:
     """The catalogues of a runtime.
 
     Args:
-        general: Maker for every other domain; None: those have no catalogue.
+        named: Makers by domain.
+        general: Maker for every other domain; None: other domains have no catalogue.
     """
 
     def __init__(self, named: Mapping[str, Maker] = _NONE, general: Maker | None = None) -> None:
@@ -262,7 +263,7 @@ def read_places(texts: Iterable[PathInput]) -> Places:
         texts: The places, as an operator writes them; a directory may be an `os.PathLike`.
 
     Raises:
-        TypeError: It is one place instead of several, or one is of a wrong kind.
+        TypeError: It is one place instead of several, or a place is of a wrong kind.
         BadPlaceError: A text is not a place, or two are for the same domain.
     """
     named: dict[str, Maker] = {}
@@ -290,7 +291,7 @@ def source_at(where: str, egress: http_client.Egress = http_client.dial_anywhere
         egress: Check of the addresses to dial.
 
     Raises:
-        BadPlaceError: `where` is neither.
+        BadPlaceError: `where` is neither a directory nor a URL.
     """
     if _URL not in where:
         return DirectorySource(Path(where))
@@ -301,7 +302,7 @@ def source_at(where: str, egress: http_client.Egress = http_client.dial_anywhere
 
 
 def _maker(where: str) -> Maker:
-    """Return what opens a catalogue, after a check of its URL."""
+    """Return a maker of a catalogue source, after a check of its URL."""
     if _URL in where:
         try:
             http_client.ServerUrl.read(where.replace(DOMAIN, "a.example"))

@@ -2,22 +2,21 @@
 
     [domains."b.example"]
     keys = "b.jwks.json"          # or "published", or "first-use"
-    publishers = ["acme"]         # whose code may come from there; left out: none
-    reach = "anywhere"            # it may name places in private networks; left out: "public"
-    statements = "b.domain.json"  # keys of what it states of its runtimes; left out: as it says
+    publishers = ["acme"]         # publishers whose code is accepted; default: none
+    reach = "anywhere"            # also hosts in private networks; default: "public"
+    statements = "b.domain.json"  # keys of its statements about its runtimes
 
     [publishers.acme]
     keys = "acme.jwks.json"
 
-    [[issuer]]                    # an identity provider whose word about peers is believed
+    [[issuer]]                    # an identity provider that is trusted about peers
     name = "https://idp.example"  # as its tokens name it (`iss`)
     keys = "idp.jwks.json"        # or an https URL; each issuer has a set of its own
-    audience = ["a.example"]      # left out: the domain of the peer, or that domain's node
-    clients = ["my-app"]          # to which its tokens were issued (`azp`); left out: the audience
+    audience = ["a.example"]      # default: the domain of the peer, or that domain's node
+    clients = ["my-app"]          # to which its tokens were issued (`azp`); default: the audience
 
-Domain `*` stands for all other domains; it has no `statements`, whose keys would speak for each of
-them. Key files are relative to the folder of the trust
-file.
+Domain `*` stands for all other domains; it has no `statements`, whose keys would sign for each of
+them. Key files are relative to the folder of the trust file.
 """
 
 from collections.abc import Iterable, Mapping
@@ -40,7 +39,7 @@ from specs.limits.node import JWKS_BYTES
 from transports.urls import is_plain
 
 ANY: Final = "*"
-"""Stands for every domain that is not named."""
+"""Name of the entry for all domains that are not named."""
 
 _DOMAIN: Final = frozenset({"keys", "publishers", "reach", "statements"})
 _PUBLISHER: Final = frozenset({"keys"})
@@ -53,7 +52,7 @@ _NO_KEYS: Final[Mapping[str, Keys]] = MappingProxyType({})
 
 
 class KeyTrust(Enum):
-    """Source of the keys of a domain if the trust file has none."""
+    """Source of the keys of a domain without a key file."""
 
     PUBLISHED = "published"
     FIRST_USE = "first-use"
@@ -64,9 +63,10 @@ class DomainTrust:
     """The trust in one domain.
 
     Attributes:
-        terms: Publishers and network addresses that it may name.
-        statements: Keys of its statements about its runtimes; empty: those of its descriptor, or
-            of its node.
+        keys: Keys of its descriptors, or their source.
+        terms: Publishers and network addresses that its descriptors may name.
+        statements: Keys of its statements about its runtimes; empty: the keys in its descriptor,
+            or of its node.
     """
 
     keys: Keys | KeyTrust
@@ -79,9 +79,9 @@ class IssuerTrust:
     """The trust in one identity provider.
 
     Attributes:
-        keys: Its keys, or the URL of the set of them.
-        audience: What its tokens are meant for; empty: the domain of the peer that shows one.
-        clients: Clients to which they may have been issued, beside the audience.
+        keys: Its keys, or the URL of its key set.
+        audience: Accepted audiences of its tokens; empty: the domain of the peer.
+        clients: Clients to which its tokens may be issued, besides the audience.
     """
 
     keys: Keys | ServerUrl
@@ -99,8 +99,8 @@ class Trust:
 
     Attributes:
         domains: The trust in each domain, by name; `ANY` for all others.
-        publishers: Keys of the publishers whose code may run, by name.
-        issuers: Identity providers whose tokens prove who a peer is, by their names.
+        publishers: Keys of the publishers whose code may run, by name of the publisher.
+        issuers: Trusted identity providers for tokens of peers, by name.
     """
 
     domains: Mapping[str, DomainTrust]
@@ -108,12 +108,12 @@ class Trust:
     issuers: Mapping[str, IssuerTrust] = _NO_ISSUERS
 
     def of(self, domain: str) -> DomainTrust | None:
-        """Return the trust in a domain; None: it is not trusted."""
+        """Return the trust in a domain; None: the domain is not trusted."""
         return self.domains.get(domain) or self.domains.get(ANY)
 
 
 def read_trust(path: PathInput) -> Trust:
-    """Read a trust file and the key files that it names. Blocks while it reads.
+    """Read a trust file and the key files that it names. Block.
 
     Args:
         path: Path of the trust file.
@@ -129,10 +129,10 @@ def read_trust(path: PathInput) -> Trust:
 
 @attrs.frozen
 class _Reader:
-    """Reads the parts of one file; they raise `ValueError` for what is wrong.
+    """Read the parts of one trust file; the methods raise `ValueError` or `TypeError` for errors.
 
     Attributes:
-        folder: Where it is, and the key files that it names by relative paths.
+        folder: Folder of the file, for relative paths of key files.
     """
 
     folder: Path
@@ -140,13 +140,13 @@ class _Reader:
     def trust(self, content: Mapping[str, object]) -> Trust:
         check_names("the file", content, {"domains", "publishers", "issuer"})
         publishers: dict[str, Keys] = {}
-        for name, said in self._tables(content, "publishers"):
+        for name, entry in self._tables(content, "publishers"):
             where = f"publisher {name!r}"
-            check_names(where, said, _PUBLISHER)
-            publishers[name] = self._key_file(where, said.get("keys"))
+            check_names(where, entry, _PUBLISHER)
+            publishers[name] = self._key_file(where, entry.get("keys"))
         domains: dict[str, DomainTrust] = {}
-        for written, said in self._tables(content, "domains"):
-            name, trust = self._domain(written, said, publishers)
+        for written, entry in self._tables(content, "domains"):
+            name, trust = self._domain(written, entry, publishers)
             if name in domains:
                 raise ValueError(f"domain {name!r} stands there twice")
             domains[name] = trust
@@ -165,48 +165,48 @@ class _Reader:
             yield str(key), value
 
     def _domain(
-        self, name: str, said: Mapping[str, object], publishers: Iterable[str]
+        self, name: str, entry: Mapping[str, object], publishers: Iterable[str]
     ) -> tuple[str, DomainTrust]:
         where = f"domain {name!r}"
-        check_names(where, said, _DOMAIN)
-        allowed = self._publishers(where, said.get("publishers", []), publishers)
-        reach, words = said.get("reach", Reach.PUBLIC.value), [each.value for each in Reach]
-        if reach not in words:
-            raise ValueError(f"{where}: reach is one of {', '.join(words)}")
-        keys, stated = said.get("keys"), said.get("statements")
-        if stated is not None and name == ANY:
+        check_names(where, entry, _DOMAIN)
+        allowed = self._publishers(where, entry.get("publishers", []), publishers)
+        reach, choices = entry.get("reach", Reach.PUBLIC.value), [each.value for each in Reach]
+        if reach not in choices:
+            raise ValueError(f"{where}: reach is one of {', '.join(choices)}")
+        keys, key_file = entry.get("keys"), entry.get("statements")
+        if key_file is not None and name == ANY:
             why = "statements belong to one domain: their keys would speak for all others"
             raise ValueError(f"{where}: {why}")
         is_found = keys in [each.value for each in KeyTrust]
-        found = KeyTrust(keys) if is_found else self._key_file(where, keys)
-        statements: Keys = {} if stated is None else self._key_file(where, stated)
-        return _domain_name(name), DomainTrust(found, Terms(allowed, Reach(reach)), statements)
+        trust = KeyTrust(keys) if is_found else self._key_file(where, keys)
+        statements: Keys = {} if key_file is None else self._key_file(where, key_file)
+        return _domain_name(name), DomainTrust(trust, Terms(allowed, Reach(reach)), statements)
 
     def _issuers(self, content: Mapping[str, object]) -> Iterable[tuple[str, IssuerTrust]]:
         entries = content.get("issuer", [])
         if not isinstance(entries, list):
             raise TypeError("'issuer' is no list of tables such as [[issuer]]")
         names: set[str] = set()
-        for said in entries:
-            name = _name_of(said)
-            if not isinstance(said, dict) or not isinstance(name, str) or not name:
+        for entry in entries:
+            name = _name_of(entry)
+            if not isinstance(entry, dict) or not isinstance(name, str) or not name:
                 raise ValueError("an [[issuer]] has no name, or one that is no text")
             if name in names:
                 raise ValueError(f"issuer {name!r} stands there twice")
             names.add(name)
-            others = [other for other in entries if _name_of(other) != name]
-            is_shared = self._place(said) in map(self._place, others)
-            yield name, self._issuer(name, said, is_shared=is_shared)
+            others = [each for each in entries if _name_of(each) != name]
+            is_shared = self._place(entry) in map(self._place, others)
+            yield name, self._issuer(name, entry, is_shared=is_shared)
 
-    def _place(self, said: object) -> str:
-        """Return where the keys of an issuer are; each place has one spelling."""
-        keys = said.get("keys") if isinstance(said, dict) else None
+    def _place(self, entry: object) -> str:
+        """Return the place of the keys of an issuer, in one spelling."""
+        keys = entry.get("keys") if isinstance(entry, dict) else None
         is_file = isinstance(keys, str) and "://" not in keys
         return str((self.folder / str(keys)).resolve()) if is_file else str(keys)
 
-    def _issuer(self, name: str, said: Mapping[str, object], *, is_shared: bool) -> IssuerTrust:
-        where, keys = f"issuer {name!r}", said.get("keys")
-        check_names(where, said, _ISSUER)
+    def _issuer(self, name: str, entry: Mapping[str, object], *, is_shared: bool) -> IssuerTrust:
+        where, keys = f"issuer {name!r}", entry.get("keys")
+        check_names(where, entry, _ISSUER)
         issuer_keys: Keys | ServerUrl
         if isinstance(keys, str) and "://" in keys:
             if is_shared:
@@ -214,30 +214,30 @@ class _Reader:
             issuer_keys = _url(where, keys)
         else:
             issuer_keys = _own_keys(name, self._key_file(where, keys), is_shared=is_shared)
-        audience, clients = (_texts(where, each, said) for each in ("audience", "clients"))
+        audience, clients = (_texts(where, each, entry) for each in ("audience", "clients"))
         return IssuerTrust(issuer_keys, audience, clients)
 
-    def _publishers(self, where: str, said: object, known: Iterable[str]) -> frozenset[str]:
-        if not isinstance(said, list) or not all(isinstance(each, str) for each in said):
+    def _publishers(self, where: str, names: object, known: Iterable[str]) -> frozenset[str]:
+        if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
             raise ValueError(f"{where}: publishers is no list of names")
-        for odd in sorted(set(said) - set(known)):
-            raise ValueError(f"{where} allows {odd!r}, which [publishers] lacks")
-        return frozenset(said)
+        for unknown in sorted(set(names) - set(known)):
+            raise ValueError(f"{where} allows {unknown!r}, which [publishers] lacks")
+        return frozenset(names)
 
-    def _key_file(self, where: str, said: object) -> Keys:
-        if not isinstance(said, str):
+    def _key_file(self, where: str, file_name: object) -> Keys:
+        if not isinstance(file_name, str):
             raise TypeError(f"{where}: keys is missing, or no text")
         try:
-            with (self.folder / said).open("rb") as file:
-                return read_keys(file.read(JWKS_BYTES + 1), str(self.folder / said))
+            with (self.folder / file_name).open("rb") as file:
+                return read_keys(file.read(JWKS_BYTES + 1), str(self.folder / file_name))
         except OSError as exc:
-            raise ValueError(f"{where}: {said} cannot be read") from exc
+            raise ValueError(f"{where}: {file_name} cannot be read") from exc
         except BadKeysError as exc:
-            raise ValueError(f"{where}: {said} is {exc}") from exc
+            raise ValueError(f"{where}: {file_name} is {exc}") from exc
 
 
 def _own_keys(name: str, keys: Keys, *, is_shared: bool) -> Keys:
-    """Return the keys of a set that verify tokens of an issuer; refuse a key of nobody."""
+    """Return the keys of a set that verify tokens of an issuer; refuse a key without an issuer."""
     if is_shared and any(key.issuer is None for key in keys.values()):
         raise ValueError(f"issuer {name!r}: {_SHARED}")
     own = {kid: key for kid, key in keys.items() if key.is_of(name, is_shared=is_shared)}
@@ -257,8 +257,8 @@ def _url(where: str, text: str) -> ServerUrl:
     return url
 
 
-def _texts(where: str, name: str, said: Mapping[str, object]) -> frozenset[str]:
-    value = said.get(name, [])
+def _texts(where: str, name: str, entry: Mapping[str, object]) -> frozenset[str]:
+    value = entry.get(name, [])
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
         raise ValueError(f"{where}: {name} is no list of texts")
@@ -274,5 +274,5 @@ def _domain_name(name: str) -> str:
         raise ValueError(f"{name!r} is no domain such as b.example") from exc
 
 
-def _name_of(said: object) -> object:
-    return said.get("name") if isinstance(said, dict) else None
+def _name_of(entry: object) -> object:
+    return entry.get("name") if isinstance(entry, dict) else None

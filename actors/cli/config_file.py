@@ -22,13 +22,13 @@ from specs.jsonvalue import one_line
 _log = get_logger("actors.commands")
 
 _LOADED: Final = "actors.cli.config_file"
-"""Key of the path of the file that was read, and of the options that it sets, in the context."""
+"""Key in the context for the path of the file that was read, and the options that it sets."""
 
 PROFILE: Final = "profile"
 """Name of the option that names a set of options."""
 
 CONFIG: Final = "config"
-"""Name of the option, which cannot stand in a file itself."""
+"""Name of the option `--config`, which a file cannot set."""
 
 COMMANDS: Final = [name for name in SUMMARIES if name != CONFIG]
 """The commands whose options can stand in a file."""
@@ -45,7 +45,7 @@ def read_file(path: Path, ctx: click.Context) -> dict[str, object]:
     """Read the options of a command from a file.
 
     Raises:
-        CommandError: Something in it is wrong.
+        CommandError: The file has an error.
     """
     tables, wrong = read_tables(path)
     named, more = read_options(path, ctx.command, tables.get(ctx.info_name or "", {}))
@@ -57,10 +57,10 @@ def read_file(path: Path, ctx: click.Context) -> dict[str, object]:
 def read_options(
     path: Path, command: click.Command, table: object
 ) -> tuple[dict[str, object], list[CommandError]]:
-    """Read the table of a command, by keys as they are written.
+    """Read the table of a command; keys are spelt as on the command line.
 
     Returns:
-        Values by the names of parameters, and what is wrong with the others.
+        Values by the names of parameters, and the errors of the other keys.
     """
     if not isinstance(table, dict):
         why = f"{path} has {command.name!r} where a table [{command.name}] belongs; correct it"
@@ -85,9 +85,9 @@ def read_options(
 
 
 def warn_unknown(ctx: click.Context) -> None:
-    """Warn of environment variables that look like options and are none.
+    """Warn of environment variables that look like options but are none.
 
-    No error: Kubernetes makes such variables of the names of its services.
+    This is no error: Kubernetes makes such variables from the names of its services.
     """
     prefix = f"{ctx.auto_envvar_prefix}_"
     known = {f"{prefix}{(each.name or '').upper()}" for each in ctx.command.params}
@@ -97,7 +97,7 @@ def warn_unknown(ctx: click.Context) -> None:
 
 
 def _needed_form(option: click.Parameter, value: object) -> str:
-    """Return what a value has to be, if it would be taken for something else as a text."""
+    """Return the required form of a value; empty if the value has it."""
     if option.multiple:
         return "" if isinstance(value, list | str) else "a list, or one text"
     if isinstance(option, click.Option) and option.is_flag:
@@ -107,7 +107,7 @@ def _needed_form(option: click.Parameter, value: object) -> str:
 
 
 def origin_of(ctx: click.Context, name: str) -> tuple[str, str]:
-    """Return where an option's value comes from, and where exactly that is.
+    """Return the source of the value of an option, and its exact place.
 
     Returns:
         `command line`, `environment`, `file`, `profile` or `default`; and the name of the
@@ -128,7 +128,7 @@ def origin_of(ctx: click.Context, name: str) -> tuple[str, str]:
 
 
 def explain_option(error: click.ClickException) -> CommandError | None:
-    """Return what is wrong with a value that was not typed; None: it was, or there is none."""
+    """Return the error about a value from a file or the environment; None for any other."""
     if not isinstance(error, click.BadParameter) or error.ctx is None or error.param is None:
         return None
     _, where = origin_of(error.ctx, error.param.name or "")
@@ -141,19 +141,19 @@ def loaded_file(ctx: click.Context) -> tuple[Path, Mapping[str, object]] | None:
 
 
 def log_loaded(ctx: click.Context) -> None:
-    """Log which file was read; when it was read there was no log yet."""
+    """Log which file was read, now that the log is configured."""
     if file := loaded_file(ctx):
         _log.info("configuration loaded", file=str(file[0]), options=len(file[1]))
 
 
 def read_tables(path: Path) -> tuple[dict[str, object], list[CommandError]]:
-    """Read a file of options by the commands that they are for.
+    """Read a file of options; return the tables by command.
 
     Returns:
-        Tables by commands, and what is wrong with the rest of the file.
+        Tables by command, and the errors of the rest of the file.
 
     Raises:
-        CommandError: It cannot be read, or is no TOML.
+        CommandError: The file cannot be read, or is no TOML.
     """
     try:
         tables = read_toml(path.read_text())
@@ -183,7 +183,7 @@ CONFIG_OPTION: Final = click.Option(
     callback=_load,
     help="TOML file with options, in a table named like the command.",
 )
-"""The option `--config FILE`; what the file says is the default of the other options."""
+"""The option `--config FILE`; the file sets the defaults of the other options."""
 
 
 # The end of a command: an exit status, and one sentence if something went wrong.
@@ -201,7 +201,7 @@ def enter(command: click.Command, given: object = None) -> NoReturn:
     except click.ClickException as error:
         explained = explain_option(error)
         if explained is None:
-            vars(error)["message"] = one_line(error.message)  # values that may be anybody's
+            vars(error)["message"] = one_line(error.message)  # values may come from anybody
             error.show()
             sys.exit(error.exit_code)
         _fail(explained)

@@ -1,4 +1,4 @@
-"""Every failure of a command is one sentence and an exit status."""
+"""Turn every failure of a command into one sentence and an exit status."""
 
 import os
 import socket
@@ -25,11 +25,11 @@ from transports.errors import CertificateError, DialError, ListenError, LocalSer
 from transports.urls import read_host_port
 
 Meanings: TypeAlias = tuple[tuple[type[ProtoflyError], ExitCode, str], ...]
-"""For each error the exit status, and what to do; empty: the error says so itself."""
+"""For each error the exit status, and advice; empty: the error has the advice."""
 
 
 def match_meaning(error: ProtoflyError, meanings: Meanings) -> CommandError | None:
-    """Return the sentence and the status for an error; None: it is not among these.
+    """Return the sentence and the status for an error; None: the table has none.
 
     Args:
         error: The error.
@@ -65,12 +65,12 @@ MEANING: Final[Meanings] = (
 
 
 _CHECKS_PORTS: Final[ContextVar[bool | None]] = ContextVar("checks_ports", default=None)
-"""Whether a run, which ends before anything is opened, checks addresses; None: it does not end."""
+"""Whether a dry run checks addresses to listen at; None: no dry run."""
 
 
 @contextmanager
 def dry_run(*, ports: bool) -> Iterator[None]:
-    """Restrict `run` to a check of what its work needs, while the context is open.
+    """Let `run` only check the needs of its work, while the context is open.
 
     Args:
         ports: Whether addresses to listen at must be free.
@@ -92,8 +92,8 @@ def run(
 
     Args:
         work: The command's work.
-        check: Looks at the files that are opened at the start, and at programs; nothing is made or
-            changed. Raises what the start would raise. A dry run does nothing else.
+        check: Checks the files that are opened at the start, and programs, without changes. Raises
+            the errors that the start would raise. A dry run does nothing else.
         listen: Addresses that the work listens at, by the options that name the first of them.
 
     Raises:
@@ -125,7 +125,7 @@ def _check_ports(places: Mapping[str, Sequence[str]]) -> None:
 
 
 def explain(error: ProtoflyError | KeyboardInterrupt) -> CommandError:
-    """Turn what went wrong into a sentence for the person at the terminal."""
+    """Turn an error into a sentence for the person at the terminal."""
     if isinstance(error, CommandError):
         return error
     if isinstance(error, KeyboardInterrupt):
@@ -134,7 +134,7 @@ def explain(error: ProtoflyError | KeyboardInterrupt) -> CommandError:
 
 
 def first_known(error: BaseException) -> ProtoflyError | KeyboardInterrupt | None:
-    """Find what a person can act on in an error, its groups and its causes.
+    """Return the error that a person can act on, from an error, its groups and its causes.
 
     The errors of the layers below (`MEANING`) come before those that only pass them on.
     """
@@ -175,7 +175,7 @@ class Table:
 
 
 def say(schema: str, **fields: object) -> None:
-    """Print one object of a schema, at once."""
+    """Print one JSON object of a schema, at once."""
     echo(orjson.dumps({"schema": f"protofly.{schema}/1", **fields}).decode())
 
 

@@ -1,6 +1,6 @@
-"""The command `config`: the options in force, where each comes from, and the check of a file.
+"""The command `config`: the options in force, their origins, and the check of a file.
 
-The options of a command are read as that command reads them, without running it.
+It reads the options of a command in the same way as the command, without running the command.
 """
 
 import copy
@@ -22,17 +22,17 @@ from fsm.commands import parameters
 from specs.jsonvalue import Json
 from specs.limits.node import JWKS_BYTES
 
-# Private keys that commands sign with.
+# Private keys of commands.
 
 _OTHERS: Final = 0o077
-"""Rights that only its owner should have on a private key: a readable key protects nothing."""
+"""Rights on a private key that only its owner should have."""
 
 
 def read_signer(path: Path) -> signing.SigningKey:
-    """Read a private key; warn if others can read it, too.
+    """Read a private key; warn if others can read the file, too.
 
     Raises:
-        CommandError: It cannot be read, or is none.
+        CommandError: The file cannot be read, or has no private key.
     """
     what, advice = f"cannot read the key {path}", "make one with `token keys`"
     with group.advise_on(OSError, what=what, advice=advice), path.open("rb") as file:
@@ -47,7 +47,7 @@ def read_signer(path: Path) -> signing.SigningKey:
 
 
 _SET: Final = "(set)"
-"""Shown instead of a secret."""
+"""Text in place of a secret."""
 
 
 def read_context(
@@ -57,17 +57,17 @@ def read_context(
     *,
     is_raw: bool = False,
 ) -> click.Context:
-    """Read the options of a command as it does; one that is required may be missing.
+    """Read the options of a command as the command does; required ones may be missing.
 
     Args:
         command: The command.
-        arguments: Its command line.
-        defaults: Values of the options that have no other.
-        is_raw: Whether values stay as they were written.
+        arguments: Command line of the command.
+        defaults: Values of the options that are not set.
+        is_raw: Whether values stay as they are written.
 
     Raises:
-        click.UsageError: There is no such option, or a value is none it takes.
-        CommandError: The file of options is wrong.
+        click.UsageError: There is no such option, or a value is invalid.
+        CommandError: The file of options has an error.
     """
     params = [copy.copy(each) for each in command.params if isinstance(each, click.Option)]
     for each in params:
@@ -83,7 +83,7 @@ def read_context(
 
 
 def _json_of(value: object) -> Json:
-    """Return a value as a file of options would have it; None: there is none."""
+    """Return a value in the form of a file of options; None: there is none."""
     if isinstance(value, tuple):
         return [str(each) for each in value] or None
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
@@ -92,7 +92,7 @@ def _json_of(value: object) -> Json:
 _DEFAULT: Final = "node"
 
 _ANY_DOMAIN: Final = "a.example"
-"""Stands for the domain where a file does not name one."""
+"""Domain for a file that names none."""
 
 
 @click.group("config")
@@ -170,17 +170,17 @@ def check(*, file: Path = parameters.argument(), ports: bool = parameters.option
 
 
 _STARTED: Final = frozenset({"node", "runtime"})
-"""Commands that are run up to the point where they serve."""
+"""Commands that are run up to the point at which they would serve."""
 
 _STAND_INS: Final = {"domain": _ANY_DOMAIN, "name": "any", "node": f"wss://{_ANY_DOMAIN}/link"}
-"""Values of options that a command needs and a file may leave to the command line."""
+"""Values of required options that a file may leave to the command line."""
 
 _LEAST: Final = 4
 """Minimum length of a value that is recognised in an error message."""
 
 
 def _findings(file: Path, command: click.Command, table: object) -> Iterator[group.CommandError]:
-    """Try the table of a command again and again, each time without what was wrong."""
+    """Check the table of a command repeatedly, each time without the values of the last error."""
     named, wrong = config_file.read_options(file, command, table)
     yield from wrong
     own = [each for each in command.params if isinstance(each, click.Option)]
@@ -191,18 +191,18 @@ def _findings(file: Path, command: click.Command, table: object) -> Iterator[gro
     while text := _failure(f"{file} [{command.name}]", command, named):
         if not any(_mentions(text, flag) for flag in removed):
             yield group.CommandError(text)
-        blamed = [name for name in named if _mentions(text, flags.get(name, name))]
-        blamed = blamed or [name for name, value in named.items() if _is_in(text, value)]
-        for name in blamed:
+        faulty = [name for name in named if _mentions(text, flags.get(name, name))]
+        faulty = faulty or [name for name, value in named.items() if _is_in(text, value)]
+        for name in faulty:
             named = _without(named, name, text)
             if name not in named:
                 removed.add(flags.get(name, name))
-        if not blamed:
+        if not faulty:
             return
 
 
 def _failure(where: str, command: click.Command, named: Mapping[str, object]) -> str:
-    """Return what is wrong first with the options of a command; empty: nothing."""
+    """Return the first error in the options of a command; empty: there is none."""
     needed = {each.name for each in command.params if each.required}
     values = {name: value for name, value in _STAND_INS.items() if name in needed} | {**named}
     try:

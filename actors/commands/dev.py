@@ -36,7 +36,7 @@ from transports.urls import read_host_port
 
 _RUNTIMES: Final = ("alice", "bob")
 _GUEST: Final = "you"
-"""Name of the user of the configuration file that this command writes."""
+"""Name of the user in the configuration file that this command writes."""
 
 _EXAMPLES: Final = (
     Source("echo", "actors.hyperties", "Echo"),
@@ -181,7 +181,7 @@ async def _open(
     async with AsyncExitStack() as stack:
         configs = [config]
         if len(places) > 1:
-            # Not needed by the only node of a domain.
+            # The only node of a domain needs no engine.
             from transports.engine.nats import open_engine  # noqa: PLC0415
             from transports.engine.server import open_server  # noqa: PLC0415
 
@@ -236,8 +236,8 @@ def _ready_text(running: environment.Environment, files: _Files) -> None:
     rows = [("node", files.domain, node.url) for node in running.nodes]
     for name, url in running.runtimes.items():
         rows += [("runtime", name, url)]
-        mine = [each for each in running.deployments if each.runtime == name]
-        rows += [("hyperty", each.source.name, each.url) for each in mine]
+        deployed = [each for each in running.deployments if each.runtime == name]
+        rows += [("hyperty", each.source.name, each.url) for each in deployed]
     rows += [("authority", "", _near(files.tls.ca)), ("options", "", _near(files.config))]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for kind, name, value in rows:

@@ -27,7 +27,7 @@ _NONE: Final = "-"
 async def _find(
     criteria: Criteria, registry: str | None, runtime: Runtime, *, is_json: bool
 ) -> ExitCode:
-    """Print all entries."""
+    """Print all entries that meet the criteria."""
     search = runtime.discoverer.discover(domain=registry, **criteria)
     count = 0
     if is_json:

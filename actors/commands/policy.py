@@ -28,7 +28,7 @@ _HOLDS: Final = {True: "true", False: "false", None: "cannot be known"}
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[str]:
-    """Print which rule decided and why, one line after the other."""
+    """Yield lines that tell which rule decided, and why."""
     verdict = explanation.verdict
     if verdict.result is terms.Result.NOT_APPLICABLE:
         yield f"{explanation.effective}: nothing applies, so the default holds"
@@ -47,8 +47,8 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
 
 def _finding_lines(finding: Finding) -> Iterator[str]:
     indent = "  " * finding.path.count("/")
-    other = "" if finding.is_addressed else " (for the other direction)"
-    yield f"{indent}{finding.path}: {finding.result}{other}"
+    suffix = "" if finding.is_addressed else " (for the other direction)"
+    yield f"{indent}{finding.path}: {finding.result}{suffix}"
     for part, seen in (("target", finding.target), ("condition", finding.condition)):
         if seen is not None:
             yield from _seen_lines(seen, indent + "  ", part)
@@ -64,7 +64,7 @@ def _seen_lines(seen: Seen, indent: str, part: str = "") -> Iterator[str]:
 
 
 def explanation_json(explanation: Explanation) -> jsonvalue.JsonObject:
-    """Return the same as an object; lists of roles are sorted."""
+    """Return an explanation as an object; lists of roles are sorted."""
     verdict = explanation.verdict
     return {
         "decision": str(explanation.effective),
@@ -204,22 +204,22 @@ def explain_message(  # noqa: PLR0913 - one for each option
         combining: How the results of several files combine.
         as_json: Print one JSON object.
     """
-    read = _message(message)
+    parsed = _message(message)
     if own is not None and runtime is None:
         raise click.UsageError(
             "--own and --foreign say whose a session's resource is; add --runtime"
         )
     owns = None if own is None else lambda _address, _runtime: own
     user = None if sender is None else sender.user
-    place = attributes.Place(domain or domain_of(read.to), zone, owns)
+    place = attributes.Place(domain or domain_of(parsed.to), zone, owns)
     book = model.Book(sets=read_policies(files), combining=combining, default=default)
-    known = Asker(runtime, sender).sender
-    passing = _passing(read, direction, own_user, hyperty)
+    asker = Asker(runtime, sender).sender
+    passing = _passing(parsed, direction, own_user, hyperty)
     if passing is not None:
-        # A runtime has no sessions: it knows the sender as the receiver of the message does.
-        known, sender = _assumed_sender(read, runtime, user), None
+        # A runtime has no sessions: it sees the sender as the receiver of the message does.
+        asker, sender = _assumed_sender(parsed, runtime, user), None
     request = attributes.Request(
-        read, runtime, sender, _seconds(at, zone), place, sender=known, passing=passing
+        parsed, runtime, sender, _seconds(at, zone), place, sender=asker, passing=passing
     )
     explanation = explain(book, request)
     if as_json:

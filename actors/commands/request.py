@@ -21,7 +21,7 @@ from specs.message import MessageType
 from specs.reply_code import LAST_SUCCESS
 
 _USER: Final = frozenset({"user", "user-guid"})
-"""Schemes of users, whose hyperties are named."""
+"""Schemes of the addresses of users."""
 
 _VERBS: Final = (
     MessageType.CREATE, MessageType.READ, MessageType.UPDATE, MessageType.DELETE,
@@ -29,11 +29,11 @@ _VERBS: Final = (
 )  # fmt: skip
 
 _Rest: TypeAlias = tuple[tuple[str, ...], Json]
-"""Names, and the value of the request."""
+"""The names, and the value of the request."""
 
 
 def _read(words: tuple[str, ...]) -> _Rest:
-    """Return the words before the last one, and the last one as JSON."""
+    """Return the words before the last one, and the last word as JSON."""
     *names, value = words
     try:
         return tuple(names), orjson.loads(value)

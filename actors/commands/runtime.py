@@ -75,10 +75,10 @@ def _read_loaded(text: str) -> tuple[str, str]:
 
 
 def load_hyperty(where: str) -> type[Hyperty]:
-    """Import a hyperty's class.
+    """Import the class of a hyperty.
 
     Raises:
-        CommandError: There is none.
+        CommandError: There is no such class.
     """
     module, _, name = where.partition(":")
     kind: object = None
@@ -98,7 +98,7 @@ def load_hyperty(where: str) -> type[Hyperty]:
 
 
 def log_crash(where: str, error: Exception) -> CommandError:
-    """Log what came out of a hyperty's code before it ran; return it as a sentence."""
+    """Log an exception of a hyperty's code before the hyperty ran; return it as a sentence."""
     _log.info("hyperty crashed", hyperty=where, exc_info=error)
     return CommandError(
         f"{where} could not be started: {type(error).__name__}: {error}; "
@@ -159,7 +159,7 @@ def _sandboxes(
 
 
 Deploy: TypeAlias = Callable[[Runtime, str], Awaitable[str]]
-"""Has a hyperty run in a runtime, by a name; returns its address."""
+"""Runs a hyperty in a runtime, under a name; returns its address."""
 
 
 class Housing(Enum):
@@ -173,10 +173,10 @@ class Housing(Enum):
 
 
 def make_deployers(hyperties: Mapping[str, str], housing: Housing) -> dict[str, Deploy]:
-    """Return what deploys each hyperty, given as `module:Class` by name.
+    """Return the function that deploys each hyperty, given as `module:Class` by name.
 
     Raises:
-        CommandError: One is not there; of those in processes that shows when they start.
+        CommandError: A hyperty does not exist; for those in processes that shows when they start.
     """
     if housing is Housing.NURSERY:
         return {
@@ -299,22 +299,22 @@ def command(  # type: ignore[explicit-any] # values of fields
         raise click.UsageError(
             "--load and --hyperty name the same hyperty; rename that of --hyperty"
         )
-    crew = make_deployers(hyperty, sandbox)
-    crew |= {name: partial(_load, where) for name, where in load.items()}
-    service = partial(_open, config, crew, trace)
+    deployers = make_deployers(hyperty, sandbox)
+    deployers |= {name: partial(_load, where) for name, where in load.items()}
+    service = partial(_open, config, deployers, trace)
     listen = {} if config.http is None else {"--http": [config.http.listen]}
     work = partial(lifetime.serve, service, partial(_announce, config))
     return failure.run(work, check=partial(_check, config), listen=listen)
 
 
 def _check(config: RuntimeConfig) -> None:
-    """Look at what the runtime opens at its start, as it does.
+    """Check the files that the runtime opens at its start.
 
     Raises:
         StoreFileError: The file of the store cannot be used.
         KeyFileError: The file of the runtime's key cannot be used.
         PolicyFileError: A policy file cannot be used.
-        OpenMetricsError: Every client could read the metrics.
+        OpenMetricsError: Any client could read the metrics.
     """
     if config.store is not None and (why := database.flaw_of(config.store, file.FORM)):
         raise file.StoreFileError(config.store, why)
@@ -331,12 +331,12 @@ def _check(config: RuntimeConfig) -> None:
 
 @asynccontextmanager
 async def _open(
-    config: RuntimeConfig, crew: Mapping[str, Deploy], trace: OpenTracer
+    config: RuntimeConfig, deployers: Mapping[str, Deploy], trace: OpenTracer
 ) -> AsyncIterator[dict[str, jsonvalue.Json]]:
     if config.node is None and config.registry is None and config.catalogues is None:
         raise CommandError("the domain has no server; add --node, --registry or --catalogue")
     with runtime_store.open_store(config.store):
-        # Errors in it, in the file of the key, and in policies are reported before any dial.
+        # Errors in the configuration, the key file and the policies are reported before any dial.
         own_identity(config)
         if isinstance(config.policy, PolicyConfig):
             read_policies(config.policy.files)
@@ -346,7 +346,7 @@ async def _open(
     ):
         await own_runtime.enter(runtime)
         hyperties: dict[str, jsonvalue.Json] = {
-            name: await deploy(runtime, name) for name, deploy in crew.items()
+            name: await deploy(runtime, name) for name, deploy in deployers.items()
         }
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_end_with_session, runtime)
@@ -358,7 +358,7 @@ async def _end_with_session(runtime: Runtime) -> None:
     """Wait until the node ends the session for good.
 
     Raises:
-        CommandError: It has; with the reason.
+        CommandError: The session has ended, with the reason.
     """
     async for status in runtime.status.changes():
         if status is StatusValue.FAILED:

@@ -75,10 +75,10 @@ _define = partial(define_command, of=command, meanings=_MEANING)
 
 
 def read_bytes(path: Path, limit: int, option: str) -> bytes:
-    """Read a file that was named.
+    """Read a file that an option names.
 
     Raises:
-        CommandError: It cannot be read, or is larger than any runtime accepts.
+        CommandError: The file cannot be read, or is larger than any runtime accepts.
     """
     what, advice = f"cannot read {path}", f"name another file with {option}"
     with advise_on(OSError, what=what, advice=advice), path.open("rb") as file:
@@ -89,10 +89,10 @@ def read_bytes(path: Path, limit: int, option: str) -> bytes:
 
 
 def read_json(path: Path, limit: int, option: str) -> JsonObject:
-    """Read a file that holds a JSON object.
+    """Read a file with a JSON object.
 
     Raises:
-        CommandError: It cannot be read, or holds none.
+        CommandError: The file cannot be read, or has no JSON object.
     """
     with advise_on(orjson.JSONDecodeError, what=f"{path} is no JSON", advice="correct it"):
         content: Json = orjson.loads(read_bytes(path, limit, option))
@@ -102,7 +102,7 @@ def read_json(path: Path, limit: int, option: str) -> JsonObject:
 
 
 def read_place(text: str) -> tuple[CatalogueType, str]:
-    """Return type and name of an entry; refuse what is no `TYPE/NAME`."""
+    """Return type and name of an entry; refuse texts that are not `TYPE/NAME`."""
     kind, _slash, name = text.partition("/")
     entry: Entry | None = entry_at("a.example", kind, name)
     if entry is None:
@@ -118,21 +118,21 @@ def seconds(days: float) -> int:
     return max(1, int(days * _DAY))
 
 
-# Whether a package defines its entry point, as its sources say; nothing of it is run.
+# Whether a package defines its entry point, by its sources; no code of it is run.
 
 _UNREADABLE: Final = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
 def check_entry_point(package: bytes, entry_point: str, *, is_class: bool) -> None:
-    """Refuse a package whose module does not define what the entry point names.
+    """Refuse a package whose module does not define the name of the entry point.
 
-    What the module assigns or imports may be anything, and a name may come by `import *` or by
-    `global`: whether that is of use shows in the sandbox only.
+    A name that the module assigns or imports may be of any kind, and `import *` or `global` may
+    define names: only the sandbox shows whether such a name can be used.
 
     Args:
         package: Bytes of the package, which has the module.
         entry_point: `module:name`.
-        is_class: Whether it must be a class.
+        is_class: Whether the name must be that of a class.
 
     Raises:
         BadArchiveError: The module cannot be compiled, or it does not define the name, or
@@ -152,9 +152,9 @@ def check_entry_point(package: bytes, entry_point: str, *, is_class: bool) -> No
     symbol = table.lookup(name) if name in table.get_identifiers() else None
     nodes = [*ast.walk(tree)]
     if symbol is None or not (symbol.is_assigned() or symbol.is_imported()):
-        # It may still be bound when the module runs: by `import *`, or by a function.
-        stars = (node for node in nodes if isinstance(node, ast.ImportFrom))
-        is_late = any(each.name == "*" for node in stars for each in node.names) or any(
+        # The name may still be defined when the module runs: by `import *`, or by a function.
+        imports = (node for node in nodes if isinstance(node, ast.ImportFrom))
+        is_late = any(each.name == "*" for node in imports for each in node.names) or any(
             isinstance(node, ast.Global) and name in node.names for node in nodes
         )
         if not is_late:
@@ -168,15 +168,15 @@ def check_entry_point(package: bytes, entry_point: str, *, is_class: bool) -> No
 
 
 def _source(package: bytes, base: str) -> tuple[str, bytes]:
-    """Return the file of a module that is there; a folder hides a file, as in a sandbox."""
-    with zipfile.ZipFile(io.BytesIO(package)) as opened:
-        names = opened.namelist()
+    """Return the file of a module and its code; a folder hides a file, as in a sandbox."""
+    with zipfile.ZipFile(io.BytesIO(package)) as file:
+        names = file.namelist()
         path = next(name for name in (f"{base}/__init__.py", f"{base}.py") if name in names)
-        return path, opened.read(path)
+        return path, file.read(path)
 
 
 def _is_function(name: str, nodes: Sequence[ast.AST]) -> bool:
-    """Return whether a name is of functions and of nothing else; decorators make anything."""
+    """Return whether a name is defined as a function only, without decorators."""
     others = [
         node
         for node in nodes
@@ -263,8 +263,8 @@ def sign(  # noqa: PLR0913 - one for each option
     content = publishing.adopt_draft(place, content)
     fields = _add_dates(content, counter, days, machine)
     promise, package = ({}, b"") if code is None else _pack(place, code)
-    stated = {} if domain_keys is None else {"domainKeys": _key_set(domain_keys)}
-    content = {"version": str(fields["counter"]), **content, **fields, **stated, **promise}
+    key_fields = {} if domain_keys is None else {"domainKeys": _key_set(domain_keys)}
+    content = {"version": str(fields["counter"]), **content, **fields, **key_fields, **promise}
     text = publishing.signed_draft(place, content, read_signer(key))
     _check_use(text, draft)
     files = {out: text.encode() + b"\n"}
@@ -281,8 +281,8 @@ def _key_set(path: Path) -> JsonObject:
     """Read a set of public keys.
 
     Raises:
-        CommandError: It cannot be read.
-        BadKeysError: It is none.
+        CommandError: The file cannot be read.
+        BadKeysError: The content is no set of keys.
     """
     keys = read_json(path, JWKS_BYTES, "--domain-keys")
     read_keys(orjson.dumps(keys))
@@ -292,7 +292,7 @@ def _key_set(path: Path) -> JsonObject:
 def _add_dates(
     draft: JsonObject, counter: int | None, days: float | None, machine: str | None
 ) -> JsonObject:
-    """Return counter and expiry from the options, else from the draft, else the defaults."""
+    """Return counter and expiry from the options, else from the draft, else defaults."""
     now = int(time.time_ns() // 1_000_000_000)
     fields: JsonObject = {
         "counter": counter or draft.get("counter", now),
@@ -304,7 +304,7 @@ def _add_dates(
 
 
 def _check_use(text: str, draft: Path) -> None:
-    """Refuse a stub or hyperty that no runtime could deploy, whomever it trusts."""
+    """Refuse a stub or hyperty that no runtime could deploy, with any trust."""
     sealed = seal.read_seal(text.encode(), seal.SealType.DESCRIPTOR)
     descriptor, here = seal.read_descriptor(sealed.content), deployable_here()
     refused = offers.judge_offer(descriptor, here)
@@ -315,7 +315,7 @@ def _check_use(text: str, draft: Path) -> None:
 
 
 def _pack(place: Entry, code: _Code) -> tuple[JsonObject, bytes]:
-    """Pack code; return what the descriptor says of the package, and the package."""
+    """Pack code; return the description of the package, and the package."""
     folder, entry_point, name, key = code
     advice = "name another directory with --package"
     with advise_on(OSError, what=f"cannot pack {folder}", advice=advice):
@@ -408,7 +408,7 @@ async def _keys(catalogue: source.Source) -> Keys:
 
 
 async def _revocations(catalogue: source.Source, keys: Keys) -> Revocations | None:
-    """Return what is revoked, if there is a list that counts."""
+    """Return the list of revocations, if there is a valid one."""
     try:
         text = await catalogue.read(REVOKED, foreign_code.REVOCATIONS_BYTES)
         return seal.signed_revocations(text, keys)
@@ -421,7 +421,8 @@ async def _line(
 ) -> dict[str, object]:
     """Return the fields of an entry, in the order of the table.
 
-    Its state is whether it is good by what the catalogue itself publishes, or why not.
+    The state is `signed`, or why the entry is invalid by the keys that the catalogue itself
+    publishes.
     """
     line: dict[str, object] = {"entry": entry}
     try:
@@ -495,7 +496,7 @@ def verify(
 
 
 def _find_source(where: str) -> tuple[source.Source, str]:
-    """Return the catalogue that WHERE stands in, and the path there."""
+    """Return the catalogue of WHERE, and the path in the catalogue."""
     base, mark, path = where.rpartition(_MARK)
     if mark:
         return source.source_at(base), f"{WELL_KNOWN}/{path}"

@@ -50,7 +50,7 @@ def command() -> None:
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _PRIVATE_FOLDER: Final = 0o700
-"""Mode of the folder: only its owner may add keys, since a key lets its holder in."""
+"""Mode of the folder: only its owner may add keys, since their holders can log in."""
 
 _SET: Final = "jwks.json"
 
@@ -113,7 +113,7 @@ def _entries(public: Path, name: str) -> list[Json]:
 
 
 def _write_new(path: Path, text: bytes) -> None:
-    """Write a file that is private from its first moment, and never an existing one."""
+    """Write a new file that only its owner can read; never overwrite a file."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE), "wb") as file:
         file.write(text)
 
@@ -157,7 +157,7 @@ _THUMBPRINT: Final = re.compile("[A-Za-z0-9_-]{43}")
 
 
 def _read_thumbprint(text: str) -> str:
-    """Return the thumbprint of a key that is given by it, or by its file."""
+    """Return the thumbprint of a key, from the text itself or from its file."""
     path = Path(text)
     if not path.exists() and _THUMBPRINT.fullmatch(text):
         return text

@@ -1,1 +1,1 @@
-"""The development environment of `python -m actors dev`: node, runtimes, and reloaded hyperties."""
+"""The environment of `python -m actors dev`: nodes, runtimes and reloaded hyperties."""

@@ -34,7 +34,7 @@ from specs.limits.development import AUTHORITY_DAYS, CERTIFICATE_DAYS, RENEWAL_D
 _AUTHORITY: Final = "Protofly development authority"
 _NODE: Final = "Protofly development node"
 _EARLIER: Final = dt.timedelta(minutes=5)
-"""How long before its making a certificate is good: clocks of one machine may differ a little."""
+"""Time before its making for which a certificate is valid, as clocks may differ a little."""
 
 _Alternative: TypeAlias = x509.DNSName | x509.IPAddress
 
@@ -44,7 +44,7 @@ class LocalTls:
     """The TLS files of a local node, readable by their owner only.
 
     Attributes:
-        ca: PEM file of the authority's certificate, for those who dial the node.
+        ca: PEM file of the authority's certificate, for clients of the node.
         cert: PEM file of the node's certificate.
         key: PEM file of its private key.
     """
@@ -59,14 +59,13 @@ _Pair: TypeAlias = tuple[x509.Certificate, ec.EllipticCurvePrivateKey]
 
 
 def open_authority(folder: Path, hosts: Sequence[str], now: dt.datetime) -> LocalTls:
-    """Return the files of TLS in a folder; what is missing, damaged or nearly over is made.
+    """Return the TLS files in a folder; make those that are missing, damaged or nearly expired.
 
-    The authority stays the same as long as it is good, so what trusts it goes on to do so.
-    Blocks.
+    The authority stays the same as long as it is valid, so that clients go on to trust it. Block.
 
     Args:
         folder: The folder, which exists.
-        hosts: Names and addresses by which the node is dialled.
+        hosts: Names and addresses of the node.
         now: The present time.
 
     Raises:
@@ -89,13 +88,13 @@ def open_authority(folder: Path, hosts: Sequence[str], now: dt.datetime) -> Loca
             x509.SubjectAlternativeName(alternatives),
             x509.AuthorityKeyIdentifier.from_issuer_public_key(authority[1].public_key()),
         ]
-        made = _make(_NODE, (now, CERTIFICATE_DAYS), extensions, authority[1])
-        _write(files.cert, files.key, made)
+        node_pair = _make(_NODE, (now, CERTIFICATE_DAYS), extensions, authority[1])
+        _write(files.cert, files.key, node_pair)
     return files
 
 
 def _read(cert: Path, key: Path, now: dt.datetime) -> _Pair | None:
-    """Read a certificate and its key; None: they are not there, no pair, or nearly over."""
+    """Read a certificate and its key; None: they are missing, no pair, or nearly expired."""
     try:
         certificate = x509.load_pem_x509_certificate(cert.read_bytes())
         private = load_pem_private_key(key.read_bytes(), password=None)
@@ -112,7 +111,7 @@ def _read(cert: Path, key: Path, now: dt.datetime) -> _Pair | None:
 def _fits(
     node: x509.Certificate, authority: x509.Certificate, alternatives: Sequence[_Alternative]
 ) -> bool:
-    """Return whether this authority made the certificate of a node, for all of these hosts."""
+    """Return whether the authority made the certificate of a node, for all of these hosts."""
     try:
         node.verify_directly_issued_by(authority)
     except (ValueError, TypeError, InvalidSignature):
@@ -145,19 +144,19 @@ def _usage(*, is_ca: bool) -> x509.KeyUsage:
 
 def _make(
     subject: str,
-    good: tuple[dt.datetime, int],
+    validity: tuple[dt.datetime, int],
     extensions: Sequence[x509.ExtensionType],
     signer: ec.EllipticCurvePrivateKey | None = None,
 ) -> _Pair:
-    """Make a key and a certificate of it.
+    """Make a key and its certificate.
 
     Args:
-        subject: Whose they are.
-        good: Present time, and days for which the certificate is good from then on.
-        extensions: What the certificate states; what it may be used for is critical.
+        subject: Name of the subject.
+        validity: Present time, and days for which the certificate is valid.
+        extensions: Extensions of the certificate; those about its use are critical.
         signer: Key of the authority; None: the certificate signs itself.
     """
-    now, days = good
+    now, days = validity
     key = ec.generate_private_key(ec.SECP256R1())
     builder = (
         x509.CertificateBuilder()
@@ -181,7 +180,7 @@ def _write(cert: Path, key: Path, pair: _Pair) -> None:
         write_whole(path, text, PRIVATE)
 
 
-# The class of a hyperty in a file or module, loaded again after a change.
+# The class of a hyperty in a file or module, reloaded after a change.
 
 _FORM: Final = re.compile(
     r"(?:(?P<name>[A-Za-z0-9_-]+)=)?"
@@ -189,14 +188,14 @@ _FORM: Final = re.compile(
 )
 
 Stamp: TypeAlias = tuple[int, int, int]
-"""Time, size, and number of a file, which show a change."""
+"""Modification time, size and inode of a file, which show a change."""
 
 
 class BadSourceError(ProtoflyError):
     """A source provides no class of a hyperty.
 
     Attributes:
-        details: Lines that show where it went wrong; may be empty.
+        details: Traceback of the error; may be empty.
     """
 
     def __init__(self, reason: str, details: str = "") -> None:
@@ -205,11 +204,11 @@ class BadSourceError(ProtoflyError):
 
 
 class _Uncached(SourceFileLoader):
-    """Compiles a file at each load, as the age of compiled files counts in whole seconds only."""
+    """Compile a file at each load: the age of compiled files counts in whole seconds only."""
 
     @override
     def path_stats(self, path: str) -> dict[str, object]:
-        raise OSError("compiled files are not looked at")
+        raise OSError("compiled files are not used")
 
 
 @attrs.frozen
@@ -231,15 +230,15 @@ class Source:
         return f"{self.where}:{self.kind}"
 
     def file(self) -> Path:
-        """Return the file of the class; blocks.
+        """Return the file of the class; block.
 
         Raises:
-            BadSourceError: There is none.
+            BadSourceError: There is no such file.
         """
         return Path(self._spec().origin or "")
 
     def stamp(self, file: Path) -> Stamp | None:
-        """Return what a change of the file changes; None: it is not there. Blocks."""
+        """Return a stamp that changes with the file; None: the file is missing. Block."""
         try:
             status = file.stat()
         except OSError:
@@ -247,27 +246,27 @@ class Source:
         return status.st_mtime_ns, status.st_size, status.st_ino
 
     def load(self) -> type[Hyperty]:
-        """Run the file anew and return the class; blocks as long as its code does.
+        """Run the file again and return the class; block as long as its code does.
 
-        If it fails, other modules have what they had before.
+        If the load fails, the previous module stays.
 
         Raises:
-            BadSourceError: It cannot be loaded, or has no such class.
+            BadSourceError: The file cannot be loaded, or has no such class.
         """
         spec = self._spec()
         module = importlib.util.module_from_spec(spec)
-        before = sys.modules.get(spec.name)
+        previous = sys.modules.get(spec.name)
         sys.modules[spec.name] = module
         with Crash() as crash:
             vars(spec)["loader"].exec_module(module)
         error = crash.error
-        made: object = vars(module).get(self.kind)
-        if error is None and isinstance(made, type) and issubclass(made, Hyperty):
-            return made
-        if before is None:
+        loaded: object = vars(module).get(self.kind)
+        if error is None and isinstance(loaded, type) and issubclass(loaded, Hyperty):
+            return loaded
+        if previous is None:
             del sys.modules[spec.name]
         else:
-            sys.modules[spec.name] = before
+            sys.modules[spec.name] = previous
         if error is None:
             raise BadSourceError(f"{self.where} has no hyperty {self.kind!r}")
         why = f"{self.where}: {type(error).__name__}: {error}"
@@ -277,7 +276,7 @@ class Source:
         """Find the source, with a loader that compiles it.
 
         Raises:
-            BadSourceError: There is none.
+            BadSourceError: There is no source.
         """
         if self.where.endswith(".py"):
             name, file = f"dev_{self.name.replace('-', '_')}", Path(self.where).absolute()
@@ -296,7 +295,7 @@ def read_source(text: str) -> Source:
     """Read `[NAME=]module:Class` or `[NAME=]FILE.py:Class`.
 
     Raises:
-        ValueError: It is neither.
+        ValueError: The text has another form.
     """
     match = _FORM.fullmatch(text)
     if match is None:
@@ -316,7 +315,7 @@ def _origin(module: str) -> Path:
 
 
 def _traceback(error: Exception, file: str) -> str:
-    """Return the traceback from the file on; of a syntax error only the place."""
+    """Return the traceback from the file on; of a syntax error only the place in the file."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != file:
         trace = trace.tb_next

@@ -57,10 +57,10 @@ class LocalLogin(Credentials):
 
 
 ReportReload: TypeAlias = Callable[["Deployment", str, str], None]
-"""Takes the outcome of a reload.
+"""Receives the outcome of a reload.
 
-The hyperty; why its changed code cannot be used, so that the previous code continues to run, or
-nothing; and lines that show the place of the error, if there are any.
+The arguments are the hyperty; why its changed code cannot be used, so that the previous code
+continues to run, or an empty text; and the traceback of the error, or an empty text.
 """
 
 
@@ -86,10 +86,10 @@ class Deployment:
     async def check(self, report: ReportReload) -> None:
         """Reload the hyperty if its file has changed.
 
-        If cancelled, the hyperty may not run.
+        If cancelled, the hyperty may be stopped.
 
         Args:
-            report: Takes the outcome.
+            report: Receives the outcome.
 
         Raises:
             ActorStoppedError: The runtime has closed.
@@ -99,15 +99,15 @@ class Deployment:
             return
         self._stamp = stamp
         try:
-            made = self.source.load()
+            loaded = self.source.load()
         except BadSourceError as error:
             report(self, str(error), error.details)
             return
         await self._running.rest(self.url)
         with Crash() as crash:
-            await self._deploy(made)
+            await self._deploy(loaded)
         if crash.error is None:
-            self._made = made
+            self._made = loaded
             report(self, "", "")
             return
         _log.info("hyperty not reloaded", hyperty=str(self.source), exc_info=crash.error)
@@ -115,13 +115,13 @@ class Deployment:
         report(self, why, "")
         await self._deploy(self._made)
 
-    async def _deploy(self, made: type[Hyperty]) -> None:
-        """Deploy a class with the same address; a new one if the hyperty was given up before."""
+    async def _deploy(self, hyperty_class: type[Hyperty]) -> None:
+        """Deploy a class with the same address, or a new one if the hyperty has lost it."""
         name = self.source.name
         try:
-            self.url = await self._running.deploy(Profile(name, address=self.url), made)
+            self.url = await self._running.deploy(Profile(name, address=self.url), hyperty_class)
         except NotKeptError:
-            self.url = await self._running.deploy(name, made)
+            self.url = await self._running.deploy(name, hyperty_class)
 
 
 @attrs.frozen
@@ -143,11 +143,11 @@ async def open_environment(
     """Run nodes, runtimes and their hyperties while the context is open.
 
     Args:
-        configs: Configuration of each node; several share an engine. The runtimes are spread over
-            them.
+        configs: Configuration of each node; several nodes share an engine. The runtimes are spread
+            over the nodes.
         tls: Files of TLS; the runtimes trust the authority.
         plans: Credentials and hyperties of each runtime, by the name of the runtime.
-        report: Takes the outcome of each reload.
+        report: Receives the outcome of each reload.
 
     If cancelled, everything is closed in order, as by the end of the context.
 
@@ -169,7 +169,7 @@ async def open_environment(
         runtimes: dict[str, str] = {}
         deployments: list[Deployment] = []
         for (name, (login, _)), node in zip(plans.items(), cycle(nodes)):
-            its = RuntimeConfig(
+            own = RuntimeConfig(
                 domain=node.domain,
                 name=name,
                 node=node.url,
@@ -179,7 +179,7 @@ async def open_environment(
                 ids=ids.fresh_ids(),
                 clock_offset=offset,
             )
-            runtime = await stack.enter_async_context(open_runtime(its, network, NULL_TRACER))
+            runtime = await stack.enter_async_context(open_runtime(own, network, NULL_TRACER))
             await runtime.enter()
             runtimes[name] = runtime.url
             for source, file, stamp, made in loaded[name]:

@@ -13,7 +13,7 @@ from specs.errors import PlaceError, ProtoflyError
 @final
 @attrs.frozen
 class ShownCatalogue:
-    """A catalogue that is served."""
+    """A catalogue that the service serves."""
 
     domain: str
     directory: Path = attrs.field(converter=as_path)
@@ -41,7 +41,7 @@ class HttpConfig:
 
 @final
 class OpenMetricsError(ProtoflyError, public=True):
-    """Every client that reaches the address could read the metrics."""
+    """Any client that reaches the address could read the metrics."""
 
     def __init__(self, where: str) -> None:
         super().__init__(f"metrics at {where} can be read from other machines without a token")

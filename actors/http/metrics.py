@@ -46,7 +46,7 @@ from specs.reply_code import DropReason
 
 
 class Part(StrEnum):
-    """Parts that a node or runtime needs to serve; `NODE` and `RUNTIME` stand for the whole."""
+    """Parts that a node or runtime needs to serve; `NODE` and `RUNTIME` mean the whole process."""
 
     NODE = "node"
     LISTENER = "listener"
@@ -64,7 +64,7 @@ class Readiness:
     """The reasons why a process cannot serve; at first, that it is starting.
 
     Args:
-        whole: Stands for the whole process; while it is missing, no other part is probed.
+        whole: The part that means the whole process; while it is missing, no other part is probed.
 
     Attributes:
         missing: Reasons by part, as half a sentence.
@@ -90,7 +90,7 @@ class Readiness:
 
 
 Probe: TypeAlias = Callable[[], Awaitable[str | None]]
-"""Has a part of the process show that it works; returns half a sentence if it does not."""
+"""Tests whether a part of the process works; returns half a sentence if it does not."""
 
 _ALIVE: Final = json_page(HTTPStatus.OK, {"status": "ok"})
 
@@ -101,11 +101,11 @@ async def health() -> Page:
 
 
 class ReadyPage:
-    """Makes /readyz: what the parts say of themselves, and what they show when asked.
+    """Make /readyz from the recorded state of the parts, and from probes.
 
     Args:
-        probes: Asked only of parts that say nothing against themselves.
-        early: Parts that are asked while the process is starting, too.
+        probes: Probes of the parts; called only for parts without a recorded reason.
+        early: Parts that are probed even while the process is starting.
     """
 
     def __init__(
@@ -119,21 +119,21 @@ class ReadyPage:
         self._early = early
 
     async def __call__(self) -> Page:
-        """Ask every part, all at once."""
+        """Probe every part, all at once."""
         missing = dict(self._readiness.missing)
-        asked = self._early if self._readiness.whole in missing else self._probes.keys()
+        probed = self._early if self._readiness.whole in missing else self._probes.keys()
         async with trio.open_nursery() as nursery:
-            for part in asked - missing.keys():
-                nursery.start_soon(self._ask, part, self._probes[part], missing)
+            for part in probed - missing.keys():
+                nursery.start_soon(self._run_probe, part, self._probes[part], missing)
         listed: list[Json] = [
             {"part": str(part), "why": missing[part]} for part in Part if part in missing
         ]
-        shown: JsonObject = {"ready": not missing, "missing": listed}
+        content: JsonObject = {"ready": not missing, "missing": listed}
         if missing:
-            return json_page(HTTPStatus.SERVICE_UNAVAILABLE, shown, LATER)
-        return json_page(HTTPStatus.OK, shown)
+            return json_page(HTTPStatus.SERVICE_UNAVAILABLE, content, LATER)
+        return json_page(HTTPStatus.OK, content)
 
-    async def _ask(self, part: Part, probe: Probe, missing: dict[Part, str]) -> None:
+    async def _run_probe(self, part: Part, probe: Probe, missing: dict[Part, str]) -> None:
         why: str | None = f"no answer within {READY_TIMEOUT:g} s"
         with trio.move_on_after(READY_TIMEOUT):
             why = await probe()
@@ -144,7 +144,7 @@ class ReadyPage:
 _PREFIX: Final = "protofly"
 
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
-"""The text form every Prometheus reads."""
+"""The text format that every Prometheus server reads."""
 
 
 class Constant(Measured):
@@ -182,7 +182,7 @@ OF_RUNTIMES: Final = frozenset(
 
 
 class MetricsPage:
-    """Makes /metrics out of the counters of a process; registered nowhere else.
+    """Make /metrics from the counters of a process, in a registry of its own.
 
     Args:
         counters: The counters.
@@ -200,7 +200,7 @@ class MetricsPage:
 
 
 class _Reader(Collector):
-    """Reads the counters when it is asked to."""
+    """Read the counters at each scrape."""
 
     def __init__(self, counters: Counters, shown: Container[Measured] | None) -> None:
         self._counters = counters
@@ -224,7 +224,7 @@ class _Reader(Collector):
 
     def _constant(self) -> Iterator[Metric]:
         counters = self._counters
-        read: dict[Constant, Iterable[tuple[tuple[str, ...], int]]] = {
+        samples: dict[Constant, Iterable[tuple[tuple[str, ...], int]]] = {
             Constant.RECEIVED: [((form,), n) for form, n in counters.received.items()],
             Constant.SENT: [((form,), n) for form, n in counters.sent.items()],
             Constant.ADMITTED: [((), counters.admitted)],
@@ -237,7 +237,7 @@ class _Reader(Collector):
             Constant.BROKEN_CLAIMS: [((claim,), n) for claim, n in counters.broken_claims.items()],
         }
         for metric in filter(self._is_shown, Constant):
-            yield _counter(metric, read[metric])
+            yield _counter(metric, samples[metric])
 
 
 def _build() -> Metric:
@@ -254,7 +254,7 @@ def _version() -> str:
 
 
 def _kinds(by_actor: Mapping[str, int]) -> dict[str, int]:
-    """Sum up by what actors are, without which of several they are."""
+    """Sum up counts by the kind of actor, the text before the colon in its name."""
     kinds: dict[str, int] = {}
     for actor, count in by_actor.items():
         kind = actor.partition(":")[0]
@@ -263,7 +263,7 @@ def _kinds(by_actor: Mapping[str, int]) -> dict[str, int]:
 
 
 def _spell_labels(counted: Mapping[Labels, int]) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Spell labels as they are shown."""
+    """Yield the labels as texts, with their counts."""
     for labels, count in counted.items():
         yield tuple(str(label) for label in labels), count
 
@@ -295,7 +295,7 @@ def _histogram(metric: Measured, timed: Mapping[Labels, Durations]) -> Metric:
 
 
 def _buckets(durations: Durations) -> list[tuple[str, float]]:
-    """Count up, as Prometheus does: each class holds those before it."""
+    """Return cumulative counts, as Prometheus needs: each class includes those before it."""
     ends = [*(str(bound) for bound in BOUNDS), "+Inf"]
     below = 0.0
     buckets: list[tuple[str, float]] = []

@@ -1,8 +1,8 @@
 """The HTTP listener of a process: its socket, its connections and its pages.
 
-A connection is h11 on a link that is a byte stream, every step bounded. An ASGI server was tried
-first: Hypercorn's Trio worker shields its writes without a deadline, so a peer that reads nothing
-keeps the process from ever ending. It also cannot be configured to refuse HTTP/2 and WebSockets.
+A connection is h11 on a byte stream link, with a time limit for every step. An ASGI server does not
+fit: the Trio worker of Hypercorn shields its writes without a deadline, so that a peer that reads
+nothing keeps the process from ending, and cannot be configured to refuse HTTP/2 and WebSockets.
 """
 
 import itertools
@@ -53,9 +53,6 @@ from transports.errors import LinkBrokenError, LinkClosedError, LinkError, Liste
 from transports.link import Everybody, Kind, Link, Listener, Network
 from transports.urls import is_this_machine, own_origin, read_host_port, split_target
 
-# The configuration of an HTTP service, and the errors that its operator has to correct.
-
-
 _log = get_logger("actors.http")
 
 _ALWAYS: Final = (("cache-control", "no-store"), ("x-content-type-options", "nosniff"))
@@ -64,16 +61,16 @@ _CLOSE: Final = ("connection", "close")
 _VERSIONS: Final = (b"1.0", b"1.1")
 
 _PIECE: Final = protocol.HTTP_HEAD_BYTES // 4
-"""Bytes looked at at once: by no more can a head be over its limit."""
+"""Bytes that are parsed at once, and so the most by which a head can exceed its limit."""
 
 _QUERY_FIELDS: Final = 16
-"""Fields a query may have: more than any page here looks at."""
+"""Maximal fields of a query: more than any page here reads."""
 
 _CONTINUE: Final = h11.InformationalResponse(status_code=HTTPStatus.CONTINUE, headers=[])
 
 
 class Conversation:
-    """Answers the requests of one connection, one after the other.
+    """Answer the requests of one connection, one after the other.
 
     Args:
         name: Name of the connection, for people.
@@ -85,7 +82,7 @@ class Conversation:
         self._link = link
         self._site = site
         self._own_origin = own_origin
-        self._host = link.host  # a link forgets it at its end
+        self._host = link.host  # a closed link has no host any more
         self._protocol = h11.Connection(
             h11.SERVER, max_incomplete_event_size=protocol.HTTP_HEAD_BYTES
         )
@@ -93,17 +90,17 @@ class Conversation:
         self._left = protocol.HTTP_REQUESTS
 
     async def talk(self) -> None:
-        """Answer until one end has had enough; a connection that fails is over."""
+        """Answer requests until one end stops; an error ends the connection."""
         try:
-            while await self._turn():
+            while await self._answer_next():
                 self._protocol.start_next_cycle()
-            # Let the peer read to the end: what it still sends would destroy what is under way.
+            # Close in order: a reset would destroy the answers that the peer has not read yet.
             await self._link.aclose()
         except (LinkError, h11.LocalProtocolError):
             _log.debug("http connection lost", actor=self.name)
 
-    async def _turn(self) -> bool:
-        """Answer one request; False: there is none any more."""
+    async def _answer_next(self) -> bool:
+        """Answer one request; return False if the connection is over."""
         visit: Visit | Page | None = None
         with trio.move_on_after(protocol.HTTP_REQUEST_TIMEOUT) as patience:
             try:
@@ -130,7 +127,7 @@ class Conversation:
     # ---- reading
 
     async def _next_visit(self) -> Visit | Page | None:
-        """Read a request; a body only where it is wanted. A page is what to say instead."""
+        """Read a request, with a body if a service takes one; return a page to refuse it."""
         request = await self._next_event()
         if not isinstance(request, h11.Request):
             return None
@@ -138,7 +135,7 @@ class Conversation:
             self._left = 0
             return json_page(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, {"error": "HTTP/1.1 is served"})
         if _has_unclear_body(request):
-            # A proxy in front may have read it otherwise, and taken a request for a part of it.
+            # A proxy may have read another length, and missed a second request in the body.
             self._left = 0
             return _UNCLEAR
         visit = _visit(request, self._host, self._own_origin)
@@ -153,7 +150,7 @@ class Conversation:
         return attrs.evolve(visit, body=body)
 
     async def _body(self, limit: int) -> bytes | None:
-        """Read a body; None: it is over the limit."""
+        """Read a body; None: the body is over the limit."""
         parts = bytearray()
         while isinstance(event := await self._next_event(), h11.Data):
             parts += event.data
@@ -162,7 +159,7 @@ class Conversation:
         return bytes(parts)
 
     async def _next_event(self) -> h11.Event | None:
-        """Return what comes next; None: there is more, but not of this request."""
+        """Return the next event; None: the request is over."""
         while (event := self._protocol.next_event()) is h11.NEED_DATA:
             if self._protocol.they_are_waiting_for_100_continue:
                 await self._link.send(self._protocol.send(_CONTINUE) or b"")
@@ -170,7 +167,7 @@ class Conversation:
         return event if isinstance(event, h11.Event) else None
 
     async def _piece(self) -> bytes:
-        """Return some of the next bytes; none: the peer has no more to say."""
+        """Return some of the next bytes; empty: the peer has closed its end."""
         if not self._unread:
             try:
                 self._unread = await self._link.receive()
@@ -184,7 +181,7 @@ class Conversation:
     # ---- writing
 
     async def _refuse(self, status: int) -> None:
-        """Answer what is no HTTP request, if an answer is still possible."""
+        """Answer bytes that are no HTTP request, if an answer is still possible."""
         if self._protocol.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
             self._left = 0
             page = json_page(HTTPStatus(status), {"error": "this is no HTTP request"})
@@ -192,13 +189,13 @@ class Conversation:
 
     async def _write(self, page: Page, body: bytes) -> None:
         length = (("content-length", str(len(page.body))),)
-        # What is known already has a length, but not here (RFC 9110, 8.6).
+        # An answer 304 must not state another length (RFC 9110, 8.6).
         lengths = () if page.status is HTTPStatus.NOT_MODIFIED else length
         events = (self._head(page, *lengths), h11.Data(data=body), h11.EndOfMessage())
         await self._send(*events)
 
     async def _stream(self, feed: Feed) -> bool:
-        """Write an answer as it comes; hang up on a peer that does not read it."""
+        """Write the parts of an answer as they come; stop if the peer does not read them."""
         try:
             is_read = await self._is_read(self._head(feed))
             while is_read and (part := await feed.source.next()):
@@ -208,16 +205,16 @@ class Conversation:
             feed.source.close()
 
     async def _is_read(self, event: h11.Event) -> bool:
-        """Send a part of an answer; False: the peer does not read it."""
+        """Send a part of an answer; return False if the peer does not read in time."""
         with trio.move_on_after(protocol.HTTP_REQUEST_TIMEOUT) as patience:
             await self._send(event)
         return not patience.cancelled_caught
 
-    def _head(self, answer: Page | Feed, *more: tuple[str, str]) -> h11.Response:
+    def _head(self, answer: Page | Feed, *extra: tuple[str, str]) -> h11.Response:
         headers = [
             ("date", formatdate(usegmt=True)),
             ("content-type", answer.content_type),
-            *more,
+            *extra,
             *(each for each in _ALWAYS if each[0] not in dict(answer.headers)),
             *answer.headers,
         ]
@@ -266,9 +263,9 @@ def _has_unclear_body(request: h11.Request) -> bool:
 
 
 class HttpListener(Actor[Never]):
-    """Accepts HTTP connections; above the share of their host they are closed.
+    """Accept HTTP connections; close those above the share of their host.
 
-    Each is served by a task, whose crash affects no other.
+    A task serves each connection; its crash affects no other connection.
 
     Args:
         shares: Connections at once, in all and of one host.
@@ -338,17 +335,17 @@ def site_of(
     more: Mapping[str, Source] = _NO_PAGES,
     catalogue: CatalogueSource | None = None,
 ) -> Site:
-    """Make what a process serves.
+    """Make the site of a process.
 
     Args:
         config: The configuration.
         counters: Counters of the process.
         ready: Page of its readiness.
         services: Further services, by path.
-        keys: Public keys of the domain, as a JSON Web Key Set; None: none are shown.
+        keys: Public keys of the domain, as a JSON Web Key Set; None: none are published.
         shown: The metrics to show, beside gauges; None: all.
         more: Further pages for everybody, by path.
-        catalogue: Where the catalogue is read, if one is served; None: in its directory.
+        catalogue: Source of the served catalogue; None: its directory.
     """
     own_keys = {} if keys is None else {STATEMENT_KEYS: keys_page(keys)}
     folders: dict[str, Folder] = {WEB: WebFiles().answer}
@@ -365,14 +362,14 @@ def site_of(
 
 
 def check_readers(config: HttpConfig, place: str) -> None:
-    """Refuse to show metrics to every client that reaches a place.
+    """Refuse to show metrics to any client that reaches an address.
 
     Args:
         config: The configuration.
-        place: Where the listener is, `host:port`.
+        place: Address of the listener, `host:port`.
 
     Raises:
-        OpenMetricsError: Other machines reach it, and no token is asked for.
+        OpenMetricsError: Other machines reach the address, and no token is required.
     """
     if config.token is None and not is_this_machine(read_host_port(place)[0]):
         raise OpenMetricsError(place)
@@ -382,7 +379,7 @@ def check_readers(config: HttpConfig, place: str) -> None:
 async def open_http(
     network: Network, config: HttpConfig, site: Site, monitor: Monitor
 ) -> AsyncIterator[str]:
-    """Serve a site while the context is open; its URL.
+    """Serve a site while the context is open; yield its URL.
 
     Args:
         network: Network that opens links.
@@ -391,8 +388,8 @@ async def open_http(
         monitor: Monitor of the process.
 
     Raises:
-        HttpPlaceError: The place to listen at is taken or not ours.
-        OpenMetricsError: Every client that reaches it could read the metrics.
+        HttpPlaceError: The address to listen at is in use or not allowed.
+        OpenMetricsError: Any client that reaches the address could read the metrics.
     """
     async with _listening(network, config) as listener:
         check_readers(config, listener.address)

@@ -1,10 +1,10 @@
-"""The paths that a process serves over HTTP, and their readers (S11).
+"""The paths that a process serves over HTTP, and the permissions of readers (S11).
 
-Pages are read by GET; services accept more, and check their clients themselves. Health is no
-secret. Metrics reveal the traffic of a domain: without a token they are for this machine only. The
-claims of a proxy about its clients are never believed; that there is a proxy shows that the reader
-may be anywhere. The catalogue of the domain is served byte for byte as `stub publish` wrote it
-(CAT-09, ADR-09); an attribute of a descriptor is cut out of it, unsigned.
+Pages are read by GET; services accept other methods, and check their clients themselves. Health is
+no secret. Metrics reveal the traffic of a domain: without a token only this machine may read them.
+The claims of a proxy about its clients are never trusted; a proxy only shows that the reader may be
+anywhere. The catalogue of the domain is served byte for byte as `stub publish` wrote it (CAT-09,
+ADR-09); an attribute of a descriptor is extracted, unsigned.
 """
 
 import hmac
@@ -32,14 +32,14 @@ from specs.limits.protocol import RETRY_AFTER
 from transports.urls import is_this_machine
 
 METHODS: Final = ("GET", "HEAD")
-"""Methods of pages: nothing there can be changed."""
+"""Methods of pages, which only read."""
 
 _BEARER: Final = "bearer "
 
 _NO_QUERY: Final[Mapping[str, str]] = MappingProxyType({})
 
 Headers = tuple[tuple[str, str], ...]
-"""Names in lower case, and values."""
+"""Names of headers in lower case, and their values."""
 
 
 @attrs.frozen
@@ -47,9 +47,9 @@ class Visit:
     """One request.
 
     Attributes:
-        query: Decoded; of a repeated name the last value.
-        body: Empty where none is wanted.
-        host: Where it comes from, as the system says.
+        query: Decoded fields; of a repeated name the last value.
+        body: The body; empty for pages.
+        host: Host of the client, from the operating system.
         own_origin: The web origin of pages of the listener itself.
         version: Version of HTTP.
     """
@@ -64,14 +64,14 @@ class Visit:
     version: str = "1.1"
 
     def header(self, name: str) -> str | None:
-        """Return the value of a header; of several the first."""
+        """Return the value of a header; of several the first; None: it is missing."""
         return next((value for each, value in self.headers if each == name), None)
 
     @property
     def bearer(self) -> str | None:
-        """The token that is shown as a bearer token (RFC 6750, 2.1); None: none is."""
-        shown = self.header("authorization") or ""
-        return shown[len(_BEARER) :].strip() if shown.lower().startswith(_BEARER) else None
+        """The bearer token of the request (RFC 6750, 2.1); None: there is none."""
+        header = self.header("authorization") or ""
+        return header[len(_BEARER) :].strip() if header.lower().startswith(_BEARER) else None
 
 
 @attrs.frozen
@@ -79,7 +79,7 @@ class Page:
     """One answer.
 
     Attributes:
-        body: All of it; with `HEAD` only its length is sent.
+        body: The whole body; for `HEAD` only its length is sent.
     """
 
     status: HTTPStatus
@@ -93,19 +93,19 @@ class Parts(ABC):
 
     @abstractmethod
     async def next(self) -> bytes | None:
-        """Return the next part; None: there is no more.
+        """Return the next part; None: there are no more.
 
-        Cancelled: nothing is lost that can be asked for again.
+        If cancelled, no part is lost that can be requested again.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Release what the source holds: the response is over, whoever ended it. Idempotent."""
+        """Release the resources of the source when the response is over. Idempotent."""
 
 
 @attrs.frozen
 class Feed:
-    """An answer that goes on until its source ends."""
+    """An answer whose parts a source makes, until the source ends."""
 
     status: HTTPStatus
     source: Parts
@@ -152,10 +152,10 @@ _AWAY: Final = json_page(
 
 
 class WellKnown:
-    """Answers visits to a catalogue.
+    """Answer visits to a catalogue.
 
     Args:
-        source: What holds it; read anew for each visit.
+        source: Source of the catalogue; read again for each visit.
     """
 
     def __init__(self, domain: str, source: CatalogueSource) -> None:
@@ -163,7 +163,7 @@ class WellKnown:
         self._source = source
 
     async def answer(self, visit: Visit) -> Page:
-        """Return what stands at a path below `ROOT`, or what is said instead."""
+        """Return the file at a path below `ROOT`, or an error page."""
         if visit.method not in METHODS:
             return READ_ONLY
         try:
@@ -199,34 +199,34 @@ class WellKnown:
 
 
 def unless_known(visit: Visit, content: bytes, kind: str, *headers: tuple[str, str]) -> Page:
-    """Return a page, or only that it is the one that is known already (RFC 9110, 13.1.2).
+    """Return a page, or status 304 if the client has the same page (RFC 9110, 13.1.2).
 
     Args:
         visit: The request.
         content: Content of the page.
-        kind: Its media type.
+        kind: Media type of the page.
         *headers: Further headers.
     """
     tag = f'"{sha256(content).hexdigest()}"'
     all_headers = (("etag", tag), ("cache-control", "no-cache"), *headers)
-    known = [
+    known_tags = [
         each.strip().removeprefix("W/") for each in (visit.header("if-none-match") or "").split(",")
     ]
-    if tag in known or known == ["*"]:
+    if tag in known_tags or known_tags == ["*"]:
         return Page(HTTPStatus.NOT_MODIFIED, b"", kind, all_headers)
     return Page(HTTPStatus.OK, content, kind, all_headers)
 
 
 STATEMENT_KEYS: Final = f"{ROOT}jwks.json"
-"""Path of the keys by which a domain states things of its runtimes.
+"""Path of the keys that verify the statements of a domain about its runtimes.
 
-They sign no descriptors: those keys stand in the catalogue, and their private parts need not be
-at the node.
+They sign no descriptors: those keys are in the catalogue, and their private parts need not be at
+the node.
 """
 
 
 def keys_page(keys: JsonObject) -> "Source":
-    """Make the page that shows public keys."""
+    """Make the page of public keys."""
     page = Page(HTTPStatus.OK, orjson.dumps(keys) + b"\n", _KEY_SET)
 
     async def show() -> Page:
@@ -237,25 +237,27 @@ def keys_page(keys: JsonObject) -> "Source":
 
 
 Source: TypeAlias = Callable[[], Awaitable[Page]]
-"""Makes a page anew for each visit."""
+"""Makes a page for each visit."""
 
 _PROXIED: Final = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
-"""Headers that a proxy adds: their sender is not the client itself."""
+"""Headers that a proxy adds."""
 
 
 _OLD: Final = "1.0"
-"""The version in which nginx asks, if it is not told otherwise: it adds no header, and names this
-machine as the host."""
+"""The version of HTTP that nginx uses as a proxy by default.
+
+Then nginx adds no header, and names this machine as the host.
+"""
 
 _OTHER_SITES: Final = ("cross-site", "same-site")
-"""Values of a header by which a browser says that a page of another origin asks."""
+"""Values of the header by which a browser reports a request of a page of another origin."""
 
 
 class HttpService(ABC):
-    """One path where more can be asked than a page.
+    """One path that accepts other requests than those for a page.
 
     Attributes:
-        limit: Bytes that a body may have.
+        limit: Maximal bytes of a body.
     """
 
     methods: tuple[str, ...]
@@ -263,15 +265,15 @@ class HttpService(ABC):
 
     @abstractmethod
     def body_limit(self, visit: Visit) -> int:
-        """Return how many bytes of the body of a visit are wanted, by its head; 0: none are."""
+        """Return how many bytes of the body are read, from the head of a visit; 0: none."""
 
     @abstractmethod
     async def answer(self, visit: Visit) -> Page | Feed:
-        """Do what is asked, and say how it went."""
+        """Execute a request, and return its answer."""
 
     @abstractmethod
     def refusal_page(self, status: HTTPStatus, why: str, *headers: tuple[str, str]) -> Page:
-        """Return a refusal.
+        """Return the page of a refusal.
 
         Args:
             status: HTTP status.
@@ -289,18 +291,18 @@ _NO_FOLDERS: Final[Mapping[str, Folder]] = MappingProxyType({})
 
 
 class Gate:
-    """Admits readers of metrics.
+    """Admit readers of metrics.
 
     Args:
-        token: What has to be shown; None: nothing, but then only from this
-            machine, without a proxy, and not from a page of another origin.
+        token: Required bearer token; None: no token, but then only readers on this machine,
+            without a proxy, and not from a page of another origin.
     """
 
     def __init__(self, token: bytes | None) -> None:
         self._token = token
 
     def refusal(self, visit: Visit) -> Page | None:
-        """Return the refusal of a visit; None: it may go on."""
+        """Return the refusal of a visit; None: the visit is admitted."""
         if self._token is not None:
             return None if self._is_known(visit) else _UNKNOWN
         if visit.version == _OLD or any(visit.header(name) is not None for name in _PROXIED):
@@ -314,10 +316,10 @@ class Gate:
         )
 
     def _is_known(self, visit: Visit) -> bool:
-        shown = visit.bearer
-        if self._token is None or shown is None:
+        bearer = visit.bearer
+        if self._token is None or bearer is None:
             return False
-        return hmac.compare_digest(shown.encode("latin-1"), self._token)
+        return hmac.compare_digest(bearer.encode("latin-1"), self._token)
 
 
 _UNKNOWN: Final = json_page(
@@ -338,14 +340,14 @@ READ_ONLY: Final = json_page(
 
 
 class Site:
-    """Answers visits.
+    """Answer visits.
 
     Args:
         public: Pages for everybody, by path.
         guarded: Pages for readers that the gate admits.
         gate: Admits readers.
-        services: Paths where more can be asked than a page.
-        folders: What answers below a path that ends with a slash, if nothing else has the path.
+        services: Services, by path.
+        folders: Handlers of all other paths below a prefix that ends with a slash.
     """
 
     def __init__(
@@ -363,7 +365,7 @@ class Site:
         self._folders = folders
 
     def body_limit(self, visit: Visit) -> int:
-        """Return how many bytes of a body are wanted; 0: none are."""
+        """Return how many bytes of a body are read; 0: none."""
         service = self._services.get(visit.path)
         if service is None or visit.method == METHODS[0] or visit.method not in service.methods:
             return 0
@@ -376,13 +378,13 @@ class Site:
         return service.refusal_page(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, why)
 
     async def answer(self, visit: Visit) -> Page | Feed:
-        """Return what is asked for, or what is said instead."""
+        """Return the requested page, or an error page."""
         service = self._services.get(visit.path)
         if service is not None:
             if visit.method in service.methods:
                 return await service.answer(visit)
             allowed = ", ".join(service.methods)
-            why = f"it is asked by {allowed}"
+            why = f"the methods here are {allowed}"
             return service.refusal_page(HTTPStatus.METHOD_NOT_ALLOWED, why, ("allow", allowed))
         is_guarded = visit.path in self._guarded
         source = (self._guarded if is_guarded else self._public).get(visit.path)
@@ -397,7 +399,7 @@ class Site:
         return await source() if refusal is None else refusal
 
 
-# The files of the package `web`, which browsers load: pages, styles and modules.
+# The files of the package `web` for browsers: pages, styles and modules.
 
 WEB: Final = "/web/"
 """Prefix of the paths of the files."""
@@ -406,20 +408,22 @@ POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""The Content-Security-Policy of pages: nothing inline, nothing of other origins, no frames."""
+"""The Content-Security-Policy of pages: no inline code, no other origins, no frames."""
 
 MODULE_POLICY: Final = "default-src 'none'; script-src blob:"
-"""The policy of modules, which holds where a browser runs one as a Worker, or shows it as a page:
-code that the Worker is given may be run, and nothing is loaded from anywhere."""
+"""The policy of modules, which applies if a browser runs one as a Worker, or shows it as a page.
+
+The Worker may run code that it is given, and may load nothing.
+"""
 
 _DIALLING: Final = POLICY.replace("connect-src 'self'", "connect-src 'self' ws: wss:")
-"""The policy of pages with a runtime: it dials a node, whose address the user names."""
+"""The policy of pages with a runtime, which dials a node that the user names."""
 
 _FOLDERS: Final = ("dashboard", "demo", "example", "src")
-"""Folders that are served, beside the files next to them; a checkout may have others there."""
+"""Served folders, besides the files next to them; a checkout may have other folders."""
 
 _ROOT: Final = Path(__file__).parents[2] / "web"
-"""The package: the one beside this one, as an application may have its own of that name."""
+"""The package `web` beside this one; an application may have another package of that name."""
 
 _RUNNING: Final = ("demo/", "example/")
 """Folders of pages with a runtime."""
@@ -446,13 +450,13 @@ _NO_FILE: Final = json_page(HTTPStatus.NOT_FOUND, {"error": "no file is served h
 
 
 class WebFiles:
-    """Answers visits below `WEB`."""
+    """Answer visits below `WEB`."""
 
     def __init__(self) -> None:
         self._files: Final = dict(_files())
 
     async def answer(self, visit: Visit) -> Page:
-        """Return the file at a path, or what is said instead."""
+        """Return the file at a path, or an error page."""
         if visit.method not in METHODS:
             return READ_ONLY
         name = visit.path.removeprefix(WEB)
@@ -475,7 +479,7 @@ def _headers(name: str, kind: str) -> tuple[tuple[str, str], ...]:
 
 
 def _files() -> Iterator[tuple[str, Path]]:
-    """Yield the files of the package by their paths in it; none where it is not installed."""
+    """Yield the files of the package with their paths in it; none without the package."""
     inside = (path for folder in _FOLDERS for path in (_ROOT / folder).rglob("*"))
     for path in sorted((*_ROOT.glob("protofly*.*"), *inside)):
         if path.suffix in _KINDS and path.is_file():

@@ -1,1 +1,1 @@
-"""Public and private keys: sets of them, files, and what they sign by."""
+"""Public and private keys: sets, files, and signatures."""

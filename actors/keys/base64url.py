@@ -1,4 +1,4 @@
-"""Bytes as text in base64url without padding (RFC 7515 section 2), one spelling for each value."""
+"""Bytes as text in base64url without padding (RFC 7515 section 2), with one spelling each."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
@@ -12,10 +12,10 @@ def read_base64url(text: str) -> bytes:
     """Return the bytes of a text.
 
     Args:
-        text: What `write_base64url` returned.
+        text: A text as `write_base64url` returns.
 
     Raises:
-        ValueError: It is anything else, even if other decoders read it.
+        ValueError: The text is another spelling, even if other decoders accept it.
     """
     raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
     if write_base64url(raw) != text:

@@ -1,8 +1,8 @@
-"""The certificate that a runtime shows at its direct links, and the time of those in files.
+"""The certificate of a runtime for its direct links, and the validity of certificate files.
 
-That of direct links is made in memory, signed by itself, and good for one process: a peer knows
-it by the offer or answer that the runtime's key has signed, and by nothing else. So it has no end
-and no name.
+The certificate of direct links is made in memory, self-signed, and used by one process: a peer
+recognises it only by the offer or answer that the key of the runtime has signed. So it has no
+expiry and no name.
 """
 
 import hashlib
@@ -26,18 +26,18 @@ from transports.tls import OwnCertificate
 
 _NAME: Final = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "protofly link")])
 _SERIAL: Final = 1
-"""Each certificate is the only one of its issuer, which is its key."""
+"""Serial number: each certificate is the only one of its issuer, which is its key."""
 
 _BEGIN: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _END: Final = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
-"""Without an end (RFC 5280 section 4.1.2.5)."""
+"""The date that means no expiry (RFC 5280 section 4.1.2.5)."""
 
 
 def make_certificate(seed: bytes | None = None) -> OwnCertificate:
     """Make a certificate with a new key (Ed25519).
 
     Args:
-        seed: `SEED_BYTES` random bytes to make the key of; None: those of the operating system.
+        seed: `SEED_BYTES` random bytes for the key; None: from the operating system.
     """
     if seed is None:
         key = Ed25519PrivateKey.generate()
@@ -47,10 +47,10 @@ def make_certificate(seed: bytes | None = None) -> OwnCertificate:
 
 
 def make_channel_certificate(seed: bytes | None = None) -> OwnCertificate:
-    """Make a certificate of DTLS with a new key, on the curve that every browser knows (P-256).
+    """Make a certificate of DTLS with a new key, on the curve of all browsers (P-256).
 
     Args:
-        seed: `SEED_BYTES` random bytes to make the key of; None: those of the operating system.
+        seed: `SEED_BYTES` random bytes for the key; None: from the operating system.
     """
     curve = SECP256R1()
     if seed is None:
@@ -88,20 +88,20 @@ def is_certificate(der: bytes) -> bool:
     return True
 
 
-def out_of_time(file: Path, now: datetime) -> str:
-    """Return why the first certificate of a PEM file is not good now; empty: it is.
+def invalid_time_reason(file: Path, now: datetime) -> str:
+    """Return why the first certificate of a PEM file is not valid now; empty if it is valid.
 
     Args:
         file: The file.
         now: The present time.
 
     Raises:
-        OSError: It cannot be read.
-        ValueError: It holds no certificate.
+        OSError: The file cannot be read.
+        ValueError: The file contains no certificate.
     """
-    shown = x509.load_pem_x509_certificate(file.read_bytes())
-    if now > shown.not_valid_after_utc:
-        return f"the certificate in {file} is good until {shown.not_valid_after_utc:%Y-%m-%d} only"
-    if now < shown.not_valid_before_utc:
-        return f"the certificate in {file} is good from {shown.not_valid_before_utc:%Y-%m-%d} on"
+    cert = x509.load_pem_x509_certificate(file.read_bytes())
+    if now > cert.not_valid_after_utc:
+        return f"the certificate in {file} is good until {cert.not_valid_after_utc:%Y-%m-%d} only"
+    if now < cert.not_valid_before_utc:
+        return f"the certificate in {file} is good from {cert.not_valid_before_utc:%Y-%m-%d} on"
     return ""

@@ -13,26 +13,26 @@ from specs.limits.node import JWKS_BYTES
 _log = get_logger("actors.keys")
 
 _OTHERS: Final = 0o077
-"""Rights that only its owner should have: with a key that others can read, they are its owner."""
+"""Rights that only the owner should have: others could use the key."""
 
 
 @final
 class KeyFileError(PlaceError, public=True):
-    """The file of a runtime's key cannot be used: the operator must act."""
+    """The file of a runtime's key cannot be used; the operator has to act."""
 
     summary = "cannot use the key file {}"
 
 
 def open_key_file(path: Path) -> RuntimeKey:
-    """Return the key in a file; a file that is not there is made, with a new key.
+    """Return the key in a file; make a missing file, with a new key.
 
-    Two processes that make the same file at the same time have the same key. Blocks.
+    Two processes that make the same file at the same time get the same key. Block.
 
     Args:
         path: The file.
 
     Raises:
-        KeyFileError: It cannot be read or made, or it holds no key for Ed25519.
+        KeyFileError: The file cannot be read or made, or it contains no key for Ed25519.
     """
     with errors_of(path, KeyFileError):
         if not path.exists():

@@ -27,7 +27,7 @@ _log = get_logger("actors.keys")
 EDDSA: Final = "EdDSA"
 
 _SYNONYMS: Final = MappingProxyType({"Ed25519": EDDSA})
-"""The same algorithm by another name: EdDSA with a key for Ed25519 (RFC 9864)."""
+"""Other names of algorithms: EdDSA with a key for Ed25519 (RFC 9864)."""
 
 _BY_KIND: Final[Mapping[tuple[str, str | None], tuple[str, ...]]] = MappingProxyType(
     {
@@ -42,7 +42,7 @@ _BY_KIND: Final[Mapping[tuple[str, str | None], tuple[str, ...]]] = MappingProxy
 ALGORITHMS: Final = tuple(each for names in _BY_KIND.values() for each in names)
 """The accepted algorithms, each by its usual name."""
 
-_TAKEN: Final = frozenset({*ALGORITHMS, *_SYNONYMS})
+_ACCEPTED_NAMES: Final = frozenset({*ALGORITHMS, *_SYNONYMS})
 
 Key: TypeAlias = OKPKey | ECKey | RSAKey
 
@@ -51,22 +51,22 @@ def canonical(algorithm: str) -> str | None:
     """Return the usual name of an algorithm; None: it is not accepted.
 
     Args:
-        algorithm: A name of it.
+        algorithm: A name of the algorithm.
     """
     name = _SYNONYMS.get(algorithm, algorithm)
     return name if name in ALGORITHMS else None
 
 
 class _Registry(JWSRegistry):
-    """Knows the accepted algorithms.
+    """Know the accepted algorithms.
 
-    The library warns of `EdDSA` because newer documents write `Ed25519` for the same
-    thing (RFC 9864); issuers go on writing what RFC 8037 says.
+    The library warns of `EdDSA`, because newer documents call it `Ed25519` (RFC 9864); issuers go
+    on using the name of RFC 8037.
     """
 
     @override
     def get_alg(self, name: str) -> JWSAlgModel:
-        if name not in _TAKEN:
+        if name not in _ACCEPTED_NAMES:
             raise UnsupportedAlgorithmError(name)
         return self.algorithms[name]
 
@@ -77,7 +77,7 @@ REGISTRY: Final = _Registry()
 
 @final
 class BadKeysError(ReasonError, public=True):
-    """A text is no set of keys: its author must act."""
+    """A text is no set of keys; its author has to act."""
 
     summary = "no set of keys"
 
@@ -95,9 +95,9 @@ class VerifyingKey:
     """A public key.
 
     Attributes:
-        algorithms: What it verifies, and nothing else (RFC 8725, 3.1).
-        issuer: The only issuer whose tokens it verifies (`iss` beside the key); None: any issuer
-            of the set.
+        algorithms: The only algorithms that it verifies (RFC 8725, 3.1).
+        issuer: The only issuer whose tokens it verifies (`iss` in the key entry); None: any
+            issuer of the set.
     """
 
     algorithms: tuple[str, ...]
@@ -109,24 +109,24 @@ class VerifyingKey:
 
         Args:
             issuer: Name of the issuer.
-            is_shared: Whether the set is of several issuers, so that a key must name its own.
+            is_shared: Whether the set is of several issuers, so that each key must name its issuer.
         """
         return self.issuer == issuer or (self.issuer is None and not is_shared)
 
 
 Keys: TypeAlias = Mapping[str, VerifyingKey]
-"""Public keys by what signatures call them (`kid`)."""
+"""Public keys by their names in signatures (`kid`)."""
 
 
 def read_keys(text: bytes, where: str | None = None) -> Keys:
-    """Read a set of keys; those that cannot be used are skipped.
+    """Read a set of keys; skip those that cannot be used.
 
     Args:
         text: The set.
-        where: Where the set is, to log the names of the skipped keys; None: they are not logged.
+        where: Place of the set, to log the skipped keys; None: they are not logged.
 
     Raises:
-        BadKeysError: It is none, holds a private key, or nothing of use.
+        BadKeysError: The text is no key set, has a private key, or no usable key.
     """
     keys, skipped = read_key_set(text)
     if where is not None and skipped:
@@ -135,11 +135,11 @@ def read_keys(text: bytes, where: str | None = None) -> Keys:
 
 
 def log_skipped(where: str, skipped: Sequence[str]) -> None:
-    """Log the keys of a set that are not used.
+    """Log the skipped keys of a set.
 
     Args:
-        where: Where the set is.
-        skipped: Name of each key, and why it is skipped.
+        where: Place of the set.
+        skipped: Name of each skipped key, with the reason.
     """
     _log.warning("keys skipped", source=where, why="; ".join(skipped))
 
@@ -147,13 +147,13 @@ def log_skipped(where: str, skipped: Sequence[str]) -> None:
 def read_key_set(text: bytes) -> tuple[Keys, tuple[str, ...]]:
     """Read a set of keys; return them, and the name of each skipped key with the reason.
 
-    Keys for other uses, such as encryption, are left out without a word.
+    Keys for other uses, such as encryption, are omitted silently.
 
     Args:
         text: The set.
 
     Raises:
-        BadKeysError: It is none, holds a private key, or nothing of use.
+        BadKeysError: The text is no key set, has a private key, or no usable key.
     """
     keys: dict[str, VerifyingKey] = {}
     skipped: list[str] = []
@@ -181,10 +181,10 @@ def _new_name(name: str, keys: Keys) -> str:
 
 
 _NAME_SHOWN: Final = 64
-"""Characters of a key's name in a reason."""
+"""Characters of the name of a key in a reason."""
 
 _REASONS_SHOWN: Final = 4
-"""Skipped keys that the refusal of a whole set names."""
+"""Number of skipped keys in the refusal of a whole set."""
 
 
 def _entries(text: bytes) -> list[Json]:
@@ -207,11 +207,11 @@ def _entries(text: bytes) -> list[Json]:
 
 
 def algorithms_of(entry: JsonObject) -> tuple[str, ...]:
-    """Return the algorithms of a key; empty: it has none that is accepted.
+    """Return the algorithms of a key; empty: none of them is accepted.
 
     Args:
-        entry: The key as a set has it. An RSA key without `alg` has both of its type; the first is
-            that which identity providers mean.
+        entry: The entry of the key in its set. An RSA key without `alg` has both algorithms of its
+            type; identity providers mean the first one.
     """
     kind = str(entry.get("kty"))
     names = _BY_KIND.get((kind, None if kind == "RSA" else str(entry.get("crv"))), ())
@@ -225,7 +225,7 @@ def _read(entry: Json) -> VerifyingKey | None:
     """Read a key; None: it is meant for another use.
 
     Raises:
-        BadKeysError: It cannot be used.
+        BadKeysError: The key cannot be used.
     """
     if not isinstance(entry, dict):
         raise BadKeysError("it is no object")
@@ -239,7 +239,7 @@ def _read(entry: Json) -> VerifyingKey | None:
     try:
         _check_size(entry)
         key = import_key(entry, _MATERIAL)
-        # Keys are made when first used: a damaged one is found here, not at a login.
+        # The library decodes keys at their first use: detect damage now, not at a login.
         key.check_key_op("verify")
         _ = key.public_key
     except (JoseError, ValueError, KeyError) as exc:
@@ -248,16 +248,16 @@ def _read(entry: Json) -> VerifyingKey | None:
 
 
 def import_key(entry: JsonObject, members: tuple[str, ...]) -> Key:
-    """Make a key of some members of an entry.
+    """Make a key from some members of an entry.
 
     Args:
-        entry: The key as a set or file has it.
+        entry: The entry of the key in a set or file.
         members: The members that are read.
 
     Raises:
         JoseError: The members are no key.
-        ValueError: As above.
-        KeyError: As above.
+        ValueError: The members are no key.
+        KeyError: The members are no key.
     """
     material = [(name, entry[name]) for name in members if name in entry]
     words: dict[str, str | list[str]] = {
@@ -273,7 +273,7 @@ def import_key(entry: JsonObject, members: tuple[str, ...]) -> Key:
 
 
 def _check_size(entry: JsonObject) -> None:
-    """Refuse an RSA key of another size, before the library warns of it."""
+    """Refuse an RSA key of a wrong size, before the library warns of it."""
     modulus = entry.get("n")
     if entry.get("kty") != "RSA" or not isinstance(modulus, str):
         return

@@ -1,4 +1,4 @@
-"""Sources of public keys: files and HTTP servers of the operator, asked again when due."""
+"""Sources of public keys: files and HTTP servers of the operator, read again when due."""
 
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -19,16 +19,16 @@ _log = get_logger("actors.keys")
 
 
 class KeysAwayError(PlaceError):
-    """A set of keys cannot be had at the moment: the operator must act, or time."""
+    """A set of keys cannot be read at the moment; the operator may have to act."""
 
     summary = "cannot get the keys of {}"
 
 
 class KeySource(ABC):
-    """Gives out the keys of the day.
+    """Return the current keys of one source.
 
     Attributes:
-        fresh: Seconds for which what it gave need not be asked for again.
+        fresh: Seconds for which fetched keys need not be fetched again.
         pause: Seconds between two attempts.
     """
 
@@ -39,18 +39,18 @@ class KeySource(ABC):
 
     @abstractmethod
     async def fetch(self) -> Keys:
-        """Get the keys as they are now.
+        """Fetch the current keys.
 
         Raises:
-            KeysAwayError: They cannot be had, or are none.
+            KeysAwayError: The keys cannot be fetched, or are invalid.
         """
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Close what was opened."""
+        """Close the source."""
 
     def _read(self, text: bytes) -> Keys:
-        """Read a set; skipped keys are logged when they are others than before."""
+        """Read a set; log the skipped keys when they change."""
         keys, skipped = read_key_set(text)
         if skipped and skipped != self._skipped:
             log_skipped(self.name, skipped)
@@ -77,10 +77,10 @@ class KeyFile(KeySource):
         await trio.lowlevel.checkpoint()
 
     def read(self) -> Keys:
-        """Read the file; blocks.
+        """Read the file; block.
 
         Raises:
-            KeysAwayError: It cannot be read, or holds none.
+            KeysAwayError: The file cannot be read, or has no keys.
         """
         with errors_of(self.name, KeysAwayError), self._path.open("rb") as file:
             return self._read(file.read(node.JWKS_BYTES + 1))
@@ -120,7 +120,7 @@ class KeyUrl(KeySource):
 class KeyRing:
     """The keys of one source.
 
-    One task gets them at a time; other logins wait for that task.
+    One task fetches the keys at a time; other logins wait for that task.
     """
 
     def __init__(self, source: KeySource) -> None:
@@ -131,15 +131,15 @@ class KeyRing:
         self._getting = trio.Lock()
 
     async def keys_for(self, name: str | None) -> Keys:
-        """Return the keys at hand, got anew if they are due or none of them has this name.
+        """Return the keys, fetched again if they are due or none of them has the wanted name.
 
         Args:
-            name: Name of the wanted key; None: any of them may be the one.
+            name: Name of the wanted key; None: any key may be the wanted one.
 
-        If cancelled, the next login begins anew, after the pause.
+        If cancelled, the next login fetches again, after the pause.
 
         Raises:
-            KeysAwayError: There are none, or those there were are stale.
+            KeysAwayError: There are no keys, or they are stale.
         """
         if self._is_wanted(name):
             await self._get()
@@ -151,14 +151,14 @@ class KeyRing:
             raise KeysAwayError(self._source.name, self._why)
         return self._keys
 
-    def at_hand(self) -> Keys:
-        """Return the keys that were got and are not stale."""
+    def known_keys(self) -> Keys:
+        """Return the fetched keys; none if they are stale."""
         return self._keys if self._core.are_usable(trio.current_time()) else {}
 
     async def newer(self) -> Keys | None:
-        """Return the keys got anew; None: they were got just now, or cannot be had.
+        """Fetch the keys again and return them; None: they were just fetched, or cannot be fetched.
 
-        If cancelled, the next login begins anew, after the pause.
+        If cancelled, the next login fetches again, after the pause.
         """
         if not self._core.may_be_tried(trio.current_time()):
             return None
@@ -166,7 +166,7 @@ class KeyRing:
         return self._keys if self._core.are_usable(trio.current_time()) else None
 
     async def why_not(self) -> str | None:
-        """Get the keys if they are due; return why there are none to use, if there are none."""
+        """Fetch the keys if they are due; return why there are no usable keys, or None."""
         if self._core.is_due(trio.current_time()):
             await self._get()
         return None if self._core.are_usable(trio.current_time()) else self._why

@@ -1,7 +1,7 @@
-"""Web Push: keys of a device and of a sender, and messages that only the device can read.
+"""Web Push: the keys of a device and of a sender, and messages that only the device can read.
 
-Messages are encrypted as RFC 8291 says, by the library `http-ece`; a sender proves who it is as
-RFC 8292 says (VAPID). The library is part of the extra `push`.
+Messages are encrypted by RFC 8291, with the library `http-ece`; a sender proves its identity by RFC
+8292 (VAPID). The library is part of the extra `push`.
 """
 
 import os
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 _AUTH_BYTES: Final = 16
 _POINT_BYTES: Final = 65
 _ENCODING: Final = "aes128gcm"
-_HOURS: Final = 12 * 3600
-"""Seconds for which a proof of the sender is good; RFC 8292 permits a day."""
+_PROOF_LIFE: Final = 12 * 3600
+"""Seconds for which a proof of the sender is valid; RFC 8292 permits a day."""
 
 
 @final
 class PushError(ReasonError, public=True):
-    """A text is no message to this device, or a key is no key of a device."""
+    """A text is no message for this device, or a key of a device is invalid."""
 
     summary = "no push message"
 
@@ -51,33 +51,33 @@ class PushError(ReasonError, public=True):
 @final
 @attrs.frozen
 class PushKeys:
-    """The keys by which a device reads what a push service brings; keep them while it sleeps."""
+    """The private keys of a device for its push messages; keep them while the device sleeps."""
 
     _private: EllipticCurvePrivateKey = attrs.field(repr=False)
     _auth: bytes = attrs.field(repr=False)
 
     @classmethod
     def load(cls, path: PathInput) -> Self:
-        """Return the keys in a file; a file that is not there is made, with new keys. Blocks.
+        """Return the keys in a file; make a missing file, with new keys. Block.
 
         Args:
             path: The file; only its owner can read it.
 
         Raises:
-            TypeError: It is no path.
-            KeyFileError: It cannot be read or made, or holds no such keys.
+            TypeError: The argument is no path.
+            KeyFileError: The file cannot be read or made, or contains no such keys.
         """
         file = as_path(path, "path")
         try:
             if not file.exists():
-                made = generate_private_key(SECP256R1()).private_numbers().private_value
+                number = generate_private_key(SECP256R1()).private_numbers().private_value
                 words = {
-                    "private": write_base64url(made.to_bytes(32, "big")),
+                    "private": write_base64url(number.to_bytes(32, "big")),
                     "auth": write_base64url(os.urandom(_AUTH_BYTES)),
                 }
                 write_private(file, orjson.dumps(words))
-            with file.open("rb") as opened:
-                return cls._read(opened.read(JWKS_BYTES))
+            with file.open("rb") as stream:
+                return cls._read(stream.read(JWKS_BYTES))
         except OSError as exc:
             raise KeyFileError(file, exc.strerror or "it cannot be read") from exc
         except (ValueError, TypeError, KeyError) as exc:
@@ -90,7 +90,7 @@ class PushKeys:
         return cls(derive_private_key(secret, SECP256R1()), read_base64url(words["auth"]))
 
     def subscription(self, endpoint: str) -> PushSubscription:
-        """Return what is registered at the node: where the device is reached, and its public keys.
+        """Return the registration for the node: endpoint and public keys of the device.
 
         Args:
             endpoint: URL that the push service gave to the device.
@@ -103,13 +103,13 @@ class PushKeys:
         )
 
     def read(self, content: bytes) -> Call:
-        """Return what a push service has brought.
+        """Decrypt and return the call in a push message.
 
         Args:
             content: Content of the message, encrypted.
 
         Raises:
-            PushError: It is not for these keys, was changed, or is no call.
+            PushError: The message is not for these keys, was changed, or is no call.
         """
         import http_ece  # type: ignore[import-untyped] # noqa: PLC0415 - an extra
 
@@ -133,13 +133,13 @@ def encrypt(subscription: PushSubscription, text: bytes) -> bytes:
         text: At most 3993 bytes.
 
     Raises:
-        PushError: Its keys are none.
+        PushError: The keys of the device are invalid.
     """
     import http_ece  # noqa: PLC0415 - an extra
 
     try:
         point, secret = read_keys(subscription)
-        made: bytes = http_ece.encrypt(
+        content: bytes = http_ece.encrypt(
             text,
             private_key=generate_private_key(SECP256R1()),
             dh=point,
@@ -148,14 +148,14 @@ def encrypt(subscription: PushSubscription, text: bytes) -> bytes:
         )
     except (http_ece.ECEException, ValueError) as exc:
         raise PushError("the device has no valid keys") from exc
-    return made
+    return content
 
 
 def read_keys(subscription: PushSubscription) -> tuple[bytes, bytes]:
     """Return the point and the secret of a device.
 
     Raises:
-        ValueError: They are none.
+        ValueError: The keys are invalid.
     """
     point = read_base64url(subscription.keys.p256dh)
     secret = read_base64url(subscription.keys.auth)
@@ -166,13 +166,13 @@ def read_keys(subscription: PushSubscription) -> tuple[bytes, bytes]:
 
 
 def open_push_key(path: Path) -> SigningKey:
-    """Return the key by which a node proves to push services who it is; make it if need be. Blocks.
+    """Return the key of a node for push services; make a missing file. Block.
 
     Args:
         path: The file, a JSON Web Key for ES256.
 
     Raises:
-        KeyFileError: It cannot be read or made, or holds no such key.
+        KeyFileError: The file cannot be read or made, or contains no such key.
     """
     with errors_of(path, KeyFileError):
         if not path.exists():
@@ -184,7 +184,7 @@ def open_push_key(path: Path) -> SigningKey:
 
 
 def public_point(key: SigningKey) -> str:
-    """Return a public key as browsers take it, `applicationServerKey` (RFC 8292)."""
+    """Return a public key in the form of browsers, `applicationServerKey` (RFC 8292)."""
     words = key.public()
     return write_base64url(
         b"\x04" + read_base64url(str(words["x"])) + read_base64url(str(words["y"]))
@@ -200,5 +200,5 @@ def vapid(key: SigningKey, origin: str, contact: str, now: float) -> str:
         contact: `mailto:` or `https:` URL of the operator.
         now: Seconds since the epoch.
     """
-    claims: JsonObject = {"aud": origin, "exp": int(now) + _HOURS, "sub": contact}
+    claims: JsonObject = {"aud": origin, "exp": int(now) + _PROOF_LIFE, "sub": contact}
     return f"vapid t={key.signed(claims)}, k={public_point(key)}"

@@ -1,8 +1,8 @@
-"""The key of a runtime: what it signs, and how others verify that.
+"""The key of a runtime: its signatures, and their verification.
 
-The key is Ed25519 (RFC 8032). Its name is its thumbprint as a JSON Web Key (RFC 7638), the value
-of `jkt` in the `cnf` claim of a token (RFC 7800). Each signature covers its purpose, so a
-signature made for one purpose is void for all others.
+The key is Ed25519 (RFC 8032). Its name is its thumbprint as a JSON Web Key (RFC 7638), the value of
+`jkt` in the `cnf` claim of a token (RFC 7800). Each signature covers its purpose, so that a
+signature for one purpose is void for all others.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from actors.keys.key_set import BadKeysError
 
 _KEY_BYTES: Final = 32
 SEED_BYTES: Final = _KEY_BYTES
-"""Random bytes of which a key is made."""
+"""Random bytes from which a key is made."""
 
 _PREFIX: Final = "protofly/1"
 
@@ -44,7 +44,7 @@ class RuntimeKey:
         """Sign some texts for a purpose.
 
         Args:
-            purpose: What the signature is for, such as `open`; part of what is signed.
+            purpose: Purpose of the signature, such as `open`; the signature covers it.
             parts: The texts, in an order that both sides know.
 
         Returns:
@@ -63,7 +63,7 @@ def make_runtime_key(seed: bytes | None = None) -> RuntimeKey:
     """Make a new key.
 
     Args:
-        seed: `SEED_BYTES` random bytes to make it of; None: those of the operating system.
+        seed: `SEED_BYTES` random bytes for the key; None: from the operating system.
     """
     if seed is None:
         return _of(Ed25519PrivateKey.generate())
@@ -77,7 +77,7 @@ def read_runtime_key(text: bytes) -> RuntimeKey:
         text: A JSON Web Key for Ed25519 with its private part.
 
     Raises:
-        BadKeysError: It is none, or its two parts do not belong together.
+        BadKeysError: The text is no such key, or its two parts do not belong together.
     """
     try:
         words = orjson.loads(text)
@@ -103,7 +103,7 @@ def thumbprint_of(public: str) -> str:
         public: The public key in base64url.
 
     Raises:
-        BadKeysError: It is no public key for Ed25519.
+        BadKeysError: The text is no public key for Ed25519.
     """
     if len(_part(public)) != _KEY_BYTES:
         raise BadKeysError("a public key for Ed25519 has 32 bytes")
@@ -116,7 +116,7 @@ def is_signed(public: str, purpose: str, parts: Sequence[str], signature: str) -
 
     Args:
         public: The public key in base64url.
-        purpose: What the signature must be for.
+        purpose: The required purpose.
         parts: The texts, in the order of the signer.
         signature: The signature in base64url.
     """
@@ -134,7 +134,7 @@ def _of(key: Ed25519PrivateKey) -> RuntimeKey:
 
 
 def _bytes_to_sign(purpose: str, parts: Sequence[str]) -> bytes:
-    """Return the bytes that are signed: a JSON list, so that no two lists of texts share them."""
+    """Return the bytes to sign: a JSON list, so that no two lists of texts give the same bytes."""
     return orjson.dumps([_PREFIX, purpose, *parts])
 
 

@@ -1,4 +1,4 @@
-"""Keys that sign: descriptors of a domain, and login tokens for development and for tests.
+"""Private keys that sign descriptors of a domain, and login tokens for development and tests.
 
 A key file is a JSON Web Key with its private part.
 """
@@ -20,7 +20,7 @@ from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import JWKS_BYTES, RSA_BITS_MIN
 
 _NAME_CHARS: Final = 16
-"""Characters of a key's thumbprint that are enough for a name."""
+"""Characters of a key's thumbprint that form its name."""
 
 _MATERIAL: Final = ("kty", "crv", "x", "y", "n", "e", "d", "p", "q", "dp", "dq", "qi")
 
@@ -31,7 +31,7 @@ class SigningKey:
     """A private key.
 
     Attributes:
-        name: What signatures call it (`kid`).
+        name: Name of the key in signatures (`kid`).
     """
 
     name: str
@@ -39,19 +39,19 @@ class SigningKey:
     _key: key_set.Key = attrs.field(repr=False)
 
     def private(self) -> JsonObject:
-        """Return the private key as it is stored; keep it secret."""
+        """Return the private key in its stored form; keep this secret."""
         return self._with_name(dict(self._key.as_dict(private=True)))
 
     def public(self) -> JsonObject:
-        """Return the public key, which verifies its signatures."""
+        """Return the public key."""
         return self._with_name(dict(self._key.as_dict(private=False)))
 
     def signed(self, claims: JsonObject) -> str:
-        """Return a token that claims this."""
+        """Return a signed token with claims."""
         return self.sealed(orjson.dumps(claims), "JWT")
 
     def sealed(self, content: bytes, kind: str) -> str:
-        """Return a compact JWS of some bytes, which says of what kind they are (`typ`).
+        """Return a compact JWS of some bytes, with their kind in its header (`typ`).
 
         Args:
             content: Bytes to sign.
@@ -73,21 +73,21 @@ def make_key(algorithm: str, name: str | None = None) -> SigningKey:
         name: Name of the key; None: its fingerprint.
 
     Raises:
-        ValueError: The algorithm is none of `ALGORITHMS`.
+        ValueError: The algorithm is not in `ALGORITHMS`.
     """
     key = _generate(algorithm)
     return SigningKey(name or f"k{key.thumbprint()[:_NAME_CHARS]}", algorithm, key)
 
 
 def make_domain_key(seed: bytes) -> SigningKey:
-    """Make a key by which a domain states things of its runtimes.
+    """Make a key for the statements of a domain about its runtimes.
 
     Args:
-        seed: `SEED_BYTES` random bytes to make it of.
+        seed: `SEED_BYTES` random bytes for the key.
     """
-    made = make_runtime_key(seed)
-    words: JsonObject = orjson.loads(made.to_jwk())
-    name = f"k{made.thumbprint[:_NAME_CHARS]}"
+    runtime_key = make_runtime_key(seed)
+    words: JsonObject = orjson.loads(runtime_key.to_jwk())
+    name = f"k{runtime_key.thumbprint[:_NAME_CHARS]}"
     return read_key(orjson.dumps({**words, "alg": key_set.EDDSA, "kid": name}))
 
 
@@ -114,14 +114,14 @@ def _content(path: PathInput) -> bytes:
 
 
 def read_key(key: bytes | PathInput) -> SigningKey:
-    """Read a key file. Blocks while it reads.
+    """Read a key file. Block.
 
     Args:
         key: The content of the file, or its path.
 
     Raises:
-        TypeError: It is neither.
-        BadKeysError: It is none, or cannot be read.
+        TypeError: The argument is neither.
+        BadKeysError: The content is no key, or cannot be read.
     """
     try:
         content: Json = orjson.loads(key if isinstance(key, bytes) else _content(key))
@@ -142,16 +142,16 @@ def read_key(key: bytes | PathInput) -> SigningKey:
     return SigningKey(name, algorithms[0], material)
 
 
-# Signed texts, before and after they are believed: JSON Web Signatures in compact form (RFC 7515).
+# Signed texts, before and after their verification: JSON Web Signatures in compact form (RFC 7515).
 #
-# What was signed is exactly what is read: the bytes stand within the signature, so nothing has to
-# be brought into a canonical form first, and no two readers could differ. A text says which key
-# signed it and how, and is believed in neither: keys and algorithms come from the verifier.
+# The signed bytes are part of the text, so that they need no canonical form, and all readers read
+# the same bytes. The key and the algorithm that a text names are not trusted: keys and algorithms
+# come from the verifier.
 
 _FORM: Final = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.[A-Za-z0-9_-]+")
 
 HEADER: Final = frozenset({"alg", "kid", "typ"})
-"""All that a header may hold: no key of its own, no certificate, no extension (RFC 8725, 3.10)."""
+"""The only permitted members of a header: no key, certificate or extension (RFC 8725, 3.10)."""
 
 
 @attrs.frozen
@@ -159,8 +159,8 @@ class SignedText:
     """A signed text, with an unverified signature.
 
     Attributes:
-        header: None: it is no JSON object.
-        payload: The bytes that were signed.
+        header: The header; None: it is no JSON object.
+        payload: The signed bytes.
         content: The payload; None: it is no JSON object.
     """
 
@@ -179,7 +179,7 @@ class SignedText:
 
 
 def read_signed(text: str) -> SignedText | None:
-    """Return the parts of a signed text; None: it has another form."""
+    """Return the parts of a signed text; None: the text has another form."""
     parts = _FORM.fullmatch(text)
     if parts is None:
         return None
@@ -188,7 +188,7 @@ def read_signed(text: str) -> SignedText | None:
 
 
 def _bytes(part: str) -> bytes:
-    """Return decoded bytes; none if the part is no base64url."""
+    """Return decoded bytes; empty if the part is no base64url."""
     try:
         return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
     except ValueError:
@@ -197,7 +197,7 @@ def _bytes(part: str) -> bytes:
 
 def _object(text: bytes) -> JsonObject | None:
     try:
-        read: Json = orjson.loads(text)
+        value: Json = orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
-    return read if isinstance(read, dict) else None
+    return value if isinstance(value, dict) else None

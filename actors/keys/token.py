@@ -1,8 +1,8 @@
-"""Login tokens: JSON Web Tokens, taken apart and verified (RFC 7519, RFC 8725).
+"""Login tokens: JSON Web Tokens, parsed and verified (RFC 7519, RFC 8725).
 
-A token says which key signed it and how, and is believed in neither: the key comes from
-the operator's set, and each key has its algorithms. Other entries of its header,
-other keys, certificates, extensions, encryption, nesting, makes it no token for us.
+The key and the algorithm that a token names are not trusted: the key comes from the set of the
+operator, and each key has its algorithms. Other entries in the header, such as keys, certificates,
+extensions, encryption or nesting, make the token invalid.
 """
 
 import hashlib
@@ -19,18 +19,18 @@ from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import CLOCK_SKEW, TOKEN_CHARS
 
 _ENCRYPTED_DOTS: Final = 4
-"""Dots in a token that is encrypted (RFC 7516)."""
+"""Dots in an encrypted token (RFC 7516)."""
 
 _NAME_BYTES: Final = 16
 _TYPE: Final = "jwt"
 _TYPES: Final = frozenset({_TYPE, "at+jwt"})
-"""Kinds of tokens (RFC 7519, RFC 9068), without the `application/` that may stand before them."""
+"""Types of tokens (RFC 7519, RFC 9068), without the optional prefix `application/`."""
 
 
 class BadTokenError(ReasonError):
-    """A text is no token, or none that can be accepted: its bearer must act.
+    """A text is no acceptable token; its bearer has to act.
 
-    The reason never holds any of the token's text.
+    The reason never contains text of the token.
     """
 
     summary = "the token cannot be taken"
@@ -38,11 +38,11 @@ class BadTokenError(ReasonError):
 
 @attrs.frozen
 class SignedToken:
-    """A token of the right form; nothing of it has been verified.
+    """A token of the right form; nothing in it has been verified.
 
     Attributes:
-        key_name: Which key it says it was signed with; None: it names none.
-        algorithm: How it says it was signed, by the usual name of the algorithm.
+        key_name: Name of its key, as the token states; None: it names no key.
+        algorithm: Usual name of its algorithm, as the token states.
     """
 
     signed: SignedText
@@ -52,18 +52,18 @@ class SignedToken:
 
     @property
     def digest(self) -> str:
-        """The hash of what was signed.
+        """The hash of the signed bytes.
 
-        The signature is not in it: by ECDSA anybody can make another one that fits.
+        The hash excludes the signature: for ECDSA anybody can make another valid one.
         """
         return hashlib.sha256(self.signed.text.rpartition(".")[0].encode()).hexdigest()
 
 
 def read_token(text: str) -> SignedToken:
-    """Take a token apart.
+    """Parse a token.
 
     Raises:
-        BadTokenError: It is none, or of a kind that is not taken.
+        BadTokenError: The text is no token, or of a kind that is not accepted.
     """
     if len(text) > TOKEN_CHARS:
         raise BadTokenError(f"it is longer than {TOKEN_CHARS} characters")
@@ -88,10 +88,10 @@ def is_bound_to(text: str, thumbprint: str) -> bool:
 
 
 def key_of(claims: JsonObject) -> str | None:
-    """Return the thumbprint of the key that a token is bound to (RFC 7800); None: to none.
+    """Return the thumbprint of the key that a token is bound to (RFC 7800); None: it is not bound.
 
     Args:
-        claims: What the token claims.
+        claims: Claims of the token.
     """
     bound = claims.get("cnf")
     key = bound.get("jkt") if isinstance(bound, dict) else None
@@ -99,32 +99,32 @@ def key_of(claims: JsonObject) -> str | None:
 
 
 def read_verified(token: SignedToken, keys: Keys, *, is_shared: bool = False) -> JsonObject:
-    """Return what a token says, once its signature is verified.
+    """Verify the signature of a token, and return its claims.
 
-    Of a token that names no key, each key for its algorithm is tried.
+    If a token names no key, each key for its algorithm is tried.
 
     Args:
         token: The token.
         keys: Trusted keys.
-        is_shared: Whether they are of several issuers, so that each must name its own.
+        is_shared: Whether the keys are of several issuers, so that each key must name its issuer.
 
     Raises:
-        BadTokenError: Its key is not among these, is another issuer's, or did not sign it.
+        BadTokenError: Its key is not trusted, is of another issuer, or did not sign it.
     """
-    named = token.key_name
-    if named is not None and named not in keys:
+    key_name = token.key_name
+    if key_name is not None and key_name not in keys:
         raise BadTokenError("the key that it names is unknown")
     issuer = token.claims.get("iss")
-    own = [
+    issuer_keys = [
         key
         for name, key in keys.items()
-        if named in {None, name} and key.is_of(issuer, is_shared=is_shared)
+        if key_name in {None, name} and key.is_of(issuer, is_shared=is_shared)
     ]
-    if not own:
+    if not issuer_keys:
         raise BadTokenError("no key here is bound to its issuer")
-    fitting = [key for key in own if token.algorithm in key.algorithms]
+    fitting = [key for key in issuer_keys if token.algorithm in key.algorithms]
     if not fitting:
-        raise BadTokenError(_NO_KEY if named is None else _OTHER_ALGORITHM)
+        raise BadTokenError(_NO_KEY if key_name is None else _OTHER_ALGORITHM)
     if not any(map(token.signed.is_signed_by, fitting)):
         raise BadTokenError("its signature does not fit")
     return token.claims
@@ -135,7 +135,7 @@ _OTHER_ALGORITHM: Final = "its key is not for the algorithm that it names"
 
 
 def _read_header(header: JsonObject) -> tuple[str | None, str]:
-    """Return key and algorithm that a header names; refuse one that asks for more."""
+    """Return the key name and the algorithm of a header; refuse a header with other members."""
     if header.keys() - HEADER:
         raise BadTokenError("its header holds more than alg, kid and typ")
     named, name, kind = header.get("alg"), header.get("kid"), header.get("typ", _TYPE)
@@ -149,13 +149,13 @@ def _read_header(header: JsonObject) -> tuple[str | None, str]:
     return (name if isinstance(name, str) else None), algorithm
 
 
-# The statement of a domain: which key speaks for a runtime, for which user, until when.
+# The statement of a domain: the key of a runtime, its user, and the expiry.
 
 _STATEMENT_TYPE: Final = "protofly-statement+jwt"
 
 
 class BadStatementError(ReasonError):
-    """A text is no statement of the domain, or it is over."""
+    """A text is no statement of the domain, or it has expired."""
 
     summary = "no valid statement"
 
@@ -165,11 +165,11 @@ class Statement:
     """A statement of a domain about one of its runtimes.
 
     Attributes:
-        domain: The domain that says it.
+        domain: The domain that makes the statement.
         runtime: Address of the runtime.
         thumbprint: Name of the runtime's key.
-        issued: Seconds since the epoch at which it was signed.
-        until: Seconds since the epoch; from then on it is void.
+        issued: Time of its signature, in seconds since the epoch.
+        until: Expiry, in seconds since the epoch.
         user: Address of the user who logged in; None: no login.
         issuer: Identity provider whose token the node accepted; None: no login.
     """
@@ -214,11 +214,11 @@ def read_statement(text: str, domain: str, keys: Keys, now: float | None) -> Sta
         text: The statement.
         domain: The domain whose statement it must be.
         keys: Public keys of that domain.
-        now: Seconds since the epoch; None: its time is not judged.
+        now: Seconds since the epoch; None: its time is not checked.
 
     Raises:
-        BadStatementError: No key of the domain signed it, another domain is its issuer, its time
-            is over or has not begun, or a claim is missing.
+        BadStatementError: No key of the domain signed it, another domain is its issuer, it has
+            expired or is not valid yet, or a claim is missing.
     """
     if len(text) > TOKEN_CHARS:
         raise BadStatementError(f"it is longer than {TOKEN_CHARS} characters")
@@ -279,7 +279,7 @@ def _optional(claims: JsonObject, name: str) -> str | None:
 
 
 def login_claims(user: str, audience: str, now: int, life: float) -> dict[str, Json]:
-    """Return what a login token claims, beside its issuer; it opens one session.
+    """Return the claims of a login token, besides its issuer; the token opens one session.
 
     Args:
         user: Address of the user.

@@ -1,4 +1,4 @@
-"""The composition root of a message node: its parts, and the order in which they start."""
+"""Compose a message node: make its parts and start them in order."""
 
 import itertools
 from collections import Counter
@@ -33,7 +33,7 @@ from actors.kit.trace import Tracer
 from actors.node.bus import NodeBus
 from actors.node.components import AllocationService, LocalService, PathService
 from actors.node.config import NOWHERE, NodeConfig
-from actors.node.connectors.back_ends import served_by, start_connectors
+from actors.node.connectors.back_ends import connector_addresses, start_connectors
 from actors.node.foreign import ForeignHost, Onward
 from actors.node.health import probes, watch
 from actors.node.host import NodeHost
@@ -68,22 +68,22 @@ if TYPE_CHECKING:
 
 
 LINK: Final = "/link"
-"""Path of our own stubs."""
+"""URL path for the stubs of Protofly."""
 
 PLAIN: Final = "/stub/connect"
-"""Path of upstream's plain stubs."""
+"""URL path for plain reTHINK stubs."""
 
 SESSION: Final = "/ws"
-"""Path of upstream's stubs with a session handshake."""
+"""URL path for reTHINK stubs with a session handshake."""
 
 _MINT_KEY: Final = 32
-"""Bytes of the secret by which a node knows the addresses that it made."""
+"""Bytes of the secret by which a node recognises the addresses that it allocated."""
 
 _log = get_logger("actors.node")
 
 
 def _fresh_keys(entropy: Callable[[int], bytes]) -> tuple[SigningKey, ...]:
-    """Make a key of the domain that ends with the process."""
+    """Make a key of the domain that lasts until the process ends."""
     key = make_domain_key(entropy(SEED_BYTES))
     _log.info("domain key made", kid=key.name, why="none was configured")
     return (key,)
@@ -91,15 +91,15 @@ def _fresh_keys(entropy: Callable[[int], bytes]) -> tuple[SigningKey, ...]:
 
 @attrs.define(eq=False, kw_only=True)
 class MessageNode(NodeHost):
-    """A message node while it runs: what it is made of, and how its parts start.
+    """Run a message node: hold its parts and start them.
 
     Attributes:
         file: Records of the domain registry.
-        state: Stored sessions and names; None: they end with the process.
+        state: Stored sessions and names; None: sessions and names end with the process.
         provider: Validates logins; None: there is no login.
-        shared: What the nodes of the domain share; None: this is its only node.
+        shared: State that the nodes of the domain share; None: the domain has only this node.
         writer: Stores sessions and names; None: it has not started, or there is no state.
-        http_url: Base URL of its HTTP service; None: there is none.
+        http_url: Base URL of the node's HTTP service; None: the node serves no HTTP.
     """
 
     config: NodeConfig
@@ -116,7 +116,7 @@ class MessageNode(NodeHost):
     http_url: str | None = None
 
     async def start_parts(self, listeners: tuple[Listener, ...]) -> None:
-        """Start the parts; a crash of a part restarts the parts after it, too.
+        """Start the parts in order; the crash of a part also restarts the parts after it.
 
         If cancelled, parts that have started go on.
 
@@ -177,7 +177,7 @@ class MessageNode(NodeHost):
         return self.bus
 
     async def _resume(self, exchange: Exchange) -> None:
-        """Bring the stored sessions and names back."""
+        """Restore the stored sessions and names."""
         if self.state is not None:
             stored = await trio.to_thread.run_sync(self.state.load)
             resume(exchange, stored, await trio.to_thread.run_sync(self.file.load))
@@ -215,7 +215,7 @@ class MessageNode(NodeHost):
 def _make_message_node(
     config: NodeConfig, network: Network, tracer: Tracer, files: "Files", bounds: Bounds
 ) -> MessageNode:
-    """Make a node of its configuration; no part of it has started."""
+    """Make a node from its configuration, without starting any part."""
     counters = bounds.counters
     if config.monitor:
         # Most processes judge nothing, and the claims take a while to import.
@@ -251,7 +251,7 @@ def _make_message_node(
 
 
 def _board(domain: str, tracer: Tracer, files: "Files", counters: Counters) -> "Board":
-    """Make what the dashboard shows; only a node that serves HTTP has one."""
+    """Make the board of the dashboard; only a node that serves HTTP has one."""
     from actors.node.dashboard.board import Board  # noqa: PLC0415
     from actors.node.dashboard.tap import Tap  # noqa: PLC0415
     from fsm.dashboard.fleet import Fleet, Watched  # noqa: PLC0415
@@ -262,10 +262,10 @@ def _board(domain: str, tracer: Tracer, files: "Files", counters: Counters) -> "
 
 
 def _list_endpoints(config: NodeConfig) -> list[str]:
-    """Return where parts listen that only some nodes have."""
+    """Return the addresses of the optional parts that this node has."""
     identities = [] if config.login is None else [identity_manager(config.domain)]
     policies = [] if config.judged_by is None else [policy_manager(config.domain)]
-    return [*identities, *policies, *served_by(config.back_ends, config.domain)]
+    return [*identities, *policies, *connector_addresses(config.back_ends, config.domain)]
 
 
 @final
@@ -274,14 +274,14 @@ class Node:
     """A running message node; made by `open_node`.
 
     Attributes:
-        domain: Domain that it serves.
+        domain: Domain that the node serves.
         url: URL to which the stubs of Protofly connect.
         legacy_url: URL to which plain reTHINK stubs connect, with `?runtimeURL=` appended; None:
-            they are not served.
-        session_url: URL to which reTHINK stubs with a session handshake connect; None: they are
-            not served.
+            the node does not serve them.
+        session_url: URL to which reTHINK stubs with a session handshake connect; None: the node
+            does not serve them.
         http_url: URL of health and metrics; None: no HTTP.
-        rest_url: URL at which runtimes have sessions over HTTP; None: they have none.
+        rest_url: URL at which runtimes have sessions over HTTP; None: no such sessions.
         counters: Counts of dropped messages and of the findings of the monitor.
     """
 
@@ -301,11 +301,11 @@ class Node:
 
     @property
     def monitor_violations(self) -> int:
-        """Number of attempted steps that no state machine declares; log and trace have each."""
+        """Number of steps that no state machine allows; log and trace list each of them."""
         return self.counters.monitor_violations
 
     def drops(self) -> DropLedger:
-        """Return how many messages were not delivered, by reason, and the last of them."""
+        """Return how many messages were dropped, by reason, and the last of them."""
         return self.counters.ledger()
 
     async def sessions(self) -> tuple[SessionView, ...]:
@@ -324,7 +324,7 @@ class Node:
         return self._policing is not None
 
     async def reload_policies(self) -> str:
-        """Read the policy files again; the node keeps its policies if one cannot be used.
+        """Read the policy files again; if one of them is unusable, keep the policies in force.
 
         If cancelled, the files may be read all the same.
 
@@ -340,12 +340,12 @@ class Node:
 
 @asynccontextmanager
 async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> AsyncIterator[Node]:
-    """Run a message node while the context is open; when it is left, the node drains.
+    """Run a message node while the context is open; drain it when the context is left.
 
     Args:
         config: Configuration of the node.
-        network: Network on which it listens and dials.
-        tracer: Takes its trace.
+        network: Network on which the node listens and dials.
+        tracer: Receives the trace of the node.
 
     Yields:
         The running node.
@@ -362,7 +362,7 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
     """
     bounds = Bounds(config.limits, config.origins, Counters())
     bounds.gate.tls = config.tls
-    if not network.is_system:  # a simulated run does not depend on how fast this machine is
+    if not network.is_system:  # a simulation must not depend on the speed of the machine
         bounds.work_clock = trio.current_time
     async with open_background() as nursery:
         sources = OpenListener(
@@ -370,8 +370,8 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
         )
         listener = await nursery.start(sources.serve)
         with _files(config) as files:
-            whole = _make_message_node(config, network, tracer, files, bounds)
-            async with _serving(whole, listener, sources) as node:
+            message_node = _make_message_node(config, network, tracer, files, bounds)
+            async with _serving(message_node, listener, sources) as node:
                 yield node
 
 
@@ -379,7 +379,7 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
 async def _serving(
     node: MessageNode, listener: Listener, sources: "OpenListener"
 ) -> AsyncIterator[Node]:
-    """Run the parts behind a listener; when the context is left, close listener and sessions."""
+    """Run the parts behind a listener; at the end, close the listener and the sessions."""
     rest = RestLinks(node.bounds.gate) if _has_rest(node.config) else None
     async with (
         _open_group(node),
@@ -401,13 +401,13 @@ async def _serving(
                 await sources.close()
                 await _drain(node.bus_ref)
                 if not is_orderly:
-                    # The parts finish what they were ordered to do, though the node is cancelled.
+                    # The node is cancelled, but its parts finish the work that they have begun.
                     await node.supervisor.stop_children()
 
 
 @asynccontextmanager
 async def _login(node: MessageNode) -> AsyncIterator[None]:
-    """Open the identity provider, if runtimes can log in; what it has seen outlives connectors."""
+    """Open the identity provider if runtimes can log in; used tokens outlive a connector."""
     login = node.config.login
     if login is None:
         yield
@@ -430,7 +430,7 @@ async def _login(node: MessageNode) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _open_group(node: MessageNode) -> AsyncIterator[None]:
-    """Open what the nodes of a domain share, if it has several."""
+    """Open the state that the nodes of a domain share, if the domain has several nodes."""
     config = node.config
     if config.engine is None:
         yield
@@ -450,7 +450,7 @@ async def _open_group(node: MessageNode) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _http(node: MessageNode, rest: RestLinks | None) -> AsyncIterator[None]:
-    """Serve health, metrics and sessions over HTTP; from before the parts start until they stop."""
+    """Serve health, metrics and sessions over HTTP while the parts start, run and stop."""
     config, shared = node.config.http, node.shared
     if config is None:
         yield
@@ -467,10 +467,10 @@ async def _http(node: MessageNode, rest: RestLinks | None) -> AsyncIterator[None
 
     node.counters.watch(Gauge.TRACE_LOST, lambda: node.tracer.dropped)
     services = {} if rest is None else rest_services(rest, node.config.origins)
-    more = {}
+    extra_pages = {}
     if node.board is not None:
         services |= dashboard_services(config, node.board, _sources(node))
-        more = {DASHBOARD: to_page}
+        extra_pages = {DASHBOARD: to_page}
     parts = probes(node, node.config, node.provider, shared)
     site = site_of(
         config,
@@ -478,7 +478,7 @@ async def _http(node: MessageNode, rest: RestLinks | None) -> AsyncIterator[None
         ReadyPage(node.readiness, parts, {Part.ENGINE}),
         services,
         key_set(node.domain_keys),
-        more=more,
+        more=extra_pages,
         catalogue=None if shared is None else shared.catalogue,
     )
     async with open_http(node.network, config, site, node.monitor) as node.http_url:
@@ -520,14 +520,14 @@ def _has_rest(config: NodeConfig) -> bool:
 
 
 def _paths(config: NodeConfig) -> dict[str, str | None]:
-    """Return the paths to which links connect, with the WebSocket subprotocol of each."""
+    """Return the URL paths to which links connect, with the WebSocket subprotocol of each."""
     plain: dict[str, str | None] = {PLAIN: None, SESSION: None} if config.allow_legacy else {}
     return {LINK: PROTOFLY_V1, **plain}
 
 
 @attrs.frozen
 class Files:
-    """The files that outlive the node."""
+    """The open files whose contents outlive the node."""
 
     records: RecordFile
     state: StateFile | None = None
@@ -535,18 +535,18 @@ class Files:
 
 @contextmanager
 def _files(config: NodeConfig) -> Iterator[Files]:
-    where = config.state_file
+    state_path = config.state_file
     records = MemoryRecords() if config.registry is None else SqliteRecords(config.registry)
-    with closing(records), ExitStack() as opened:
+    with closing(records), ExitStack() as stack:
         state = None
-        if where is not None:
+        if state_path is not None:
             records.load()
-            state = opened.enter_context(closing(StateFile(where)))
+            state = stack.enter_context(closing(StateFile(state_path)))
             state.load()
         yield Files(records, state)
 
 
 async def _drain(bus: ActorRef[BusMessage]) -> None:
-    """Close every session, and set its registry records to disconnected."""
+    """Close every session, and mark its registry records as disconnected."""
     with suppress(ActorStoppedError):
         await bus.ask(lambda done: lambda node: node.drain(done))

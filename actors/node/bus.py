@@ -1,10 +1,10 @@
-"""The bus of a message node: every message of every link passes here (MN-01, MN-03).
+"""The bus of a message node, through which every message of every link passes (MN-01, MN-03).
 
-It checks what links bring: normal form, session, source, loop, policy, in this order. A refused
-request is answered over the link it came from; any other refused message is counted. An admitted
-message goes to sessions, to parts of the node, to other nodes. Sessions, and how messages reach
-them, are in `session/exchange.py`. It is called by links, by parts and by its own task; no call
-waits, so that none is interrupted by another.
+The bus checks each message of a link: normal form, session, source, routing loop, policy, in this
+order. It answers a refused request over the link of the sender, and counts any other refused
+message. It sends an admitted message to sessions, to parts of the node or to other nodes.
+`session/exchange.py` has the sessions and delivers messages to them. Links, parts and the task of
+the bus call the bus; no call waits, so no call interrupts another.
 """
 
 import math
@@ -68,18 +68,18 @@ _log = get_logger("actors.node")
 
 
 class NodeBus(Actor[messages.BusMessage]):
-    """Routes between sessions and the parts of the node; owns all that it is made of.
+    """Route messages between the sessions and the parts of the node.
 
     Attributes:
-        is_over: Whether it has ended, or crashed.
-        is_in_turn: Whether calls of a turn follow each other, and are written at its end.
+        is_over: Whether the bus has ended or crashed.
+        is_in_turn: Whether several calls form one turn, so that output is written at its end.
 
     Args:
         exchange: Sessions and links.
         control: Session control.
-        services: Parts of the node that answer on the spot, by address.
-        gate: Asks the policy, once per message.
-        resume: Brings the stored sessions back.
+        services: Parts of the node that answer without waiting, by address.
+        gate: Applies the policy once to each message.
+        resume: Restores the stored sessions.
     """
 
     def __init__(
@@ -122,9 +122,9 @@ class NodeBus(Actor[messages.BusMessage]):
         message(self)
 
     def call(self, act: Callable[[*Ts], object], *args: *Ts) -> bool:
-        """Call a method of this object, and write what came of it; return False if it has ended.
+        """Call a method of this object and write the output; return False if the bus has ended.
 
-        An exception of the method is a crash of the bus, and not of its caller.
+        An exception of the method crashes the bus, not the caller.
         """
         if self.is_over:
             return False
@@ -132,15 +132,15 @@ class NodeBus(Actor[messages.BusMessage]):
             act(*args)
             if not self.is_in_turn:
                 self.end_turn()
-        except Exception as exc:  # noqa: BLE001 - a crash of the bus, not of who calls it
+        except Exception as exc:  # noqa: BLE001 - the bus crashes, not its caller
             self.fail(exc)
         return True
 
     def drain(self, done: Reply[None]) -> None:
-        """Close every session, and take no new one.
+        """Close every session, and accept no new one.
 
         Args:
-            done: Is answered when all is settled.
+            done: Is answered when every session has ended and the other parts and nodes know.
         """
         self._drained = done
         is_possible = self._others.leave()
@@ -154,22 +154,22 @@ class NodeBus(Actor[messages.BusMessage]):
 
     @property
     def group(self) -> "Group":
-        """The other nodes of the domain; only where there may be some."""
+        """The other nodes of the domain; only valid if the domain has several nodes."""
         return cast("Group", self._others)
 
     # ---- in
 
     def take_items(self, number: int, items: Sequence[Item]) -> None:
-        """Take in what one frame of a link held.
+        """Process the items that one frame of a link contained.
 
         Args:
             number: Number of the link.
             items: The items, in order.
         """
         now = trio.current_time()
-        session = self._exchange.heard(number, now)
+        session = self._exchange.note_life(number, now)
         if session is not None and session.core.is_over(now):
-            self._too_late(session, items)
+            self._refuse_expired(session, items)
             return
         for item in items:
             port = self._exchange.ports.get(number)
@@ -180,13 +180,13 @@ class NodeBus(Actor[messages.BusMessage]):
             elif isinstance(item, SessionClaim):
                 self._claim_session(item.opening, port)
             else:
-                self._message(item, port)
+                self._take_message(item, port)
             self._gate.settle()
 
-    def _too_late(self, session: Session, items: Sequence[Item]) -> None:
-        """Do nothing of what comes when the credentials are over, and leave (MN-05).
+    def _refuse_expired(self, session: Session, items: Sequence[Item]) -> None:
+        """Refuse the items of a session whose credentials have expired, and end it (MN-05).
 
-        Answers that the link does not take any more wait for the runtime to log in again.
+        Answers that do not fit in the link any more wait for the next login of the runtime.
         """
         for item in items:
             if isinstance(item, Message) and session.port is not None:
@@ -199,16 +199,16 @@ class NodeBus(Actor[messages.BusMessage]):
     def _refuse_malformed(self, line: BadLine, port: Connection) -> None:
         self._counters.drop(DropReason.MALFORMED)
         if line.answer is not None:
-            self._trace.refused_by(line.answer, port.runtime or port.name, Ground.FORM)
+            self._trace.record_refused_answer(line.answer, port.runtime or port.name, Ground.FORM)
             self._exchange.send_to_link(port, line.answer)
 
     def _claim_session(self, request: Message, port: Connection) -> None:
-        """Give a link the session it has come for, or show it out."""
+        """Give a link the session that it requests, or close the link."""
         self._take_control(self._control.claim, request, port)
         if self._exchange.session_of(port.number) is None:
             port.finish(CloseReason.REFUSED)
 
-    def _message(self, message: Message, port: Connection) -> None:
+    def _take_message(self, message: Message, port: Connection) -> None:
         if message.to == self._node.session:
             self._take_control(self._control.receive, message, port)
             return
@@ -219,31 +219,31 @@ class NodeBus(Actor[messages.BusMessage]):
             message = self._without_tokens(message)
         if session is not None:
             message = _with_sender(message, session.asker)
-        self._trace.passed(Op.RCV, message, port.name)
+        self._trace.record_pass(Op.RCV, message, port.name)
         if session is None or session.core.state is not State.OPEN:
-            self._gate.refuse(message, port, self._no_session(message))
+            self._gate.refuse(message, port, self._session_refusal(message))
             return
-        if has_tokens and (refusal := self._wrong_token(body, session)) is not None:
+        if has_tokens and (refusal := self._token_refusal(body, session)) is not None:
             self._gate.refuse(message, port, refusal)
-            self._exchange.failed(port)
+            self._exchange.record_failed_open(port)
             return
-        refusal = self._routed_out(message, session.core.runtime, session.asker)
+        refusal = self._admit_and_route(message, session.core.runtime, session.asker)
         if refusal is not None:
             self._gate.refuse(message, port, refusal)
             runtime = session.core.runtime
             may_stay = self._exchange.tables.rights.may_speak(runtime)
-            if not may_stay or self._is_to_go(refusal, runtime):
+            if not may_stay or self._record_offence(refusal, runtime):
                 session.close(port.number)
                 port.finish(CloseReason.REFUSED)
 
     def _without_tokens(self, message: Message) -> Message:
-        """Return a message without tokens, which are for the node alone (C-64)."""
+        """Return a message without its tokens, which only the node may see (C-64)."""
         names = _TOKENS if self._exchange.has_login else _SESSION_TOKENS
         body = {key: value for key, value in message.body.items() if key not in names}
         return attrs.evolve(message, body=body)
 
-    def _wrong_token(self, body: JsonObject, session: Session) -> Refusal | None:
-        """Return what objects to the tokens that a message carries (MN-05)."""
+    def _token_refusal(self, body: JsonObject, session: Session) -> Refusal | None:
+        """Return the refusal of the tokens in a message, or None if they are valid (MN-05)."""
         token, login = body.get(SESSION_TOKEN), body.get(LOGIN_TOKEN)
         if token is not None and not (isinstance(token, str) and session.core.knows(token)):
             return _WRONG_TOKEN
@@ -252,16 +252,16 @@ class NodeBus(Actor[messages.BusMessage]):
             return _WRONG_LOGIN
         return None
 
-    def _no_session(self, message: Message) -> Refusal:
-        """Return what is lacking: a session, or, where one is asked of another node, that node."""
-        meant = domain_of(message.to)
-        if message.to != session_manager(meant):
+    def _session_refusal(self, message: Message) -> Refusal:
+        """Return the refusal of a message without a session; name the right node, if known."""
+        target_domain = domain_of(message.to)
+        if message.to != session_manager(target_domain):
             return _NO_SESSION
         own = domain_of(self._node.session)
-        return Refusal(Check.SESSION, f"this is the node of {own}, and not that of {meant}")
+        return Refusal(Check.SESSION, f"this is the node of {own}, and not that of {target_domain}")
 
     def take_foreign(self, message: Message, peer: str, stub: str) -> None:
-        """Take in what a stub of another domain has brought, as if over a link.
+        """Process a message that a stub of another domain has delivered, as if over a link.
 
         Args:
             message: The message; nothing of it was checked.
@@ -270,16 +270,16 @@ class NodeBus(Actor[messages.BusMessage]):
         """
         asker = Asker(peer)
         message = _with_sender(message, asker)
-        self._trace.passed(Op.RCV, message, stub)
-        refusal = self._routed_out(message, peer, asker)
+        self._trace.record_pass(Op.RCV, message, stub)
+        refusal = self._admit_and_route(message, peer, asker)
         if refusal is not None:
             self._gate.turn_back(message, peer, refusal)
-            self._is_to_go(refusal, peer)
+            self._record_offence(refusal, peer)
         self._gate.settle()
 
-    def _is_to_go(self, refusal: Refusal, by: str) -> bool:
-        """Return whether that was the one offence too many of another domain's node (S14)."""
-        return refusal.is_offence and self._exchange.foreign.offended(by)
+    def _record_offence(self, refusal: Refusal, by: str) -> bool:
+        """Count an offence of a foreign node; return whether the node is to leave (S14)."""
+        return refusal.is_offence and self._exchange.foreign.record_offence(by)
 
     def _take_control(
         self, control: Callable[[Message, Connection], None], message: Message, port: Connection
@@ -289,32 +289,32 @@ class NodeBus(Actor[messages.BusMessage]):
         except BadMessageError as exc:
             if message.is_request:
                 by = port.runtime or port.name
-                self._trace.refused(message, by, exc.code, exc.reason, Ground.FORM)
+                self._trace.record_refusal(message, by, exc.code, exc.reason, Ground.FORM)
                 self._exchange.send_to_link(port, refuse(message, exc.code, exc.reason))
             else:
                 self._trace.drop(message, DropReason.MALFORMED)
 
-    def _routed_out(self, message: Message, by: str, asker: Asker) -> Refusal | None:
-        """Check and route a message of `by`; return what objects to it."""
+    def _admit_and_route(self, message: Message, by: str, asker: Asker) -> Refusal | None:
+        """Check and route a message of the session `by`; return its refusal, if any."""
         admission = self._remembered.admit(message, by)
         if isinstance(admission, Refusal):
             return admission
-        passed = self._gate.passed(message, asker)
-        if isinstance(passed, Refusal):
-            return passed
-        message = passed
-        refusal = self._unbound(admission, by)
+        ruled = self._gate.judge(message, asker)
+        if isinstance(ruled, Refusal):
+            return ruled
+        message = ruled
+        refusal = self._bind_addresses(admission, by)
         if refusal is None:
             self._counters.admitted += 1
-            self._trace.admitted(message, by)
+            self._trace.record_admission(message, by)
             self._exchange.statuses.take_status(message, by)
             if message.type in HEEDED:
                 self._exchange.tables.heed(message, by, trio.current_time())
             self.route(message, by)
         return refusal
 
-    def _unbound(self, admission: Admitted, by: str) -> Refusal | None:
-        """Bind addresses of other domains to the session that uses them (MN-13)."""
+    def _bind_addresses(self, admission: Admitted, by: str) -> Refusal | None:
+        """Bind foreign addresses to the session that uses them (MN-13); return any refusal."""
         for address in admission.bind:
             tables = self._exchange.tables
             outcome = tables.allocation.bind(by, address)
@@ -325,29 +325,29 @@ class NodeBus(Actor[messages.BusMessage]):
     # ---- out
 
     def route(self, message: Message, by: str | None) -> None:
-        """Send an admitted message on; `by` None: the node itself made it.
+        """Route an admitted message.
 
         Args:
             message: The message.
-            by: Address of the sending session; None: the node itself.
+            by: Address of the sending session; None: the node itself made the message.
         """
         if self._others.keep(message, by):
             return
         match self._remembered.route(message, by):
             case ToRuntimes(runtimes) if len(runtimes) > self._exchange.fan_out:
-                why = "more sessions subscribe to it than one message may be given to"
+                why = "more sessions subscribe to it than one message may reach"
                 self._exchange.undeliverable(message, Code.TOO_LARGE, why, DropReason.OVERFLOW)
             case ToRuntimes(runtimes, is_published, nodes):
                 if is_published:
                     self._trace.hop(Op.PUBLISH, message, targets=len(runtimes))
                 entry = OutboundMessage(message, encode(message), {} if len(runtimes) > 1 else None)
                 if self._is_alone:
-                    self._exchange.hand_out_to(runtimes, entry)
+                    self._exchange.deliver_to(runtimes, entry)
                 else:
-                    here = self._others.send(entry, by, runtimes, nodes)
-                    self._exchange.hand_out_to(here, entry)
+                    local_runtimes = self._others.send(entry, by, runtimes, nodes)
+                    self._exchange.deliver_to(local_runtimes, entry)
             case str() as address:
-                self._consult(message, address, by)
+                self._deliver_to_part(message, address, by)
             case Nobody(is_known=False) if self._others.look_up(message, by):
                 pass
             case Nobody(is_known=False) if (
@@ -364,11 +364,11 @@ class NodeBus(Actor[messages.BusMessage]):
         return self._exchange.returning.is_on(trio.current_time())
 
     def emit(self, message: Message, to_runtime: str | None = None) -> None:
-        """Send on what a part of the node has to say.
+        """Route a message of a part of the node.
 
         Args:
             message: The message.
-            to_runtime: The session that an answer goes back over; None: by its address.
+            to_runtime: The session that gets the answer; None: the address decides.
         """
         if to_runtime is not None:
             if to_runtime in self._exchange.requests_at_parts:
@@ -377,10 +377,10 @@ class NodeBus(Actor[messages.BusMessage]):
         else:
             self.route(message, None)
 
-    def _consult(self, message: Message, address: str, by: str | None) -> None:
-        """Give a request to a part of the node."""
+    def _deliver_to_part(self, message: Message, address: str, by: str | None) -> None:
+        """Deliver a request to a part of the node."""
         paths = self._exchange.foreign.paths
-        if message.is_response and paths is not None and paths.answered(message):
+        if message.is_response and paths is not None and paths.take_answer(message):
             self._trace.hop(Op.CALLBACK, message)
             return
         if by is None or not message.is_request:
@@ -406,7 +406,7 @@ class NodeBus(Actor[messages.BusMessage]):
     def answer(self, by: str, answer: Message) -> None:
         """Answer a request of a runtime over its session, for a part of the node."""
         is_limit = answer.code in {Code.TOO_LARGE, Code.UNAVAILABLE}
-        self._trace.refused_by(answer, by, Ground.LIMIT if is_limit else Ground.SERVICE)
+        self._trace.record_refused_answer(answer, by, Ground.LIMIT if is_limit else Ground.SERVICE)
         self._exchange.send(by, answer)
 
     def _ask(self, message: Message, address: str, by: str) -> None:
@@ -422,16 +422,16 @@ class NodeBus(Actor[messages.BusMessage]):
             None if identity is None else identity.user,
             has_login=self._exchange.has_login and not is_upstream,
         )
-        asked = Asked(message, by, owner, is_upstream, users, self._is_returning)
-        refused = self._exchange.requests_at_parts.refusal(by, 1, 0)
-        if refused is None and component is not None and component.try_tell(asked):
+        part_request = Asked(message, by, owner, is_upstream, users, self._is_returning)
+        limit_refusal = self._exchange.requests_at_parts.refusal(by, 1, 0)
+        if limit_refusal is None and component is not None and component.try_tell(part_request):
             self._exchange.requests_at_parts.take(by, 1, 0)
             return
-        why = f"{address} cannot be asked now" if refused is None else refused.why
+        why = f"{address} cannot take requests now" if limit_refusal is None else limit_refusal.why
         self.answer(by, refuse(message, Code.UNAVAILABLE, why))
 
     def _claim_object(self, message: Message, subject: str, by: str) -> None:
-        """Let a registration claim its data object; a refused claim is a refused registration."""
+        """Claim the data object of a registration; a refused claim refuses the registration."""
         value = message.body.get("value")
         reporter = value.get("reporter") if isinstance(value, dict) else None
         tables = self._exchange.tables
@@ -445,7 +445,7 @@ class NodeBus(Actor[messages.BusMessage]):
     # ---- turns and time
 
     def fail(self, error: Exception) -> None:
-        """Crash: a call of this object has raised an exception."""
+        """Crash the bus, because a call of this object has raised an exception."""
         self._failure = self._failure or error
         self.is_over = True
         self.wake()
@@ -457,7 +457,7 @@ class NodeBus(Actor[messages.BusMessage]):
         self._settle()
 
     def end_turn(self) -> None:
-        """Write what calls of this object have brought about; the task of the bus does the rest."""
+        """Write the output of the calls in this turn; wake the task of the bus for later work."""
         self._settle()
         if self._due() < self._awake_at:
             self.wake()
@@ -483,7 +483,7 @@ class NodeBus(Actor[messages.BusMessage]):
 
     @property
     def _is_settled(self) -> bool:
-        """True if parts and other nodes have all that they must know."""
+        """True if the parts and the other nodes have received all notices."""
         is_known = self._others.is_settled and self._exchange.departure.is_over
         return is_known and not self._exchange.notices
 
@@ -500,7 +500,7 @@ class NodeBus(Actor[messages.BusMessage]):
     @override
     async def timed_out(self) -> None:
         if not self._exchange.turn.is_settled:
-            # What has arrived while links were written to is read first, and handled.
+            # Input that arrived while links were written is read and handled first.
             await trio.lowlevel.checkpoint()
         self._exchange.tick()
         self._control.tick()
@@ -527,26 +527,26 @@ class NodeBus(Actor[messages.BusMessage]):
             AddressTakenError: Another part answers there.
         """
         self._exchange.components.attach(address, component)
-        # What a part was asked before it was started again, it does not answer.
+        # A restarted part does not answer the requests that it received before.
         self._exchange.requests_at_parts = self._exchange.fresh_request_shares()
 
     def detach(self, address: str, component: messages.Component) -> None:
-        """Have a part answer at an address no longer. Idempotent."""
+        """Stop a part from answering at an address. Idempotent."""
         self._exchange.components.detach(address, component)
 
     def connect_abroad(self, foreign: messages.ForeignRef) -> None:
-        """Take the actor that carries messages to other domains."""
+        """Set the actor that carries messages to other domains."""
         self._exchange.foreign.open(foreign)
 
     def renew_paths(self, peer: str) -> None:
-        """Set again what is subscribed at a node that may have forgotten it."""
+        """Subscribe again at a node that may have forgotten the subscriptions."""
         if (paths := self._exchange.foreign.paths) is not None:
             paths.renew(peer)
 
     # ---- links
 
     def add_link(self, port: Connection) -> None:
-        """Take a link, which has no session yet."""
+        """Add a link, which has no session yet."""
         self._exchange.ports[port.number] = port
         port.turn = self._exchange.turn
         self._trace.link(Op.OPEN, port.name, self._node.node)
@@ -555,19 +555,19 @@ class NodeBus(Actor[messages.BusMessage]):
             port.finish(CloseReason.GOING_AWAY)
 
     def remove_link(self, number: int, name: str, why: str) -> None:
-        """Note that a link is no more."""
+        """Remove a link that has ended."""
         self._trace.link(Op.CLOSE, name, self._node.node)
-        self._control.gone(number)
-        self._exchange.lost(number, why)
+        self._control.forget_link(number)
+        self._exchange.lose_link(number, why)
 
     def expel(self, number: int) -> None:
-        """Leave a link after the refusals it was sent; its session may come back (L4)."""
+        """Close a link after its refusals are written; its session may return (L4)."""
         port = self._exchange.ports.get(number)
         if port is not None:
             port.finish(CloseReason.REFUSED, LinkEnd.MALFORMED)
 
     def refuse_frame(self, number: int) -> None:
-        """Refuse a frame over the limit and close that link's session (CON-05)."""
+        """Refuse a frame over the size limit and close the session of its link (CON-05)."""
         port = self._exchange.ports.get(number)
         session = self._exchange.session_of(number)
         self._counters.drop(DropReason.MALFORMED)
@@ -582,9 +582,9 @@ class NodeBus(Actor[messages.BusMessage]):
 
 
 def _with_sender(message: Message, asker: Asker) -> Message:
-    """Return a message with the identity of its sender, whatever it was read with.
+    """Return a message with the verified identity of its sender, replacing any identity in it.
 
-    What the node of another domain says is believed for that domain.
+    The node of another domain is trusted about senders of its own domain.
 
     Args:
         message: The message.
@@ -597,7 +597,7 @@ def _with_sender(message: Message, asker: Asker) -> Message:
 
 
 def _subject(message: Message) -> str | None:
-    """Return the address a request to a component is about; None if it names none."""
+    """Return the address that a request to a component is about; None if it names none."""
     value = message.body.get("value")
     named = value.get("url") if isinstance(value, dict) else None
     subject = named or message.body.get("resource")

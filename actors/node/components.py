@@ -1,8 +1,7 @@
-"""The addresses of the parts of a node: one live table, written by the bus (MN-09).
+"""The table of the addresses at which the parts of a node answer; the bus writes it (MN-09).
 
-Two parts answer on the spot, inside the bus's task: the subscription manager at `MN(d)/sm`
-(M-01..M-04, M-29, M-35..M-44), and address allocation at `MN(d)/address-allocation`
-(M-18..M-20).
+Two parts answer inside the task of the bus: the subscription manager at `MN(d)/sm` (M-01..M-04,
+M-29, M-35..M-44), and address allocation at `MN(d)/address-allocation` (M-18..M-20).
 """
 
 from abc import ABC, abstractmethod
@@ -34,18 +33,18 @@ if TYPE_CHECKING:
 
 
 class LocalService(ABC):
-    """Answers requests at one address of the node, without waiting for anything."""
+    """Answer requests at one address of the node, without waiting."""
 
     @abstractmethod
     def receive(self, message: Message, by: str) -> Message | None:
-        """Answer a request that came over the session of `by`; None: it is answered later.
+        """Return the answer to a request over the session of `by`; None: the answer follows later.
 
         Args:
             message: The message.
             by: Address of the session's runtime.
 
         Raises:
-            BadMessageError: Its body is not what the catalogue says.
+            BadMessageError: The body is not as the message catalogue requires.
         """
 
 
@@ -54,10 +53,10 @@ _WRITER: Final = "bus"
 
 
 class Components(Container[str]):
-    """The addresses of a node's parts; owned by the bus's task.
+    """Hold the addresses of a node's parts; the task of the bus owns them.
 
-    An address is a part's from when the node is made, also while that part is being
-    started again: a request to it then fails, and its address counts as owned.
+    An address belongs to its part from when the node is made, also while that part restarts: a
+    request to it then fails, and its address counts as owned.
 
     Args:
         declared: Addresses of the parts that the node is to have.
@@ -92,7 +91,7 @@ class Components(Container[str]):
         self._row(Op.ADD, address, name)
 
     def attach(self, address: str, component: Component) -> None:
-        """Let an actor answer at an address; nothing if it does.
+        """Let an actor answer at an address. Idempotent.
 
         Args:
             address: The address.
@@ -101,17 +100,17 @@ class Components(Container[str]):
         Raises:
             AddressTakenError: Another part answers there.
         """
-        held = self._attached.get(address)
-        if held is component:
+        current = self._attached.get(address)
+        if current is component:
             return
-        if held is not None or address in self._services:
-            holder = self._services[address] if held is None else held.name
+        if current is not None or address in self._services:
+            holder = self._services[address] if current is None else current.name
             raise AddressTakenError(address, component.name, holder)
         self._attached[address] = component
         self._row(Op.ADD, address, component.name)
 
     def detach(self, address: str, component: Component) -> None:
-        """Let an actor answer there no longer; nothing if it does not.
+        """Stop an actor from answering at an address. Idempotent.
 
         Args:
             address: The address.
@@ -122,7 +121,7 @@ class Components(Container[str]):
             self._row(Op.DEL, address, component.name)
 
     def close(self) -> None:
-        """Leave no row behind: the bus ends, and its successor begins anew."""
+        """Remove every row of the table when the bus ends."""
         for address, component in tuple(self._attached.items()):
             self.detach(address, component)
         for address, name in self._services.items():
@@ -134,11 +133,11 @@ class Components(Container[str]):
 
 
 class PathService(LocalService):
-    """Sets and removes paths for the runtime whose session asks.
+    """Set and remove paths for the runtime whose session sends the request.
 
-    That `source` belongs to the session was checked when the message came in. A path on
-    another session's object waits for its owner; what is not made to be observed is refused.
-    An owner reports expelled observers: nothing is delivered for that observer any more.
+    The bus has checked that `source` belongs to the session. A path on an object of another session
+    waits for the consent of its owner; addresses that nobody may observe are refused. When an owner
+    reports an expelled observer, nothing is delivered for that observer any more.
 
     Args:
         onward: Sets paths at the nodes of other domains, too; None: there are no routes there.
@@ -150,14 +149,14 @@ class PathService(LocalService):
 
     @override
     def receive(self, message: Message, by: str) -> Message | None:
-        known = () if self._onward is None else self._tables.subscriptions.resources_of(by)
+        earlier_paths = () if self._onward is None else self._tables.subscriptions.resources_of(by)
         body: PathRequest = read_body(message, path_class(message))
-        refused = self._change_paths(message, body, by)
-        if refused is not None:
-            return refuse(message, refused.code, refused.why)
+        refusal = self._change_paths(message, body, by)
+        if refusal is not None:
+            return refuse(message, refusal.code, refusal.why)
         is_set = message.type is MessageType.SUBSCRIBE and isinstance(body, Path)
         if self._onward is not None and is_set and not is_node(by):
-            return self._onward.subscribe(message, by, body.resources, known)
+            return self._onward.subscribe(message, by, body.resources, earlier_paths)
         return reply_to(message, Code.OK)
 
     def _change_paths(self, message: Message, body: PathRequest, by: str) -> Refused | None:
@@ -173,7 +172,7 @@ class PathService(LocalService):
                 raise BadMessageError(f"paths are subscribed and unsubscribed, not {other}")
 
     def _cut(self, cut: CutPath, by: str) -> Refused | None:
-        """Take an owner's consent to an observer back (SYN-21)."""
+        """Withdraw the consent of an owner to an observer (SYN-21)."""
         rights = self._tables.rights
         entities = tuple(dict.fromkeys(entity_of(resource) for resource in cut.resources))
         if any(rights.owner_of(each) != by for each in entities):
@@ -188,7 +187,7 @@ class PathService(LocalService):
     def _subscribe(self, resources: tuple[str, ...], by: str) -> Refused | None:
         rights = self._tables.rights
         claims = tuple(each for each in resources if rights.may_claim(each, by))
-        asking = []
+        awaiting_consent = []
         for resource in resources:
             is_own = entity_of(resource) in claims
             hearing = Hearing.AT_ONCE if is_own else rights.hearing(resource, by)
@@ -197,14 +196,14 @@ class PathService(LocalService):
             if hearing is Hearing.NEVER:
                 return Refused(Code.FORBIDDEN, f"{resource} is not for this session to hear")
             if hearing is Hearing.BY_CONSENT:
-                asking.append(resource)
+                awaiting_consent.append(resource)
         refusal = self._tables.subscriptions.refusal(by, resources)
         if refusal is not None:
             return refusal
         outcome = self._tables.allocation.claim(by, claims)
         if outcome is not None:
             return outcome
-        return self._tables.subscriptions.subscribe(by, resources, frozenset(asking))
+        return self._tables.subscriptions.subscribe(by, resources, frozenset(awaiting_consent))
 
     def _is_published(self, resource: str) -> bool:
         """Return whether the owner of an address subscribes to that address (REG-12)."""
@@ -213,7 +212,7 @@ class PathService(LocalService):
 
 
 class AllocationService(LocalService):
-    """Allocates addresses of the node's domain, and takes them back."""
+    """Allocate addresses of the domain of the node, and free them."""
 
     def __init__(
         self, tables: Tables, schemes: frozenset[str], entropy: Callable[[int], bytes]
@@ -234,7 +233,7 @@ class AllocationService(LocalService):
 
     def _allocate(self, message: Message, request: Allocate, by: str) -> Message:
         if domain_of(by) != self._tables.addresses.domain:
-            # It speaks for its own domain only: what it had here would be of this one.
+            # A runtime acts for its own domain only; the address would be of this domain.
             why = "addresses are allocated to runtimes of this domain only"
             return refuse(message, Code.FORBIDDEN, why)
         if request.scheme not in self._schemes:

@@ -1,4 +1,4 @@
-"""The configuration of a message node: its services, policies, and other domains."""
+"""The configuration of a message node: its services, policies and routes to other domains."""
 
 import secrets
 import ssl
@@ -36,9 +36,9 @@ class Endpoint:
     """The node of a foreign domain.
 
     Attributes:
-        url: What is dialled, such as ws://127.0.0.1:4123/link; nothing else is.
-        login: Returns what is shown to open a session there; asked for at each open, as a
-            login token opens one session.
+        url: The only URL that is dialled, such as ws://127.0.0.1:4123/link.
+        login: Returns the token that opens a session there; called for each session, as a login
+            token opens one session.
     """
 
     url: str
@@ -54,7 +54,7 @@ class ForeignPlan:
         domains: By name; may be filled while the node runs.
         catalogues: Catalogues that describe the stubs of other domains (MN-19); None: only
             `domains` are reached.
-        logins: What is shown to open sessions at the nodes of domains that catalogues describe.
+        logins: Sources of the tokens that open sessions at nodes that catalogues describe.
         idle: Seconds without a message after which the stub of a domain is released (PFY-03).
     """
 
@@ -75,10 +75,10 @@ class ForeignPlan:
         return attrs.evolve(self, catalogues=attrs.evolve(self.catalogues, clock_offset=offset))
 
     def reach(self, own: str) -> Container[str]:
-        """Return the domains that can be tried.
+        """Return the domains to which messages can be sent.
 
         Args:
-            own: The domain of the node, which is none of them.
+            own: The domain of the node, which is excluded.
         """
         return self.domains.keys() if self.catalogues is None else _Others(own)
 
@@ -99,7 +99,7 @@ def _no_room(_label: str) -> AbstractAsyncContextManager[Link]:
 
 
 NOWHERE: Final = ForeignPlan(MappingProxyType({}), _no_room)
-"""No other domain."""
+"""The plan without routes to other domains."""
 
 
 OBJECT_SCHEMES: Final = frozenset({"comm", "connection", "ctxt"})
@@ -111,7 +111,7 @@ OBJECT_SCHEMES: Final = frozenset({"comm", "connection", "ctxt"})
 class NodeConfig:
     """The configuration of one message node.
 
-    What is said of an option of the command `node` is its help, too.
+    The command `node` shows the text of an attribute as the help of the option of that name.
 
     Attributes:
         domain: The domain of the node.
@@ -191,10 +191,10 @@ class NodeConfig:
 
     @property
     def own_files(self) -> tuple[str, ...]:
-        """Names of the files for what an engine keeps, as fields have them.
+        """Names of the configured files whose contents an engine would keep, as fields name them.
 
-        Of such files at several nodes none knows what is in the others: a login token would open a
-        session at each node.
+        Nodes do not see each other's files: with several nodes, a login token could open a session
+        at each of them.
         """
         used = None if self.login is None else self.login.used_tokens
         files = {"registry": self.registry, "state": self.state, "used_tokens": used}
@@ -207,9 +207,10 @@ class NodeConfig:
 
     @property
     def judged_by(self) -> PolicyConfig | None:
-        """The policies; None: `policy` decides.
+        """The policies of the node; None: `policy` decides.
 
-        A node of several has those of its domain, unless its program decides.
+        A node that shares an engine has the policies of its domain, unless the program sets
+        `policy`.
         """
         if self.policies is None and self.engine is not None and self.policy is PERMIT_ALL:
             return PolicyConfig()
@@ -217,7 +218,7 @@ class NodeConfig:
 
     @property
     def state_file(self) -> Path | None:
-        """The file of sessions and used tokens; None: they end with the process."""
+        """The file of sessions and used tokens; None: both end with the process."""
         if self.state is not None or self.registry is None:
             return self.state
         return self.registry.with_name(f"{self.registry.name}-state")

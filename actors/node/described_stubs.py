@@ -1,8 +1,8 @@
-"""Stubs of other domains from descriptors of their catalogues, for a node (MN-19, CAT-03, S16).
+"""Find the stubs of other domains by the descriptors in their catalogues (MN-19, CAT-03, S16).
 
-A descriptor is fetched, verified and judged at each deployment, so the next deployment uses a newer
-version. A profile names the stub that ships with the node: `websocket`. The code of a package
-runs in a sandbox process, like that stub.
+Each deployment fetches, verifies and judges the descriptor, so the next deployment uses a newer
+version. A profile names the stub that ships with the node, `websocket`. The code of a package runs
+in a sandbox process, like that stub.
 """
 
 import attrs
@@ -25,10 +25,10 @@ class ForeignStub:
     """A stub that passed all checks and may be deployed.
 
     Attributes:
-        endpoints: The only addresses that it may dial.
-        network: Dials them, if they are where descriptors of the domain may lead.
-        contents: Our own stub, or the code of a package.
-        archive: The code, if there is any.
+        endpoints: The only addresses that the stub may dial.
+        network: Dials the endpoints, if descriptors of the domain may name them.
+        contents: The stub of Protofly, or the code of a package.
+        archive: The archive with the code; empty for the stub of Protofly.
         login: Returns the token that opens a session.
     """
 
@@ -40,7 +40,7 @@ class ForeignStub:
 
 
 class DescribedStubs:
-    """Fetches stubs of other domains for a node.
+    """Fetch stubs of other domains for a node.
 
     Args:
         access: Catalogues and trusted signers.
@@ -55,13 +55,13 @@ class DescribedStubs:
         )
 
     async def find(self, domain: str, network: Network) -> ForeignStub | str:
-        """Return the stub of a domain; or why there is none, as half a sentence.
+        """Return the stub of a domain, or half a sentence that says why there is none.
 
         Args:
             domain: The domain.
             network: Dials for the stub.
 
-        If cancelled, what was fetched and accepted so far may be kept.
+        If cancelled, files that were fetched and accepted so far may be kept.
         """
         try:
             entry, _ = read_entry(catalogue_stub(domain))
@@ -72,18 +72,18 @@ class DescribedStubs:
             return f"its endpoint {exc.url[:80]!r} is on another machine and without TLS"
 
 
-def _make_stub(found: Found[StubDescriptor], network: Network) -> ForeignStub:
+def _make_stub(lookup: Found[StubDescriptor], network: Network) -> ForeignStub:
     """Return the stub of a descriptor.
 
     Raises:
-        PlainUrlError: It would dial another machine without TLS.
+        PlainUrlError: The stub would dial another machine without TLS.
     """
-    descriptor, package = found.descriptor, found.descriptor.source_package
+    descriptor, package = lookup.descriptor, lookup.descriptor.source_package
     options = descriptor.configuration or {}
-    guarded = GuardedNetwork(network, dial_public) if found.reach is Reach.PUBLIC else network
-    if found.package is not None and package is not None:
+    guarded = GuardedNetwork(network, dial_public) if lookup.reach is Reach.PUBLIC else network
+    if lookup.package is not None and package is not None:
         contents = Contents(ContentsKind.PACKAGE, package.entry_point, options)
-        stub = ForeignStub(descriptor.endpoints, guarded, contents, found.package)
+        stub = ForeignStub(descriptor.endpoints, guarded, contents, lookup.package)
     else:
         endpoint = None if descriptor.profile is None else descriptor.profile.endpoint
         stub = ForeignStub(() if endpoint is None else (endpoint,), guarded)

@@ -1,4 +1,4 @@
-"""The errors of a message node that its operator has to act on."""
+"""Errors of a message node that its operator has to act on."""
 
 from typing import final
 

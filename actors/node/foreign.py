@@ -1,13 +1,14 @@
-"""The routes of a node to other domains: their table, their sandboxes, and paths there (MN-19).
+"""The routes of a node to other domains: their table, their sandboxes and their paths (MN-19).
 
-A domain that the configuration does not name is described by its catalogue, if the node has
-catalogues: the stub that ships with the node, pointed at the domain's node, or code of the domain.
+The catalogue of a domain describes its stub, unless the configuration names the domain's node: the
+stub is the one that ships with the node, connected to the domain's node, or code of the domain.
 Both run in a sandbox process (MN-20).
 
-A runtime in the trapezoid sets its path at its own node (C-49). The first path to a resource of
-another domain is set at that domain's node too, on behalf of this node; later ones only
-here. When the last path here is removed, it is removed there. The answer to the runtime waits
-for the other node's answer. When a node has lost the session, all paths are set again.
+A runtime in the trapezoid sets its path at its own node (C-49). This node also sets the first path
+to a resource of another domain at that domain's node; it keeps later paths to itself. When the last
+local path is removed, this node removes its path at the other node. The runtime gets its answer
+after the other node has answered. After the other node has lost the session, this node sets all
+paths again.
 """
 
 from collections import deque
@@ -56,11 +57,10 @@ from transports.codec import encode
 
 
 class ForeignStubHost(StubHost[OutboundMessage]):
-    """Reports one sandbox to the owner of the table, and delivers messages to its stub.
+    """Report the events of one sandbox to the owner of the table, and deliver messages to its stub.
 
     Args:
-        hosts: The hosts of the owner, by the address of the stub: this is one of them while it
-            runs.
+        hosts: The running hosts of the owner, by the address of the stub; includes this host.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class ForeignStubHost(StubHost[OutboundMessage]):
 
     @override
     async def asked(self, message: Message) -> None:
-        # Its answer comes as an entry, like any other.
+        # The answer to a request arrives like any other message.
         await self.posted(message)
 
     @override
@@ -137,7 +137,7 @@ class ForeignStubHost(StubHost[OutboundMessage]):
         await self._report(remove_stub)
 
     async def _report(self, call: messages.ForeignCall) -> None:
-        # An owner that is gone wants no news.
+        # An owner that has stopped needs no reports.
         with suppress(ActorStoppedError):
             await self._owner.tell(call)
 
@@ -146,7 +146,7 @@ _log = get_logger("actors.node")
 
 
 class ForeignHost(Actor[messages.ForeignCall], CoreHost, ForeignPort):
-    """Opens a sandbox for the stub of each domain that is wanted, and carries messages."""
+    """Open a sandbox for the stub of each domain that messages are for, and carry messages."""
 
     def __init__(self, host: NodeHost, plan: ForeignPlan) -> None:
         self._host = host
@@ -200,12 +200,12 @@ class ForeignHost(Actor[messages.ForeignCall], CoreHost, ForeignPort):
 
     @override
     async def stop(self) -> None:
-        # Only steps are traced: there is nobody to tell the rest.
+        # Trace the last steps only; the parts that would hear of the end have stopped.
         self._core.leave()
         for stub in list(self._hosts):
             self._core.sandbox_gone(stub, "the node is going down", trio.current_time())
 
-    # ---- what the table wants done
+    # ---- commands of the table
 
     @override
     def step(self, step: Step) -> None:
@@ -254,7 +254,7 @@ class ForeignHost(Actor[messages.ForeignCall], CoreHost, ForeignPort):
     @deferred
     def refuse(self, message: Message, code: Code, why: str, retry_after: float | None) -> None:
         answer = refuse(message, code, why, retry_after)
-        self._trace.refused(message, "", code, why, Ground.ROUTE)
+        self._trace.record_refusal(message, "", code, why, Ground.ROUTE)
         self._trace.hop(Op.SYNTH, answer)
         self._host.send(answer)
 
@@ -263,7 +263,7 @@ class ForeignHost(Actor[messages.ForeignCall], CoreHost, ForeignPort):
     def answer(self, stub: str, message: Message, code: Code, why: str) -> None:
         answer = refuse(message, code, why)
         self._trace.deny(message, code, why)
-        self._trace.refused(message, stub, code, why, Ground.OWNERSHIP)
+        self._trace.record_refusal(message, stub, code, why, Ground.OWNERSHIP)
         self.deliver(stub, OutboundMessage(answer, encode(answer)))
         self.perform()
 
@@ -272,7 +272,7 @@ class ForeignHost(Actor[messages.ForeignCall], CoreHost, ForeignPort):
     async def _start(
         self, url: str, domain: str, token: str | None, scope: trio.CancelScope
     ) -> None:
-        """Start the sandbox of a stub; to find the stub may take as long as its deployment."""
+        """Start the sandbox of a stub; finding the stub shares the time limit of its deployment."""
         stub: ForeignStub | str | None = None
         why: str | None = "it took too long"
         with scope:
@@ -325,13 +325,13 @@ _SILENT: Final = Refused(Code.BACKEND_TIMEOUT, "the object's node did not answer
 
 
 @attrs.frozen
-class _Asked:
-    """A path that another node was asked for.
+class _PathRequest:
+    """A path that was requested of another node.
 
     Attributes:
-        request: Of the requester that set it here; None: this node set it again.
-        give_up: Takes the path away here, if it is refused there.
-        until: When the other node has had time enough to answer.
+        request: Request of the runtime that set the path here; None: this node set the path again.
+        give_up: Removes the path here if the other node refuses it.
+        until: Time by which the other node has to answer, in seconds of the Trio clock.
     """
 
     manager: str
@@ -344,26 +344,26 @@ class _Asked:
 
 
 class Onward:
-    """Subscriptions of this node at the nodes of other domains; part of the bus's task."""
+    """Set the paths of this node at the nodes of other domains; the task of the bus calls it."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
         self._node = exchange.tables.addresses
         self._held: dict[str, set[str]] = {}
-        self._asked: dict[int, _Asked] = {}
+        self._asked: dict[int, _PathRequest] = {}
 
     def missing_paths(self, resources: Iterable[str], by: str) -> dict[str, tuple[str, ...]]:
-        """Return what has to be asked for, by node: not what is known to be set there.
+        """Return the paths that have to be set at other nodes, by node.
 
-        What is asked for is asked once more, so that no requester is notified of a path that is
-        refused in the end.
+        A path whose request is unanswered is requested once more, so that no runtime is told of
+        success if the path is refused in the end.
 
         Args:
             resources: The paths.
             by: Address of the subscribing runtime.
         """
         wanted: dict[str, tuple[str, ...]] = {}
-        pending = {each for asked in self._asked.values() for each in asked.resources}
+        pending = {each for path_request in self._asked.values() for each in path_request.resources}
         for resource in resources:
             owner = self._exchange.tables.routing.owner_of(resource)
             if owner is None or owner == by or not is_node(owner):
@@ -375,20 +375,20 @@ class Onward:
     def subscribe(
         self, request: Message, by: str, resources: tuple[str, ...], known: Container[str]
     ) -> Message | None:
-        """Set at other nodes what they have to fan out.
+        """Set the paths of a local subscription at the nodes that own its resources.
 
         Args:
             request: The subscription of a local runtime, which is set here.
             by: Address of the subscribing runtime.
             resources: The paths.
-            known: Those that it had before.
+            known: Paths that the runtime had before.
 
         Returns:
             The answer; None: it follows when the other node has answered.
         """
         fresh = tuple(resource for resource in resources if resource not in known)
         give_up = partial(self._exchange.tables.subscriptions.unsubscribe, by, fresh)
-        self._give_up_late()
+        self._expire_requests()
         wanted = self.missing_paths(resources, by)
         if not wanted:
             return reply_to(request, Code.OK)
@@ -396,41 +396,41 @@ class Onward:
             give_up()
             return refuse(request, Code.MALFORMED, "one request names objects of one domain")
         user = user_of(request, self._node.domain)
-        mine = sum(each.user == user for each in self._asked.values())
-        if max(len(self._asked), 2 * mine) >= STUB_QUEUE:
+        user_requests = sum(each.user == user for each in self._asked.values())
+        if max(len(self._asked), 2 * user_requests) >= STUB_QUEUE:
             give_up()
             return refuse(request, Code.UNAVAILABLE, _AWAY)
         ((peer, missing),) = wanted.items()
-        self._ask(peer, _Asked(_manager(peer), missing, request, by, give_up, user))
+        self._ask(peer, _PathRequest(_manager(peer), missing, request, by, give_up, user))
         return None
 
-    def answered(self, answer: Message) -> bool:
-        """Take the answer of another node; return whether it was asked."""
-        asked = self._asked.get(answer.id)
-        if asked is None or not answer.is_final or answer.from_ != asked.manager:
+    def take_answer(self, answer: Message) -> bool:
+        """Settle the path request that another node answers; return whether there was one."""
+        path_request = self._asked.get(answer.id)
+        if path_request is None or not answer.is_final or answer.from_ != path_request.manager:
             return False
         del self._asked[answer.id]
         refused = None if answer.code <= LAST_SUCCESS else _refusal(answer)
         if refused is not None:
-            self._forget(asked.resources)
-        self._settle_path(asked, refused)
+            self._forget(path_request.resources)
+        self._settle_path(path_request, refused)
         return True
 
-    def _settle_path(self, asked: _Asked, refused: Refused | None) -> None:
-        """Keep a path or remove it, and answer the requester that set it."""
-        if refused is not None and asked.give_up is not None:
-            asked.give_up()
-        if asked.request is not None:
-            self._exchange.send(asked.by, _reply(asked.request, refused))
+    def _settle_path(self, path_request: _PathRequest, refused: Refused | None) -> None:
+        """Keep a path or remove it, and answer the runtime that set it."""
+        if refused is not None and path_request.give_up is not None:
+            path_request.give_up()
+        if path_request.request is not None:
+            self._exchange.send(path_request.by, _reply(path_request.request, refused))
 
-    def _give_up_late(self) -> None:
-        """Await nothing of a node that does not answer: it would fill the place of others.
+    def _expire_requests(self) -> None:
+        """Give up requests that were not answered in time, so that they do not use up the limit.
 
-        It may have set the path all the same; `settle` takes it back.
+        The other node may have set the path all the same; `settle` removes it there.
         """
         now = trio.current_time()
-        late = [number for number, asked in self._asked.items() if asked.until <= now]
-        for number in late:
+        expired = [number for number, request in self._asked.items() if request.until <= now]
+        for number in expired:
             self._settle_path(self._asked.pop(number), _SILENT)
 
     def _forget(self, resources: Iterable[str]) -> None:
@@ -438,34 +438,34 @@ class Onward:
             held.difference_update(resources)
 
     def settle(self) -> None:
-        """Remove at other nodes paths that no local session uses any more."""
+        """Remove at other nodes the paths that no local session uses any more."""
         if not self._exchange.tables.has_lost_paths():
             return
         subscriptions = self._exchange.tables.subscriptions
         for peer, held in self._held.items():
-            left = sorted(
+            unused = sorted(
                 each
                 for each in held
                 if not subscriptions.subscribers(each) and not subscriptions.held(each)
             )
-            if left:
-                held.difference_update(left)
+            if unused:
+                held.difference_update(unused)
                 number = self._exchange.next_id(self._node.paths)
-                self._say(peer, MessageType.UNSUBSCRIBE, tuple(left), number)
+                self._send(peer, MessageType.UNSUBSCRIBE, tuple(unused), number)
 
     def renew(self, peer: str) -> None:
-        """Set everything again at a node that may have forgotten it."""
+        """Set all paths again at a node that may have forgotten them."""
         held = sorted(self._held.get(peer, ()))
         for start in range(0, len(held), MAX_LIST):
-            self._ask(peer, _Asked(_manager(peer), tuple(held[start : start + MAX_LIST])))
+            self._ask(peer, _PathRequest(_manager(peer), tuple(held[start : start + MAX_LIST])))
 
-    def _ask(self, peer: str, asked: _Asked) -> None:
-        self._held.setdefault(peer, set()).update(asked.resources)
+    def _ask(self, peer: str, path_request: _PathRequest) -> None:
+        self._held.setdefault(peer, set()).update(path_request.resources)
         number = self._exchange.next_id(self._node.paths)
-        self._asked[number] = asked
-        self._say(peer, MessageType.SUBSCRIBE, asked.resources, number)
+        self._asked[number] = path_request
+        self._send(peer, MessageType.SUBSCRIBE, path_request.resources, number)
 
-    def _say(self, peer: str, kind: MessageType, resources: tuple[str, ...], number: int) -> None:
+    def _send(self, peer: str, kind: MessageType, resources: tuple[str, ...], number: int) -> None:
         sender = self._node.paths
         body = write_body(Path(resources, sender))
         self._exchange.send(peer, Message(number, kind, sender, _manager(peer), body))

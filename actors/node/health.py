@@ -1,4 +1,4 @@
-"""The health of a node: gauges of what it holds, and probes of its parts."""
+"""The health of a node: gauges of its tables, and probes of its parts."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def watch(exchange: Exchange) -> None:
-    """Have the gauges of the bus read from an exchange; it replaces the one before a crash."""
+    """Register the gauges of the bus; those of an earlier bus are replaced."""
     counters, tables = exchange.trace.counters, exchange.tables
     counters.watch(
         Gauge.SESSIONS,
@@ -46,7 +46,7 @@ def watch(exchange: Exchange) -> None:
 def probes(
     host: NodeHost, config: NodeConfig, provider: IdentityProvider | None, shared: "Shared | None"
 ) -> Mapping[Part, Probe]:
-    """Return how each part is asked; the answer is half a sentence if something is wrong."""
+    """Return the probe of each part; it returns half a sentence that states a fault, or None."""
     return {
         Part.BUS: partial(_bus, host),
         Part.LISTENER: partial(_ask, partial(_down, host, "listener")),
@@ -86,7 +86,7 @@ async def _ask(why_not: Callable[[], str | None] | None) -> str | None:
 
 
 def _unwritable(file: Path) -> str | None:
-    """Look at a file and what holds it: SQLite writes a journal beside it."""
+    """Return why a file cannot be written; its folder must be writable for the SQLite journal."""
     try:
         free = os.statvfs(file.parent).f_bavail
     except OSError as exc:

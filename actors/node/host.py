@@ -1,4 +1,4 @@
-"""What all parts of one node use; each part is given it, and what is the part's own."""
+"""The objects that all parts of one node share."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
@@ -25,15 +25,15 @@ M = TypeVar("M")
 
 @attrs.define(eq=False)
 class NodeHost:
-    """What all parts of one node use.
+    """Hold the objects that all parts of one node share.
 
     Attributes:
         clock_offset: Seconds from the Trio clock to the epoch.
-        login_clock: Returns the seconds since the epoch by which logins, names and statements are
-            good.
+        login_clock: Returns the seconds since the epoch that decide about the validity of logins,
+            names and statements.
         supervisor: Supervisor of the parts; set before the first one starts.
-        bus: The message bus, which is the first of them; another one after it has crashed.
-        bus_ref: Has the task of the bus make a call.
+        bus: The message bus, which starts first; replaced after a crash.
+        bus_ref: Lets the task of the bus make a call.
     """
 
     addresses: NodeAddresses
@@ -50,7 +50,7 @@ class NodeHost:
     bus_ref: ActorRef[BusMessage] = attrs.field(init=False)
 
     def clock(self) -> float:
-        """Return the seconds since the epoch, as the node counts them."""
+        """Return the seconds since the epoch, by the clock of the node."""
         return trio.current_time() + self.clock_offset
 
     def trace(self, actor: str) -> ComponentTrace:
@@ -69,10 +69,10 @@ class NodeHost:
         return await self.supervisor.start_child(ChildSpec(name, make))
 
     def send(self, message: Message, to_runtime: str | None = None) -> None:
-        """Send a message of a part by the bus; nothing if the bus has ended.
+        """Send a message of a part over the bus; do nothing if the bus has ended.
 
         Args:
             message: The message.
-            to_runtime: The session that an answer goes back over; None: by its address.
+            to_runtime: The session that gets the answer; None: the address decides.
         """
         self.bus.call(self.bus.emit, message, to_runtime)

@@ -18,7 +18,7 @@ _ANY: Final = Rate(math.inf, 1)
 @final
 @attrs.frozen(kw_only=True)
 class NodeLimits:
-    """The limits of one node; infinity: there is none. What is said of each is the option's help.
+    """The limits of one node; infinity means no limit. Each text is the help of an option.
 
     Attributes:
         messages: Messages per second accepted from one session; more is read later.
@@ -56,4 +56,4 @@ DEFAULT_LIMITS: Final = NodeLimits()
 """The limits of a node without options."""
 
 UNLIMITED: Final = NodeLimits(messages=_ANY, identity=_ANY, nodes=_ANY, handshakes=_ANY)
-"""Without limits: for peers that belong together, such as in a bench."""
+"""No rate limits, for peers that trust each other, such as in a benchmark."""

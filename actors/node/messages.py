@@ -1,4 +1,4 @@
-"""The messages of the bus of a node."""
+"""The messages to the bus of a node."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from actors.node.bus import NodeBus
 
 ForeignCall: TypeAlias = Callable[[ForeignCore, float], None]
-"""A call of the table of foreign domains at a time; the task of its owner makes it."""
+"""A call of the table of foreign domains, with the present time; its owner makes it."""
 
 ForeignRef: TypeAlias = ActorRef[ForeignCall]
-"""Takes what is for other domains."""
+"""Reference to the actor that carries messages to other domains."""
 
 
 @attrs.frozen
 class RuntimeLeft:
-    """The session of a runtime is over.
+    """Tell a part that the session of a runtime is over.
 
     Attributes:
-        is_released: Whether its user has released its name, so that it does not come back.
+        is_released: Whether the user has released the name of the runtime: it never returns.
     """
 
     runtime: str
@@ -33,7 +33,7 @@ class RuntimeLeft:
 
 
 Component: TypeAlias = ActorRef[Asked | RuntimeLeft]
-"""A part of the node that is an actor of its own."""
+"""Reference to a part of the node that is an actor."""
 
 
 @attrs.frozen
@@ -52,4 +52,4 @@ class SessionView:
 
 
 BusMessage: TypeAlias = "Callable[[NodeBus], object]"
-"""A call, which the task of the bus makes."""
+"""A call that the task of the bus makes."""

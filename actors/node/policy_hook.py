@@ -1,4 +1,4 @@
-"""The seam of the policy engine: asked once per message, before any effect (POL-01, I-M8)."""
+"""The interface of the policy engine, which judges each message first (POL-01, I-M8)."""
 
 from abc import ABC, abstractmethod
 from typing import Final
@@ -14,13 +14,13 @@ from specs.message import Message
 
 @attrs.frozen
 class Asker:
-    """Over whose session a message came.
+    """The session over which a message came.
 
     Attributes:
-        runtime: The session's runtime, in canonical form; None: it has no session yet.
-        identity: Identity of it; None: no login.
-        sender: Sender of its messages, as their receivers get it; None: they are of several, as it
-            is the session of the node of another domain, or there is no session.
+        runtime: The session's runtime, in canonical form; None: there is no session yet.
+        identity: Login of the runtime; None: no login.
+        sender: Sender of the messages, as receivers see it; None: there is no session, or it is
+            the session of another domain's node, which carries messages of several senders.
     """
 
     runtime: str | None = None
@@ -41,7 +41,7 @@ class Policy(ABC):
 
     @abstractmethod
     def judge(self, message: Message, asker: Asker) -> Ruling:
-        """Rule on a message that came over a session, or that asks for one.
+        """Return the ruling on a message that came over a session, or that requests one.
 
         Args:
             message: The message.
@@ -58,4 +58,4 @@ class _PermitAll(Policy):
 
 
 PERMIT_ALL: Final[Policy] = _PermitAll()
-"""Nothing applies, and the default for registered sessions is to permit (POL-15)."""
+"""Permits every message of a registered session (POL-15)."""

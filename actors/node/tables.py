@@ -1,4 +1,4 @@
-"""The tables of a node that routing looks at, and how they change together."""
+"""The tables that the routing of a node reads, and their changes."""
 
 from collections.abc import Callable, Collection, Container
 from typing import TypeAlias
@@ -26,7 +26,7 @@ class NodeAddresses:
     """The addresses of one node's parts (ADR-04).
 
     Args:
-        served: Which parts there are, beside those that every node has.
+        served: Addresses of the parts that not every node has.
     """
 
     def __init__(self, domain: str, served: Collection[str] = ()) -> None:
@@ -50,7 +50,7 @@ class TableRules:
 
     Attributes:
         mint: Makes addresses.
-        rights: Those about the rights of sessions.
+        rights: Rules about the rights of sessions.
     """
 
     mint: AddressMint
@@ -59,13 +59,14 @@ class TableRules:
 
 @attrs.frozen(slots=True)
 class ConsentEnded:
-    """An observer at another node observes an object no longer.
+    """The end of the consent to an observer at another node.
 
     Attributes:
         entity: Address of the object.
         runtime: Address of the runtime of the observer.
         observer: Address of the observer.
-        is_expired: Whether its lease is over; False: the owner of the object shuts it out.
+        is_expired: Whether the lease of the observer is over; False: the owner of the object expels
+            the observer.
     """
 
     entity: str
@@ -75,23 +76,23 @@ class ConsentEnded:
 
 
 TableChange: TypeAlias = RowChanged | ConsentEnded
-"""What other nodes of a domain have to know of the tables of a node."""
+"""A change of the tables of a node that the other nodes of the domain need."""
 
 
 class Tables(AllocationPort):
     """The owners of addresses, and the subscriptions.
 
-    Owned by the bus's task; only the owners of addresses, `heed`, `came`, `release` and the
-    subscriptions change anything, and every change is traced here.
+    The task of the bus owns the tables. Only the owners of addresses, `heed`, `came`, `release` and
+    the subscriptions change them, and every change is traced here.
 
     Attributes:
-        publish: Tells the other nodes of the domain; None: there is none.
-        away: The runtimes with a session at another node of the domain; that is, its rows.
+        publish: Sends a change to the other nodes of the domain; None: the domain has one node.
+        away: The runtimes with a session at another node of the domain, from the rows of that node.
         elsewhere: Other nodes of the domain that have subscribers, by address; whoever changes it
             calls `remembered.forget`.
 
     Args:
-        parts: Where parts of the node answer; looked at for each message.
+        parts: Addresses of the parts of the node; read for each message.
         identity_of: Returns the login of a session at this node; None: it has none.
         user_of: Returns the user of a runtime: all sessions of one user share its limits.
     """
@@ -131,7 +132,7 @@ class Tables(AllocationPort):
         self._trace = trace
 
     def heed(self, message: Message, by: str, now: float) -> None:
-        """Note what a message of a verb in `HEEDED` says about permitted observers (S3).
+        """Note the consent to observers that a message of a type in `HEEDED` gives or ends (S3).
 
         Args:
             message: The message.
@@ -141,14 +142,14 @@ class Tables(AllocationPort):
         self._consents.passed(message, by, now)
 
     def end_consent(self, ended: ConsentEnded) -> None:
-        """End the consent to an observer, at whichever node of the domain it is."""
+        """End the consent to an observer, at the node of the domain that has its session."""
         if self.publish is not None and ended.runtime in self.away:
             self.publish(ended)
         else:
             self.end_consent_here(ended)
 
     def end_consent_here(self, ended: ConsentEnded) -> None:
-        """End the consent to an observer at this node; others there may be asking for it."""
+        """End the consent to an observer at this node; other observers there may await consent."""
         entity, runtime, observer = ended.entity, ended.runtime, ended.observer
         if ended.is_expired and not self._consents.is_asking(entity, runtime):
             self.subscriptions.lapse(entity, runtime, observer)
@@ -156,7 +157,7 @@ class Tables(AllocationPort):
             self.subscriptions.withdraw(entity, runtime, observer)
 
     def came(self, runtime: str, form: PeerForm) -> None:
-        """Let a runtime that has a session have all that is below its address.
+        """Give a runtime that has a session all addresses below its own.
 
         Args:
             runtime: Address of the runtime.
@@ -169,7 +170,7 @@ class Tables(AllocationPort):
         self.allocation.yield_to(runtime)
 
     def came_elsewhere(self, runtime: str, form: PeerForm) -> None:
-        """Let a runtime with a session at another node of the domain have what is below it.
+        """Give a runtime with a session at another node of the domain all addresses below its own.
 
         Args:
             runtime: Address of the runtime.
@@ -179,11 +180,11 @@ class Tables(AllocationPort):
             self.came(runtime, form)
 
     def form_of(self, runtime: str) -> PeerForm | None:
-        """Return in whose form a runtime speaks; None: it has no session."""
+        """Return the wire form of the session of a runtime; None: it has no session."""
         return self._forms.get(runtime)
 
     def mirror(self, new: str, address: str, block: str | None, *, is_bound: bool) -> None:
-        """Let an address have the owner that another node has decided on."""
+        """Set the owner of an address, as another node has decided."""
         old = self.allocation.owner_of(address)
         self.allocation.mirror(new, address, block, is_bound=is_bound)
         if old is not None and old != new:
@@ -191,7 +192,7 @@ class Tables(AllocationPort):
             ended = tuple(path for path in paths if entity_of(path) == address)
             self.subscriptions.unsubscribe(old, ended)
 
-    # --- the port of the owners of addresses
+    # --- calls from the owners of addresses
 
     @override
     def row_changed(self, row: RowChanged) -> None:
@@ -211,7 +212,7 @@ class Tables(AllocationPort):
         for each in addresses:
             self.subscriptions.remove_address(each)
 
-    # --- the port of the subscriptions, too
+    # --- calls from the subscriptions, too
 
     @override
     def step(self, step: Step) -> None:
@@ -219,7 +220,7 @@ class Tables(AllocationPort):
         self._trace.step(step)
 
     def path_changed(self, row: RowChanged) -> None:
-        """Trace a path, and tell the other nodes of the domain."""
+        """Trace a path, and publish it to the other nodes of the domain."""
         self._trace_change(row)
         self._has_lost_paths |= row.op is Op.DEL
 
@@ -233,7 +234,9 @@ class Tables(AllocationPort):
             self.publish(row)
 
     def moved_away(self, runtime: str) -> None:
-        """Let nothing of a runtime stay but what it owns: another node has its session.
+        """Remove the subscriptions of a runtime whose session moved to another node.
+
+        The runtime keeps its addresses.
 
         Args:
             runtime: Address of the runtime.
@@ -242,12 +245,12 @@ class Tables(AllocationPort):
         self.subscriptions.remove_runtime(runtime)
 
     def has_lost_paths(self) -> bool:
-        """Return whether a path was removed since this was asked last."""
+        """Return whether a path was removed since the last call."""
         lost, self._has_lost_paths = self._has_lost_paths, False
         return lost
 
     def release(self, runtime: str, why: str) -> None:
-        """Let nothing of a runtime stay (I-A7, I-M4).
+        """Remove the addresses and the subscriptions of a runtime (I-A7, I-M4).
 
         Args:
             runtime: Address of the runtime.

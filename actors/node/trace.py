@@ -1,4 +1,4 @@
-"""Trace records of a node: steps and tables always, hops of messages when wanted."""
+"""The trace records of a node: steps and tables always, hops of messages on demand."""
 
 import time
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ _EVENTS: Final = MappingProxyType(
         Trigger.MOVE: "session moved",
     }
 )
-"""Names of the log's events; they stay."""
+"""Names of the events in the log; log readers depend on them."""
 
 _OVER: Final = (State.CLOSED, State.EXPIRED, State.MOVED)
 
@@ -57,7 +57,7 @@ def ground_of(reason: DropReason) -> Ground:
 
 
 class ComponentTrace:
-    """The trace records of one component."""
+    """Write the trace records of one component."""
 
     def __init__(self, tracer: Tracer, actor: str, counters: Counters) -> None:
         self._tracer = tracer
@@ -68,15 +68,15 @@ class ComponentTrace:
         self._links = {op: Hops(actor, lambda link: {"link": link}, op) for op in (Op.RCV, Op.XMIT)}
 
     def record(self, fact: Fact) -> None:
-        """Anything else happened."""
+        """Trace a fact that no other method covers."""
         self._tracer.record(self._actor, fact)
 
     def step(self, step: Step) -> None:
-        """An entity moved."""
+        """Trace a step of an entity."""
         self._tracer.step(self._actor, step)
 
     def session_step(self, runtime: str, step: Step) -> None:
-        """The session of a runtime moved: a record, a line of the log, and a count of its end.
+        """Trace a step of the session of a runtime, log it, and count the end of the session.
 
         Args:
             runtime: Address of the runtime.
@@ -89,25 +89,25 @@ class ComponentTrace:
             self.counters.count(Tally.SESSIONS_ENDED, State(step.new))
 
     def row(self, row: RowChanged) -> None:
-        """A table changed."""
+        """Trace a change of a table."""
         self._tracer.row(self._actor, row)
 
     def link(self, op: Op, name: str, node: str) -> None:
-        """A link came or went.
+        """Trace that a link opened or closed.
 
         Args:
-            op: What happened to the message.
+            op: Whether the link opened or closed.
             name: Name of the link.
             node: Address of the node.
         """
         self._tracer.record(self._actor, Fact(k=Kind.LINK, op=op, link=name, a=node, kind="mn"))
 
     def session(self, link: str, form: PeerForm, node: str, runtime: str) -> None:
-        """A link has the session of a runtime from now on.
+        """Trace that a link has the session of a runtime from now on.
 
         Args:
             link: Name of the link.
-            form: In whose form the runtime speaks.
+            form: Wire form of the session.
             node: Address of the node.
             runtime: Address of the runtime.
         """
@@ -115,7 +115,7 @@ class ComponentTrace:
         self._tracer.record(self._actor, fact)
 
     def authz(self, message: Message, ruling: Ruling) -> None:
-        """The policy engine ruled.
+        """Trace and count a ruling of the policy engine.
 
         Args:
             message: The message.
@@ -129,7 +129,7 @@ class ComponentTrace:
             self._tracer.hop(self._ruled.of(ruling), message)
 
     def hop(self, op: Op, message: Message, **where: Unpack[Where]) -> None:
-        """Something happened to a message; `where`: at which link, listener or session.
+        """Trace an event of a message; `where`: at which link, listener or session.
 
         Args:
             op: What happened to the message.
@@ -138,8 +138,8 @@ class ComponentTrace:
         if self._tracer.hops:
             self._tracer.message(self._actor, op, message, **where)
 
-    def passed(self, op: Op, message: Message, link: str) -> None:
-        """A message came in or went out by a link.
+    def record_pass(self, op: Op, message: Message, link: str) -> None:
+        """Trace that a message came in or went out over a link.
 
         Args:
             op: What happened to the message.
@@ -149,8 +149,8 @@ class ComponentTrace:
         if self._tracer.hops:
             self._tracer.hop(self._links[op][link], message)
 
-    def admitted(self, message: Message, by: str) -> None:
-        """A message was admitted.
+    def record_admission(self, message: Message, by: str) -> None:
+        """Trace that a message was admitted.
 
         Args:
             message: The message.
@@ -159,8 +159,8 @@ class ComponentTrace:
         if self._tracer.hops:
             self._tracer.hop(self._admitted[by], message)
 
-    def queued(self, messages: Iterable[Message], runtime: str) -> None:
-        """Messages wait for the next link of their receiver.
+    def record_queued(self, messages: Iterable[Message], runtime: str) -> None:
+        """Trace that messages wait for the next link of their receiver.
 
         Args:
             messages: The messages.
@@ -170,17 +170,17 @@ class ComponentTrace:
             self.hop(Op.QUEUE, message, listener=runtime)
 
     def not_written(self, message: Message, runtime: str) -> None:
-        """A message that a link has not written leaves the node by another route.
+        """Trace that a message which a link has not written leaves the node by another route.
 
         Args:
             message: The message.
             runtime: Address of the runtime that is to get it.
         """
-        self.queued((message,), runtime)
+        self.record_queued((message,), runtime)
         self.hop(Op.FLUSH, message)
 
     def deny(self, message: Message, code: Code, why: str) -> None:
-        """A message was refused before it had any effect.
+        """Trace that a message was refused before it had any effect.
 
         Args:
             message: The message.
@@ -193,10 +193,10 @@ class ComponentTrace:
             )
             self._tracer.record(self._actor, fact)
 
-    def refused(
+    def record_refusal(
         self, message: Message, by: str, code: int, why: str, ground: Ground, rule: str = ""
     ) -> None:
-        """Remember that a message was refused, for the operator; a trace has it by `deny`.
+        """Record a refusal for the operator; `deny` writes it into the trace.
 
         Args:
             message: The message.
@@ -206,12 +206,12 @@ class ComponentTrace:
             ground: Kind of the rule that it breaks.
             rule: Rule of the policies that denied it.
         """
-        ends = (message.id, message.type, message.from_, message.to)
+        header = (message.id, message.type, message.from_, message.to)
         where = self._actor
-        self.counters.refuse(Refused(time.time_ns(), where, *ends, by, code, ground, why, rule))
+        self.counters.refuse(Refused(time.time_ns(), where, *header, by, code, ground, why, rule))
 
-    def refused_by(self, answer: Message, by: str, ground: Ground) -> None:
-        """Remember a refusal of which only the answer is known; nothing if it is none.
+    def record_refused_answer(self, answer: Message, by: str, ground: Ground) -> None:
+        """Record a refusal of which only the answer is known; ignore other answers.
 
         Args:
             answer: An answer to a request.
@@ -221,13 +221,13 @@ class ComponentTrace:
         if answer.code < FIRST_REFUSAL:
             return
         why = answer.body.get("description")
-        ends = (answer.id, "", answer.to, answer.from_)
+        header = (answer.id, "", answer.to, answer.from_)
         where = self._actor
         text = why if isinstance(why, str) else ""
-        self.counters.refuse(Refused(time.time_ns(), where, *ends, by, answer.code, ground, text))
+        self.counters.refuse(Refused(time.time_ns(), where, *header, by, answer.code, ground, text))
 
     def relay(self, message: Message, direction: Direction) -> None:
-        """A request went to a back end, or its answer came back.
+        """Trace that a request went to a back end, or that its answer came back.
 
         Args:
             message: The message.
@@ -240,7 +240,7 @@ class ComponentTrace:
             self._tracer.record(self._actor, fact)
 
     def drop(self, message: Message, reason: DropReason, **where: Unpack[Where]) -> None:
-        """A message ends here; `where`: at which link, listener or session.
+        """Trace and count a dropped message; `where`: at which link, listener or session.
 
         Args:
             message: The message.

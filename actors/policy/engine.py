@@ -40,14 +40,14 @@ class Decision(StrEnum):
 
 @attrs.frozen
 class Ruling:
-    """A decision and where it comes from.
+    """A decision and its origin.
 
     Attributes:
-        obligations: What has been done along with it, for the trace (I-K3).
-        version: Of the policies by which was decided; None: they have none.
-        direction: Whether the message is going `out`, or comes `in` (POL-17).
-        marked: The message as it goes on, if the policy has it changed (POL-13).
-        after: What is to be done when the message has gone, or was refused; once.
+        obligations: Executed obligations, for the trace (I-K3).
+        version: Version of the policies that decided; None: they have none.
+        direction: Whether the message goes `out`, or comes `in` (POL-17).
+        marked: The message to forward, if the policies change it (POL-13).
+        after: Action to run once after the message was forwarded or refused.
     """
 
     decision: Decision
@@ -60,33 +60,33 @@ class Ruling:
     after: Callable[[], object] | None = None
 
 
-_Told: TypeAlias = tuple[str, str, str, int | None, tuple[str, ...], str]
+_RulingKey: TypeAlias = tuple[str, str, str, int | None, tuple[str, ...], str]
 
 
 class RulingHops:
-    """What a component reports of rulings: equal rulings are reported by the same hop."""
+    """Make the trace records of rulings: equal rulings share one record."""
 
     def __init__(self, actor: str) -> None:
-        """Construct it.
+        """Create the object.
 
         Args:
             actor: Name of the reporting actor.
         """
         self._actor = actor
-        self._known: Final = Memory[_Told, Hop](TRACE_PLACES, TRACE_PLACES_BYTES)
+        self._known: Final = Memory[_RulingKey, Hop](TRACE_PLACES, TRACE_PLACES_BYTES)
 
     def of(self, ruling: Ruling, why: str = "") -> Hop:
-        """Return how a ruling is reported.
+        """Return the record of a ruling.
 
         Args:
             ruling: The ruling.
-            why: The reason; empty: it is not reported.
+            why: The reason; empty: it is not recorded.
         """
-        told = (
+        key = (
             ruling.direction, ruling.decision, ruling.policy, ruling.version,
             ruling.obligations, why,
         )  # fmt: skip
-        known = self._known.get(told)
+        known = self._known.get(key)
         if known is not None:
             return known
         fields: TraceRuling = {
@@ -98,7 +98,7 @@ class RulingHops:
             "why": why or None,
         }
         texts = (ruling.direction, ruling.decision, ruling.policy, why, *ruling.obligations)
-        return self._known.keep(told, Hop(self._actor, (), fields), texts)
+        return self._known.keep(key, Hop(self._actor, (), fields), texts)
 
 
 _log = get_logger("actors.policy")
@@ -182,19 +182,19 @@ def _log_decision(task: Task, request: Request, ruling: Ruling) -> None:
 
 _AUTH: Final = "auth"
 _MARKS: Final = MappingProxyType({"stamp": _AUTH, "durable": DURABLE})
-"""Tasks that the enforcement point itself sees to, and the key of a body that each sets."""
+"""Tasks of the enforcement point itself, and the key of a body that each sets."""
 
 _DEFAULT: Final = "default"
 _UNDECIDED: Final = "the policy cannot decide about this message"
-_UNFULFILLED: Final = "what the policy asks for along with it cannot be done"
+_UNFULFILLED: Final = "an obligation of the policy cannot be fulfilled"
 
 
 class PolicyEngine:
-    """Judges by what the store holds when a message comes.
+    """Judge each message by the policies that the store has at that time.
 
     Args:
-        store: Holds the policies.
-        tasks: Does what decisions oblige to.
+        store: Store of the policies.
+        tasks: Executes the obligations of decisions.
     """
 
     def __init__(self, store: PolicyStore, tasks: Tasks) -> None:
@@ -204,7 +204,7 @@ class PolicyEngine:
         self._rulings: dict[tuple[str, Result, bool], Ruling] = {}
 
     def unread(self, *, is_outgoing: bool) -> Ruling | None:
-        """Return the ruling on every message of a direction; None: a message must be read.
+        """Return the ruling on every message of a direction; None: each message must be judged.
 
         Args:
             is_outgoing: Whether the messages are going out.
@@ -218,7 +218,7 @@ class PolicyEngine:
         Args:
             request: The message and its attributes.
         """
-        # Taken once: a change that comes meanwhile is for the next message.
+        # Read once: a concurrent change applies to the next message.
         pdp = self._store.pdp
         verdict = pdp.decide(request)
         if verdict.result is Result.INDETERMINATE:
@@ -272,7 +272,7 @@ def _ruling_of(book: Book, verdict: Verdict, is_outgoing: bool) -> Ruling:  # no
 
 
 def _add_cause(request: Request, verdict: Verdict) -> None:
-    """Write why nothing could be decided (POL-14)."""
+    """Log why no decision was possible (POL-14)."""
     _log.warning(
         "policy undecided",
         why=verdict.why,
@@ -288,7 +288,7 @@ def _name(task: Task) -> str:
 
 def _add_marks(message: Message, marks: Mapping[str, bool]) -> Message:
     place = position_of(message)
-    # What a log has kept is known by its place.
+    # The position of a logged message must stay in its body.
     body = {**message.body, **marks} if place is None else {**message.body, **marks, DURABLE: place}
     return attrs.evolve(message, body=body)
 

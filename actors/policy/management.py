@@ -22,10 +22,10 @@ from transports.codec import encode
 
 
 class PolicyManagement:
-    """Shows the policies of a store, and makes the next ones.
+    """Show the policies of a store, and make the next policies.
 
     Args:
-        store: Holds the policies.
+        store: Store of the policies.
         counts: Values of the counters of obligations, by name.
     """
 
@@ -41,11 +41,11 @@ class PolicyManagement:
             source: The sender, for the list of sets.
 
         Returns:
-            The answer; the next policies, if it asks for a change, which the caller makes; None: it
-            asks for a reload, which the caller executes.
+            The answer; or the next policies, which the caller has to put in force; or None for a
+            reload, which the caller has to execute.
 
         Raises:
-            BadMessageError: Its body is not what the catalogue says.
+            BadMessageError: The body is not as the message catalogue requires.
         """
         match message.type:
             case MessageType.READ:
@@ -63,45 +63,45 @@ class PolicyManagement:
                 known = "read, create, update, delete and execute"
                 raise BadMessageError(f"policies know {known}, not {other}")
 
-    def _read(self, message: Message, asked: policy.ReadPolicies) -> Message:
-        if asked.resource is None:
+    def _read(self, message: Message, request: policy.ReadPolicies) -> Message:
+        if request.resource is None:
             book = _list_book(self._store.book, self._counts)
             return reply_to(message, Code.OK, {"value": write_body(book)})
-        one = self._store.book.set_of(asked.resource)
-        if one is None:
-            return _unknown(message, asked.resource)
-        answer = reply_to(message, Code.OK, {"value": one.document})
+        policy_set = self._store.book.set_of(request.resource)
+        if policy_set is None:
+            return _unknown(message, request.resource)
+        answer = reply_to(message, Code.OK, {"value": policy_set.document})
         if len(encode(answer)) > MAX_MESSAGE_BYTES:
-            why = f"{one.id} is too large for a message; look into {one.source}"
+            why = f"{policy_set.id} is too large for a message; look into {policy_set.source}"
             return refuse(message, Code.TOO_LARGE, why)
         return answer
 
-    def _add(self, message: Message, asked: policy.AddPolicies, source: str) -> Message | Book:
-        one, sets = _set_of(asked.value, source), self._store.book.sets
-        if self._store.book.set_of(one.id) is not None:
-            why = f"there is a set {one.id} already; replace it by update"
+    def _add(self, message: Message, request: policy.AddPolicies, source: str) -> Message | Book:
+        policy_set, sets = _set_of(request.value, source), self._store.book.sets
+        if self._store.book.set_of(policy_set.id) is not None:
+            why = f"there is a set {policy_set.id} already; replace it by update"
             return refuse(message, Code.CONFLICT, why)
         if len(sets) >= MAX_POLICY_SETS:
             why = f"there are {MAX_POLICY_SETS} sets; delete one first"
             return refuse(message, Code.TOO_LARGE, why)
-        return self._store.with_sets((*sets, one))
+        return self._store.with_sets((*sets, policy_set))
 
     def _replace(
-        self, message: Message, asked: policy.ReplacePolicies, source: str
+        self, message: Message, request: policy.ReplacePolicies, source: str
     ) -> Message | Book:
-        one = _set_of(asked.value, source)
-        if one.id != asked.resource:
-            raise BadMessageError(f"resource is {asked.resource}, but value.id is {one.id}")
-        if self._store.book.set_of(one.id) is None:
-            return _unknown(message, one.id)
+        fresh = _set_of(request.value, source)
+        if fresh.id != request.resource:
+            raise BadMessageError(f"resource is {request.resource}, but value.id is {fresh.id}")
+        if self._store.book.set_of(fresh.id) is None:
+            return _unknown(message, fresh.id)
         sets = self._store.book.sets
-        return self._store.with_sets(one if old.id == one.id else old for old in sets)
+        return self._store.with_sets(fresh if old.id == fresh.id else old for old in sets)
 
-    def _remove(self, message: Message, asked: policy.RemovePolicies) -> Message | Book:
-        if self._store.book.set_of(asked.resource) is None:
-            return _unknown(message, asked.resource)
+    def _remove(self, message: Message, request: policy.RemovePolicies) -> Message | Book:
+        if self._store.book.set_of(request.resource) is None:
+            return _unknown(message, request.resource)
         return self._store.with_sets(
-            each for each in self._store.book.sets if each.id != asked.resource
+            each for each in self._store.book.sets if each.id != request.resource
         )
 
 
@@ -144,6 +144,6 @@ def unusable(message: Message, error: PolicyFileError) -> Message:
 
     Args:
         message: The request.
-        error: Why not.
+        error: The error of the files.
     """
     return refuse(message, Code.BAD_BACKEND, f"{error}; the policies stay as they are")

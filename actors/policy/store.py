@@ -23,12 +23,12 @@ from fsm.policy.terms import Algorithm, Result
 from specs.errors import PlaceError
 from specs.limits.node import MAX_POLICY_BYTES, MAX_POLICY_SETS
 
-# The configured policies of a node or a runtime, and the error of a file that holds none.
+# The configured policies of a node or a runtime, and the error of an unusable file.
 
 
 @final
 class PolicyFileError(PlaceError, public=True):
-    """A policy file cannot be used, so no file takes effect; the reason says what to do."""
+    """A policy file cannot be used, so that no file takes effect; the reason has advice."""
 
     summary = "cannot use the policy file {}"
 
@@ -41,7 +41,7 @@ class PolicyConfig:
     Attributes:
         files: Policy files, one set of policies each; a folder stands for the `*.toml` and
             `*.json` in it.
-        sets: Sets that the program has read itself; they stand before those of the files.
+        sets: Sets of the program itself; they come before those of the files.
         combining: Algorithm that combines the results of several sets.
         default: Result for a message to which no policy applies (POL-15).
         zone: Time zone of conditions on the time of day.
@@ -70,25 +70,25 @@ def read_policies(files: Iterable[Path], given: Iterable[PolicySet] = ()) -> tup
         given: Sets that were read before; they come first.
 
     Raises:
-        PolicyFileError: One of them cannot be used, or two sets have the same id.
+        PolicyFileError: A file cannot be used, or two sets have the same id.
     """
-    found = {each.id: each for each in given}
+    sets = {each.id: each for each in given}
     for path in _list_files(files):
-        one = read_policy(path)
-        other = found.setdefault(one.id, one)
-        if other is not one:
-            what = f"its id {one.id!r} is that of {other.source} too; give it another"
+        policy_set = read_policy(path)
+        first = sets.setdefault(policy_set.id, policy_set)
+        if first is not policy_set:
+            what = f"its id {policy_set.id!r} is that of {first.source} too; give it another"
             raise PolicyFileError(path, what)
-        if len(found) > MAX_POLICY_SETS:
+        if len(sets) > MAX_POLICY_SETS:
             raise PolicyFileError(path, f"more than {MAX_POLICY_SETS} sets are too many")
-    return tuple(found.values())
+    return tuple(sets.values())
 
 
 def read_policy(path: Path) -> PolicySet:
     """Read one policy file.
 
     Raises:
-        PolicyFileError: It cannot be used.
+        PolicyFileError: The file cannot be used.
     """
     try:
         return read_set(_document(path), str(path))
@@ -128,16 +128,16 @@ def _document(path: Path) -> object:
     except RecursionError as exc:
         raise PolicyFileError(path, "its tables or lists are nested too deep") from exc
     except ValueError as exc:
-        # What is no UTF-8, no TOML, or a number of thousands of digits.
+        # The content is no UTF-8, no TOML, or has a number of thousands of digits.
         form = "JSON" if is_json else "TOML"
         raise PolicyFileError(path, f"it is no {form}: {exc}; correct it") from exc
 
 
 class PolicyStore:
-    """Holds what a node or a runtime judges by; outlives a bus that crashes.
+    """Hold the policies of a node or a runtime; outlives a bus that crashes.
 
-    A judging task takes `pdp` once per message. It is changed by one assignment only, when
-    the next one is complete: no judgement uses half of a change.
+    A judging task reads `pdp` once per message. A change assigns the next, complete `pdp`, so that
+    no judgement uses half of a change.
 
     Raises:
         PolicyFileError: A file cannot be used; nothing must start without it.
@@ -154,24 +154,24 @@ class PolicyStore:
         return self.pdp.book
 
     def adopt(self, book: Book) -> None:
-        """Judge by these policies from the next message on."""
+        """Judge by other policies from the next message on."""
         self.pdp = Pdp(book)
 
     def with_sets(self, sets: Iterable[PolicySet]) -> Book:
-        """Return the next policies, with these sets."""
+        """Return the next policies, with other sets."""
         return attrs.evolve(self.book, sets=tuple(sets), version=self.book.version + 1)
 
     def of_files(self, sets: Iterable[PolicySet]) -> Book:
-        """Return the next policies, with these sets of the files, and as configured."""
+        """Return the next policies, with the sets of the files and the configured settings."""
         config = self.config
         book = self.with_sets(sets)
         return attrs.evolve(book, combining=config.combining, default=config.default)
 
 
 async def reread(store: PolicyStore) -> Book | PolicyFileError:
-    """Read the files of a store again, in a thread; return the next policies.
+    """Read the files of a store again, in a thread; return the next policies, or the error.
 
-    The log says so if the files cannot be used.
+    An error is logged.
 
     Args:
         store: The store, which stays as it is.
@@ -190,9 +190,9 @@ async def reread(store: PolicyStore) -> Book | PolicyFileError:
 
 
 async def reload(store: PolicyStore) -> Book | PolicyFileError:
-    """Read the files of a store again, in a thread; the policies stay as they are if that fails.
+    """Read the files of a store again, in a thread; on an error, keep the present policies.
 
-    The log has the outcome.
+    The outcome is logged.
 
     Args:
         store: The store.
@@ -207,5 +207,5 @@ async def reload(store: PolicyStore) -> Book | PolicyFileError:
 
 
 def say_reread(book: Book) -> None:
-    """Write to the log that policies of files are in effect."""
+    """Log that the policies of the files are in effect."""
     _log.warning("policies read again", version=book.version, sets=len(book.sets))

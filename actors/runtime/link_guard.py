@@ -307,7 +307,7 @@ class LinkGuard:
         if isinstance(issuer.keys, Mapping):
             return issuer.keys
         ring = self._rings.get(name)
-        return {} if ring is None else ring.at_hand()
+        return {} if ring is None else ring.known_keys()
 
     # --- fetched keys -----------------------------------------------------------------------------
 
@@ -343,7 +343,7 @@ class LinkGuard:
             return None
         name = str(token.claims["iss"])
         ring = self._rings.setdefault(name, KeyRing(KeyUrl(issuer.keys)))
-        cached, fetched_at = ring.at_hand(), self._fetched_at.get(name, -math.inf)
+        cached, fetched_at = ring.known_keys(), self._fetched_at.get(name, -math.inf)
         is_cached = token.key_name in cached if token.key_name is not None else bool(cached)
         is_due = trio.current_time() - fetched_at >= KEYS_PAUSE
         return (name, token.key_name) if is_due and not is_cached else None

@@ -133,7 +133,7 @@ def chaos() -> ChaosNetwork:
 def _config(
     domain: str, name: str, nodes: Mapping[str, str], kinds: tuple[Kind, ...]
 ) -> RuntimeConfig:
-    others = {there: url for there, url in nodes.items() if there != domain}
+    others = {other: url for other, url in nodes.items() if other != domain}
     return RuntimeConfig(
         domain=domain,
         name=name,

@@ -1,6 +1,6 @@
 """The pytest plugin: three fixtures.
 
-They need no plugin for Trio: a test opens what they return, on its own clock. Modules are
+They need no plugin for Trio: a test opens the returned objects on its own clock. Modules are
 imported when a test first uses a fixture.
 """
 
@@ -18,7 +18,7 @@ __all__ = ["protofly_chaos", "protofly_domain", "protofly_trace"]
 
 @pytest.fixture
 def protofly_trace() -> "Recorder":
-    """Return a recorder of what nodes and runtimes do; `assert_conformant()` judges the run."""
+    """Return a recorder of nodes and runtimes; `assert_conformant()` judges the run."""
     from actors.testing.recorder import Recorder  # noqa: PLC0415
 
     return Recorder()
@@ -26,9 +26,9 @@ def protofly_trace() -> "Recorder":
 
 @pytest.fixture
 def protofly_chaos() -> "ChaosNetwork":
-    """Return a network in memory, whose links toxics make faulty.
+    """Return a network in memory; toxics add faults to its links.
 
-    `chaos.toxic(Latency(0.2), ("ra", "rb"))` delays all that goes between ra and rb.
+    `chaos.toxic(Latency(0.2), ("ra", "rb"))` delays all frames between ra and rb.
     """
     from actors.testing.domains import chaos  # noqa: PLC0415
 
@@ -37,7 +37,7 @@ def protofly_chaos() -> "ChaosNetwork":
 
 @pytest.fixture
 def protofly_domain(protofly_chaos: "ChaosNetwork", protofly_trace: "Recorder") -> "Domains":
-    """Return what opens domains in memory, such as one with the runtimes ra and rb.
+    """Return an opener of domains in memory, such as one with the runtimes ra and rb.
 
     `async with protofly_domain("ra", "rb") as domain:`
 

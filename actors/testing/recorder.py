@@ -1,4 +1,4 @@
-"""The trace of all nodes and runtimes of a test, in order, its verdict, and the failure message."""
+"""The trace of all nodes and runtimes of a test, its judgement, and the failure message."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,19 +19,19 @@ from specs.trace import SCHEMA, Fact, Kind, Stamp
 # Sequence diagrams, in text, of the records that led to a violation; for failed tests.
 
 _LENGTH: Final = 11
-"""Maximum number of records of a history (ours)."""
+"""Maximal number of records of a history."""
 
 _WIDTH: Final = 4
-"""Columns from one lifeline to the next (ours)."""
+"""Columns from one lifeline to the next."""
 
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def history_of(node: str, ln: int, lines: Sequence[TraceLine]) -> list[TraceLine]:
-    """Return a record and the records of all processes that led to it, oldest first.
+    """Return a record, and the records of all processes that led to it, oldest first.
 
-    These are earlier records of the same message, else of the same key, else of the same link,
-    else of the same process.
+    The earlier records are of the same message, else of the same key, else of the same link, else
+    of the same process.
 
     Args:
         node: Process of the record.
@@ -42,13 +42,13 @@ def history_of(node: str, ln: int, lines: Sequence[TraceLine]) -> list[TraceLine
     if at is None:
         return [line for line in lines if line.node == node and line.ln <= ln][-_LENGTH:]
     last, before = lines[at], lines[:at]
-    found = next((alike for alike in _alike(last, before) if alike), None)
-    if found is None:
-        found = [each for each in before if each.node == node]
-    return [*found[1 - _LENGTH :], last]
+    related = next((group for group in _related_lines(last, before) if group), None)
+    if related is None:
+        related = [each for each in before if each.node == node]
+    return [*related[1 - _LENGTH :], last]
 
 
-def _alike(last: TraceLine, before: Sequence[TraceLine]) -> Iterator[list[TraceLine]]:
+def _related_lines(last: TraceLine, before: Sequence[TraceLine]) -> Iterator[list[TraceLine]]:
     message = {last.mid, last.ref} - {None}
     yield [each for each in before if {each.mid, each.ref} & message]
     if last.key is not None:
@@ -84,14 +84,14 @@ def _who(line: TraceLine) -> tuple[str, str]:
 
 def _row(before: int | None, lane: int, lanes: int, mark: str) -> str:
     row = list("".join("|".ljust(_WIDTH) for _ in range(lanes)))
-    here, there = lane * _WIDTH, (lane if before is None else before) * _WIDTH
-    first, last = sorted((here, there))
+    end, begin = lane * _WIDTH, (lane if before is None else before) * _WIDTH
+    first, last = sorted((end, begin))
     row[first : last + 1] = "-" * (last + 1 - first)
-    if there < here:
-        row[here - 1] = ">"
-    elif here < there:
-        row[here + 1] = "<"
-    row[there], row[here] = "|", mark
+    if begin < end:
+        row[end - 1] = ">"
+    elif end < begin:
+        row[end + 1] = "<"
+    row[begin], row[end] = "|", mark
     return "".join(row)
 
 
@@ -122,7 +122,7 @@ class _Fault:
 
 
 def complaint(lines: Sequence[TraceLine], judged: RunJudgement, running: frozenset[str]) -> str:
-    """Describe what is wrong with a run.
+    """Describe the violations of a run.
 
     Args:
         lines: The trace of the run.
@@ -135,12 +135,12 @@ def complaint(lines: Sequence[TraceLine], judged: RunJudgement, running: frozens
     if not lines:
         return "nothing was recorded, so nothing is proved: pass `trace=` a process's tracer"
     faults = [*_faults(judged)]
-    said = [_describe_fault(fault, lines) for fault in _firsts(faults)]
-    said += [f"\n{each.node}: {each.reason}" for each in judged.missing if not _runs(each, running)]
-    if not said:
+    texts = [_describe_fault(fault, lines) for fault in _firsts(faults)]
+    texts += [f"\n{gap.node}: {gap.reason}" for gap in judged.missing if not _runs(gap, running)]
+    if not texts:
         return ""
     head = f"the run is not conformant; violations: {len(faults)}"
-    return "\n".join([head if faults else "the trace of the run is incomplete", *said])
+    return "\n".join([head if faults else "the trace of the run is incomplete", *texts])
 
 
 def _faults(judged: RunJudgement) -> Iterator[_Fault]:
@@ -149,9 +149,9 @@ def _faults(judged: RunJudgement) -> Iterator[_Fault]:
         about = f"{entity.machine} {entity.key}"
         claim = f"machines: {broken.claim.replace('_', ' ')}"
         yield _Fault(claim, entity.node, broken.ln, about, broken.expected)
-    for found in judged.findings:
-        claim = CLAIMS[found.claim].text
-        yield _Fault(claim, found.nodes[0], found.ln, found.about, found.expected)
+    for finding in judged.findings:
+        claim = CLAIMS[finding.claim].text
+        yield _Fault(claim, finding.nodes[0], finding.ln, finding.about, finding.expected)
 
 
 def _firsts(faults: Iterable[_Fault]) -> Iterator[_Fault]:
@@ -163,9 +163,9 @@ def _firsts(faults: Iterable[_Fault]) -> Iterator[_Fault]:
             yield fault
 
 
-def _runs(one: Missing, running: frozenset[str]) -> bool:
-    """True if only the end of the trace is missing, and its process still runs."""
-    return one.is_end and one.node in running
+def _runs(missing: Missing, running: frozenset[str]) -> bool:
+    """Return whether a trace lacks only its end, because its process still runs."""
+    return missing.is_end and missing.node in running
 
 
 def _describe_fault(fault: _Fault, lines: Sequence[TraceLine]) -> str:
@@ -202,7 +202,7 @@ class Recorder:
         The trace ends with an END record if the block is left without an error.
 
         Args:
-            name: Name of the node or runtime in the trace, different for each run of one.
+            name: Name of the node or runtime in the trace, different for each run of a process.
 
         Yields:
             The tracer to pass as `trace=`.
@@ -214,7 +214,7 @@ class Recorder:
             raise ValueError(f"two processes are named {name!r}: name each run of one differently")
         self._names.add(name)
         self._open.add(name)
-        pen = _Pen(name, self._lines)
+        pen = _TestTracer(name, self._lines)
         pen.record("trace", Fact(k=Kind.START, val=SCHEMA, machine="|".join(sorted(MACHINES))))
         try:
             yield pen
@@ -227,11 +227,11 @@ class Recorder:
     ) -> None:
         """Judge the trace so far: every state machine, and every claim about messages.
 
-        Call it after all processes have left: a message that never came is found only then.
+        Call it after all processes have left: lost messages are detected only then.
 
         Args:
             untraced: Addresses or domains of participants that are not recorded.
-            unjudged: Ids of claims that the network of the test does not keep: `I-L6` is about
+            unjudged: Ids of claims that the network of the test violates: `I-L6` is about
                 transports of sessions, which lose no single message.
 
         Raises:
@@ -242,12 +242,12 @@ class Recorder:
         judged = judge_run(self._lines, untraced=untraced)
         findings = tuple(finding for finding in judged.findings if finding.claim not in unjudged)
         judged = attrs.evolve(judged, findings=findings)
-        said = complaint(self._lines, judged, frozenset(self._open))
-        if said:
-            raise AssertionError(said)
+        text = complaint(self._lines, judged, frozenset(self._open))
+        if text:
+            raise AssertionError(text)
 
 
-class _Pen(Tracer):
+class _TestTracer(Tracer):
     """Writes the trace records of one process."""
 
     hops = True

@@ -1,12 +1,12 @@
 """The contract of the store that the nodes of one domain share.
 
-An engine keeps rows. A write may name the revision that its row must have (compare and set), and
-may give the row an end (a lease). A watch follows rows. A payload goes from node to node. A log
-keeps entries until they are acknowledged. Nothing here knows sessions, addresses or messages.
+An engine stores rows. A write may name the revision that its row must have (compare and set), and
+may give the row an expiry (a lease). A watch follows rows. A payload goes from node to node. A log
+stores entries until they are acknowledged. Nothing here knows sessions, addresses or messages.
 
 ProtoflyError
 └─ EngineError
-   ├─ ConflictError    the row has another revision: take what is there, and decide again
+   ├─ ConflictError    the row has another revision: read it, and decide again
    ├─ LogFullError     too much waits in the log: refuse what was to be kept there
    └─ EngineDownError  the engine does not answer: try later
 """
@@ -31,10 +31,10 @@ class Row:
     """One version of a row.
 
     Attributes:
-        key: Its key: segments separated by `/`, each any text.
-        value: Its value; None: it was deleted, or its lease ran out.
-        revision: Number of this version. It grows over all rows of an engine, also over those of an
-            engine that has come back empty.
+        key: Key of the row: segments separated by `/`, each any text.
+        value: Value of the row; None: it was deleted, or its lease has expired.
+        revision: Number of this version. It grows over all rows of an engine, also after the engine
+            has returned empty.
     """
 
     key: str
@@ -44,11 +44,11 @@ class Row:
 
 @attrs.frozen(slots=True)
 class Current:
-    """Marker in a watch: all that was there when the watch began, or began again, is given."""
+    """Marker in a watch: all rows at the begin of the watch, or of its restart, were reported."""
 
 
 Seen: TypeAlias = Row | Current
-"""One element of a watch."""
+"""One event of a watch."""
 
 
 def _is_key(instance: object, attribute: object, value: str) -> None:
@@ -77,13 +77,13 @@ class Put:
 
     Attributes:
         key: Key of the row.
-        value: Its new value; None: delete it. To delete what is not there is no error.
-        expected: Revision that the row must have now; 0: there must be none; None: any.
-        lasts: Seconds after which the row goes by itself, at the earliest; None: it stays. Another
-            write to the row replaces this, too.
+        value: The new value; None: delete the row. To delete a missing row is no error.
+        expected: Revision that the row must have now; 0: there must be no row; None: any.
+        lasts: Seconds after which the row expires, at the earliest; None: never. Another write to
+            the row replaces this, too.
 
     Raises:
-        ValueError: One of them is beyond its limit.
+        ValueError: A value is beyond its limit.
     """
 
     key: str = attrs.field(validator=_is_key)
@@ -105,11 +105,11 @@ class Append:
     """One addition to a log.
 
     Attributes:
-        log: Name of the log, of the form of a key; it begins to exist with its first entry.
-        payload: What is added.
+        log: Name of the log, of the form of a key; the log exists from its first entry on.
+        payload: Payload of the entry.
 
     Raises:
-        ValueError: One of them is beyond its limit.
+        ValueError: A value is beyond its limit.
     """
 
     log: str = attrs.field(validator=_is_key)
@@ -117,7 +117,7 @@ class Append:
 
     @property
     def units(self) -> int:
-        """Units of the log that it takes."""
+        """Units of the log that the entry occupies."""
         return max(1, -(-len(self.payload) // engine.LOG_UNIT))
 
 
@@ -127,8 +127,8 @@ class Entry:
 
     Attributes:
         log: Name of the log.
-        position: Its place; it grows over all logs of an engine, as revisions do over rows.
-        payload: What was added.
+        position: Position of the entry; it grows over all logs, as revisions do over rows.
+        payload: Payload of the entry.
     """
 
     log: str
@@ -145,8 +145,8 @@ class Health:
     """Whether the engine answers this handle.
 
     Attributes:
-        is_up: Whether it does.
-        problem: Why not, as half a sentence; empty if it does.
+        is_up: Whether the engine answers.
+        problem: The reason why it does not, as half a sentence; else empty.
     """
 
     is_up: bool
@@ -158,10 +158,9 @@ class Counts:
     """Counts of a handle since it was opened.
 
     Attributes:
-        outages: How often the engine was lost.
-        unsure: Payloads that were published shortly before the engine was lost: each may have
-            arrived or not.
-        refused: Things that the engine did not permit, without saying which.
+        outages: How often the connection to the engine was lost.
+        unsure: Payloads published shortly before such a loss: each may have arrived or not.
+        refused: Operations that the engine did not permit; it does not say which.
     """
 
     outages: int = 0
@@ -170,7 +169,7 @@ class Counts:
 
 
 Lose: TypeAlias = Callable[[bytes], None]
-"""Takes note of a payload that is dropped."""
+"""Called with a payload that is dropped."""
 
 
 class EngineError(ProtoflyError):
@@ -182,7 +181,7 @@ class ConflictError(EngineError):
 
     Attributes:
         key: Key of the row.
-        row: What is there now; None: no row.
+        row: The present row; None: there is none.
     """
 
     def __init__(self, key: str, row: Row | None) -> None:
@@ -193,7 +192,7 @@ class ConflictError(EngineError):
 
 
 class LogFullError(EngineError):
-    """A log has no room; the entry is not in it.
+    """A log is full; the entry was not added.
 
     Attributes:
         log: Name of the log.
@@ -208,8 +207,8 @@ class EngineDownError(EngineError):
     """The engine cannot be reached, does not answer in time, or the handle is closed.
 
     Attributes:
-        reason: Why, as half a sentence.
-        is_unknown: Whether the write may have been done all the same; a watch shows that.
+        reason: The reason, as half a sentence.
+        is_unknown: Whether the write may have been made all the same; a watch shows that.
     """
 
     def __init__(self, reason: str, *, is_unknown: bool = False) -> None:
@@ -220,20 +219,19 @@ class EngineDownError(EngineError):
 
 
 Written: TypeAlias = int | ConflictError | EngineDownError
-"""What has become of one write: the new revision of its row, or the reason why there is none."""
+"""The outcome of one write: the new revision of its row, or the error."""
 
 Appended: TypeAlias = int | LogFullError | EngineDownError
-"""What has become of one addition to a log: its position, or the reason why it has none."""
+"""The outcome of one append: the position of the entry, or the error."""
 
 
 class Engine(ABC):
     """A handle of the shared store, for one node.
 
-    A handle finds the engine again by itself after an outage. All calls may be made by several
-    tasks at a time.
+    A handle reconnects by itself after an outage. Several tasks may call all methods at a time.
 
     Attributes:
-        counts: What was lost.
+        counts: Counts of losses.
     """
 
     def __init__(self) -> None:
@@ -243,7 +241,7 @@ class Engine(ABC):
 
     @abstractmethod
     async def get(self, key: str) -> Row | None:
-        """Return the row that is there now; None: there is none.
+        """Return the present row; None: there is none.
 
         Raises:
             EngineDownError: The engine does not answer.
@@ -251,14 +249,14 @@ class Engine(ABC):
 
     @abstractmethod
     async def put_all(self, puts: Sequence[Put]) -> Sequence[Written]:
-        """Write rows in one crossing; each write succeeds or fails for itself.
+        """Write rows in one request; each write succeeds or fails for itself.
 
         Writes to one row take effect in their order, unless one of them conflicts.
 
         If cancelled, each may or may not have been written.
 
         Returns:
-            What has become of each, in the same order. Nothing is raised for a single one of them.
+            The outcome of each, in the same order; a single failure raises nothing.
         """
 
     async def put(
@@ -266,7 +264,7 @@ class Engine(ABC):
     ) -> int:
         """Write a row, and return its new revision; the arguments are those of `Put`.
 
-        If cancelled, it may or may not have been written.
+        If cancelled, the row may or may not have been written.
 
         Raises:
             ConflictError: The row has another revision than expected.
@@ -277,7 +275,7 @@ class Engine(ABC):
     async def delete(self, key: str, expected: int | None = None) -> int:
         """Delete a row, and return the revision of the deletion.
 
-        If cancelled, it may or may not have been deleted.
+        If cancelled, the row may or may not have been deleted.
 
         Raises:
             ConflictError: The row has another revision than expected.
@@ -297,17 +295,17 @@ class Engine(ABC):
     ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[Sequence[Seen]]]:
         """Follow the rows whose keys begin with a prefix.
 
-        Batches of what is there come first, then `Current()`, then each change, by revision. Of
-        several versions of a row that the reader has not taken, the last one is enough, so a slow
-        reader costs the engine nothing. After an outage, what has changed comes, then `Current()`
-        again; a row that went meanwhile comes as a deletion, also if the engine has come back
-        empty. A deletion of a row that was never given may come. The channel ends with the handle.
+        Batches of the present rows come first, then `Current()`, then each change, by revision. Of
+        several versions of a row that the reader has not read, only the last one is reported, so a
+        slow reader costs the engine nothing. After an outage, the changes come, then `Current()`
+        again; a row removed meanwhile comes as a deletion, also if the engine has returned empty.
+        A deletion of a row that was never reported may come. The channel ends with the handle.
 
         Args:
             prefix: Empty for all rows, or text that ends with `/`.
 
         Raises:
-            ValueError: On entering: the prefix is neither.
+            ValueError: On entering: the prefix has another form.
         """
 
     # --- payloads -------------------------------------------------------------------------------
@@ -316,56 +314,56 @@ class Engine(ABC):
     async def publish(self, node: str, payloads: Sequence[bytes]) -> None:
         """Send payloads to the inbox of a node, in order: at most once each, perhaps not at all.
 
-        Waits while the engine takes nothing (backpressure). If there is no such inbox, they are
-        lost. After the return they are under way.
+        Wait while the engine accepts nothing (backpressure). Without such an inbox, the payloads
+        are lost. After the return they are in transit.
 
         If cancelled, each may or may not arrive.
 
         Raises:
             EngineDownError: The engine cannot be reached; each may or may not arrive.
-            ValueError: One has more than `PUBLISHED_BYTES`; none was sent.
+            ValueError: A payload has more than `PUBLISHED_BYTES`; none was sent.
         """
 
     @abstractmethod
     def inbox(
         self, node: str, lose: Lose | None = None
     ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[Sequence[bytes]]]:
-        """Receive what is published to a node, in batches; in order for each publisher.
+        """Receive the payloads published to a node, in batches; in order for each publisher.
 
-        What is published after entering arrives, unless the engine cannot be reached: what is
-        published during an outage of this handle is lost. What comes while `INBOX_MESSAGES` or
-        `INBOX_BYTES` wait is dropped. The channel ends with the handle.
+        Payloads published after entering arrive, unless they are published during an outage of this
+        handle. Payloads that arrive while `INBOX_MESSAGES` or `INBOX_BYTES` wait are dropped. The
+        channel ends with the handle.
 
         Args:
             node: Name of the node.
-            lose: Is given what is dropped, at once; None: nobody is.
+            lose: Called at once with each dropped payload; None: no call.
         """
 
     # --- logs -----------------------------------------------------------------------------------
 
     @abstractmethod
     async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended]:
-        """Add entries to logs in one crossing, in order; each succeeds or fails for itself.
+        """Add entries to logs in one request, in order; each succeeds or fails for itself.
 
-        An entry with a position is kept until it is acknowledged, or `LOG_LIFE` is over. One whose
-        outcome is unknown and that is added again may be there twice.
+        An entry with a position is stored until it is acknowledged, or `LOG_LIFE` is over. An entry
+        with an unknown outcome that is added again may be stored twice.
 
         If cancelled, each may or may not have been added.
 
         Returns:
-            What has become of each, in the same order. Nothing is raised for a single one of them.
+            The outcome of each, in the same order; a single failure raises nothing.
         """
 
     @abstractmethod
     async def fetch(self, log: str, after: int, most: int) -> Sequence[Entry]:
-        """Return the oldest entries of a log behind a position, in order.
+        """Return the oldest entries of a log after a position, in order.
 
-        All that was added before the call is found, unless it was acknowledged or its time is over.
+        All entries added before the call are found, unless they were acknowledged or have expired.
 
         Args:
             log: Name of the log.
             after: The position; 0: from the first entry on.
-            most: How many entries are returned at most; fewer: there are no more.
+            most: Maximal number of entries; fewer are returned if there are no more.
 
         Raises:
             EngineDownError: The engine does not answer.
@@ -375,20 +373,20 @@ class Engine(ABC):
     def follow_logs(
         self,
     ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[Sequence[Reached]]]:
-        """Follow which logs get entries, without what the entries hold.
+        """Follow which logs get entries, without their payloads.
 
-        The last entry of each log that has one comes first, then new ones, in order; of several
-        entries of a log that the reader has not taken, the last one is enough. After an outage the
-        reader goes on, or begins again. So of each entry its position comes, or a later one of its
-        log, unless the entry is acknowledged before: a reader may take a log to be empty until it
-        comes. The channel ends with the handle.
+        The position of the last entry of each log comes first, then new positions, in order; of
+        several entries of a log that the reader has not read, only the last one is reported. After
+        an outage the reading continues, or begins again. So the position of each entry is reported,
+        or a later one of its log, unless the entry is acknowledged before. The channel ends with
+        the handle.
         """
 
     @abstractmethod
     async def acknowledge(self, reached: Mapping[str, int]) -> None:
-        """Remove the entries of logs up to a position each. Idempotent.
+        """Remove the entries of logs, each up to a position. Idempotent.
 
-        If cancelled, they may or may not have been removed.
+        If cancelled, the entries may or may not have been removed.
 
         Raises:
             EngineDownError: The engine does not answer; some may have been removed.
@@ -399,7 +397,7 @@ class Engine(ABC):
     @property
     @abstractmethod
     def health(self) -> Health:
-        """Whether the engine answers now, as far as the handle knows."""
+        """The health of the engine, as far as the handle knows."""
 
     @abstractmethod
     async def health_changed(self) -> Health:
@@ -410,7 +408,7 @@ def check_prefix(prefix: str) -> None:
     """Check the prefix of a watch.
 
     Raises:
-        ValueError: It is neither empty nor ends with `/`.
+        ValueError: The prefix is neither empty nor ends with `/`.
     """
     if prefix and not prefix.endswith("/"):
         raise ValueError(f"a prefix is empty or ends with '/': {prefix!r}")
@@ -420,20 +418,20 @@ def check_payloads(payloads: Sequence[bytes]) -> None:
     """Check the sizes of payloads.
 
     Raises:
-        ValueError: One is over the limit.
+        ValueError: A payload is over the limit.
     """
     largest = max(map(len, payloads), default=0)
     if largest > engine.PUBLISHED_BYTES:
         raise ValueError(f"a payload has at most {engine.PUBLISHED_BYTES} bytes, not {largest}")
 
 
-# What a reader of a channel has not been given yet, for all engines.
+# Events that the reader of a channel has not read yet, for all engines.
 
 Item = TypeVar("Item")
 
 
 class Bell:
-    """Wakes the task that waits for anything to happen."""
+    """Wake a task that waits."""
 
     __slots__ = ("_event",)
 
@@ -445,28 +443,28 @@ class Bell:
         self._event.set()
 
     async def wait(self) -> None:
-        """Wait until it rings, or has rung since the last wait."""
+        """Wait for a ring, or return at once after a ring since the last wait."""
         await self._event.wait()
         self._event = trio.Event()
 
 
 class Due(ABC, Generic[Item]):
-    """What a reader has not been given yet."""
+    """The events that a reader has not read yet."""
 
     def __init__(self) -> None:
         self.bell: Final = Bell()
 
     @abstractmethod
     def take(self) -> Sequence[Item]:
-        """Take the next batch; empty: nothing is new."""
+        """Take the next batch; empty: there is nothing new."""
 
 
 class Inbox(Due[bytes]):
     """Payloads, within bounds.
 
     Args:
-        node: Name of the node that gets them.
-        lose: Is given what finds no room; None: nobody is.
+        node: Name of the receiving node.
+        lose: Called with each payload without room; None: no call.
     """
 
     def __init__(self, node: str, lose: Lose | None) -> None:
@@ -476,8 +474,8 @@ class Inbox(Due[bytes]):
         self._payloads: Final = deque[bytes]()
         self._bytes = 0
 
-    def came(self, payload: bytes) -> None:
-        """Take a payload, if there is room."""
+    def add(self, payload: bytes) -> None:
+        """Add a payload, if there is room; else drop it."""
         size = self._bytes + len(payload)
         if len(self._payloads) < engine.INBOX_MESSAGES and size <= engine.INBOX_BYTES:
             self._payloads.append(payload)
@@ -498,9 +496,9 @@ class Inbox(Due[bytes]):
 async def open_feed(
     run: Callable[[trio.MemorySendChannel[Sequence[Item]]], Awaitable[object]],
 ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[Item]]]:
-    """Open a channel that takes a batch when its reader is ready; a task of its own fills it."""
-    give, taken = trio.open_memory_channel[Sequence[Item]](0)
-    with taken:
+    """Open a channel that a task fills with a batch whenever its reader is ready."""
+    send, receive = trio.open_memory_channel[Sequence[Item]](0)
+    with receive:
         async with open_background() as nursery:
-            nursery.start_soon(run, give)
-            yield taken
+            nursery.start_soon(run, send)
+            yield receive

@@ -1,7 +1,6 @@
-"""An engine in memory, for several nodes in one process, which breaks on demand.
+"""An engine in memory, for several nodes in one process, with faults on demand.
 
-It depends on Trio's clock and on nothing else, so a run with the same order of tasks is the same
-run.
+It depends on the clock of Trio only, so that a run with the same order of tasks is the same run.
 """
 
 import itertools
@@ -25,7 +24,7 @@ _Outcome = TypeVar("_Outcome")
 
 
 class _Watch(contract.Due[contract.Seen]):
-    """Rows; of each the last version."""
+    """The unread changes of rows; the last version of each row."""
 
     def __init__(self, prefix: str, rows: Iterable[contract.Row]) -> None:
         super().__init__()
@@ -35,14 +34,14 @@ class _Watch(contract.Due[contract.Seen]):
         self.bell.ring()
 
     def add(self, row: contract.Row) -> None:
-        """Take a new version; rows stay in the order of their revisions."""
+        """Add a new version; rows stay in the order of their revisions."""
         if row.key.startswith(self._prefix):
             self._rows.pop(row.key, None)
             self._rows[row.key] = row
             self.bell.ring()
 
     def begin_again(self) -> None:
-        """Owe `Current` again, after an outage."""
+        """Report `Current` again, after an outage."""
         self._owes_current = True
         self.bell.ring()
 
@@ -57,7 +56,7 @@ class _Watch(contract.Due[contract.Seen]):
 
 
 class _LogNews(contract.Due[contract.Reached]):
-    """Which logs have got entries; of each the last position."""
+    """The logs with unread entries; the last position of each log."""
 
     def __init__(self, entries: Iterable[contract.Entry]) -> None:
         super().__init__()
@@ -66,7 +65,7 @@ class _LogNews(contract.Due[contract.Reached]):
             self.add(entry)
 
     def add(self, entry: contract.Entry) -> None:
-        """Take a new entry; logs stay in the order of their last entries."""
+        """Add a new entry; logs stay in the order of their last entries."""
         self._reached.pop(entry.log, None)
         self._reached[entry.log] = entry.position
         self.bell.ring()
@@ -82,11 +81,11 @@ class _Faults:
     """Faults of a handle, or of the store for all handles.
 
     Attributes:
-        is_down: It cannot be reached.
-        delay: Seconds that each crossing takes.
-        unanswered: Writes (calls of `put_all` or `append_all`) that are done without an answer,
-            from the next one on.
-        swallowed: Writes that are not done, and have no answer either.
+        is_down: Whether the store cannot be reached.
+        delay: Seconds that each request takes.
+        unanswered: Number of next writes (calls of `put_all` or `append_all`) that are made, but
+            not answered.
+        swallowed: Number of next writes that are neither made nor answered.
     """
 
     is_down: bool = False
@@ -99,7 +98,7 @@ class MemoryEngine(contract.Engine):
     """A handle of a store in memory.
 
     Attributes:
-        faults: What is wrong with its way to the store; `MemoryStore` changes it.
+        faults: Faults of its connection to the store; `MemoryStore` changes them.
     """
 
     def __init__(self, store: "MemoryStore") -> None:
@@ -113,26 +112,26 @@ class MemoryEngine(contract.Engine):
         self._inboxes: Final = dict[contract.Inbox, None]()
         self._followers: Final = dict[_LogNews, None]()
 
-    # --- the side of the store ------------------------------------------------------------------
+    # --- calls of the store ------------------------------------------------------------------
 
     def take_row(self, row: contract.Row) -> None:
-        """Take a new version of a row."""
+        """Add a new version of a row to the watches."""
         for watch in self._watches:
             watch.add(row)
 
     def take_entry(self, entry: contract.Entry) -> None:
-        """Take a new entry of a log."""
+        """Add a new entry of a log to the followers."""
         for follower in self._followers:
             follower.add(entry)
 
-    def came(self, node: str, payload: bytes) -> None:
-        """Take a payload, if it goes to an inbox of this handle; lost if that is cut off."""
+    def take_payload(self, node: str, payload: bytes) -> None:
+        """Add a payload to an inbox of this handle, unless the handle is cut off."""
         for inbox in self._inboxes:
             if inbox.node == node and self.health.is_up:
-                inbox.came(payload)
+                inbox.add(payload)
 
     def update_health(self) -> None:
-        """Notice whether the store can be reached now."""
+        """Check whether the store can be reached now."""
         is_up = self.health.is_up
         if is_up is self._was_up:
             return
@@ -147,7 +146,7 @@ class MemoryEngine(contract.Engine):
         self._moved = trio.Event()
 
     def close(self) -> None:
-        """Take no part any more: calls fail, channels end. Idempotent."""
+        """Fail all calls, and end all channels, from now on. Idempotent."""
         self._is_closed = True
         self._ring()
 
@@ -162,23 +161,23 @@ class MemoryEngine(contract.Engine):
 
     @override
     async def get(self, key: str) -> contract.Row | None:
-        await self._cross()
+        await self._reach_store()
         return self._store.row(key)
 
     @override
     async def put_all(self, puts: Sequence[contract.Put]) -> Sequence[contract.Written]:
-        return await self._do(lambda: self._store.write(puts), len(puts))
+        return await self._call_store(lambda: self._store.write(puts), len(puts))
 
     @override
     async def append_all(self, appends: Sequence[contract.Append]) -> Sequence[contract.Appended]:
-        return await self._do(lambda: self._store.append(appends), len(appends))
+        return await self._call_store(lambda: self._store.append(appends), len(appends))
 
-    async def _do(
+    async def _call_store(
         self, call: Callable[[], Sequence[_Outcome]], count: int
     ) -> Sequence[_Outcome | contract.EngineDownError]:
-        """Have the store do something, unless a fault prevents that or hides it."""
+        """Call the store, unless a fault prevents the call or hides its outcome."""
         try:
-            await self._cross(call)
+            await self._reach_store(call)
         except contract.EngineDownError as exc:
             return (exc,) * count
         lost = (contract.EngineDownError("no answer came", is_unknown=True),) * count
@@ -195,11 +194,11 @@ class MemoryEngine(contract.Engine):
 
     @override
     async def acknowledge(self, reached: Mapping[str, int]) -> None:
-        await self._cross(lambda: self._store.acknowledge(reached))
+        await self._reach_store(lambda: self._store.acknowledge(reached))
         self._store.acknowledge(reached)
 
-    async def _cross(self, late: Callable[[], object] | None = None) -> None:
-        """Reach the store, after its delay; one beyond the patience is done late, unnoticed."""
+    async def _reach_store(self, late: Callable[[], object] | None = None) -> None:
+        """Wait for the delay of the store; a call beyond the timeout is made later, unanswered."""
         await trio.lowlevel.checkpoint()
         self._check_reach(is_unknown=False)
         delay = self._delay
@@ -235,7 +234,7 @@ class MemoryEngine(contract.Engine):
 
     @override
     async def fetch(self, log: str, after: int, most: int) -> Sequence[contract.Entry]:
-        await self._cross()
+        await self._reach_store()
         return self._store.fetch(log, after, most)
 
     @override
@@ -281,7 +280,7 @@ class MemoryEngine(contract.Engine):
     @override
     async def publish(self, node: str, payloads: Sequence[bytes]) -> None:
         contract.check_payloads(payloads)
-        await self._cross()
+        await self._reach_store()
         self._store.publish(node, payloads)
 
     @property
@@ -305,7 +304,7 @@ class _Log:
     units: int = 0
 
     def forget(self, position: int, now: float) -> None:
-        """Forget entries up to a position, and those whose time is over."""
+        """Remove entries up to a position, and expired entries."""
         while self.entries:
             entry, units, until = self.entries[0]
             if entry.position > position and until > now:
@@ -315,12 +314,12 @@ class _Log:
 
 
 class MemoryStore:
-    """Rows in memory, shared by the handles that it opens.
+    """Rows in memory, shared by the handles that the store opens.
 
-    Faults count for one handle, or for all if none is named; they stay until they are taken back.
+    Faults apply to one handle, or to all if none is named; they stay until they are ended.
 
     Attributes:
-        faults: What is wrong for all handles.
+        faults: Faults of all handles.
     """
 
     def __init__(self, nursery: trio.Nursery) -> None:
@@ -335,7 +334,7 @@ class MemoryStore:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[MemoryEngine]:
-        """Open a handle, which is closed when the context is left."""
+        """Open a handle, which is closed at the end of the context."""
         engine = MemoryEngine(self)
         self._handles[engine] = None
         try:
@@ -348,17 +347,17 @@ class MemoryStore:
     # --- faults ---------------------------------------------------------------------------------
 
     def stop(self, engine: MemoryEngine | None = None) -> None:
-        """Let the store be down, or cut one handle off from it."""
+        """Stop the store, or cut one handle off."""
         self._faults(engine).is_down = True
         self._moved()
 
     def start(self, engine: MemoryEngine | None = None) -> None:
-        """Take `stop` back."""
+        """End the effect of `stop`."""
         self._faults(engine).is_down = False
         self._moved()
 
     def restart_empty(self) -> None:
-        """Let the store go, and come back without rows."""
+        """Stop the store, and start it again without rows."""
         self.stop()
         self._ends.clear()
         for key in list(self._rows):
@@ -368,15 +367,15 @@ class MemoryStore:
         self.start()
 
     def slow(self, delay: float, engine: MemoryEngine | None = None) -> None:
-        """Let each crossing take a time; beyond `ENGINE_TIMEOUT` writes fail, and are done late."""
+        """Set the duration of each request; beyond `ENGINE_TIMEOUT` writes fail, and come late."""
         self._faults(engine).delay = delay
 
     def answer_no_more(self, count: int, engine: MemoryEngine | None = None) -> None:
-        """Do the next calls of `put_all` or `append_all`, and lose their answers."""
+        """Make the next calls of `put_all` or `append_all`, but lose their answers."""
         self._faults(engine).unanswered = count
 
     def swallow(self, count: int, engine: MemoryEngine | None = None) -> None:
-        """Lose the next such calls, so that they look like those of `answer_no_more`."""
+        """Lose the next writes, so that they look like those of `answer_no_more`."""
         self._faults(engine).swallowed = count
 
     def _faults(self, engine: MemoryEngine | None) -> _Faults:
@@ -394,8 +393,8 @@ class MemoryStore:
 
     def rows(self, prefix: str = "") -> list[contract.Row]:
         """Return the rows whose keys begin with a prefix, by their revision."""
-        found = [row for key, row in self._rows.items() if key.startswith(prefix)]
-        return sorted(found, key=lambda row: row.revision)
+        rows = [row for key, row in self._rows.items() if key.startswith(prefix)]
+        return sorted(rows, key=lambda row: row.revision)
 
     def write(self, puts: Sequence[contract.Put]) -> Sequence[contract.Written]:
         """Write rows, each for itself; see `Engine.put_all`."""
@@ -423,10 +422,10 @@ class MemoryStore:
         return row.revision
 
     def publish(self, node: str, payloads: Sequence[bytes]) -> None:
-        """Give payloads to the inboxes of a node that can be reached."""
+        """Deliver payloads to the inboxes of a node that can be reached."""
         for payload in payloads:
             for handle in self._handles:
-                handle.came(node, payload)
+                handle.take_payload(node, payload)
 
     def append(self, appends: Sequence[contract.Append]) -> Sequence[contract.Appended]:
         """Add entries to logs, each for itself; see `Engine.append_all`."""
@@ -449,18 +448,18 @@ class MemoryStore:
         """Return the entries of all logs, in their order."""
         for log in list(self._logs):
             self._forget(log, 0)
-        found = [entry for log in self._logs.values() for entry, _, _ in log.entries]
-        return sorted(found, key=lambda entry: entry.position)
+        entries = [entry for log in self._logs.values() for entry, _, _ in log.entries]
+        return sorted(entries, key=lambda entry: entry.position)
 
     def fetch(self, log: str, after: int, most: int) -> list[contract.Entry]:
         """Return entries of a log; see `Engine.fetch`."""
         self._forget(log, 0)
-        there = self._logs.get(log, _Log()).entries
-        behind = (entry for entry, _, _ in there if entry.position > after)
+        stored = self._logs.get(log, _Log()).entries
+        behind = (entry for entry, _, _ in stored if entry.position > after)
         return list(itertools.islice(behind, most))
 
     def acknowledge(self, reached: Mapping[str, int]) -> None:
-        """Remove the entries of logs up to a position each."""
+        """Remove the entries of logs, each up to a position."""
         for log, position in reached.items():
             self._forget(log, position)
 
@@ -472,7 +471,7 @@ class MemoryStore:
                 del self._logs[name]
 
     def do_later(self, delay: float, call: Callable[[], object]) -> None:
-        """Do something after a time, unless the store is down then."""
+        """Make a call after a delay, unless the store is down then."""
         self._nursery.start_soon(self._do_later, delay, call)
 
     async def _do_later(self, delay: float, call: Callable[[], object]) -> None:
@@ -481,7 +480,7 @@ class MemoryStore:
             call()
 
     async def run(self) -> None:
-        """Delete rows whose time is over, for ever."""
+        """Delete expired rows until cancelled."""
         while True:
             until = self._ends[0][0] if self._ends else math.inf
             with trio.move_on_at(until):

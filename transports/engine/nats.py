@@ -25,9 +25,9 @@ from transports.sockets import open_background
 
 _CONFLICTS: Final = (10071, 10164)
 _LOG_FULL: Final = "per subject"
-"""In the sentence of the error when a subject has all the messages that it may have."""
+"""Part of the error text when a subject has reached its limit of messages."""
 _NO_RESPONDERS: Final = b"NATS/1.0 503"
-"""Begin of the headers of an answer that the server gives when nobody listens."""
+"""Begin of the headers of an answer when there is no subscriber."""
 
 
 class NatsEngine(contract.Engine):
@@ -41,7 +41,7 @@ class NatsEngine(contract.Engine):
         self._inboxes: Final = dict[contract.Inbox, None]()
 
     def close(self) -> None:
-        """Take no part any more: calls fail, channels end. Idempotent."""
+        """Fail all calls, and end all channels, from now on. Idempotent."""
         self.stream.close()
         for inbox in self._inboxes:
             inbox.bell.ring()
@@ -56,24 +56,24 @@ class NatsEngine(contract.Engine):
         return None if row is None or row.value is None else row
 
     async def _read_stored(self, keys: Sequence[str]) -> Sequence[contract.Row | None]:
-        """Return rows, and marks of deleted ones.
+        """Return rows, and the marks of deleted ones.
 
         Raises:
             EngineDownError: JetStream does not answer.
         """
-        where = self._stored_in(self.stream.rows)
-        asked = [
-            Request(where, b'{"last_by_subj":"%b"}' % nats_rows.subject_of(self._bucket, key))
+        subject = self._stored_in(self.stream.rows)
+        requests = [
+            Request(subject, b'{"last_by_subj":"%b"}' % nats_rows.subject_of(self._bucket, key))
             for key in keys
         ]
-        found = [self._read_message(answer) for answer in await self._client.ask_all(asked)]
+        messages = [self._read_message(answer) for answer in await self._client.ask_all(requests)]
         return [
-            None if item is None else nats_rows.stored_row(self._bucket, item) for item in found
+            None if item is None else nats_rows.stored_row(self._bucket, item) for item in messages
         ]
 
     @staticmethod
     def _stored_in(stream: str) -> bytes:
-        """Return where the leader of a stream is asked for a message."""
+        """Return the subject for requests to the leader of a stream."""
         return f"$JS.API.STREAM.MSG.GET.{stream}".encode()
 
     def _read_message(self, answer: Delivery | Missing) -> nats_rows.StoredMessage | None:
@@ -115,19 +115,19 @@ class NatsEngine(contract.Engine):
         expected: list[int | None],
         written: list[contract.Written],
     ) -> Sequence[int]:
-        """Find out what is there instead; return the writes that only met the mark of a deletion.
+        """Read the rows of conflicts; return the writes that only met the mark of a deletion.
 
         Args:
             puts: All writes.
-            conflicts: Places of those that conflict.
-            expected: What each expects; changed to the mark, for those that are returned.
-            written: What has become of each; changed to what is there now.
+            conflicts: Indices of the conflicting writes.
+            expected: Expected revision of each; set to that of the mark for the returned writes.
+            written: Outcome of each; set to the present row for the other conflicts.
         """
         try:
             rows = await self._read_stored([puts[at].key for at in conflicts])
         except contract.EngineDownError as exc:
             for at in conflicts:
-                # To say that there is no row would be a guess.
+                # It is not known whether there is a row.
                 written[at] = contract.EngineDownError(exc.reason)
             return ()
         again = []
@@ -146,7 +146,7 @@ class NatsEngine(contract.Engine):
             nats_rows.put_request(self._bucket, put, revision)
             for put, revision in zip(puts, expected, strict=True)
         ]
-        # A lease that is renewed late is lost: nothing that waits may delay it.
+        # A late renewal loses the lease, so it goes before waiting requests.
         is_lease = all(put.lasts is not None for put in puts)
         ask = self._client.ask_first if is_lease else self._client.ask_all
         answers = await ask(requests)
@@ -163,15 +163,15 @@ class NatsEngine(contract.Engine):
     def _number(
         self, answer: Delivery | Missing
     ) -> int | tuple[int, str] | contract.EngineDownError:
-        """Return the number of a message that was sent to a stream, or why it has none."""
+        """Return the number of a message that was sent to a stream, or the error."""
         if isinstance(answer, Missing):
             return self._no_answer(answer)
         if answer.headers.startswith(_NO_RESPONDERS):
             self.stream.suspect()
             return contract.EngineDownError("JetStream is not there")
         try:
-            found = nats_rows.read_json(answer)
-            return nats_rows.error_of(found) or nats_rows.number_in(found, "seq")
+            reply = nats_rows.read_json(answer)
+            return nats_rows.error_of(reply) or nats_rows.number_in(reply, "seq")
         except NatsError as exc:
             return contract.EngineDownError(str(exc), is_unknown=True)
 
@@ -219,18 +219,18 @@ class NatsEngine(contract.Engine):
     async def fetch(self, log: str, after: int, most: int) -> Sequence[contract.Entry]:
         await trio.lowlevel.checkpoint()
         self._check_up()
-        where = self._stored_in(self.stream.logs)
+        endpoint = self._stored_in(self.stream.logs)
         subject = nats_rows.log_subject(self._bucket, log).decode()
         entries: list[contract.Entry] = []
         while len(entries) < most:
-            asked = orjson.dumps({"seq": after + 1, "next_by_subj": subject})
-            (answer,) = await self._client.ask_all([Request(where, asked)])
-            found = self._read_message(answer)
-            if found is None:
+            query = orjson.dumps({"seq": after + 1, "next_by_subj": subject})
+            (answer,) = await self._client.ask_all([Request(endpoint, query)])
+            message = self._read_message(answer)
+            if message is None:
                 break
-            after = found.number
-            if not found.is_filler:
-                entries.append(contract.Entry(log, found.number, found.payload))
+            after = message.number
+            if not message.is_filler:
+                entries.append(contract.Entry(log, message.number, message.payload))
         return entries
 
     @override
@@ -243,10 +243,10 @@ class NatsEngine(contract.Engine):
     async def acknowledge(self, reached: Mapping[str, int]) -> None:
         await trio.lowlevel.checkpoint()
         self._check_up()
-        where = f"$JS.API.STREAM.PURGE.{self.stream.logs}".encode()
-        asked = [
+        endpoint = f"$JS.API.STREAM.PURGE.{self.stream.logs}".encode()
+        requests = [
             Request(
-                where,
+                endpoint,
                 orjson.dumps({
                     "filter": nats_rows.log_subject(self._bucket, log).decode(),
                     "seq": position + 1,
@@ -254,7 +254,7 @@ class NatsEngine(contract.Engine):
             )
             for log, position in reached.items()
         ]  # fmt: skip
-        for answer in await self._client.ask_all(asked):
+        for answer in await self._client.ask_all(requests):
             if isinstance(answer, Missing):
                 raise self._no_answer(answer)
             try:
@@ -286,7 +286,7 @@ class NatsEngine(contract.Engine):
 
         def take(delivery: Delivery | None) -> None:
             if delivery is not None:
-                inbox.came(delivery.payload)
+                inbox.add(delivery.payload)
 
         subscription = self._client.subscribe(nats_rows.node_subject(self._bucket, node), take)
         self._inboxes[inbox] = None
@@ -321,10 +321,10 @@ class NatsEngine(contract.Engine):
 
 @asynccontextmanager
 async def open_engine(terms: Terms, group: str) -> AsyncIterator[NatsEngine]:
-    """Open a handle of the rows of a group; it finds servers and rows by itself, now or later.
+    """Open a handle of the rows of a group; it connects by itself, now or later.
 
     Args:
-        terms: How servers are reached.
+        terms: Servers and credentials.
         group: Name of the group: the domain of its nodes.
 
     If cancelled, the connection is closed.

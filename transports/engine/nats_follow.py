@@ -1,4 +1,4 @@
-"""An ordered consumer of a stream of NATS, made again when it is lost."""
+"""An ordered consumer of a NATS stream, which is made again when it is lost."""
 
 import secrets
 import time
@@ -20,28 +20,28 @@ from transports.nats.client import NatsClient, Request
 from transports.nats.connection import Terms
 from transports.nats.wire import Delivery, NatsError, status
 
-# The streams that hold the rows and logs of a group: found, or made; lost, and found again.
+# The streams of the rows and logs of a group: found or made, and found again after a loss.
 
 _NO_STREAM: Final = 10059
 _EXISTS: Final = 10058
 _NOT_CLUSTERED: Final = 10074
 _NEEDED: Final = ("max_msgs_per_subject", "allow_msg_ttl", "discard_new_per_subject")
-"""Settings without which a stream does not do what rows or logs need."""
+"""Settings of a stream that rows or logs need."""
 
 
 class NatsStream:
     """The streams of a group, and whether they can be used.
 
     Args:
-        terms: How servers are reached.
+        terms: Servers and credentials.
         group: Name of the group.
-        counts: Where outages are counted.
+        counts: Counters of outages.
 
     Attributes:
         bucket: Name of the bucket for the tools of NATS.
         rows: Name of the stream of rows.
         logs: Name of the stream of logs.
-        health: Whether they can be used.
+        health: Whether the streams can be used.
         is_closed: Whether the handle is closed.
     """
 
@@ -58,7 +58,7 @@ class NatsStream:
         self._is_verified = False
 
     async def run(self) -> None:
-        """Keep the connection and the streams, for ever."""
+        """Keep the connection and the streams until cancelled."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.client.run)
             while True:
@@ -76,12 +76,12 @@ class NatsStream:
                         self._set_health(Health(is_up=True))
 
     def close(self) -> None:
-        """Take no part any more. Idempotent."""
+        """Stop using the streams. Idempotent."""
         self.is_closed = True
         self._set_health(Health(is_up=False, problem="this handle is closed"))
 
     def suspect(self) -> None:
-        """Look whether the streams are still there."""
+        """Check again whether the streams exist."""
         self._is_verified = False
         self._bell.ring()
 
@@ -90,8 +90,8 @@ class NatsStream:
         await self._moved.wait()
         return self.health
 
-    async def api(self, what: str, terms: nats_rows.Json | None = None) -> nats_rows.Json:
-        """Ask JetStream, and return its answer, which may be an error.
+    async def api(self, operation: str, terms: nats_rows.Json | None = None) -> nats_rows.Json:
+        """Send a request to JetStream, and return its answer, which may be an error.
 
         Raises:
             NatsError: There is no answer.
@@ -99,19 +99,19 @@ class NatsStream:
         payload = b"" if terms is None else orjson.dumps(terms)
         with trio.move_on_after(engine.NATS_PATIENCE):
             return nats_rows.read_json(
-                await self.client.ask(Request(f"$JS.API.{what}".encode(), payload))
+                await self.client.ask(Request(f"$JS.API.{operation}".encode(), payload))
             )
         raise NatsError(self.client.problem or "JetStream does not answer")
 
     async def state(self, name: str) -> nats_rows.Json:
-        """Return what JetStream says of a stream.
+        """Return the state of a stream.
 
         Raises:
-            NatsError: It does not answer, or has no such stream.
+            NatsError: JetStream does not answer, or has no such stream.
         """
-        found = await self.api(f"STREAM.INFO.{name}")
-        _check(found)
-        return found
+        state = await self.api(f"STREAM.INFO.{name}")
+        _check(state)
+        return state
 
     def _client_moved(self) -> None:
         self._counts.unsure, self._counts.refused = self.client.unsure, self.client.refused
@@ -137,13 +137,13 @@ class NatsStream:
         """
         wanted = terms(self.bucket, 0, 0)
         name = str(wanted["name"])
-        found = await self.api(f"STREAM.INFO.{name}")
-        if (nats_rows.error_of(found) or (0,))[0] == _NO_STREAM:
+        state = await self.api(f"STREAM.INFO.{name}")
+        if (nats_rows.error_of(state) or (0,))[0] == _NO_STREAM:
             await self._make(terms)
-            found = await self.state(name)
-        _check(found)
-        settings = nats_rows.part_of(found, "config")
-        # Entries of logs go after some time, whichever this is; rows never do.
+            state = await self.state(name)
+        _check(state)
+        settings = nats_rows.part_of(state, "config")
+        # Entries of logs expire after some time; rows never do.
         is_other = bool(settings.get("max_age")) is not bool(wanted["max_age"])
         if is_other or any(
             settings.get(each) != wanted[each] for each in _NEEDED if each in wanted
@@ -151,7 +151,7 @@ class NatsStream:
             raise NatsError(f"the stream {name} was made by another program")
 
     async def _make(self, terms: Callable[[str, int, int], nats_rows.Json]) -> None:
-        first = time.time_ns() // 1000  # above all numbers of a stream that was here before
+        first = time.time_ns() // 1000  # above the numbers of any earlier stream
         for replicas in (engine.NATS_REPLICAS, 1):
             wanted = terms(self.bucket, first, replicas)
             error = nats_rows.error_of(await self.api(f"STREAM.CREATE.{wanted['name']}", wanted))
@@ -161,24 +161,24 @@ class NatsStream:
                 raise NatsError(f"JetStream makes no stream: {error[1]}")
 
 
-def _check(found: nats_rows.Json) -> None:
-    error = nats_rows.error_of(found)
+def _check(answer: nats_rows.Json) -> None:
+    error = nats_rows.error_of(answer)
     if error is not None:
         raise NatsError(f"JetStream says: {error[1]}")
 
 
 Numbered: TypeAlias = tuple[int, Delivery]
-"""A message of the stream, behind its number."""
+"""The number of a message, and the message of the stream."""
 
 _SHORT_ACK: Final = 9
-"""Words in the subject of an acknowledgement; servers of a JetStream domain put two more in."""
+"""Words in the subject of an acknowledgement; in a JetStream domain there are two more."""
 
 _HEARTBEAT: Final = 100
 _OVER: Final = (404, 408)
-"""Status codes of a pull that ends because there is nothing, or its time is over."""
+"""Status codes of a pull that ends without messages, or by its timeout."""
 
 _FULL: Final = (b"MaxBytes", b"Batch Completed")
-"""What a server says of a pull that has brought as much as it may."""
+"""Texts of a server about a pull that has reached its limit."""
 
 _PULL: Final = orjson.dumps({
     "batch": engine.WATCH_BATCH,
@@ -189,15 +189,15 @@ _PULL: Final = orjson.dumps({
 
 
 class Reading:
-    """One consumer: what it has delivered, and whether that is all there was at its beginning.
+    """The state of one consumer: its deliveries, and whether all initial messages were delivered.
 
     Args:
-        inbox: Beginning of the subjects to which it delivers.
+        inbox: Prefix of the subjects to which it delivers.
         made: When the stream was made.
-        last: Number of the last message of the stream when it began.
-        awaited: That of the last message that is read; 0: there is none. A server that has come
-            back may lack messages for a while, and then says too early that none are left.
-        is_whole: Whether it reads all subjects, so that what it does not deliver is gone.
+        last: Number of the last message of the stream when the consumer began.
+        awaited: Number of the last message that is read; 0: there is none. A restarted server may
+            lack messages for a while, and then reports too early that none are left.
+        is_whole: Whether it reads all subjects, so that undelivered rows were removed.
     """
 
     def __init__(self, inbox: bytes, made: str, last: int, awaited: int, *, is_whole: bool) -> None:
@@ -214,7 +214,7 @@ class Reading:
         self._left = 0
 
     def pull(self) -> bytes | None:
-        """Return where to have the next messages delivered; None: some are still to come."""
+        """Return the reply subject for the next pull; None: deliveries are still to come."""
         if self._left > 0:
             return None
         self._pulls += 1
@@ -222,10 +222,10 @@ class Reading:
         return b"%b%d" % (self._inbox, self._pulls)
 
     def number(self, delivery: Delivery) -> int | None:
-        """Take what is delivered; return the number of the message, None if it is none.
+        """Process a delivery; return the number of the message, None if it is a status.
 
         Raises:
-            NatsError: The consumer is gone, or a message was lost before.
+            NatsError: The consumer is gone, or an earlier message was lost.
         """
         code = status(delivery.headers)
         if code:
@@ -256,15 +256,14 @@ class Reading:
 
 
 class NatsFollower(ABC, Generic[Item]):
-    """Reads a stream, and goes on after an outage.
+    """Read a stream, and continue after an outage.
 
-    A consumer delivers messages as they are asked for, so a slow reader lets nothing wait but
-    itself.
+    A consumer delivers messages on request, so that a slow reader makes only itself wait.
 
     Args:
         stream: The streams of the handle.
-        name: Name of the stream that is read.
-        pattern: Pattern of the subjects that are read.
+        name: Name of the stream.
+        pattern: Pattern of the subjects to read.
         has_payloads: Whether payloads are read, too, and not headers alone.
     """
 
@@ -279,23 +278,23 @@ class NatsFollower(ABC, Generic[Item]):
         self._bell: Final = Bell()
 
     @abstractmethod
-    def _begun_at(self, made: str, last: int) -> int | None:
-        """Decide where to begin.
+    def _first_number(self, made: str, last: int) -> int | None:
+        """Return the number of the first message to read.
 
         Args:
-            made: When the stream was made; another one has other messages.
-            last: Number of its last message.
+            made: When the stream was made; another stream has other messages.
+            last: Number of the last message of the stream.
 
         Returns:
-            The number of the first message to read; None: of each subject the last one.
+            The number; None: the last message of each subject is read.
         """
 
     @abstractmethod
     def _items(self, reading: Reading, messages: Sequence[Numbered]) -> Iterator[Item]:
-        """Yield what messages mean to the reader; also called once before the first of them."""
+        """Yield the events of messages; also called once before the first message."""
 
     async def run(self, give: trio.MemorySendChannel[Sequence[Item]]) -> None:
-        """Give items until the reader or the handle is gone."""
+        """Send events until the reader or the handle is closed."""
         with give, suppress(trio.BrokenResourceError):
             while not self._stream.is_closed:
                 if not self._stream.health.is_up:
@@ -308,7 +307,7 @@ class NatsFollower(ABC, Generic[Item]):
                     await trio.sleep(engine.NATS_RETRY)
 
     async def _follow(self, give: trio.MemorySendChannel[Sequence[Item]]) -> None:
-        """Give items until the consumer is lost, which is an error."""
+        """Send events until the consumer is lost, which is an error."""
         client = self._stream.client
         token = secrets.token_hex(11)
         inbox = b"%b.w.%b." % (client.inbox, token.encode())
@@ -325,7 +324,7 @@ class NatsFollower(ABC, Generic[Item]):
                 reply = reading.pull()
                 if reply is not None:
                     client.tell(b"$JS.API.CONSUMER.MSG.NEXT.%b" % consumer, _PULL, reply)
-                # All are read before any is given: one that is lost leaves no gap.
+                # Check all messages before any is reported: a lost one must leave no gap.
                 messages = list(_number_all(reading, await self._next()))
         finally:
             client.unsubscribe(number)
@@ -333,16 +332,16 @@ class NatsFollower(ABC, Generic[Item]):
 
     async def _begin(self, inbox: bytes, token: str) -> Reading:
         """Make a consumer."""
-        found = await self._stream.state(self._name)
+        state = await self._stream.state(self._name)
         made, last = (
-            str(found.get("created")),
-            nats_rows.number_in(nats_rows.part_of(found, "state"), "last_seq"),
+            str(state.get("created")),
+            nats_rows.number_in(nats_rows.part_of(state, "state"), "last_seq"),
         )
-        first = self._begun_at(made, last)
+        first = self._first_number(made, last)
         begin: dict[str, object] = {"deliver_policy": "last_per_subject"}
         if first is not None:
             begin = {"deliver_policy": "by_start_sequence", "opt_start_seq": max(first, 1)}
-        # Its leader answers, which has all messages.
+        # The leader of the stream answers; it has all messages.
         at = await self._stream.api(f"STREAM.MSG.GET.{self._name}", {"last_by_subj": self._pattern})
         message = nats_rows.stored_message(at)
         awaited = 0 if message is None else message.number
@@ -373,18 +372,18 @@ class NatsFollower(ABC, Generic[Item]):
         self._bell.ring()
 
     async def _next(self) -> Sequence[Delivery]:
-        """Wait for what is delivered next."""
+        """Wait for the next deliveries."""
         while not self._deliveries:
             with trio.move_on_after(3 * engine.NATS_HEARTBEAT) as patience:
                 await self._bell.wait()
             if patience.cancelled_caught:
                 raise NatsError("the consumer says nothing")
-        found = [delivery for delivery in self._deliveries if delivery is not None]
-        is_lost = len(found) < len(self._deliveries)
+        deliveries = [delivery for delivery in self._deliveries if delivery is not None]
+        is_lost = len(deliveries) < len(self._deliveries)
         self._deliveries.clear()
         if is_lost:
             raise NatsError("the connection was lost")
-        return found
+        return deliveries
 
 
 def _number_all(reading: Reading, deliveries: Iterable[Delivery]) -> Iterator[Numbered]:
@@ -394,18 +393,18 @@ def _number_all(reading: Reading, deliveries: Iterable[Delivery]) -> Iterator[Nu
             yield number, delivery
 
 
-# What is followed in the streams of NATS: rows, and which logs get entries.
+# Followers of the streams of NATS: for rows, and for the positions of logs.
 
 
 class NatsWatch(NatsFollower[Seen]):
-    """Follows rows over outages.
+    """Follow rows, also over outages.
 
-    After an outage it goes on where it was, if server and stream are the same and the marks of
-    deleted rows are still there. Else all rows are read again, and compared.
+    After an outage the reading continues if server and stream are the same, and the marks of
+    deleted rows still exist. Otherwise all rows are read again, and compared.
 
     Args:
         stream: The streams of the handle.
-        prefix: Beginning of the keys of the rows.
+        prefix: Prefix of the keys of the rows.
     """
 
     def __init__(self, stream: NatsStream, prefix: str) -> None:
@@ -417,7 +416,7 @@ class NatsWatch(NatsFollower[Seen]):
         self._heard_at = 0.0
 
     @override
-    def _begun_at(self, made: str, last: int) -> int | None:
+    def _first_number(self, made: str, last: int) -> int | None:
         place, self._place = self._place, None
         goes_on = (
             place == (made, self._stream.client.server_id)
@@ -448,14 +447,14 @@ class NatsWatch(NatsFollower[Seen]):
             self._known[row.key] = row.revision
             is_new = row.revision != known
         else:
-            # The reader may know a row that was not given: it may have written it itself.
+            # The reader may know a row that was not reported, as its own write.
             is_new = known is not None or row.revision > self._given
         self._given = max(self._given, row.revision)
         if is_new:
             yield row
 
     def _missed_deletions(self, reading: Reading) -> Iterator[Row]:
-        """Yield the deletions that were missed."""
+        """Yield the missed deletions."""
         if reading.is_whole:
             for key in [key for key in self._known if key not in reading.seen]:
                 yield Row(key, None, max(reading.last, self._known.pop(key) + 1))
@@ -463,10 +462,10 @@ class NatsWatch(NatsFollower[Seen]):
 
 
 class NatsLogNews(NatsFollower[Reached]):
-    """Follows which logs get entries; begins again after an outage, as few logs have any.
+    """Follow which logs get entries; begin again after an outage, as few logs have entries.
 
-    The last message of a log may be a filler: one of an entry that is still to come, or that found
-    no room. It stands for the entries before it.
+    The last message of a log may be a filler: of an entry that is still to come, or that found no
+    room. A filler stands for the entries before it.
 
     Args:
         stream: The streams of the handle.
@@ -477,7 +476,7 @@ class NatsLogNews(NatsFollower[Reached]):
         super().__init__(stream, stream.logs, pattern, has_payloads=False)
 
     @override
-    def _begun_at(self, made: str, last: int) -> int | None:
+    def _first_number(self, made: str, last: int) -> int | None:
         return None
 
     @override

@@ -1,9 +1,9 @@
 """Rows and entries of logs as messages of streams of JetStream.
 
-A key is a subject: its segments are tokens, and characters that tokens of buckets must not have
-are escaped. A revision or position is the number of a message in its stream. The stream of rows is
-a key-value bucket for the tools of NATS. That of logs holds as many messages of a subject as a log
-has units: before an entry of several units come fillers, which readers skip.
+A key becomes a subject: its segments are tokens, with escapes for characters that tokens of buckets
+must not have. A revision or position is the number of a message in its stream. The stream of rows
+is a key-value bucket for the tools of NATS. The stream of logs has as many messages of a subject as
+a log has units: an entry of several units comes after fillers, which readers skip.
 """
 
 import base64
@@ -35,7 +35,7 @@ _MARKS: Final = (b"KV-Operation: DEL", b"KV-Operation: PURGE", b"Nats-Marker-Rea
 
 def bucket_of(group: str) -> str:
     """Return the name of the bucket of a group: letters, digits, `-` and `_`."""
-    escaped = re.sub(r"[^A-Za-z0-9.-]", lambda found: f"_x{ord(found[0]):X}_", group)
+    escaped = re.sub(r"[^A-Za-z0-9.-]", lambda match: f"_x{ord(match[0]):X}_", group)
     return f"protofly-{escaped.replace('.', '_')}"
 
 
@@ -101,13 +101,13 @@ def _key(root: bytes, subject: bytes) -> str:
 
 
 def put_request(bucket: str, put: Put, expected: int | None) -> Request:
-    """Return the request that makes a write.
+    """Return the request of a write.
 
     Args:
         bucket: The bucket.
         put: The write.
-        expected: Number of the last message of its subject, mark of a deletion or not; 0: there is
-            none; None: any.
+        expected: Number of the last message of the subject, also of a mark of a deletion; 0: there
+            is none; None: any.
     """
     pairs: list[tuple[bytes, bytes]] = []
     lasts = put.lasts
@@ -129,7 +129,7 @@ def row_of(bucket: str, delivery: Delivery, revision: int) -> Row:
 
 
 def append_requests(bucket: str, append: Append) -> list[Request]:
-    """Return the requests that add an entry to a log; the last one holds it."""
+    """Return the requests that add an entry to a log; the last one has the payload."""
     subject = log_subject(bucket, append.log)
     fillers = [Request(subject, b"", _FILLER)] * (append.units - 1)
     return [*fillers, Request(subject, append.payload)]
@@ -144,8 +144,8 @@ class StoredMessage:
     """A message in a stream.
 
     Attributes:
-        number: Its number in the stream.
-        head: Its headers, empty if it has none.
+        number: Number of the message in the stream.
+        head: Headers of the message; empty: none.
     """
 
     subject: bytes
@@ -155,22 +155,22 @@ class StoredMessage:
 
     @property
     def is_filler(self) -> bool:
-        """Whether it only takes room in a log."""
+        """Whether the message is a filler of a log."""
         return _FILLER_MARK in self.head
 
 
-def stored_message(found: Json) -> StoredMessage | None:
-    """Return the message that was asked for; None: there is none.
+def stored_message(answer: Json) -> StoredMessage | None:
+    """Return the message in an answer of JetStream; None: there is none.
 
     Raises:
-        NatsError: The answer has none, for another reason, or is not as the server writes it.
+        NatsError: JetStream reports another error, or the answer has another form.
     """
-    error = error_of(found)
+    error = error_of(answer)
     if error is not None and error[0] == _NO_MESSAGE:
         return None
     if error is not None:
         raise NatsError(error[1])
-    message = part_of(found, "message")
+    message = part_of(answer, "message")
     try:
         head, payload = (base64.b64decode(str(message.get(key, ""))) for key in ("hdrs", "data"))
     except ValueError as exc:
@@ -180,7 +180,7 @@ def stored_message(found: Json) -> StoredMessage | None:
 
 
 def stored_row(bucket: str, message: StoredMessage) -> Row:
-    """Return the row in a message that was asked for."""
+    """Return the row in a stored message."""
     value = None if _is_mark(message.head) else message.payload
     return Row(_key(_rows(bucket), message.subject), value, message.number)
 
@@ -194,8 +194,8 @@ def stream_terms(bucket: str, first: int, replicas: int) -> Json:
 
     Args:
         bucket: Name of the bucket.
-        first: Revision of its first row.
-        replicas: How many servers keep it.
+        first: Revision of the first row.
+        replicas: Number of servers that store the stream.
     """
     return {
         "name": f"KV_{bucket}",
@@ -223,8 +223,8 @@ def log_terms(bucket: str, first: int, replicas: int) -> Json:
 
     Args:
         bucket: Name of the bucket of the group.
-        first: Position of its first entry.
-        replicas: How many servers keep it.
+        first: Position of the first entry.
+        replicas: Number of servers that store the stream.
     """
     return {
         "name": f"LOG_{bucket}",
@@ -247,44 +247,44 @@ def read_json(delivery: Delivery) -> Json:
     """Return the answer of JetStream.
 
     Raises:
-        NatsError: It is none.
+        NatsError: The text is no answer.
     """
     try:
-        found = orjson.loads(delivery.payload)
+        answer = orjson.loads(delivery.payload)
     except orjson.JSONDecodeError as exc:
         raise NatsError("JetStream does not answer") from exc
-    if not isinstance(found, dict):
+    if not isinstance(answer, dict):
         raise NatsError("JetStream does not answer")
-    return found
+    return answer
 
 
-def error_of(found: Json) -> tuple[int, str] | None:
-    """Return number and sentence of the error that JetStream answers with; None: no error."""
-    if "error" not in found:
+def error_of(answer: Json) -> tuple[int, str] | None:
+    """Return number and text of the error in an answer of JetStream; None: no error."""
+    if "error" not in answer:
         return None
-    error = part_of(found, "error")
+    error = part_of(answer, "error")
     return number_in(error, "err_code"), str(error.get("description", "error"))
 
 
-def part_of(found: Json, name: str) -> Json:
+def part_of(answer: Json, name: str) -> Json:
     """Return an object in an answer.
 
     Raises:
-        NatsError: There is none.
+        NatsError: There is no such object.
     """
-    part = found.get(name)
+    part = answer.get(name)
     if not isinstance(part, dict):
         raise NatsError(f"JetStream answers without {name}")
     return part
 
 
-def number_in(found: Json, name: str) -> int:
+def number_in(answer: Json, name: str) -> int:
     """Return a number in an answer.
 
     Raises:
-        NatsError: There is none.
+        NatsError: There is no such object.
     """
-    number = found.get(name)
+    number = answer.get(name)
     if not isinstance(number, int):
         raise NatsError(f"JetStream answers without {name}")
     return number

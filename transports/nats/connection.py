@@ -30,12 +30,12 @@ _HOST: Final = re.compile(r"[\w.:-]+")
 @final
 @attrs.frozen
 class ServerUrl:
-    """Where a server is.
+    """The URL of a server.
 
     Attributes:
-        host: Its host, which its certificate must name.
-        port: Its port.
-        is_encrypted: Whether it must offer TLS; one that asks for TLS gets it anyway.
+        host: Host, which the certificate of the server must name.
+        port: Port.
+        is_encrypted: Whether the server must offer TLS; one that requires TLS always gets it.
     """
 
     host: str
@@ -47,7 +47,7 @@ class ServerUrl:
         """Read `nats://host:port` or `tls://host:port`; the port may be missing.
 
         Raises:
-            ValueError: It is another text; the error says why, as half a sentence.
+            ValueError: The text has another form; the error has the reason, as half a sentence.
         """
         if "@" in text:
             raise ValueError("a URL of the engine holds no user; credentials are in a file")
@@ -63,19 +63,19 @@ class ServerUrl:
 
     @property
     def address(self) -> str:
-        """Its `host:port`."""
+        """`host:port` of the server."""
         return join_host_port(self.host, self.port)
 
 
 @attrs.frozen
 class Terms:
-    """How servers are reached.
+    """The servers, and how to connect to them.
 
     Attributes:
         servers: Servers of one cluster, tried in turn.
         name: Name of this client, for the operator of the server.
-        credentials: Who this client is; None: the server asks for nothing.
-        tls: How connections are encrypted; None: as the operating system trusts.
+        credentials: Credentials of this client; None: the server needs none.
+        tls: TLS context; None: trust the authorities of the operating system.
     """
 
     servers: tuple[ServerUrl, ...]
@@ -85,11 +85,11 @@ class Terms:
 
 
 class NatsConnection:
-    """A connection that is greeted.
+    """An open connection to a server.
 
     Attributes:
-        link: Its bytes.
-        wire: Reads them.
+        link: The byte stream.
+        wire: Parser of the protocol.
         server_id: Id of the process of the server.
     """
 
@@ -115,7 +115,7 @@ async def dial_server(terms: Terms, server: ServerUrl) -> NatsConnection:
     If cancelled, nothing is left open.
 
     Raises:
-        NatsError: It is not there, refuses, or does not answer.
+        NatsError: The server is missing, refuses, or does not answer.
     """
     try:
         with trio.fail_after(ENGINE_TIMEOUT):
@@ -150,7 +150,7 @@ async def _dial(terms: Terms, server: ServerUrl) -> NatsConnection:
 
 
 async def _greeting(stream: trio.SocketStream) -> Mapping[str, object]:
-    """Read what a server says first, and nothing that may follow it."""
+    """Read the greeting of a server, and nothing behind it."""
     data = b""
     while not data.endswith(b"\r\n"):
         more = await stream.receive_some(NATS_LINE)
@@ -159,16 +159,16 @@ async def _greeting(stream: trio.SocketStream) -> Mapping[str, object]:
             raise wires.NatsError("it is no NATS server")
     with suppress(wires.NatsError, orjson.JSONDecodeError):
         first = next(wires.Wire().receive(data), None)
-        found = orjson.loads(first.text) if isinstance(first, wires.Line) else None
-        if isinstance(found, dict):
-            return found
+        fields = orjson.loads(first.text) if isinstance(first, wires.Line) else None
+        if isinstance(fields, dict):
+            return fields
     raise wires.NatsError("it is no NATS server")
 
 
 def _check_room(server: ServerUrl, greeting: Mapping[str, object]) -> None:
     most = greeting.get("max_payload")
     if isinstance(most, int) and most < NATS_PAYLOAD:
-        # It would cut the connection at the first message that is larger.
+        # The server would cut the connection at the first larger message.
         raise wires.NatsError(
             f"{server.address} takes messages of {most} bytes only, not of {NATS_PAYLOAD}"
         )
@@ -192,15 +192,15 @@ def _introduction(terms: Terms, greeting: Mapping[str, object]) -> bytes:
 
 
 async def _wait_for_admission(link: RawLink, wire: wires.Wire, server: ServerUrl) -> None:
-    """Wait for the answer to the first ping; what comes with it is read, too."""
+    """Wait for the answer to the first ping; process the lines before it, too."""
     while True:
         for each in wire.receive(await link.receive()):
             if await _is_admission(link, each, server):
                 return
 
 
-async def _is_admission(link: RawLink, one: wires.Received, server: ServerUrl) -> bool:
-    match one:
+async def _is_admission(link: RawLink, received: wires.Received, server: ServerUrl) -> bool:
+    match received:
         case wires.Line(b"PONG"):
             return True
         case wires.Line(b"PING"):

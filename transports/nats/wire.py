@@ -21,7 +21,7 @@ from specs.limits.engine import NATS_LINE, NATS_MESSAGE
 
 
 class NatsError(ProtoflyError):
-    """A server cannot be used; the text says why, as half a sentence."""
+    """A server cannot be used; the text is the reason, as half a sentence."""
 
 
 @final
@@ -39,7 +39,7 @@ _STATUS: Final = b"NATS/1.0 "
 _SIGNS: Final = frozenset({b"PING", b"PONG"})
 _TEXTS: Final = frozenset({b"INFO", b"-ERR"})
 _WORDS: Final = {b"MSG": 4, b"HMSG": 5}
-"""Words of a line that begins a message; one more if there is a subject to answer to."""
+"""Words of a line that begins a message; one more with a subject for answers."""
 
 
 @attrs.define(slots=True)
@@ -48,10 +48,10 @@ class Delivery:
 
     Attributes:
         subscription: Number of the subscription.
-        subject: Its subject.
-        reply: The subject to answer to; empty: none.
-        headers: Its headers as they came; empty: it has none.
-        payload: The rest.
+        subject: Subject of the message.
+        reply: Subject for answers; empty: none.
+        headers: Raw headers; empty: none.
+        payload: Payload of the message.
     """
 
     subscription: int
@@ -66,8 +66,8 @@ class Line:
     """A line that delivers nothing.
 
     Attributes:
-        word: Its first word: INFO, -ERR, PING or PONG.
-        text: The rest.
+        word: First word: INFO, -ERR, PING or PONG.
+        text: Rest of the line.
     """
 
     word: bytes
@@ -78,16 +78,16 @@ Received: TypeAlias = Delivery | Line
 
 
 class Wire:
-    """Reads what a server sends."""
+    """Parse the bytes of a server."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def receive(self, data: bytes) -> Iterator[Received]:
-        """Yield what is complete now; the rest waits for more.
+        """Yield the messages and lines that the bytes complete; keep the rest.
 
         Raises:
-            NatsError: It is not the protocol, or larger than its limits.
+            NatsError: The bytes are not of the protocol, or exceed its limits.
         """
         data = self._rest + data if self._rest else data
         at = 0
@@ -104,9 +104,9 @@ class Wire:
                     yield delivery
                 else:
                     line_start, at = at, end + 2
-                    one = _read(data[line_start:end])
-                    if one is not None:
-                        yield one
+                    item = _read(data[line_start:end])
+                    if item is not None:
+                        yield item
         finally:
             self._rest = data[at:]
         if end < 0 and len(self._rest) > NATS_LINE:
@@ -114,7 +114,7 @@ class Wire:
 
 
 def _sizes(line: bytes) -> tuple[int, int, Delivery]:
-    """Return the bytes that follow, how many of them are headers, and the message without them."""
+    """Return the number of bytes that follow, that of their headers, and the empty message."""
     words = line.split()
     plain = _WORDS.get(words[0], 0)
     try:
@@ -132,7 +132,7 @@ def _sizes(line: bytes) -> tuple[int, int, Delivery]:
 
 
 def _read(line: bytes) -> Line | None:
-    """Read a line that delivers nothing; None: it says nothing."""
+    """Read a line that delivers no message; None: it has no meaning here."""
     word, _, rest = line.partition(b" ")
     if line in _SIGNS or word in _TEXTS:
         return Line(word, rest.decode(errors="replace").strip(" '"))
@@ -145,10 +145,10 @@ def publication(subject: bytes, payload: bytes, reply: bytes = b"", head: bytes 
     """Return the bytes that publish a message.
 
     Args:
-        subject: Where to.
-        payload: What.
-        reply: Where an answer goes to; empty: none is wanted.
-        head: Its headers, as of `headers`; empty: none.
+        subject: Subject of the message.
+        payload: Payload of the message.
+        reply: Subject for an answer; empty: no answer.
+        head: Headers, from `headers`; empty: none.
     """
     where = b"%b %b" % (subject, reply) if reply else subject
     if head:
@@ -158,7 +158,7 @@ def publication(subject: bytes, payload: bytes, reply: bytes = b"", head: bytes 
 
 
 def headers(*pairs: tuple[bytes, bytes]) -> bytes:
-    """Return headers as they are sent."""
+    """Encode headers."""
     return b"%b\r\n%b\r\n" % (_VERSION, b"".join(b"%b: %b\r\n" % pair for pair in pairs))
 
 
@@ -173,7 +173,7 @@ def unsubscription(number: int) -> bytes:
 
 
 def status(head: bytes) -> int:
-    """Return the status code that headers begin with; 0: they have none."""
+    """Return the status code at the begin of headers; 0: there is none."""
     if not head.startswith(_STATUS):
         return 0
     code = head[len(_STATUS) : len(_STATUS) + 3]
@@ -193,7 +193,7 @@ _USER: Final = 20 << 3
 @final
 @attrs.frozen
 class Credentials:
-    """A key that proves who this client is.
+    """A key that proves the identity of this client.
 
     Attributes:
         statement: The statement (JWT) of the account about the user; empty: the server knows the
@@ -209,7 +209,7 @@ class Credentials:
         """Read a file.
 
         Raises:
-            CredentialsError: It cannot be read, or is of another form.
+            CredentialsError: The file cannot be read, or has another form.
         """
         try:
             text = file.read_text()

@@ -16,7 +16,7 @@ from actors.cli import failure, group, lifetime, options
 from actors.cli.options import OpenTracer, define_command, places_from
 from actors.cli.reloading import ReloadableOptions, reloading
 from actors.commands.node.fields import FIELDS
-from actors.keys.certificate import out_of_time
+from actors.keys.certificate import invalid_time_reason
 from actors.kit import database, ids, log
 from actors.node import app, errors
 from actors.node.config import NodeConfig
@@ -36,11 +36,11 @@ _log = log.get_logger("actors.node")
 
 @attrs.define
 class _Certificate:
-    """The certificate of a listener, which can be read again.
+    """The certificate of a listener, which can be reloaded.
 
     Attributes:
-        prefix: Begin of the names of its two options, such as `tls_`.
-        context: The context that shows it.
+        prefix: Prefix of the names of its two options, such as `tls_`.
+        context: The TLS context with the certificate.
         cert: File of the certificate.
         key: File of its private key.
     """
@@ -51,7 +51,7 @@ class _Certificate:
     key: Path
 
     async def reload(self) -> None:
-        """Show what is in the files now, if they can be used."""
+        """Load the present contents of the files, if they can be used."""
         try:
             tls.load_identity(self.context, self.cert, self.key)
         except tls.TlsFileError as exc:
@@ -75,10 +75,10 @@ class _Certificate:
         return True
 
 
-def _flaws(certificates: Sequence[_Certificate]) -> list[str]:
-    """Return which certificates are not good now, and why."""
+def _validity_errors(certificates: Sequence[_Certificate]) -> list[str]:
+    """Return the certificates that are not valid now, with the reasons."""
     now = datetime.now(UTC)
-    return [why for each in certificates if (why := out_of_time(each.cert, now))]
+    return [why for each in certificates if (why := invalid_time_reason(each.cert, now))]
 
 
 PROFILES: Final[Mapping[str, Mapping[str, object]]] = {
@@ -102,7 +102,7 @@ PROFILES: Final[Mapping[str, Mapping[str, object]]] = {
 
 
 def _use_profile(ctx: click.Context, _: click.Parameter, name: str | None) -> str | None:
-    """Set the defaults of other options; a file of options, too, wins over a profile."""
+    """Set the defaults of other options; a file of options overrides a profile."""
     if name is not None:
         ctx.default_map = {**PROFILES[name], **(ctx.default_map or {})}
     return name
@@ -112,7 +112,7 @@ _URLS: Final = ("url", "legacy_url", "session_url", "http_url", "rest_url")
 """Fields of the ready line."""
 
 _OWN: Final = ("pid", "http_url", "rest_url")
-"""Fields of the ready line that each of several processes has for itself."""
+"""Fields of the ready line that each of several processes has of its own."""
 
 
 _LOCKED: Final = (
@@ -134,12 +134,12 @@ _FIXED: Final = (
 def _remarks(
     config: NodeConfig, certificates: Sequence[_Certificate], *, is_locked: bool, processes: int
 ) -> tuple[str, ...]:
-    """Return what the operator should know of the configuration of a node."""
+    """Return what the operator should know about the configuration of a node."""
     remarks = [_LOCKED] if is_locked else []
     remarks += [
         options.open_key(each.key) for each in certificates if tls.is_open_to_others(each.key)
     ]
-    remarks += [f"{why}; peers will not accept it" for why in _flaws(certificates)]
+    remarks += [f"{why}; peers will not accept it" for why in _validity_errors(certificates)]
     if config.engine is not None and not config.domain_keys:
         remarks.append(_OWN_KEY)
     if processes > 1 and config.allow_legacy:
@@ -169,7 +169,7 @@ def command(  # type: ignore[explicit-any]  # noqa: PLR0913 - values of fields; 
     Args:
         profile: A named set of options; each can still be set by itself.
     """
-    del profile  # it was read before the others
+    del profile  # it is read before the other options
     config = NodeConfig(**same, ids=ids.fresh_ids())
     if config.names is Names.LOOSE and not config.allow_legacy:
         raise group.CommandError("--loose-names is about upstream's forms; add --allow-legacy")
@@ -200,12 +200,12 @@ def command(  # type: ignore[explicit-any]  # noqa: PLR0913 - values of fields; 
 def _several(
     config: NodeConfig, http: Sequence[str], check: Callable[[], None]
 ) -> Callable[[], Awaitable[group.ExitCode]]:
-    """Return what runs several processes, each a node of the domain.
+    """Return the work that runs several processes, each a node of the domain.
 
     Args:
-        config: The configuration of all of them.
-        http: Address of the HTTP service of each; empty: it has none.
-        check: Looks at what they need.
+        config: The configuration of all processes.
+        http: Address of the HTTP service of each; empty: no HTTP.
+        check: Checks the needs of the processes.
     """
     from actors.commands.node.processes import open_processes  # noqa: PLC0415 - imports the engine
 
@@ -221,7 +221,7 @@ def _several(
 
     @asynccontextmanager
     async def open_traces() -> AsyncIterator[Mapping[str, JsonObject]]:
-        # Or each of them would complain.
+        # Check once; otherwise each process would report the error.
         await trio.to_thread.run_sync(check, abandon_on_cancel=True)
         async with open_processes(config, http) as ready:
             yield ready
@@ -230,19 +230,19 @@ def _several(
 
 
 def _check(config: NodeConfig, certificates: Sequence[_Certificate], processes: int) -> None:
-    """Look at what the node opens at its start, as it does.
+    """Check the files and addresses that the node opens at its start.
 
     Raises:
         LocalServerError: Processes need a NATS server, and there is none.
-        CommandError: A certificate is not good now.
+        CommandError: A certificate is not valid now.
         PolicyFileError: A policy file cannot be used.
         RegistryFileError: The file of the domain registry cannot be used.
         StateFileError: The file of the sessions cannot be used.
-        OpenMetricsError: Every client could read the metrics.
+        OpenMetricsError: Any client could read the metrics.
     """
     from actors.http.service import check_readers  # noqa: PLC0415 - slow to import
 
-    for why in _flaws(certificates):
+    for why in _validity_errors(certificates):
         raise group.CommandError(f"{why}; renew it")
     if config.policies is not None:
         read_policies(config.policies.files)
@@ -262,7 +262,7 @@ def _check(config: NodeConfig, certificates: Sequence[_Certificate], processes: 
 async def _open(
     config: NodeConfig, trace: OpenTracer, certificates: Sequence[_Certificate], shared: str
 ) -> AsyncIterator[app.Node]:
-    offset = ids.clock_offset()  # Trio's clock runs only now
+    offset = ids.clock_offset()  # the clock of Trio has started only now
     timed = attrs.evolve(config, clock_offset=offset, foreign=config.foreign.with_clock(offset))
     files = [each.reload for each in certificates]
     async with (

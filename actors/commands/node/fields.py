@@ -51,7 +51,7 @@ _URLS: Final = ("http://", "https://")
 
 
 def _read_registry(text: str) -> str:
-    """Take the name of a file, or the address of a server."""
+    """Return the file or the server address that a text names."""
     if text.startswith(_URLS):
         return text
     if "://" in text:
@@ -68,7 +68,7 @@ def _read_contact(text: str) -> str:
 
 
 def _read_service(text: str) -> str:
-    """Return the origin of a server; refuse what has a path, or is none."""
+    """Return the origin of a server; refuse a URL with a path, and other texts."""
     try:
         server = ServerUrl.read(text)
     except HttpUrlError as exc:
@@ -79,10 +79,10 @@ def _read_service(text: str) -> str:
 
 
 def _server(option: str, text: str | None) -> ServerUrl | None:
-    """Read where a server is.
+    """Read the URL of a server.
 
     Raises:
-        CommandError: It is nowhere.
+        CommandError: The text is no URL of a server.
     """
     advice = f"name one with {option}, such as http://127.0.0.1:8080"
     with advise_on(HttpUrlError, advice=advice):
@@ -125,23 +125,23 @@ def back_ends(
         registry=None if file else _server("--registry", registry),
         global_registry=None if records is None else partial(HttpGlobalRecords, records),
         quality=broker if ice is None else partial(ConfiguredServers, ice),
-        push=_push(push_key, push_contact, push_service, state, file),
+        push=_push_config(push_key, push_contact, push_service, state, file),
     )
 
 
 def registry_file(*, registry: str | None) -> Path | None:
-    """Return the file of the registry; None: it is in memory, or a server."""
+    """Return the file of the registry; None: the registry is in memory, or a server."""
     return None if registry is None or registry.startswith(_URLS) else Path(registry)
 
 
-def _push(
+def _push_config(
     key: Path | None,
     contact: str | None,
     services: frozenset[str],
     state: Path | None,
     registry: Path | None,
 ) -> PushConfig | None:
-    """Return how devices are woken; they are kept beside the state file."""
+    """Return the configuration of push calls; devices are stored beside the state file."""
     if key is None:
         return None
     if find_spec("http_ece") is None:
@@ -158,7 +158,7 @@ def _push(
     return PushConfig(key=opened, contact=contact, file=file, services=services)
 
 
-# Whose tokens open sessions, and for how long.
+# The tokens that open sessions, and their lifetime.
 
 _BINDING: Final = (
     "the keys of one issuer must not sign for another: give one --jwks for each --issuer, in the "
@@ -222,10 +222,10 @@ def login(  # noqa: PLR0913 - one for each option
 
 
 def _is_shared(jwks: tuple[str, ...], issuer: tuple[str, ...]) -> bool:
-    """Return whether several issuers have one set of keys; refuse sets that are nobody's.
+    """Return whether several issuers share one set of keys; refuse sets without an issuer.
 
     Raises:
-        CommandError: It is not clear whose keys are in a set.
+        CommandError: The issuer of a set of keys is not clear.
     """
     if len(jwks) == 1:
         return len(set(issuer)) > 1
@@ -240,14 +240,14 @@ def _is_shared(jwks: tuple[str, ...], issuer: tuple[str, ...]) -> bool:
 
 
 def key_source(where: str, *, is_shared: bool = False) -> "KeySource":
-    """Return where keys come from, a file or a server; a file is read once, to be sure.
+    """Return the source of keys, a file or a server; a file is read once as a check.
 
     Args:
         where: File or URL.
         is_shared: Whether the keys are of several issuers.
 
     Raises:
-        CommandError: It cannot be used, or keys of several issuers do not name theirs.
+        CommandError: The source cannot be used, or a key of several issuers names none.
     """
     from actors.keys.key_source import KeyFile, KeysAwayError, KeyUrl  # noqa: PLC0415 - as above
 
@@ -264,9 +264,9 @@ def key_source(where: str, *, is_shared: bool = False) -> "KeySource":
     advice = "name a file of public keys with --jwks, such as `token keys` makes"
     with advise_on(KeysAwayError, advice=advice):
         keys = source.read()
-    nobodys = [name for name, key in keys.items() if key.issuer is None]
-    if is_shared and nobodys:
-        raise CommandError(f"key {nobodys[0]!r} in {where} names no issuer; {_BINDING}")
+    unnamed = [name for name, key in keys.items() if key.issuer is None]
+    if is_shared and unnamed:
+        raise CommandError(f"key {unnamed[0]!r} in {where} names no issuer; {_BINDING}")
     return source
 
 
@@ -326,7 +326,7 @@ def _foreign(
 
 
 def _token_source(domain: str, path: str) -> plan.TokenSource:
-    """Return what reads the token for a domain; it has been read once, to be sure."""
+    """Return the source of the token for a domain; the file is read once as a check."""
     file = TokenFile(Path(path))
     try:
         file.read()
@@ -350,7 +350,7 @@ _ORIGIN: Final = re.compile(r"https?://[^/\s?#@]+", re.ASCII)
 
 
 def _read_rate(bursts: float, text: str) -> Rate:
-    """Read so many a second, and so many at once after a rest: `100:200`."""
+    """Read a rate per second, and a burst after a rest: `100:200`."""
     if text in _NONE:
         return Rate(math.inf, 1)
     match = _RATE.fullmatch(text)
@@ -404,13 +404,13 @@ _DEFAULT_LIMITS: Final[Mapping[str, Rate | float]] = attrs.asdict(
 
 
 def _read_origin(text: str) -> str:
-    """Check and lower what browsers send as `Origin`."""
+    """Check a web origin, and return it in lower case, as browsers send it."""
     if not _ORIGIN.fullmatch(text):
         raise click.BadParameter(f"{text!r} is no origin such as https://app.example")
     return text.lower()
 
 
-# The listeners of the node, and what is trusted when nodes are dialled.
+# The listeners of the node, and the authorities that it trusts when it dials.
 
 
 def _context(

@@ -1,7 +1,7 @@
 """One of the processes of `node --processes`, started by their parent.
 
-`python -m actors.commands.node.member node OPTIONS` is `python -m actors node OPTIONS` with what
-the parent has decided, which comes as a line on stdin.
+`python -m actors.commands.node.member node OPTIONS` is `python -m actors node OPTIONS` with the
+decisions of the parent, which it reads from stdin as one line.
 """
 
 import sys

@@ -1,8 +1,8 @@
 """`node --processes`: several processes of one node command, which listen on one port.
 
-The parent runs a NATS server and the processes, and no part of the message path. Each process is
-the command again, with the same words: it reads from its stdin what the parent has decided, and
-ends when that pipe does, so that nothing is left of a parent that was killed.
+The parent runs a NATS server and the processes, and no part of the message path. Each process runs
+the same command line: it reads the decisions of the parent from stdin, and ends when that pipe
+ends, so that no process outlives a parent that was killed.
 """
 
 import base64
@@ -39,15 +39,15 @@ from transports.nats import connection, wire
 
 @attrs.frozen
 class Member:
-    """What the parent decides for one of its processes.
+    """The decisions of the parent for one process.
 
     Attributes:
         name: Name of the node.
-        listen: Address that all of them share.
-        http: Address of its HTTP service; empty: it has none.
+        listen: Address that all processes share.
+        http: Address of the HTTP service of the process; empty: no HTTP.
         server: URL of the NATS server.
-        server_key: Key that the server knows, in base64.
-        domain_seed: What the key of the domain is made of, if none is configured, in base64.
+        server_key: Key that the server accepts, in base64.
+        domain_seed: Seed of the key of the domain, if none is configured, in base64.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Member:
 
     @classmethod
     def read(cls, line: bytes) -> Self:
-        """Read what `line` has written."""
+        """Read a line of `Member.line`."""
         fields: dict[str, str] = orjson.loads(line)
         return cls(**fields)
 
@@ -69,10 +69,10 @@ class Member:
         return orjson.dumps(attrs.asdict(self)) + b"\n"
 
     def configure(self, config: NodeConfig) -> NodeConfig:
-        """Return how the node of this process is to be.
+        """Return the configuration of the node of this process.
 
         Args:
-            config: The configuration of all of them.
+            config: The configuration of all processes.
         """
         key = Ed25519PrivateKey.from_private_bytes(base64.b64decode(self.server_key))
         server = LocalServer(connection.ServerUrl.read(self.server), wire.Credentials("", key))
@@ -90,17 +90,17 @@ class Member:
 
 @attrs.frozen
 class _Stop:
-    """Have a process drain; the reply is its exit status."""
+    """Drain a process; the reply is its exit status."""
 
     reply: Reply[int]
 
 
 class _NodeProcess(Actor[_Stop | signal.Signals]):
-    """One of the processes: a signal is passed on to it; it is to end when it is told to, only.
+    """One of the processes; signals are passed on to it, and only a stop may end it.
 
     Args:
-        member: What is decided for it.
-        ready: Takes its ready line.
+        member: The decisions of the parent.
+        ready: Receives the ready line.
     """
 
     def __init__(self, member: Member, ready: Callable[[JsonObject], None]) -> None:
@@ -134,7 +134,7 @@ class _NodeProcess(Actor[_Stop | signal.Signals]):
             words,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C in a terminal is for the parent, which passes it on
+            start_new_session=True,  # the parent gets Ctrl-C of a terminal, and passes it on
         )
         try:
             status = await self._serve_process(process)
@@ -152,7 +152,7 @@ class _NodeProcess(Actor[_Stop | signal.Signals]):
         self.finish()
 
     async def _serve_process(self, process: trio.Process) -> int:
-        """Tell a process what is decided, take its ready line, and return its exit status."""
+        """Send a process its decisions, receive its ready line, and return its exit status."""
         stdin, stdout = process.stdin, process.stdout
         if stdin is None or stdout is None:
             raise ValueError("the process has no pipes")
@@ -181,15 +181,15 @@ def _end_error(name: str, status: int) -> CommandError:
 async def open_processes(
     config: NodeConfig, http: Sequence[str]
 ) -> AsyncIterator[Mapping[str, JsonObject]]:
-    """Run the processes while the context is open; when it is left, they drain.
+    """Run the processes while the context is open; drain them at the end.
 
-    A process that ends is started again, and the others are not touched; when processes end too
-    often, all end. One that is not ready within `PROCESS_START` seconds is ended. SIGHUP is passed
+    A process that ends is restarted, without an effect on the others; when processes end too often,
+    all end. A process that is not ready within `PROCESS_START` seconds is ended. SIGHUP is passed
     on to each.
 
     Args:
-        config: The configuration of all of them.
-        http: Address of the HTTP service of each; empty: it has none.
+        config: The configuration of all processes.
+        http: Address of the HTTP service of each; empty: no HTTP.
 
     Yields:
         The ready line of each, by the name of its node.
@@ -236,10 +236,10 @@ async def open_processes(
 
 
 async def _check_free(places: Sequence[str]) -> None:
-    """Look whether the processes will be able to listen there.
+    """Check that the processes will be able to listen at addresses.
 
     Raises:
-        HttpPlaceError: One of them will not.
+        HttpPlaceError: A process will not be able to listen.
     """
     for place in filter(None, places):
         try:

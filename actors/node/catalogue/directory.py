@@ -1,7 +1,7 @@
-"""The directory of a catalogue, which a node of a group looks at again and again.
+"""Read the directory of a catalogue again and again, for a node of a group.
 
-What cannot be used is reported once; the version before stays, as a file may be half written. A
-file is gone if two looks in turn do not find it.
+An unusable file is reported once and its previous version stays, as the file may be half written. A
+file counts as removed if two looks in turn do not find it.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _log = get_logger("actors.catalogue")
 
 _Stamp: TypeAlias = tuple[int, int, int]
-"""What changes with each change of a file."""
+"""Modification time, size and inode of a file, of which one changes with each change."""
 
 
 @attrs.frozen(slots=True)
@@ -40,9 +40,9 @@ class _Read:
     """A file as it was read.
 
     Attributes:
-        stamp: None: it has to be read again, though it may not change.
-        row: None: it could never be used.
-        is_missing: Whether the last look did not find it.
+        stamp: Stamp of the file; None: the file has to be read again, even if it has not changed.
+        row: Contents of the file; None: the file was never usable.
+        is_missing: Whether the last look did not find the file.
     """
 
     stamp: _Stamp | None
@@ -55,11 +55,11 @@ class _UnusableError(Exception):
 
 
 class CatalogueReader(Actor[Never]):
-    """Reads what has changed, and reports all files.
+    """Read the changed files, and report all files.
 
     Args:
         shown: The catalogue.
-        core: Takes the files.
+        core: Receives the files.
         bus: The bus of the node, whose task calls the core.
     """
 
@@ -103,16 +103,16 @@ class CatalogueReader(Actor[Never]):
             await self._bus.tell(lambda _: self._core.set_directory(files))
 
     async def _file(self, path: str, stamp: _Stamp) -> _Read:
-        known = self._read.get(path)
-        if known is not None and known.stamp == stamp:
-            return known
+        earlier = self._read.get(path)
+        if earlier is not None and earlier.stamp == stamp:
+            return earlier
         try:
             row = await self._row(path, stamp)
         except (errors.SourceAwayError, errors.NotServedError, _UnusableError) as exc:
             if self._flaws.get(path) != str(exc):
                 self._flaws[path] = str(exc)
                 _log.error("catalogue file not served", path=path, why=str(exc))
-            return _Read(None, None if known is None else known.row)
+            return _Read(None, None if earlier is None else earlier.row)
         self._flaws.pop(path, None)
         return _Read(stamp, row)
 
@@ -120,7 +120,7 @@ class CatalogueReader(Actor[Never]):
         """Read a file.
 
         Raises:
-            SourceAwayError, NotServedError, _UnusableError: It cannot be used.
+            SourceAwayError, NotServedError, _UnusableError: The file cannot be used.
         """
         limit = {address.DOMAIN_KEYS: JWKS_BYTES, address.REVOKED: REVOCATIONS_BYTES}.get(
             path, DESCRIPTOR_BYTES
@@ -137,18 +137,18 @@ class CatalogueReader(Actor[Never]):
             raise _UnusableError(str(exc)) from exc
 
     def _revocations(self, content: bytes) -> CatalogueRow:
-        said = seal.read_revocations(seal.read_seal(content, seal.SealType.REVOCATIONS).content)
-        if said.domain != self._domain:
-            raise _UnusableError(f"it is the list of {said.domain}")
-        return CatalogueRow(address.REVOKED, said.counter, content.decode())
+        listed = seal.read_revocations(seal.read_seal(content, seal.SealType.REVOCATIONS).content)
+        if listed.domain != self._domain:
+            raise _UnusableError(f"it is the list of {listed.domain}")
+        return CatalogueRow(address.REVOKED, listed.counter, content.decode())
 
     async def _descriptor(self, path: str, content: bytes) -> CatalogueRow:
-        said = seal.read_descriptor(seal.read_seal(content, seal.SealType.DESCRIPTOR).content)
-        if (entry := seal.entry_of(said)).domain != self._domain or entry.path != path:
+        descriptor = seal.read_descriptor(seal.read_seal(content, seal.SealType.DESCRIPTOR).content)
+        if (entry := seal.entry_of(descriptor)).domain != self._domain or entry.path != path:
             raise _UnusableError(f"it is {entry.described}")
-        promised = said.source_package
+        promised = descriptor.source_package
         package = None if promised is None else await self._package(promised)
-        return CatalogueRow(path, said.counter, content.decode(), package)
+        return CatalogueRow(path, descriptor.counter, content.decode(), package)
 
     async def _package(self, promised: SourcePackage) -> bytes:
         if promised.size > GROUP_FILE_BYTES:
@@ -161,7 +161,7 @@ class CatalogueReader(Actor[Never]):
 
 
 def _stamps(directory: Path) -> dict[str, _Stamp]:
-    """Return which files a directory has, and a stamp of each; blocks."""
+    """Return a stamp of each file of a directory, by path; blocks."""
     paths = [address.DOMAIN_KEYS, address.REVOKED]
     for kind in address.CatalogueType:
         names = sorted(_names(directory / address.WELL_KNOWN / kind))
@@ -186,7 +186,7 @@ def _names(folder: Path) -> list[str]:
 
 def _stamp(file: Path) -> _Stamp | None:
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino

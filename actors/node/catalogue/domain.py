@@ -1,4 +1,4 @@
-"""The catalogue of the domain, as the engine has it: all nodes serve the same files."""
+"""The catalogue of the domain, read from the engine: all nodes serve the same files."""
 
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
@@ -25,16 +25,18 @@ if TYPE_CHECKING:
 _log = get_logger("actors.catalogue")
 
 _PACKAGES: Final = 2
-"""Packages of a file that are served: whoever has read the version before still asks for its."""
+"""Versions of a package that are served; readers of the previous descriptor still ask for its
+package.
+"""
 
 
 class DomainCatalogue(Source, catalogue.CataloguePort):
-    """Host of the core that decides which files a node serves, and the source of these.
+    """Serve the files that the catalogue core selects.
 
-    It outlives a bus that crashes; `begin` connects it with the next one.
+    The object outlives a bus that crashes; `begin` connects it with the next bus.
 
     Attributes:
-        shown: What the node serves, and the directory where it looks for changes; None: nothing.
+        shown: The catalogue that the node serves, and its directory; None: no catalogue.
         core: Decides which files are served.
     """
 
@@ -49,11 +51,11 @@ class DomainCatalogue(Source, catalogue.CataloguePort):
         self._others: OtherNodes | None = None
 
     def begin(self, others: OtherNodes) -> None:
-        """Work with a bus, which knows nothing of the engine yet."""
+        """Connect to a new bus, which knows nothing of the engine yet."""
         self.core.leave()
         self._others = others
 
-    # ---- what is served
+    # ---- the served files
 
     @override
     def write(self, row: catalogue.CatalogueRow) -> None:
@@ -77,8 +79,8 @@ class DomainCatalogue(Source, catalogue.CataloguePort):
         before = self._packages.get(path, ())
         if package is not None:
             fresh = (package_path(sha256(package).hexdigest()), package)
-            more = [each for each in before if each != fresh]
-            self._packages[path] = (fresh, *more)[:_PACKAGES]
+            others = [each for each in before if each != fresh]
+            self._packages[path] = (fresh, *others)[:_PACKAGES]
         _log.info("catalogue file of the domain", path=path, version=row.version)
 
     @override
@@ -95,7 +97,7 @@ class DomainCatalogue(Source, catalogue.CataloguePort):
     def _content(self, path: str) -> bytes | None:
         if path == LISTING:
             return self._listing()
-        packages = (each for kept in self._packages.values() for each in kept)
+        packages = (each for versions in self._packages.values() for each in versions)
         package = next((content for named, content in packages if named == path), None)
         return self._texts.get(path, package)
 

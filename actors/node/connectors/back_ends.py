@@ -1,4 +1,4 @@
-"""The connectors of a node to its back ends, and the part that relays to one (CON-07)."""
+"""The connectors of a node to its back ends, and the actor of one connector (CON-07)."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -49,9 +49,9 @@ class _Done:
 
 @attrs.define
 class _Job:
-    """A request that is open."""
+    """A request that is being relayed."""
 
-    asked: Asked
+    request: Asked
     plan: Plan
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     begun: float = attrs.field(factory=trio.current_time)
@@ -61,10 +61,10 @@ _Message: TypeAlias = Asked | RuntimeLeft | _Done
 
 
 class Connector(Actor[_Message], RelayPort):
-    """Relays what is asked at one address to one back end, and answers always.
+    """Relay the requests to one address to one back end, and answer each of them.
 
     Args:
-        service: The back end; belongs to the connector.
+        service: The back end; the connector closes it.
     """
 
     def __init__(
@@ -119,19 +119,19 @@ class Connector(Actor[_Message], RelayPort):
             self._refuse(job, Code.UNAVAILABLE, "the connector to the back end stops")
         await self._service.aclose()
 
-    def _take_request(self, asked: Asked) -> None:
+    def _take_request(self, request: Asked) -> None:
         try:
-            plan = self._service.plan(asked)
+            plan = self._service.plan(request)
         except BadMessageError as exc:
-            self._send(refuse(asked.message, exc.code, exc.reason), asked)
+            self._send(refuse(request.message, exc.code, exc.reason), request)
             return
         if isinstance(plan, Replied):
-            self._send(reply_to(asked.message, plan.code, plan.body), asked)
+            self._send(reply_to(request.message, plan.code, plan.body), request)
             return
         number = next(self._numbers)
-        self._jobs[number] = _Job(asked, plan)
-        user = user_of(asked.message, domain_of(self._address))
-        self._core.want(number, asked.by, trio.current_time(), plan.lane, user)
+        self._jobs[number] = _Job(request, plan)
+        user = user_of(request.message, domain_of(self._address))
+        self._core.want(number, request.by, trio.current_time(), plan.lane, user)
 
     def _take_outcome(self, done: _Done) -> None:
         match done.outcome:
@@ -144,21 +144,21 @@ class Connector(Actor[_Message], RelayPort):
                 self._log_loss(error.reason)
                 self._core.take_failure(done.number, error.reason)
 
-    # ---- what the core wants done
+    # ---- commands of the core
 
     @override
     def send(self, number: int) -> None:
         job = self._jobs[number]
-        self._trace.relay(job.asked.message, Direction.OUT)
+        self._trace.relay(job.request.message, Direction.OUT)
         self.spawn(partial(self._work, number, job))
 
     @override
     def deliver(self, number: int) -> None:
         job, replied = self._jobs.pop(number), self._outcomes[number]
-        answer = reply_to(job.asked.message, replied.code, replied.body)
+        answer = reply_to(job.request.message, replied.code, replied.body)
         self._trace.relay(answer, Direction.IN)
         self._count(job, Outcome.OK if replied.code <= LAST_SUCCESS else Outcome.REFUSED)
-        self._send(answer, job.asked)
+        self._send(answer, job.request)
         for notice in replied.notices:
             self._host.send(notice)
 
@@ -170,7 +170,7 @@ class Connector(Actor[_Message], RelayPort):
     def give_up(self, number: int) -> None:
         job = self._jobs.pop(number)
         job.scope.cancel()
-        self._trace.drop(job.asked.message, DropReason.SESSION_GONE)
+        self._trace.drop(job.request.message, DropReason.SESSION_GONE)
 
     @override
     def drop_late(self, number: int) -> None:
@@ -179,7 +179,7 @@ class Connector(Actor[_Message], RelayPort):
     # ---- work and answers
 
     async def _work(self, number: int, job: _Job) -> None:
-        """Ask the back end, and post the outcome to the own mailbox, unless that is stopped."""
+        """Send a request to the back end, and post the outcome to the own mailbox."""
         outcome: Replied | HttpError | BackEndError
         with job.scope:
             try:
@@ -191,19 +191,19 @@ class Connector(Actor[_Message], RelayPort):
     def _refuse(self, job: _Job, code: Code, why: str) -> None:
         job.scope.cancel()
         self._count(job, Outcome.TIMEOUT if code == Code.BACKEND_TIMEOUT else Outcome.FAILED)
-        answer = refuse(job.asked.message, code, why)
+        answer = refuse(job.request.message, code, why)
         self._trace.hop(Op.SYNTH, answer)
-        self._send(answer, job.asked)
+        self._send(answer, job.request)
 
     def _count(self, job: _Job, outcome: Outcome) -> None:
         seconds = trio.current_time() - job.begun
         self._trace.counters.took(Timing.CONNECTOR, seconds, self._name, outcome)
 
-    def _send(self, answer: Message, asked: Asked) -> None:
-        self._host.send(answer, asked.by)
+    def _send(self, answer: Message, request: Asked) -> None:
+        self._host.send(answer, request.by)
 
     def _log_loss(self, why: str) -> None:
-        """Say once that the back end is away, however often it is asked meanwhile."""
+        """Log once that the back end is away, until it is back."""
         if not self._is_lost:
             _log.warning("back end lost", connector=self._address, why=why)
         self._is_lost = True
@@ -223,7 +223,7 @@ class BackEnds:
         registry: Server that keeps the domain's records instead of the node.
         global_registry: Makes the client of the global registry; called for each start.
         quality: Makes the client of the quality broker; called for each start.
-        push: How devices of runtimes that sleep are woken.
+        push: Configuration of the calls to devices of sleeping runtimes.
     """
 
     registry: ServerUrl | None = None
@@ -233,8 +233,8 @@ class BackEnds:
     limits: RelayLimits = RELAY_LIMITS
 
 
-def served_by(back_ends: BackEnds, domain: str) -> Iterator[str]:
-    """Return where connectors listen, besides the one of the domain registry.
+def connector_addresses(back_ends: BackEnds, domain: str) -> Iterator[str]:
+    """Return the addresses of the connectors, besides the one of the domain registry.
 
     Args:
         back_ends: Back ends of the node.
@@ -249,7 +249,7 @@ def served_by(back_ends: BackEnds, domain: str) -> Iterator[str]:
 
 
 async def start_connectors(back_ends: BackEnds, host: NodeHost) -> None:
-    """Start a connector to each back end there is."""
+    """Start a connector to each configured back end."""
     for name, address, make in _services(back_ends, host):
         limits = back_ends.limits
         if name is BackEnd.PUSH:
@@ -271,7 +271,7 @@ def _connector(
 def _services(
     back_ends: BackEnds, host: NodeHost
 ) -> Iterator[tuple[BackEnd, str, Callable[[], Service]]]:
-    """Yield by name where each connector listens, and how its service is made."""
+    """Yield the name and address of each connector, and the maker of its service."""
     addresses, records, broker = host.addresses, back_ends.global_registry, back_ends.quality
     if back_ends.registry is not None:
         make = partial(RestRegistry, addresses.registry, back_ends.registry, host.ids)

@@ -1,7 +1,7 @@
 """The global registry at `global://registry`: signed records of users (CON-03, M-56, M-57).
 
-A record is a JSON Web Token that its user signed. The node looks at its form and size
-only; a user of the record must check the signature.
+A record is a JSON Web Token that its user signed. The node checks its form and size only; a reader
+of the record must verify the signature.
 """
 
 import binascii
@@ -45,30 +45,30 @@ class GlobalRecords(ABC):
         If cancelled, nothing has changed there.
 
         Raises:
-            HttpError: It cannot be asked.
-            BackEndError: What it says is no answer.
+            HttpError: The back end does not answer.
+            BackEndError: The answer of the back end is invalid.
         """
 
     @abstractmethod
     async def publish(self, guid: str, token: str) -> service.Replied:
-        """Keep a record of a user; what the back end objects is its answer (409 and others).
+        """Store a record of a user; an objection of the back end is returned (409 and others).
 
         Args:
             guid: GUID of the user.
             token: Signed token with the record.
 
-        If cancelled, the record may be kept or not.
+        If cancelled, the record may have been stored.
 
         Raises:
-            HttpError: It cannot be asked.
-            BackEndError: What it says is no answer.
+            HttpError: The back end does not answer.
+            BackEndError: The answer of the back end is invalid.
         """
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Close it, within bounds.
+        """Close the client, within bounds.
 
-        If cancelled, it is closed all the same.
+        If cancelled, the client is closed all the same.
         """
 
 
@@ -101,7 +101,7 @@ class HttpGlobalRecords(GlobalRecords):
 
 
 class GlobalRegistry(service.Service):
-    """Relays to the global registry."""
+    """Relay requests to the global registry."""
 
     def __init__(self, records: GlobalRecords) -> None:
         self._records = records
@@ -118,12 +118,12 @@ class GlobalRegistry(service.Service):
                 guid = _guid(record.resource)
                 _check_token(record.value)
                 return service.Plan(partial(self._records.publish, guid, record.value), guid)
-            case other:
-                raise BadMessageError(f"the global registry knows create and read, not {other}")
+            case verb:
+                raise BadMessageError(f"the global registry knows create and read, not {verb}")
 
     @override
     def forget_runtime(self, runtime: str) -> None:
-        """Records belong to users, not to sessions."""
+        """Do nothing: records belong to users, not to sessions."""
 
     @override
     async def run(self, say: service.Say) -> None:
@@ -142,7 +142,7 @@ def _guid(text: str) -> str:
     """Read the global address of a user.
 
     Raises:
-        BadMessageError: It is none.
+        BadMessageError: The text is no such address.
     """
     try:
         guid = canonical(text)
@@ -154,10 +154,10 @@ def _guid(text: str) -> str:
 
 
 def _check_token(text: str) -> None:
-    """Refuse what is no JSON Web Token by its form.
+    """Refuse a text that does not have the form of a JSON Web Token.
 
     Raises:
-        BadMessageError: It is none.
+        BadMessageError: The text is no token.
     """
     parts = _TOKEN.fullmatch(text)
     if parts is None or not all(_is_object(part) for part in parts.groups()[:2]):
@@ -172,17 +172,17 @@ def _is_object(part: str) -> bool:
 
 
 def _token_in(answer: HttpAnswer) -> str:
-    """Find the record in an answer: JSON that names it, JSON text, or plain text."""
+    """Return the record in an answer: JSON that names it, JSON text, or plain text."""
     try:
-        said = answer.json()
+        record = answer.json()
     except HttpError:
-        said = answer.body.decode("ascii", "replace").strip()
-    if isinstance(said, dict):
-        named = [said[name] for name in _VALUES if name in said]
-        said = named[0] if named else None
-    if not isinstance(said, str) or not said or not said.isascii():
+        record = answer.body.decode("ascii", "replace").strip()
+    if isinstance(record, dict):
+        named = [record[name] for name in _VALUES if name in record]
+        record = named[0] if named else None
+    if not isinstance(record, str) or not record or not record.isascii():
         raise BackEndError(f"{answer.server} answered without a record")
-    return said
+    return record
 
 
 def _read_refusal(code: Code, answer: HttpAnswer) -> service.Replied:

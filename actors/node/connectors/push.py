@@ -3,11 +3,11 @@
 | verb | from | effect |
 |---|---|---|
 | `read` | anybody | the key that the device's push service has to know |
-| `create` | a runtime | registers its device, the value is a `PushSubscription` |
-| `delete` | a runtime | takes it back |
+| `create` | a runtime | registers its device; the value is a `PushSubscription` |
+| `delete` | a runtime | removes its device |
 | `execute` | anybody whom policy permits | wakes the devices of the runtime or user `resource` |
 
-A call says who calls; the device then comes to the caller, by the protocol of the caller's domain.
+A call names the caller; the woken runtime then connects to the domain of the caller.
 Push services are named by the operator, or have public addresses.
 """
 
@@ -56,7 +56,7 @@ _GONE: Final = frozenset({404, 410})
 _BUSY: Final = frozenset({429, 503})
 _TAKEN: Final = frozenset({200, 201, 202, 204})
 _RETRY: Final = 60.0
-"""Seconds after which a caller is told to try again, if the push service names no time."""
+"""Seconds after which a caller may try again, if the push service names no time."""
 
 _VERSION: Final = 1
 _SCHEMA: Final = """
@@ -85,13 +85,13 @@ def _set(values: Iterable[str]) -> frozenset[str]:
 @final
 @attrs.frozen(kw_only=True)
 class PushConfig:
-    """How a node wakes devices.
+    """Configuration of the calls to devices.
 
     Attributes:
-        key: Key for ES256 that proves to push services who calls, or its file, which is made if it
-            is not there.
+        key: Key for ES256 that proves the identity of the node to push services, or its file,
+            which is made if it is missing.
         contact: `mailto:` or `https:` URL of the operator, which push services demand.
-        file: SQLite file of the devices; None: they are forgotten when the node ends.
+        file: SQLite file of the devices; None: devices are forgotten when the node ends.
         services: Origins of the push services that may be used, such as
             `https://push.example`; empty: all with a public address, by https.
 
@@ -107,17 +107,17 @@ class PushConfig:
 
 
 class DeviceFile:
-    """The devices on disk; every method blocks.
+    """Store the devices on disk; every method blocks.
 
     Args:
-        path: The file; None: nothing is kept.
+        path: The file; None: nothing is stored.
     """
 
     def __init__(self, path: Path | None) -> None:
         self._file = None if path is None else DatabaseFile(path, _FORM)
 
     def load(self) -> Iterable[Device]:
-        """Return what is kept.
+        """Return the stored devices.
 
         Raises:
             BackEndError: The file cannot be used.
@@ -139,11 +139,11 @@ class DeviceFile:
             raise BackEndError(f"the file of devices cannot be used: {exc}") from exc
 
     def change(self, kept: Device | None, gone: Iterable[str]) -> None:
-        """Keep a device, and forget those of other runtimes.
+        """Store a device, and delete those of other runtimes.
 
         Args:
-            kept: The device to keep; None: none.
-            gone: Runtimes whose devices are forgotten.
+            kept: The device to store; None: none.
+            gone: Runtimes whose devices are deleted.
 
         Raises:
             BackEndError: The file cannot be written.
@@ -181,10 +181,10 @@ class _Pushed:
 
 
 class Push(Service):
-    """Registers devices and wakes them.
+    """Register devices and wake them.
 
     Args:
-        config: How devices are woken.
+        config: Configuration of the calls.
         clock: Returns the seconds since the epoch.
     """
 
@@ -192,7 +192,7 @@ class Push(Service):
         self._config: Final = config
         self._clock: Final = clock
         self._disk = trio.Lock()
-        # To read the authorities takes long.
+        # Reading the certificate authorities takes long.
         self._tls: Final = ssl.create_default_context()
         self._file = DeviceFile(config.file)
         self._table: DeviceTable | None = None
@@ -218,7 +218,7 @@ class Push(Service):
 
     @override
     def forget_runtime(self, runtime: str) -> None:
-        """A runtime that has left is what is woken."""
+        """Do nothing: a runtime without a session is what a call wakes."""
 
     @override
     async def run(self, say: Say) -> None:
@@ -248,7 +248,7 @@ class Push(Service):
 
     async def _register(self, owner: "_Owner", subscription: PushSubscription) -> Replied:
         devices, now = await self._devices(), self._clock()
-        wanted = Device(
+        device = Device(
             runtime=owner.runtime,
             user=owner.user,
             endpoint=subscription.endpoint,
@@ -256,7 +256,7 @@ class Push(Service):
             auth=subscription.keys.auth,
             until=now,
         )
-        gone = devices.keep(wanted, now)
+        gone = devices.keep(device, now)
         if gone is None:
             why = "the node can wake no more devices"
             return Replied(Code.TOO_LARGE, {"description": why})
@@ -271,20 +271,20 @@ class Push(Service):
 
     # ---- calls
 
-    def _call(self, asked: Asked, wanted: Wake) -> Plan | Replied:
-        text = orjson.dumps(write_body(_call_of(asked.message, wanted)))
+    def _call(self, asked: Asked, wake: Wake) -> Plan | Replied:
+        text = orjson.dumps(write_body(_call_of(asked.message, wake)))
         if len(text) > PUSH_BYTES:
             raise BadMessageError(f"a call has at most {PUSH_BYTES} bytes", Code.TOO_LARGE)
-        if scheme_of(wanted.resource) not in {"user", RUNTIME_SCHEME}:
-            raise BadMessageError(f"{wanted.resource} is neither a user nor a runtime")
-        return Plan(partial(self._wake, asked.by, wanted.resource, text))
+        if scheme_of(wake.resource) not in {"user", RUNTIME_SCHEME}:
+            raise BadMessageError(f"{wake.resource} is neither a user nor a runtime")
+        return Plan(partial(self._wake, asked.by, wake.resource, text))
 
     async def _wake(self, caller: str, address: str, text: bytes) -> Replied:
         devices, now = await self._devices(), self._clock()
-        found = devices.reached_by(address, now)
+        reachable = devices.reached_by(address, now)
         if not devices.may_call(caller, now):
             return _busy(_RETRY, f"{caller} calls too often")
-        if not found:
+        if not reachable:
             return Replied(Code.NOT_FOUND, {"description": f"no device of {address} is registered"})
         results: list[_Pushed] = []
 
@@ -292,7 +292,7 @@ class Push(Service):
             results.append(await self._push(device, text))
 
         async with trio.open_nursery() as nursery:
-            for device in found:
+            for device in reachable:
                 if devices.may_reach(device, caller, now):
                     nursery.start_soon(push, device)
                 else:
@@ -343,10 +343,10 @@ class Push(Service):
         return _Pushed(is_taken=status in _TAKEN)
 
     def _origin(self, subscription: PushSubscription) -> tuple[str, str]:
-        """Return the origin and the rest of an endpoint that may be used.
+        """Return the origin and the rest of an endpoint, if the node may use it.
 
         Raises:
-            BadMessageError: It is none; 403: the operator does not permit that push service.
+            BadMessageError: The endpoint is invalid; 403: the operator does not permit the service.
         """
         endpoint = subscription.endpoint
         try:
@@ -373,7 +373,7 @@ def _owner(asked: Asked) -> _Owner:
     """Return the runtime whose device a message is about.
 
     Raises:
-        BadMessageError: 403: it comes by the node of another domain.
+        BadMessageError: 403: the message came from the node of another domain.
     """
     if is_node(asked.by):
         raise BadMessageError("a device is registered at its own domain", Code.FORBIDDEN)
@@ -382,10 +382,10 @@ def _owner(asked: Asked) -> _Owner:
 
 
 def _check_keys(subscription: PushSubscription) -> None:
-    """Refuse keys that encrypt nothing.
+    """Refuse keys that cannot encrypt.
 
     Raises:
-        BadMessageError: They are none.
+        BadMessageError: The keys are invalid.
     """
     try:
         read_keys(subscription)
@@ -393,14 +393,14 @@ def _check_keys(subscription: PushSubscription) -> None:
         raise BadMessageError("the keys of a device are no keys for Web Push") from exc
 
 
-def _call_of(message: Message, wanted: Wake) -> Call:
+def _call_of(message: Message, wake: Wake) -> Call:
     identity = message.identity
     return Call(
-        to=wanted.resource,
+        to=wake.resource,
         from_=message.from_,
         vouched_by=(VouchedBy.NONE if identity is None else identity.vouched_by).value,
         user=None if identity is None else identity.user,
-        value=wanted.value,
+        value=wake.value,
     )
 
 
@@ -410,7 +410,7 @@ def _outcome(address: str, results: list[_Pushed]) -> Replied:
         return with_value(Code.OK, {"devices": taken})
     refused = [result for result in results if result.why]
     if not refused:
-        return Replied(Code.NOT_FOUND, {"description": f"no device of {address} is there any more"})
+        return Replied(Code.NOT_FOUND, {"description": f"no device of {address} is left"})
     pauses = [each.pause for each in refused if each.pause is not None]
     if not pauses:
         return Replied(Code.BAD_BACKEND, {"description": refused[0].why})

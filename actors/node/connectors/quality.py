@@ -1,9 +1,9 @@
 """The quality broker at `domain://qos.<domain>`: network resources (CON-04, M-58, C-60).
 
-A `read` without a `resource` inquires which servers of STUN and TURN there are. A
+A `read` without a `resource` returns the servers of STUN and TURN. A
 client of a session (`clientName`) reserves a relay by `create`, reads its state by `read`
 and releases it by `delete`, both with its name as `resource`. A repeated request for a held
-relay is answered with that relay. A broker that is asked over HTTP has this form, which is ours:
+relay is answered with that relay. A broker over HTTP has this interface, which Protofly defines:
 
 | call | answers |
 |---|---|
@@ -51,61 +51,61 @@ _NO_RESOURCES: Final = service.Replied(Code.UNAVAILABLE, {"description": "no res
 
 
 class QualityBroker(ABC):
-    """Reserves network resources; every method may raise `HttpError` or `BackEndError`."""
+    """Reserve network resources; every method may raise `HttpError` or `BackEndError`."""
 
     @abstractmethod
     async def reserve(self, name: str, request: QualityRequest) -> TurnServer | None:
-        """Reserve a relay under a name of the node's choice; None: no resources are left.
+        """Reserve a relay under a name that the node chose; None: no resources are left.
 
-        Asked again with the same name, it grants the same.
+        A repeated call with the same name returns the same relay.
 
         Args:
             name: The name.
             request: The request.
 
-        If cancelled, it may be reserved.
+        If cancelled, the relay may be reserved.
         """
 
     @abstractmethod
     async def resources(self, user: str) -> IceServers | None:
-        """Return the servers of STUN and TURN that can be used now; None: none can.
+        """Return the servers of STUN and TURN that can be used now; None: there are none.
 
         Args:
-            user: Address of the runtime that uses them.
+            user: Address of the runtime that uses the servers.
 
-        If cancelled, nothing has changed there.
+        If cancelled, nothing has changed at the broker.
         """
 
     @abstractmethod
     async def status(self, name: str) -> JsonObject | None:
-        """Return how a reservation stands; None: there is none.
+        """Return the state of a reservation; None: there is no such reservation.
 
-        If cancelled, nothing has changed there.
+        If cancelled, nothing has changed at the broker.
         """
 
     @abstractmethod
     async def release(self, name: str) -> None:
-        """Give a reservation back; nothing if there is none.
+        """Release a reservation. Idempotent.
 
-        If cancelled, it may be given back or not.
+        If cancelled, the reservation may have been released.
         """
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Close it, within bounds.
+        """Close the client, within bounds.
 
-        If cancelled, it is closed all the same.
+        If cancelled, the client is closed all the same.
         """
 
 
 class Quality(service.Service):
-    """Relays to a quality broker, and gives back what sessions leave behind."""
+    """Relay requests to a quality broker, and release the reservations of ended sessions."""
 
     def __init__(self, broker: QualityBroker, entropy: Callable[[int], bytes]) -> None:
         self._broker = broker
         self._entropy = entropy
         self._kept = Reservations()
-        self._retries = service.RetryWorker("reservations to be given back", broker.release)
+        self._retries = service.RetryWorker("reservations to release", broker.release)
 
     @override
     def plan(self, asked: Asked) -> service.Plan | service.Replied:
@@ -130,7 +130,7 @@ class Quality(service.Service):
     @override
     def forget_runtime(self, runtime: str) -> None:
         for name in self._kept.remove_session(runtime):
-            self._retries.owe(name)
+            self._retries.schedule(name)
 
     @override
     async def run(self, say: service.Say) -> None:
@@ -145,10 +145,10 @@ class Quality(service.Service):
         await self._broker.aclose()
 
     async def _reserve(self, by: str, request: QualityRequest) -> service.Replied:
-        client, wanted = request.client_name, write_body(request)
-        held = self._kept.find(by, client)
-        if held is not None and held.request == wanted:
-            return service.with_value(Code.OK, held.value)
+        client, fields = request.client_name, write_body(request)
+        reservation = self._kept.find(by, client)
+        if reservation is not None and reservation.request == fields:
+            return service.with_value(Code.OK, reservation.value)
         self._give_back(by, client)
         if not self._kept.has_room(by):
             return _FULL
@@ -158,29 +158,29 @@ class Quality(service.Service):
             turn = await self._broker.reserve(name, request)
             is_known = True
         finally:
-            # Cancelled or failed: the broker may have granted it all the same.
+            # After a failure or a cancellation the broker may have granted the relay.
             if not is_known:
-                self._retries.owe(name)
+                self._retries.schedule(name)
         if turn is None:
             return _NO_RESOURCES
         value = write_body(turn)
-        self._kept.record_grant(by, client, Reservation(name, wanted, value))
+        self._kept.record_grant(by, client, Reservation(name, fields, value))
         return service.with_value(Code.OK, value)
 
     async def _inquire(self, by: str) -> service.Replied:
-        found = await self._broker.resources(by)
-        return _NO_RESOURCES if found is None else service.with_value(Code.OK, write_body(found))
+        ice = await self._broker.resources(by)
+        return _NO_RESOURCES if ice is None else service.with_value(Code.OK, write_body(ice))
 
     async def _status(self, by: str, client: str) -> service.Replied:
-        held = self._kept.find(by, client)
-        status = None if held is None else await self._broker.status(held.name)
+        reservation = self._kept.find(by, client)
+        status = None if reservation is None else await self._broker.status(reservation.name)
         if status is None:
             return _NONE
         value: dict[str, Json] = {**status}
         return service.with_value(Code.OK, value)
 
     async def _release(self, by: str, client: str) -> service.Replied:
-        """Give a reservation back; the node does it by itself if the broker is away now."""
+        """Release a reservation; if the broker is away, the node tries again later."""
         self._give_back(by, client)
         await trio.lowlevel.checkpoint()
         return service.Replied(Code.OK)
@@ -188,11 +188,11 @@ class Quality(service.Service):
     def _give_back(self, by: str, client: str) -> None:
         name = self._kept.give_back(by, client)
         if name is not None:
-            self._retries.owe(name)
+            self._retries.schedule(name)
 
 
 class HttpQualityBroker(QualityBroker):
-    """Asks one server."""
+    """Call a quality broker over HTTP."""
 
     def __init__(self, server: ServerUrl) -> None:
         self._client = HttpClient(server)
@@ -242,14 +242,14 @@ class HttpQualityBroker(QualityBroker):
 
 
 class ConfiguredServers(QualityBroker):
-    """The servers that the operator of the node has listed: no other service is asked.
+    """Grant the servers that the operator of the node has listed, without another service.
 
-    A reservation is the first server of TURN, with a credential of its own. It is kept by its
-    name until it is released; nothing is limited but by the server itself.
+    A reservation is the first server of TURN, with a credential of its own. It is kept by its name
+    until it is released; only the server itself limits its use.
 
     Args:
         plan: The servers.
-        clock: Seconds from the epoch.
+        clock: Returns the seconds since the epoch.
     """
 
     def __init__(self, plan: IcePlan, clock: Callable[[], float] = wall_clock) -> None:
@@ -295,10 +295,10 @@ def _status_error(answer: HttpAnswer) -> BackEndError:
 
 
 def _object(answer: HttpAnswer) -> JsonObject:
-    said: Json = answer.json()
-    if not isinstance(said, dict):
+    fields: Json = answer.json()
+    if not isinstance(fields, dict):
         raise BackEndError(f"{answer.server} answered with JSON that is no object")
-    return said
+    return fields
 
 
 def _servers(answer: HttpAnswer) -> IceServers:
@@ -310,8 +310,8 @@ def _servers(answer: HttpAnswer) -> IceServers:
 
 
 def _turn(answer: HttpAnswer) -> TurnServer:
-    said = _object(answer)
-    turn, username, credential = (said.get(each) for each in ("turn", "username", "credential"))
+    fields = _object(answer)
+    turn, username, credential = (fields.get(each) for each in ("turn", "username", "credential"))
     if not (isinstance(turn, str) and isinstance(username, str) and isinstance(credential, str)):
-        raise BackEndError(f"{answer.server} granted a relay without saying how it is opened")
+        raise BackEndError(f"{answer.server} granted a relay without its credentials")
     return TurnServer(turn, username, credential)

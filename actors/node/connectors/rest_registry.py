@@ -1,7 +1,7 @@
 """The domain registry of a node whose records are kept behind a REST interface (CON-02).
 
 Changes of status are reported when a request of this node makes them, and when the server lists
-them. When a session ends, its records are disconnected, as in a registry of the node's own.
+them. When a session ends, its records become disconnected, as in the registry of a node.
 """
 
 from functools import partial
@@ -23,13 +23,13 @@ _log = get_logger("actors.node")
 
 
 class RestRegistry(Service):
-    """Relays to a registry behind a REST interface."""
+    """Relay requests to a registry behind a REST interface."""
 
     def __init__(self, address: str, server: ServerUrl, ids: IdSource) -> None:
         self._address = address
         self._ids = ids
-        self._retries = RetryWorker("records to be disconnected", self._disconnect)
-        self._records = requests.RestRecords(HttpClient(server), self._retries.forgive)
+        self._retries = RetryWorker("records to disconnect", self._disconnect)
+        self._records = requests.RestRecords(HttpClient(server), self._retries.cancel)
         self._say: Say | None = None
 
     @override
@@ -47,7 +47,7 @@ class RestRegistry(Service):
     @override
     def forget_runtime(self, runtime: str) -> None:
         for url in self._records.remove_runtime(runtime):
-            self._retries.owe(url)
+            self._retries.schedule(url)
 
     @override
     async def run(self, say: Say) -> None:
@@ -66,20 +66,20 @@ class RestRegistry(Service):
 
     # ---- requests
 
-    async def _create(self, asked: Create) -> Replied:
-        return self._read_reply(asked.url, await self._records.create(asked))
+    async def _create(self, request: Create) -> Replied:
+        return self._read_reply(request.url, await self._records.create(request))
 
-    async def _touch(self, asked: Touch) -> Replied:
-        return self._read_reply(asked.url, await self._records.touch(asked))
+    async def _touch(self, request: Touch) -> Replied:
+        return self._read_reply(request.url, await self._records.touch(request))
 
-    async def _read(self, asked: Read | Find) -> Replied:
-        said = await self._records.read(asked)
-        return Replied(said.code, requests.answer_body(said))
+    async def _read(self, request: Read | Find) -> Replied:
+        answer = await self._records.read(request)
+        return Replied(answer.code, requests.answer_body(answer))
 
     def _read_reply(self, url: str, reply: requests.RecordReply) -> Replied:
-        answered, status = reply
+        answer, status = reply
         notices = () if status is None else (self._notice(url, status),)
-        return Replied(answered.code, requests.answer_body(answered), notices)
+        return Replied(answer.code, requests.answer_body(answer), notices)
 
     # ---- changes of status
 
@@ -96,7 +96,7 @@ class RestRegistry(Service):
             await self._notify(url, status)
 
     async def _poll(self) -> None:
-        """Look again and again at what has changed at the server."""
+        """Poll the server for changes of status."""
         pause = REGISTRY_POLL
         while True:
             await trio.sleep(pause)
@@ -107,5 +107,5 @@ class RestRegistry(Service):
                 pause = REGISTRY_POLL
             except (HttpError, requests.BackEndError) as exc:
                 if pause == REGISTRY_POLL:
-                    _log.warning("changes cannot be looked at", why=exc.reason)
+                    _log.warning("changes cannot be read", why=exc.reason)
                 pause = min(2 * pause, RETRY_QUEUE_PAUSE)

@@ -1,4 +1,4 @@
-"""The interface between a connector and one kind of back end, and what back ends share.
+"""The interface between a connector and one kind of back end, and code that back ends share.
 
 `RetryWorker` hosts the retry queue of one back end.
 """
@@ -20,7 +20,7 @@ from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message
 
 Say: TypeAlias = Callable[[Message], None]
-"""Sends a message by its address, as the connector's."""
+"""Sends a message of the connector, which is routed by its address."""
 
 
 @attrs.frozen
@@ -37,7 +37,7 @@ class Replied:
 
 
 def with_value(code: int, value: Json, why: str = "") -> Replied:
-    """Answer with a value, and a sentence if there is one.
+    """Return a reply with a value, and with a sentence if it is not empty.
 
     Args:
         code: Reply code.
@@ -49,11 +49,11 @@ def with_value(code: int, value: Json, why: str = "") -> Replied:
 
 @attrs.frozen
 class Plan:
-    """The work that a request needs of the back end.
+    """The work of the back end for a request.
 
     Attributes:
-        perform: Asks it; bounded and cancelled by the connector.
-        lane: What must keep its order; None: nothing.
+        perform: Sends the request; the connector limits and cancels it.
+        lane: Requests of the same lane are performed in order; None: no order.
     """
 
     perform: Callable[[], Awaitable[Replied]]
@@ -61,29 +61,29 @@ class Plan:
 
 
 class Service(ABC):
-    """One kind of back end; everything but `Plan.perform` and `run` is on the spot."""
+    """One kind of back end; only `Plan.perform` and `run` may wait for long."""
 
     @abstractmethod
     def plan(self, asked: Asked) -> Plan | Replied:
-        """Read a request; what needs no back end is answered here.
+        """Read a request; return the work for the back end, or a reply that needs none.
 
-        `Plan.perform` raises `HttpError` or `BackEndError` when no answer can be had.
+        `Plan.perform` raises `HttpError` or `BackEndError` when the back end gives no answer.
 
         Raises:
-            BadMessageError: It asks for nothing that is known.
+            BadMessageError: The request is invalid.
         """
 
     @abstractmethod
     def forget_runtime(self, runtime: str) -> None:
-        """Note that the session of a runtime is over, and its requests given up."""
+        """Note that the session of a runtime is over, and that its requests were given up."""
 
     @abstractmethod
     async def run(self, say: Say) -> None:
-        """Do what is to be done beside requests, for as long as the connector lives."""
+        """Work beside the requests for as long as the connector lives."""
 
     @abstractmethod
     async def closing(self) -> None:
-        """Finish what must not stay undone; bounded by the waiting requests."""
+        """Finish pending work; the number of waiting requests bounds it."""
 
     @abstractmethod
     async def aclose(self) -> None:
@@ -94,61 +94,62 @@ _log = get_logger("actors.node")
 
 
 class RetryWorker:
-    """Owes things to one back end.
+    """Repeat calls to one back end until they succeed.
 
     Args:
-        pay: Does one of them by its name; raises `HttpError` or `BackEndError` if it cannot.
+        what: Kind of the pending calls, for the log.
+        perform: Makes one of the calls, by its name; may raise `HttpError` or `BackEndError`.
     """
 
-    def __init__(self, what: str, pay: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(self, what: str, perform: Callable[[str], Awaitable[None]]) -> None:
         self._what = what
-        self._pay = pay
+        self._perform = perform
         self._retries = RetryQueue()
-        self._stirred = trio.Event()
+        self._has_news = trio.Event()
         self._is_idle = trio.Event()
 
     def __len__(self) -> int:
         return len(self._retries)
 
-    def owe(self, name: str) -> None:
-        """Have something done as soon as possible."""
+    def schedule(self, name: str) -> None:
+        """Schedule a call as soon as possible."""
         self._retries.owe(name, trio.current_time())
-        self._stirred.set()
+        self._has_news.set()
 
-    def forgive(self, name: str) -> None:
-        """Do not do it any more; nothing if it is not owed."""
+    def cancel(self, name: str) -> None:
+        """Cancel a scheduled call. Idempotent."""
         self._retries.remove(name)
 
     async def run(self) -> None:
-        """Pay for as long as this runs."""
+        """Make the scheduled calls until cancelled."""
         while True:
-            self._stirred = trio.Event()
+            self._has_news = trio.Event()
             for name in self._retries.due(trio.current_time()):
                 if name in self._retries:
                     await self._try(name)
             if not self._retries:
                 self._is_idle.set()
             with trio.move_on_at(self._retries.deadline()):
-                await self._stirred.wait()
+                await self._has_news.wait()
 
     async def settle(self) -> None:
-        """Wait until nothing is owed, but not for long; `run` has to run."""
+        """Wait a limited time until no call is pending; `run` has to run."""
         with trio.move_on_after(GOODBYE_TIMEOUT / 2):
             await trio.lowlevel.checkpoint()
             while self._retries:
                 self._is_idle = trio.Event()
                 await self._is_idle.wait()
         if self._retries:
-            _log.warning("left undone at the back end", what=self._what, count=len(self._retries))
+            _log.warning("back end calls left undone", what=self._what, count=len(self._retries))
 
     async def _try(self, name: str) -> None:
         try:
             with trio.move_on_after(BACKEND_TIMEOUT) as patience:
-                await self._pay(name)
+                await self._perform(name)
             if not patience.cancelled_caught:
                 self._retries.remove(name)
                 return
         except (HttpError, BackEndError) as exc:
             _log.debug("not done yet", what=self._what, why=exc.reason)
         if self._retries.count_failure(name, trio.current_time()):
-            _log.error("given up at the back end", what=self._what, name=name)
+            _log.error("call to the back end given up", what=self._what, name=name)

@@ -1,1 +1,1 @@
-"""The dashboard of a node: what it watches, and the paths that its page reads."""
+"""The dashboard of a node: the state that it watches, and the paths that its page reads."""

@@ -1,7 +1,7 @@
-"""What the viewers of a node get: one snapshot, then frames that all of them share.
+"""The stream for the viewers of a node: one snapshot, then frames that all viewers share.
 
-No task makes frames: the viewer whose turn comes first makes the next one, so nothing runs while
-nobody watches. A frame is encoded once. A viewer that is too far behind is dropped.
+No task makes frames: the first viewer that needs the next frame makes it, so that nothing runs
+without a viewer. A frame is encoded once. A viewer that is too far behind is dropped.
 """
 
 from collections import deque
@@ -43,13 +43,13 @@ class Board:
 
     Args:
         domain: Domain of the node.
-        fleet: What was reported.
-        tap: Reports it.
-        watched: Messages of connections that an operator looks at.
+        fleet: State of the runtimes, from the trace.
+        tap: Feeds the fleet.
+        watched: Messages of connections that an operator watches.
         counters: Counters of the node.
 
     Attributes:
-        exchange: Sessions and links of the bus that runs; None: none does yet.
+        exchange: Sessions and links of the running bus; None: no bus runs yet.
         group: The group of the node; None: it is the only node of its domain, or no bus runs yet.
     """
 
@@ -73,10 +73,10 @@ class Board:
         counters.watch(Gauge.VIEWERS, lambda: self._viewers)
 
     def watch(self, exchange: Exchange, group: "Overview | None") -> None:
-        """Look into the bus of the node from now on; it replaces the one before a crash.
+        """Watch a bus of the node, instead of the one before a crash.
 
         Args:
-            exchange: Its sessions and links.
+            exchange: Sessions and links of the bus.
             group: The group of the node; None: it is the only node of its domain.
         """
         self.exchange = exchange
@@ -84,7 +84,7 @@ class Board:
         self.tap.owner_of = exchange.tables.routing.owner_of
 
     def take_restored(self, exchange: Exchange) -> None:
-        """Note the sessions that a state file has brought back.
+        """Add the sessions that were restored from a state file.
 
         Args:
             exchange: The sessions.
@@ -95,7 +95,7 @@ class Board:
     # ---- viewers
 
     def join(self) -> "Viewer | None":
-        """Return a new viewer; None: there are enough."""
+        """Return a new viewer; None: there are too many."""
         if self._viewers >= VIEWERS:
             self.counters.count(Tally.VIEWERS, ViewerEnd.FULL)
             return None
@@ -111,7 +111,7 @@ class Board:
         return Viewer(self)
 
     def leave(self, why: ViewerEnd) -> None:
-        """Note the end of a viewer.
+        """Remove a viewer.
 
         Args:
             why: The reason.
@@ -121,7 +121,7 @@ class Board:
         self.fleet.is_watched = self._viewers > 0
 
     def whole(self) -> tuple[int, bytes]:
-        """Return everything, and the number of the last frame it holds."""
+        """Return the number of the last frame, and a snapshot of the whole state."""
         now = self.counters.figures()
         content = {
             "at": wall(),
@@ -136,7 +136,7 @@ class Board:
         return self._number, _event("whole", self._number, content)
 
     async def after(self, number: int) -> tuple[int, list[bytes]]:
-        """Wait for the next frames; returns the number of the last one, and none if too many came.
+        """Wait for the next frames; return the last number, and no frames if too many were missed.
 
         Args:
             number: Number of the last frame that the viewer has.
@@ -150,7 +150,7 @@ class Board:
         return self._number, frames
 
     def _make(self) -> None:
-        """Make the next frame of what has changed."""
+        """Make the next frame, with the changes since the last one."""
         now = self.counters.figures()
         before, self._figures = self._figures, now
         changed: JsonObject = {each: n for each, n in now.items() if before.get(each) != n}
@@ -162,19 +162,19 @@ class Board:
         self._frames.append(_event("news", self._number, content))
 
     def _group_nodes(self, now: dict[str, int]) -> dict[str, JsonObject]:
-        """Return the nodes of the group; none, if this is the only node."""
+        """Return the nodes of the group; none if this is the only node."""
         return {} if self.group is None else self.group.nodes(now, self._epoch)
 
     def _changed_nodes(self, now: dict[str, int]) -> JsonObject:
-        """Return the nodes that have changed; null for one that is not known any more."""
+        """Return the nodes that have changed; null for a node that is no longer known."""
         before, self._nodes = self._nodes, self._group_nodes(now)
-        moved: JsonObject = {
+        changed: JsonObject = {
             node: row for node, row in self._nodes.items() if before.get(node) != row
         }
-        return moved | dict.fromkeys(before.keys() - self._nodes.keys())
+        return changed | dict.fromkeys(before.keys() - self._nodes.keys())
 
     def _slow(self) -> list[Json]:
-        """Return the consumers for whom most messages wait."""
+        """Return the consumers with the longest queues."""
         if self.exchange is None:
             return []
         ports, sessions = self.exchange.ports.values(), self.exchange.sessions.items()
@@ -189,7 +189,7 @@ class Board:
 
 
 class Viewer(Parts):
-    """One page that watches: a stream of server-sent events."""
+    """The stream of server-sent events of one watching page."""
 
     def __init__(self, board: Board) -> None:
         self._board = board

@@ -1,7 +1,7 @@
-"""What pages of one node ask the other nodes of its domain: what did they refuse and drop?
+"""Ask the other nodes of a domain which messages they refused and dropped, for the dashboard.
 
-Questions and answers go through inboxes of their own, so that they delay no message. Both are
-sent at most once; a node that does not answer in time is named.
+Questions and answers have inboxes of their own, so that they delay no message. Both are sent at
+most once; a node that does not answer in time is listed without an answer.
 """
 
 import itertools
@@ -24,26 +24,26 @@ from transports.engine.contract import Engine, EngineDownError
 
 
 class _Form(StrEnum):
-    """What one node sends to another."""
+    """The kinds of payloads between nodes."""
 
     QUESTION = "question"
     ANSWER = "answer"
 
 
 def _inbox(node: str) -> str:
-    # No id of a node has a slash.
+    # The id of a node never has a slash.
     return f"{node}/questions"
 
 
 @attrs.define
-class _Asked:
-    """A question that is open, with the answers that have come."""
+class _Question:
+    """An open question, with the answers so far."""
 
     answers: dict[str, JsonObject | None]
     is_answered: trio.Event = attrs.field(factory=trio.Event)
 
     def take(self, node: str, answer: JsonObject) -> bool:
-        """Take the answer of a node; return False if that was not asked."""
+        """Store the answer of a node; return False if that node was not asked."""
         if node not in self.answers:
             return False
         self.answers[node] = answer
@@ -53,7 +53,7 @@ class _Asked:
 
 
 class Colleagues:
-    """Asks other nodes, and answers what they ask.
+    """Ask other nodes, and answer their questions.
 
     Args:
         engine: The engine that all nodes share.
@@ -65,22 +65,22 @@ class Colleagues:
         self._engine: Final = engine
         self.node: Final = node
         self._counters: Final = counters
-        self._open: Final = dict[int, _Asked]()
+        self._open: Final = dict[int, _Question]()
         self._numbers: Final = itertools.count(1)
 
     async def ask(self, nodes: Collection[str], wanted: Wanted) -> Mapping[str, JsonObject | None]:
-        """Ask nodes what they refused and dropped, and return their answers; None: there is none.
+        """Ask nodes which messages they refused and dropped; return each answer, None without one.
 
-        If cancelled, answers that come are not awaited any more.
+        If cancelled, later answers are dropped.
 
         Args:
             nodes: The nodes.
-            wanted: What is looked for.
+            wanted: The search.
         """
         if not nodes:
             return {}
         number = next(self._numbers)
-        asked = self._open[number] = _Asked(dict.fromkeys(nodes))
+        asked = self._open[number] = _Question(dict.fromkeys(nodes))
         question = orjson.dumps([_Form.QUESTION, self.node, number, wanted.id, wanted.text])
         try:
             with trio.move_on_after(COLLEAGUE_PATIENCE), suppress(EngineDownError):
@@ -92,25 +92,25 @@ class Colleagues:
         return asked.answers
 
     async def _take(self, payload: bytes) -> None:
-        """Answer a question, or take an answer."""
+        """Answer a question, or store an answer."""
         match _read(payload):
             case [_Form.QUESTION, str(node), int(number), str(id_), str(text)] if is_node_id(node):
                 await self._answer(node, number, Wanted(id_, text))
-            case [_Form.ANSWER, str(node), int(number), dict(found)] if _has_rows(found):
-                if (asked := self._open.get(number)) is None:
+            case [_Form.ANSWER, str(node), int(number), dict(rows)] if _has_rows(rows):
+                if (question := self._open.get(number)) is None:
                     self._counters.drop(DropReason.LATE_RESPONSE)
-                elif not asked.take(node, found):
+                elif not question.take(node, rows):
                     self._counters.drop(DropReason.UNMATCHED)
             case _:
                 self._counters.drop(DropReason.MALFORMED)
 
     async def receive(self) -> None:
-        """Receive what other nodes ask and answer, until the engine's handle is closed.
+        """Receive questions and answers of other nodes, until the engine is closed.
 
-        If cancelled, what comes is lost.
+        If cancelled, later ones are lost.
         """
-        async with self._engine.inbox(_inbox(self.node), self._lose) as came:
-            async for batch in came:
+        async with self._engine.inbox(_inbox(self.node), self._lose) as batches:
+            async for batch in batches:
                 for payload in batch:
                     await self._take(payload)
 
@@ -118,21 +118,21 @@ class Colleagues:
         self._counters.drop(DropReason.OVERFLOW)
 
     async def _answer(self, node: str, number: int, wanted: Wanted) -> None:
-        found = wanted.among(self._counters, COLLEAGUE_ROWS)
-        answer = orjson.dumps([_Form.ANSWER, self.node, number, found])
+        rows = wanted.among(self._counters, COLLEAGUE_ROWS)
+        answer = orjson.dumps([_Form.ANSWER, self.node, number, rows])
         with suppress(EngineDownError):
             await self._engine.publish(_inbox(node), (answer,))
 
 
-def _has_rows(found: JsonObject) -> bool:
-    lists = [item for item in found.values() if isinstance(item, list)]
+def _has_rows(answer: JsonObject) -> bool:
+    lists = [item for item in answer.values() if isinstance(item, list)]
     rows = [row for each in lists for row in each]
-    return len(lists) == len(found) and all(isinstance(row, dict) for row in rows)
+    return len(lists) == len(answer) and all(isinstance(row, dict) for row in rows)
 
 
 def _read(payload: bytes) -> Json:
     try:
-        read: Json = orjson.loads(payload)
+        value: Json = orjson.loads(payload)
     except orjson.JSONDecodeError:
         return None
-    return read
+    return value

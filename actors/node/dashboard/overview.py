@@ -1,7 +1,7 @@
-"""The group as one of its nodes sees it, for people: nothing is decided by it.
+"""The group of nodes as one of its nodes sees it, for people; no decision depends on it.
 
-Each node reports figures of its own with each renewal of its lease, so that a report costs no
-crossing of its own, and the age of the last one says how long ago the node was heard.
+Each node reports its figures with each renewal of its lease, so that a report needs no write of its
+own. The age of the last report shows how long ago the node was heard.
 """
 
 from collections import deque
@@ -23,14 +23,14 @@ from transports.engine import contract
 if TYPE_CHECKING:
     from actors.node.group.group import Group
 
-# What a node refused and dropped, as rows that people search.
+# The refusals and drops of a node, as rows for a search.
 
 _NANO: Final = 1e9
 
 
 @attrs.frozen
 class Wanted:
-    """What somebody looks for.
+    """A search for refusals and drops.
 
     Attributes:
         id: Id of a message; empty: any.
@@ -41,10 +41,10 @@ class Wanted:
     text: str
 
     def among(self, counters: Counters, limit: int) -> JsonObject:
-        """Return the refusals and drops of a process that are looked for, the newest first.
+        """Return the refusals and drops of a process that the search matches, the newest first.
 
         Args:
-            counters: Its counters.
+            counters: Counters of the process.
             limit: Number of rows of each at most.
         """
         refusals = (_refusal(refusal) for refusal in reversed(counters.refusals()))
@@ -62,45 +62,45 @@ class Wanted:
         return not self.text or any(isinstance(end, str) and self.text in end for end in ends)
 
 
-def _refusal(one: Refused) -> JsonObject:
+def _refusal(refusal: Refused) -> JsonObject:
     return {
-        **_row(one),
-        "by": one.by,
-        "code": int(one.code),
-        "ground": str(one.ground),
-        "why": one.why,
-        "rule": one.rule,
+        **_row(refusal),
+        "by": refusal.by,
+        "code": int(refusal.code),
+        "ground": str(refusal.ground),
+        "why": refusal.why,
+        "rule": refusal.rule,
     }
 
 
-def _drop(one: Drop) -> JsonObject:
-    return {**_row(one), "reason": str(one.reason)}
+def _drop(drop: Drop) -> JsonObject:
+    return {**_row(drop), "reason": str(drop.reason)}
 
 
-def _row(one: Refused | Drop) -> JsonObject:
+def _row(record: Refused | Drop) -> JsonObject:
     return {
-        "at": one.wall_ns / _NANO,
-        "where": one.where,
-        "id": one.id,
-        "type": str(one.type),
-        "from": one.from_[:TEXT_CHARS],
-        "to": one.to[:TEXT_CHARS],
+        "at": record.wall_ns / _NANO,
+        "where": record.where,
+        "id": record.id,
+        "type": str(record.type),
+        "from": record.from_[:TEXT_CHARS],
+        "to": record.to[:TEXT_CHARS],
     }
 
 
 _GONE: Final = "gone"
-"""Shown as the state of a node whose lease has run out."""
+"""State that is shown for a node whose lease has expired."""
 
 _REPORTED: Final = (
     "sessions.", "links", "addresses", "subscriptions", "outbox_", "admitted", "received.",
     "sent.", "dropped.", "refused.", "violations.", "broken_claims.", "engine_", "group_fences",
 )  # fmt: skip
-"""Begins of the names of the figures that a node reports, the most wanted first."""
+"""Prefixes of the figures that a node reports, the most important first."""
 
 
 @attrs.frozen
 class _Gone:
-    """A node that was a member, and whether it gave its lease up."""
+    """A former member, and whether it has released its lease."""
 
     node: str
     boot: int
@@ -109,11 +109,11 @@ class _Gone:
 
 
 class Overview:
-    """The members of the group, and what they say of themselves; part of the bus's task.
+    """The members of the group, and their reports; the task of the bus calls it.
 
     Args:
         group: The node in its group.
-        engine: The engine; only its health and its counts are looked at.
+        engine: The engine, of which only the health and the counts are read.
     """
 
     def __init__(self, group: "Group", engine: contract.Engine) -> None:
@@ -150,42 +150,42 @@ class Overview:
     # ---- news
 
     def report(self, counts: Mapping[str, int]) -> NodeReport:
-        """Return what this node says of itself.
+        """Return the report of this node.
 
         Args:
             counts: Its present figures.
         """
-        found = {name: count for name, count in counts.items() if count}
-        wanted = [name for start in _REPORTED for name in found if name.startswith(start)]
-        figures = {name: found[name] for name in wanted[:GROUP_FIGURES]}
+        nonzero = {name: count for name, count in counts.items() if count}
+        wanted = [name for start in _REPORTED for name in nonzero if name.startswith(start)]
+        figures = {name: nonzero[name] for name in wanted[:GROUP_FIGURES]}
         return NodeReport(trio.current_time() - self._began, figures)
 
     def add_report(self, lease: membership.PutLease) -> membership.PutLease:
-        """Return a renewal of the lease by which the others hear what this node says of itself."""
+        """Return a renewal of the lease with the report of this node for the others."""
         report = self.report(self._counters.figures())
         return attrs.evolve(lease, row=attrs.evolve(lease.row, report=report))
 
     def note_renewal(self, renewal: contract.Written) -> None:
-        """Note what has become of a renewal of this node's lease."""
+        """Note the outcome of a renewal of this node's lease."""
         self._trouble = renewal.reason if isinstance(renewal, contract.EngineDownError) else ""
 
     def take_row(self, row: NodeRow) -> None:
-        """Note that the row of another member has come."""
+        """Note that the row of another member was received."""
         if row.holder.node in self._membership.others:
             self._heard[row.holder.node] = trio.current_time()
 
     def remember(self, holder: Holder) -> None:
-        """Remember a node that is no member any more; a fenced node does not know that of any."""
+        """Remember a former member; a fenced node cannot know who is a former member."""
         heard, now = self._heard.pop(holder.node, None), trio.current_time()
         if heard is not None and self._membership.state is not State.FENCED:
-            # A lease that runs out lasts longer.
+            # An expired lease is heard of later than a released one.
             is_orderly = now - heard < GROUP_TERM
             self._gone.append(_Gone(holder.node, holder.boot, is_orderly=is_orderly, at=now))
 
-    # ---- what is shown
+    # ---- for display
 
     def why_not(self) -> str | None:
-        """Return why this node cannot use the engine, as half a sentence; None: it can."""
+        """Return half a sentence on why this node cannot use the engine; None: it can."""
         health, state = self._engine.health, self._membership.state
         if not health.is_up:
             return health.problem
@@ -209,7 +209,7 @@ class Overview:
         return None if row is None else {"node": node, "url": row.address}
 
     def nodes(self, counts: Mapping[str, int], epoch: float) -> dict[str, JsonObject]:
-        """Return what is known of each node, by its id: this one, the others, and those gone.
+        """Return the facts about each node, by its id: this one, the others, and former ones.
 
         Args:
             counts: Present figures of this node.
@@ -220,29 +220,29 @@ class Overview:
         mine = _describe_node(row, now + epoch)
         mine["state"] = own.state or State.JOINING
         mine["engine"] = {"up": self._engine.health.is_up, "problem": self.why_not() or ""}
-        shown = {own.node: mine}
+        nodes = {own.node: mine}
         for node, row in own.others.items():
-            # A row comes before it is applied, and both in one turn.
-            shown[node] = _describe_node(row, self._heard[node] + epoch)
+            # A row is received before it is applied, in the same turn.
+            nodes[node] = _describe_node(row, self._heard[node] + epoch)
         for each in self._gone:
-            if each.node not in shown and each.at + GROUP_PATIENCE > now:
+            if each.node not in nodes and each.at + GROUP_PATIENCE > now:
                 state = State.LEFT if each.is_orderly else _GONE
-                shown[each.node] = {
+                nodes[each.node] = {
                     "state": state,
                     "boot": str(each.boot),
                     "heard": each.at + epoch,
                 }
-        return shown
+        return nodes
 
 
 def _describe_node(row: NodeRow, heard: float) -> JsonObject:
-    shown: JsonObject = {
+    fields: JsonObject = {
         "state": State.LEAVING if row.is_leaving else State.MEMBER,
-        "boot": str(row.holder.boot),  # more than a number of a page can hold
+        "boot": str(row.holder.boot),  # too large for a number in JavaScript
         "url": row.address,
         "heard": heard,
     }
     if row.report is not None:
-        shown["started"] = heard - row.report.up
-        shown["figures"] = dict[str, Json](row.report.figures)
-    return shown
+        fields["started"] = heard - row.report.up
+        fields["figures"] = dict[str, Json](row.report.figures)
+    return fields

@@ -1,7 +1,7 @@
 """The paths that the page of the dashboard reads, all behind the operator's token.
 
-The page itself holds no data, and is served to everybody from the package `web`. Nothing here
-changes anything, and no token, key or body of a message is shown.
+The page itself contains no data, and is served to everybody from the package `web`. The paths only
+read, and never show a token, a key or the body of a message.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 DASHBOARD: Final = "/dashboard"
-"""Prefix of the paths; itself it leads to the page."""
+"""Prefix of the paths; the prefix alone redirects to the page."""
 
 _PAGE: Final = f"{WEB}dashboard/index.html"
 _EVENTS: Final = "text/event-stream"
@@ -46,7 +46,7 @@ _RECORD_FIELDS: Final = (
 
 @attrs.frozen
 class Sources:
-    """What the pages show beside the board.
+    """The sources of the pages besides the board.
 
     Attributes:
         records: Returns the records of the domain registry; None: a service behind the node has
@@ -68,7 +68,7 @@ _View: TypeAlias = Callable[[Visit], Page | Feed | Awaitable[Page]]
 
 
 class _DashboardService(HttpService):
-    """One path, for readers that the gate admits."""
+    """Serve one path to readers that the gate admits."""
 
     methods: tuple[str, ...] = ("GET",)
     limit = 0
@@ -87,8 +87,8 @@ class _DashboardService(HttpService):
         refusal = self._gate.refusal(visit)
         if refusal is not None:
             return refusal
-        shown = self._view(visit)
-        return shown if isinstance(shown, Page | Feed) else await shown
+        page = self._view(visit)
+        return page if isinstance(page, Page | Feed) else await page
 
     @override
     def refusal_page(self, status: HTTPStatus, why: str, *headers: tuple[str, str]) -> Page:
@@ -96,21 +96,21 @@ class _DashboardService(HttpService):
 
 
 async def to_page() -> Page:
-    """Lead from the short path to the page."""
+    """Redirect from the short path to the page."""
     await trio.lowlevel.checkpoint()
-    where = ("location", _PAGE)
-    return json_page(HTTPStatus.TEMPORARY_REDIRECT, {"see": _PAGE}, where)
+    location = ("location", _PAGE)
+    return json_page(HTTPStatus.TEMPORARY_REDIRECT, {"see": _PAGE}, location)
 
 
 def dashboard_services(
     config: HttpConfig, board: Board, sources: Sources
 ) -> dict[str, HttpService]:
-    """Make the paths of the dashboard.
+    """Make the services of the dashboard, by path.
 
     Args:
         config: The configuration of the listener, with the token of the operator.
-        board: What is watched.
-        sources: What else is shown.
+        board: The watched state.
+        sources: The other sources.
     """
     gate, views = Gate(config.token), _Views(board, sources)
     paths: Mapping[str, _View] = {
@@ -128,7 +128,7 @@ def dashboard_services(
 
 
 class _Views:
-    """Makes the answers."""
+    """Make the answers of the paths."""
 
     def __init__(self, board: Board, sources: Sources) -> None:
         self._board = board
@@ -146,7 +146,7 @@ class _Views:
         return Feed(HTTPStatus.OK, viewer, _EVENTS)
 
     def about(self, _: Visit) -> Page:
-        """Return what does not change: machines, and which parts the node has."""
+        """Return the constant facts: the machines, and the parts of the node."""
         return _ok(
             {
                 "domain": self._board.domain,
@@ -193,7 +193,7 @@ class _Views:
         )
 
     def story(self, visit: Visit) -> Page:
-        """Return the events of one connection, and have its messages watched for a while."""
+        """Return the events of one connection, and watch its messages for a while."""
         runtime = visit.query.get("runtime", "")
         after, hop = _number(visit, "after"), _number(visit, "hop")
         is_watched = self._board.tap.watch(runtime)
@@ -210,12 +210,12 @@ class _Views:
         )
 
     def refusals(self, visit: Visit) -> Page:
-        """Return refusals and drops, the newest first; of one message id, if one is asked for."""
+        """Return refusals and drops, the newest first; of one message id, if given."""
         wanted = _read_query(visit)
         return _ok(wanted.among(self._board.counters, TABLE_ROWS))
 
     async def elsewhere(self, visit: Visit) -> Page:
-        """Return the refusals and drops of the other nodes, by node; null: it did not answer."""
+        """Return the refusals and drops of the other nodes, by node; null: no answer."""
         group, colleagues = self._board.group, self._sources.colleagues
         if group is None or colleagues is None:
             return json_page(HTTPStatus.NOT_FOUND, {"error": "this node knows no others"})
@@ -230,10 +230,10 @@ class _Views:
                 HTTPStatus.NOT_FOUND, {"error": "the records are in a service behind this node"}
             )
         rows = records()
-        found = [row for row in rows if text in row.url or text in row.runtime]
-        newest = nlargest(TABLE_ROWS, found, key=lambda row: row.number)
-        shown = list[Json](_record(row) for row in newest)
-        return _ok({"total": len(rows), "found": len(found), "records": shown})
+        matches = [row for row in rows if text in row.url or text in row.runtime]
+        newest = nlargest(TABLE_ROWS, matches, key=lambda row: row.number)
+        newest_rows = list[Json](_record(row) for row in newest)
+        return _ok({"total": len(rows), "found": len(matches), "records": newest_rows})
 
     def policies(self, _: Visit) -> Page:
         """Return the policies in force, as they were read."""
@@ -257,17 +257,17 @@ class _Views:
         )  # fmt: skip
 
     def findings(self, _: Visit) -> Page:
-        """Return the claims that the monitor found broken, the newest first."""
-        found = reversed(self._board.counters.findings())
-        return _ok({"findings": [_finding(item) for item in found]})
+        """Return the claims that the monitor found violated, the newest first."""
+        violations = reversed(self._board.counters.findings())
+        return _ok({"findings": [_finding(item) for item in violations]})
 
 
-def _finding(one: BrokenClaim) -> JsonObject:
+def _finding(violation: BrokenClaim) -> JsonObject:
     return {
-        "at": one.wall_ns / _NANO,
-        "claim": one.claim,
-        "about": one.about,
-        "expected": one.expected,
+        "at": violation.wall_ns / _NANO,
+        "claim": violation.claim,
+        "about": violation.about,
+        "expected": violation.expected,
     }
 
 

@@ -1,7 +1,7 @@
-"""A tracer that passes everything on and shows the dashboard what it needs.
+"""A tracer that forwards everything, and feeds the dashboard.
 
-Steps and rows of tables are rare at a node and always counted. Hops of messages are wanted only
-while an operator looks at a connection: `hops` is then true though no trace has them.
+Steps and table rows are rare at a node and always counted. Hops of messages are needed only while
+an operator watches a connection: `hops` is then true even if no trace records them.
 """
 
 import time
@@ -34,7 +34,7 @@ class Tap(PassingTracer):
     """The tracer of a node that has a dashboard.
 
     Args:
-        tracer: Takes everything.
+        tracer: Receives everything.
 
     Attributes:
         owner_of: Returns the runtime that owns an address now; None: no runtime.
@@ -49,10 +49,10 @@ class Tap(PassingTracer):
         self._watched = watched
 
     def watch(self, runtime: str) -> bool:
-        """Have the messages of a connection reported for a while; False: too many others are.
+        """Report the messages of a connection for a while; return False if too many are watched.
 
         Args:
-            runtime: Address of its runtime.
+            runtime: Address of the runtime of the connection.
         """
         is_watched = self._watched.ask(runtime, trio.current_time())
         self.hops = self._has_hops or bool(self._watched)

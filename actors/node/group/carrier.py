@@ -1,4 +1,4 @@
-"""Messages from node to node of a domain: one hop, once for all receivers at a node."""
+"""The messages between the nodes of a domain: one hop, once for all receivers at a node."""
 
 import math
 from collections import defaultdict
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from specs.dialects.dialect import Dialect
 
 
-class LeftBehind:
-    """The links of runtimes that have just come from other nodes, which hold messages for them.
+class PendingHandOvers:
+    """The links of runtimes that moved here from other nodes, which still have messages for them.
 
     Args:
-        release: Notes that a link waits for one thing less.
+        release: Ends one of the waits of a link.
     """
 
     def __init__(self, release: Callable[[int | None], None]) -> None:
@@ -50,7 +50,7 @@ class LeftBehind:
         self._awaited: dict[str, tuple[str, int | None, float]] = {}
 
     def begin(self, runtime: str, node: str, link: int | None, now: float) -> None:
-        """Note that a link is held until a node has handed over what waits there.
+        """Hold a link until another node has handed over the messages that wait there.
 
         Args:
             runtime: Address of the runtime.
@@ -59,11 +59,11 @@ class LeftBehind:
             now: Seconds on the host's clock.
         """
         self.end(runtime)
-        # The other node does not know yet; this one is fenced if it cannot say so.
+        # The other node learns of the move within a term, or this node is fenced.
         self._awaited[runtime] = node, link, now + GROUP_TERM
 
     def note_written(self, key: str, now: float) -> None:
-        """Note that a row is written: if it is a session's, the other node can know of it.
+        """Note that a row is written; by the row of a session, its former node knows of the move.
 
         Args:
             key: Key of the row.
@@ -72,27 +72,27 @@ class LeftBehind:
         kind, _, runtime = key.partition("/")
         awaited = self._awaited.get(runtime) if kind == Kind.SESSION else None
         if awaited is not None:
-            by, link, until = awaited
-            self._awaited[runtime] = by, link, min(until, now + HAND_OVER_TIMEOUT)
+            node_id, link, until = awaited
+            self._awaited[runtime] = node_id, link, min(until, now + HAND_OVER_TIMEOUT)
 
     def is_from(self, runtime: str, node: str) -> bool:
-        """Return whether what a node sends for a runtime was left there.
+        """Return whether a node sends messages that a runtime left there.
 
         Args:
             runtime: Address of the runtime.
-            node: The node that sends it.
+            node: The sending node.
         """
         awaited = self._awaited.get(runtime)
         return awaited is not None and awaited[0] == node
 
     def end(self, runtime: str) -> None:
-        """Note that everything is handed over, or nothing comes any more. Idempotent."""
+        """Release the link of a runtime after the hand-over, or without one. Idempotent."""
         awaited = self._awaited.pop(runtime, None)
         if awaited is not None:
             self._release(awaited[1])
 
     def lose(self, node: str) -> None:
-        """Note that a node is gone."""
+        """Release the links that wait for a node that is gone."""
         for runtime, (by, _, _) in tuple(self._awaited.items()):
             if by == node:
                 self.end(runtime)
@@ -102,7 +102,7 @@ class LeftBehind:
         return min((until for _, _, until in self._awaited.values()), default=math.inf)
 
     def tick(self, now: float) -> None:
-        """Wait no longer for nodes that take too long.
+        """Stop waiting for nodes that take too long.
 
         Args:
             now: Seconds on the host's clock.
@@ -124,17 +124,17 @@ def _outbox() -> UserQueue[Outgoing]:
 
 
 class Carrier:
-    """Gives messages to other nodes, and takes in theirs; part of the bus's task.
+    """Send messages to other nodes, and receive theirs; the task of the bus calls it.
 
     Args:
         group: The node in its group.
 
     Attributes:
-        left_behind: The links that wait for what other nodes hand over.
+        hand_overs: The links that wait for a hand-over by other nodes.
     """
 
     def __init__(self, group: "Group") -> None:
-        self.left_behind: Final = LeftBehind(group.release)
+        self.hand_overs: Final = PendingHandOvers(group.release)
         self._group: Final = group
         self._exchange: Final = group.exchange
         self._tables: Final = group.exchange.tables
@@ -154,7 +154,7 @@ class Carrier:
         runtimes: Sequence[str],
         nodes: Collection[str],
     ) -> Sequence[str]:
-        """Send a message to other nodes, as `OtherNodes.send`."""
+        """Send a message to other nodes; see `OtherNodes.send`."""
         sessions = self._exchange.sessions
         home = 0
         if by is not None:
@@ -165,7 +165,7 @@ class Carrier:
         if not nodes and all(each in sessions for each in runtimes):
             return runtimes
         if nodes and entry.message.is_request and self._group.objection() is not None:
-            # Of the runtimes that are to have the same, some would get it and others not.
+            # Otherwise some of the receivers would get the request and others not.
             self._answer(entry.message, _NOT_CARRIED, is_alone=True)
             return ()
         away = [
@@ -173,9 +173,9 @@ class Carrier:
         ]
         is_alone = len(nodes) + len(runtimes) == 1
         if is_alone and not nodes and not away and domain_of(entry.message.to) == self._domain:
-            # It has an owner, whose session is not known.
+            # The address has an owner whose session is not known here.
             if not self._group.look_up(entry.message, by):
-                self._nobody(entry.message, _NOBODY)
+                self._answer_not_found(entry.message, _NOBODY)
             return ()
         for runtime in away:
             self._carry(runtime, entry, self._head(runtime, by, home, is_alone=is_alone))
@@ -184,12 +184,12 @@ class Carrier:
         return [each for each in runtimes if each not in away]
 
     def _carry(self, runtime: str, entry: OutboundMessage, head: Head) -> None:
-        """Give a message to the node of a runtime; answer or count it if there is none.
+        """Send a message to the node of a runtime; answer or count it if there is none.
 
         Args:
             runtime: The runtime, which has no session here.
             entry: The message.
-            head: Its head.
+            head: Head of the message.
         """
         node = self._homes.node_of(runtime)
         if node is None or node == self._node:
@@ -198,21 +198,21 @@ class Carrier:
             self._send(node, head, entry)
 
     def end_consent(self, ended: ConsentEnded) -> None:
-        """Have the node of a runtime end the consent to an observer there."""
+        """Let the node of a runtime end the consent to an observer there."""
         node = self._homes.node_of(ended.runtime)
         if node is not None and self._put(node, Outgoing(write_head(ended))) is not None:
             self._counters.drop(DropReason.OVERFLOW)
 
     def hand_over(self, runtime: str) -> None:
-        """Tell the node of a runtime that all that waited here was sent."""
+        """Tell the node of a runtime that all messages that waited here were sent."""
         node = self._homes.node_of(runtime)
-        # If there is no room, the node waits for a while, and not for ever.
+        # If there is no room, the other node stops waiting after a while.
         if node is not None:
             self._put(node, Outgoing(write_head(HandedOver(runtime))))
 
-    def _put(self, node: str, one: Outgoing) -> Refused | None:
-        user = "" if one.entry is None else user_of(one.entry.message, self._domain)
-        return self._outboxes[node].put(one, user, one.size)
+    def _put(self, node: str, message: Outgoing) -> Refused | None:
+        user = "" if message.entry is None else user_of(message.entry.message, self._domain)
+        return self._outboxes[node].put(message, user, message.size)
 
     def _head(self, to: str | None, by: str | None, home: int, *, is_alone: bool) -> Head:
         return Head(self._node, self._group.membership.boot, to, by, home, is_alone=is_alone)
@@ -220,7 +220,7 @@ class Carrier:
     def _send(self, node: str, head: Head, entry: OutboundMessage) -> None:
         refused = self._put(node, Outgoing(write_head(head), entry, head.is_alone))
         if refused is None:
-            self._trace.carried(Op.XMIT, entry.message, f"{self._node}>{node}", head.to)
+            self._trace.record_carried(Op.XMIT, entry.message, f"{self._node}>{node}", head.to)
         else:
             reason = DropReason.OVERFLOW
             self._answer(entry.message, refused.why, reason, is_alone=head.is_alone)
@@ -233,7 +233,7 @@ class Carrier:
         *,
         is_alone: bool,
     ) -> None:
-        """Answer a request that nobody gets; if others get it, one of these answers."""
+        """Answer a request that nobody gets; if others get it, they answer, and it is counted."""
         if is_alone:
             self._exchange.undeliverable(message, Code.UNAVAILABLE, why, reason)
         else:
@@ -253,28 +253,28 @@ class Carrier:
 
     @property
     def is_settled(self) -> bool:
-        """True if nothing waits."""
+        """True if no message waits."""
         return not any(self._outboxes.values())
 
     def settle(self, link: ActorRef[Carry]) -> None:
-        """Publish what waits, in one for each node.
+        """Publish the waiting messages, in one payload for each node.
 
         Args:
-            link: Publishes it.
+            link: Publishes the messages.
         """
-        self._trace.losses()
+        self._trace.record_losses()
         for node, outbox in self._outboxes.items():
             if outbox and link.try_tell((node, outbox.items)):
                 outbox.take()
 
     def lose(self, node: str) -> None:
-        """Answer what waits for a node that is gone."""
-        self.left_behind.lose(node)
+        """Answer the messages that wait for a node that is gone."""
+        self.hand_overs.lose(node)
         outbox = self._outboxes.pop(node, None)
         self._answer_all(() if outbox is None else outbox.items, _HOMELESS)
 
     def lose_all(self) -> None:
-        """Count what waits for any node: this one is no member any more."""
+        """Answer the messages for all nodes: this node is no member any more."""
         for node in tuple(self._outboxes):
             self.lose(node)
         self._homes.forget_order()
@@ -282,39 +282,39 @@ class Carrier:
     # ---- news
 
     def take_messages(self, payloads: Sequence[bytes]) -> None:
-        """Take in what other nodes sent, in order."""
-        self._trace.losses()
+        """Process messages of other nodes, in order."""
+        self._trace.record_losses()
         for payload in payloads:
             for head, line in pairs(payload):
-                self._came(head, line)
+                self._take_pair(head, line)
 
     def return_unsent(self, messages: Sequence[Outgoing]) -> None:
-        """Answer what the engine did not take."""
-        self._trace.losses()
+        """Answer the messages that the engine did not take."""
+        self._trace.record_losses()
         self._answer_all(messages, _NOT_CARRIED)
 
-    def _came(self, head: bytes, line: bytes) -> None:
-        about = read_head(head)
-        match about:
+    def _take_pair(self, head: bytes, line: bytes) -> None:
+        parsed = read_head(head)
+        match parsed:
             case Head():
                 message = decode_line(line, READ)
                 if isinstance(message, BadLine):
                     self._counters.drop(DropReason.MALFORMED)
-                elif self._group.membership.takes_in(Holder(about.node, about.boot)):
-                    self._taken_in(about, message, line)
+                elif self._group.membership.takes_in(Holder(parsed.node, parsed.boot)):
+                    self._deliver_carried(parsed, message, line)
                 else:
-                    link = f"{about.node}>{self._node}"
+                    link = f"{parsed.node}>{self._node}"
                     self._trace.drop(message, DropReason.SESSION_GONE, link=link)
             case ConsentEnded():
-                self._tables.end_consent_here(about)
+                self._tables.end_consent_here(parsed)
             case HandedOver(runtime):
-                self.left_behind.end(runtime)
+                self.hand_overs.end(runtime)
             case None:
                 self._counters.drop(DropReason.MALFORMED)
 
-    def _taken_in(self, head: Head, message: Message, line: bytes) -> None:
-        """Give a message to local sessions; its sender was admitted at the node that sent it."""
-        self._trace.carried(Op.RCV, message, f"{head.node}>{self._node}", head.to)
+    def _deliver_carried(self, head: Head, message: Message, line: bytes) -> None:
+        """Deliver a message to local sessions; its sender was admitted at the sending node."""
+        self._trace.record_carried(Op.RCV, message, f"{head.node}>{self._node}", head.to)
         if head.by is not None:
             is_passed_on = head.hops > 1
             if self._homes.is_late(head.by, message, head.home, is_passed_on=is_passed_on):
@@ -328,39 +328,39 @@ class Carrier:
             self._deliver_to(head.to, head, message, line)
 
     def _deliver_to(self, runtime: str, head: Head, message: Message, line: bytes) -> None:
-        """Give a message to a runtime, or pass it on to the node that has its session now."""
+        """Deliver a message to a runtime, or forward it to the node that has its session now."""
         if runtime in self._exchange.sessions:
-            self._give(runtime, head.node, OutboundMessage(message, line))
+            self._deliver_to_session(runtime, head.node, OutboundMessage(message, line))
         elif head.hops < CARRIED_HOPS and self._homes.node_of(runtime) is not None:
-            here, hops = self._group.membership.holder, head.hops + 1
-            passed = attrs.evolve(head, node=here.node, boot=here.boot, to=runtime, hops=hops)
-            self._carry(runtime, OutboundMessage(message, line), passed)
+            own, hops = self._group.membership.holder, head.hops + 1
+            forwarded = attrs.evolve(head, node=own.node, boot=own.boot, to=runtime, hops=hops)
+            self._carry(runtime, OutboundMessage(message, line), forwarded)
         elif head.is_alone:
-            self._nobody(message, _NOBODY)
+            self._answer_not_found(message, _NOBODY)
         else:
             self._trace.drop(message, DropReason.NO_TARGET)
 
-    def _give(self, runtime: str, node: str, entry: OutboundMessage) -> None:
-        """Give a message to a session; what the runtime left at another node comes first."""
+    def _deliver_to_session(self, runtime: str, node: str, entry: OutboundMessage) -> None:
+        """Deliver a message to a session; messages left at another node come first."""
         port = self._exchange.sessions[runtime].port
-        if port is not None and self.left_behind.is_from(runtime, node):
+        if port is not None and self.hand_overs.is_from(runtime, node):
             self._exchange.trace.hop(Op.XMIT, entry.message, link=port.name)
             port.refill((entry,))
         else:
-            self._exchange.hand_out_to((runtime,), entry)
+            self._exchange.deliver_to((runtime,), entry)
 
     def _deliver_published(self, head: Head, message: Message, line: bytes) -> None:
         runtimes = tuple(self._tables.subscriptions.subscribers(message.to))
         if runtimes:
             self._exchange.trace.hop(Op.PUBLISH, message, targets=len(runtimes))
             spelt: dict[Dialect, bytes] | None = {} if len(runtimes) > 1 else None
-            self._exchange.hand_out_to(runtimes, OutboundMessage(message, line, spelt))
+            self._exchange.deliver_to(runtimes, OutboundMessage(message, line, spelt))
         elif not head.is_alone:
             return
         elif (owner := self._tables.routing.find_late_receiver(message, head.by)) is not None:
-            self._deliver_to(owner, head, message, line)  # it has moved, and sets its paths anew
+            self._deliver_to(owner, head, message, line)  # it will subscribe again
         else:
-            self._nobody(message, _NOT_SUBSCRIBED)
+            self._answer_not_found(message, _NOT_SUBSCRIBED)
 
-    def _nobody(self, message: Message, why: str) -> None:
+    def _answer_not_found(self, message: Message, why: str) -> None:
         self._exchange.undeliverable(message, Code.NOT_FOUND, why, DropReason.NO_TARGET)

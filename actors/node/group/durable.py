@@ -1,4 +1,4 @@
-"""Durable messages of a node: kept in the logs of the engine, and delivered from there."""
+"""Durable messages of a node: stored in the logs of the engine, and delivered from there."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -33,21 +33,21 @@ _UNKNOWN: Final = Refused(
 )
 
 _LINK: Final = "log"
-"""What traces call the way into a log, and out of it."""
+"""Name of the logs in traces, in place of a link."""
 
 
 def _owner(identity: Identity | None, key: str | None) -> str:
-    """Return what a session belongs to, in one text; empty: to the name of its runtime alone.
+    """Return the owner of a session as one text; empty: the name of its runtime alone.
 
     Args:
-        identity: Who has logged in; None: nobody.
-        key: Thumbprint of the key that its runtime has proven; None: it showed none.
+        identity: Login of the session; None: no login.
+        key: Thumbprint of the key that the runtime has proven; None: no key.
     """
     return key or "" if identity is None else f"{identity.issuer} {identity.user}"
 
 
 class Durable(CoreHost):
-    """Host of the cores of durable messages; part of the bus's task.
+    """Host the cores of durable messages; the task of the bus calls it.
 
     Args:
         group: The node in its group.
@@ -65,7 +65,7 @@ class Durable(CoreHost):
     # ---- from senders
 
     def keep(self, message: Message, runtime: str, by: str) -> None:
-        """Write a request to the log of its receiver; the sender is answered when that is decided.
+        """Append a request to the log of its receiver; the sender is answered when that is decided.
 
         Args:
             message: The request.
@@ -73,7 +73,7 @@ class Durable(CoreHost):
             by: Runtime whose session brought it.
         """
         wall = self._exchange.names.wall()
-        entry = messages.write_entry(self._whose(runtime), wall, encode(message))
+        entry = messages.write_entry(self._owner_of(runtime), wall, encode(message))
         offered = Offered(message, by, runtime, entry)
         objection = self._group.objection() or self._accept.offer(offered)
         if objection is None:
@@ -81,20 +81,20 @@ class Durable(CoreHost):
         else:
             self._refuse(offered, objection)
 
-    def _whose(self, runtime: str) -> str:
-        """Return what the session of a runtime belongs to, here or at another node."""
+    def _owner_of(self, runtime: str) -> str:
+        """Return the owner of the session of a runtime, here or at another node."""
         session, row = self._exchange.sessions.get(runtime), self._group.homes.row(runtime)
         if session is not None:
             return _owner(session.asker.identity, session.core.key)
         return "" if row is None else _owner(row.identity, row.kept and row.kept.key)
 
     def take_outcomes(self, number: int, outcomes: Sequence[Appended]) -> None:
-        """Take what has become of the additions of one batch."""
-        asked = self._accept.end_batch(number)
-        if not asked:
-            # It was given up, or an earlier bus, which has crashed, has asked.
+        """Process the outcomes of the appends of one batch."""
+        offers = self._accept.end_batch(number)
+        if not offers:
+            # The batch was given up, or it is of an earlier bus, which has crashed.
             return
-        for offered, outcome in zip(asked, outcomes, strict=True):
+        for offered, outcome in zip(offers, outcomes, strict=True):
             match outcome:
                 case LogFullError():
                     self._refuse(offered, _LOG_FULL)
@@ -113,16 +113,16 @@ class Durable(CoreHost):
     # ---- to receivers
 
     def follow(self, session: Session) -> None:
-        """Give a session with a link what is kept for it, and one without nothing. Idempotent."""
+        """Deliver the log of a session that has a link, and stop without a link. Idempotent."""
         runtime = session.core.runtime
         if session.port is None:
             self._deliver.detach(runtime)
         else:
-            self._deliver.attach(runtime, self._whose(runtime), trio.current_time())
+            self._deliver.attach(runtime, self._owner_of(runtime), trio.current_time())
             self.perform()
 
     def end(self, message: Message, by: str) -> bool:
-        """End a message that a log has kept, if this is its answer, which goes no further then.
+        """End a logged message if this is its answer; return whether it was its answer.
 
         Args:
             message: Any message.
@@ -135,23 +135,23 @@ class Durable(CoreHost):
         self.perform()
         return True
 
-    # ---- port of the core: what may lead back to it waits until the core is done
+    # ---- port of the core: calls that may lead back to the core are deferred
 
     @deferred
     def fetch(self, runtime: str, number: int, after: int, most: int) -> None:
-        """Have a log read."""
+        """Begin to read a log."""
         if not self._group.begin(EngineClient.fetch, runtime, number, after, most):
             self.take_entries(runtime, number, None)
 
     @deferred
     def deliver(self, runtime: str, position: int, message: Message) -> None:
-        """Give a message to the session of a runtime."""
-        placed = attrs.evolve(message, body={**message.body, DURABLE: position})
-        self._trace.hop(Op.RCV, placed, link=_LINK)
-        self._exchange.hand_out_to((runtime,), OutboundMessage(placed, encode(placed)))
+        """Deliver a message to the session of a runtime."""
+        numbered = attrs.evolve(message, body={**message.body, DURABLE: position})
+        self._trace.hop(Op.RCV, numbered, link=_LINK)
+        self._exchange.deliver_to((runtime,), OutboundMessage(numbered, encode(numbered)))
 
     def trim(self, runtime: str, position: int) -> None:
-        """Have a log trimmed with the next turn of the bus."""
+        """Trim a log with the next turn of the bus."""
         self._trims[runtime] = position
 
     @deferred
@@ -169,30 +169,30 @@ class Durable(CoreHost):
     # ---- news
 
     def begin(self) -> None:
-        """Ask the logs from now on; what was under way is not answered any more."""
+        """Use the engine from now on; earlier requests to it get no answer any more."""
         for offered in self._accept.give_up_batch():
             self._refuse(offered, _UNKNOWN)
         self._deliver.begin(trio.current_time())
         self.perform()
 
     def begin_list(self) -> None:
-        """Each log that has an entry is reported from now on, and then each further entry."""
+        """Note that each log with an entry is reported from now on, and then each further entry."""
         self._deliver.begin_list()
         self.perform()
 
     def add_entries(self, reached: Sequence[tuple[str, int]]) -> None:
-        """Note that logs of runtimes have entries at positions, or have had them."""
+        """Note that logs of runtimes have entries up to positions, or had them."""
         for runtime, position in reached:
             self._deliver.add_entry(runtime, position, trio.current_time())
         self.perform()
 
     def take_entries(self, runtime: str, number: int, entries: Sequence[Kept] | None) -> None:
-        """Take what was read of a log; None: it could not be read."""
+        """Process the entries read from a log; None: the log could not be read."""
         self._deliver.take_entries(runtime, number, entries, trio.current_time())
         self.perform()
 
     def end_trims(self, reached: Mapping[str, int], *, is_done: bool) -> None:
-        """Note that logs were trimmed up to a position each, or could not be."""
+        """Note that logs were trimmed, each up to a position, or could not be."""
         for runtime, position in reached.items():
             self._deliver.take_trim(runtime, position, trio.current_time(), is_done=is_done)
         self.perform()
@@ -205,7 +205,7 @@ class Durable(CoreHost):
         return self._accept.is_settled
 
     def settle(self) -> None:
-        """Send what the turn of the bus has brought about."""
+        """Send the trims and appends of this turn of the bus."""
         if self._trims:
             trims, self._trims = self._trims, {}
             if not self._group.begin(EngineClient.trim, trims):
@@ -223,6 +223,6 @@ class Durable(CoreHost):
         return self._deliver.deadline()
 
     def tick(self) -> None:
-        """Do what is due."""
+        """Do the work that is due."""
         self._deliver.tick(trio.current_time())
         self.perform()

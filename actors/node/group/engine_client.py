@@ -1,4 +1,4 @@
-"""The actor that talks with the engine: for the rows, for the logs, for what goes between nodes."""
+"""The actor that uses the engine: for rows, for logs, and for messages between nodes."""
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -41,18 +41,18 @@ _log = get_logger("actors.node")
 
 
 class EngineClient(Actor[messages.Carry]):
-    """Carries messages from and to other nodes, follows all rows and logs, and does other work.
+    """Carry messages between nodes, follow all rows and logs, and do other work with the engine.
 
-    Such work is begun by `begin`. What it leads to is a call of the group, by the bus of the node.
+    `begin` starts such work. Its outcome is a call of the group, by the bus of the node.
 
     Args:
         shared: The engine, and the place of this node in it.
         bus: The bus of this node.
 
     Attributes:
-        leases: Answers to renewals of the node's lease. They do not pass through the mailbox of
-            the bus: behind much else they would come so late that a node is fenced that has
-            renewed its lease.
+        leases: Answers to renewals of the node's lease. They bypass the mailbox of the bus: behind
+            many other calls they could come so late that the node is fenced although it has renewed
+            its lease.
     """
 
     def __init__(self, shared: "Shared", bus: ActorRef[BusMessage]) -> None:
@@ -76,7 +76,7 @@ class EngineClient(Actor[messages.Carry]):
         self._follow_rows()
 
     def begin(self, work: Callable[[*Ts], Awaitable[object]], *args: *Ts) -> bool:
-        """Begin a piece of work; return False if nothing is begun any more."""
+        """Start a piece of work; return False if the actor is closing."""
         if self._is_closing:
             return False
         try:
@@ -88,7 +88,7 @@ class EngineClient(Actor[messages.Carry]):
     @override
     async def closing(self) -> None:
         self._is_closing = True
-        # Other nodes are to know at once that this one has left.
+        # Other nodes should know at once that this node has left.
         if self._dropped is not None:
             await self._dropped.wait()
 
@@ -104,9 +104,9 @@ class EngineClient(Actor[messages.Carry]):
             await self._bus.tell(lambda node: node.group.carrier.return_unsent(outgoing))
 
     async def _receive(self) -> None:
-        async with self._engine.inbox(self._shared.node, self._lose) as came:
+        async with self._engine.inbox(self._shared.node, self._lose) as batches:
             self._is_open.set()
-            async for batch in came:
+            async for batch in batches:
                 await self._take_in(batch)
 
     async def _take_in(self, payloads: Sequence[bytes]) -> None:
@@ -119,7 +119,7 @@ class EngineClient(Actor[messages.Carry]):
     # ---- rows
 
     async def write_rows(self, puts: Sequence[Put]) -> None:
-        """Write rows, and report what has become of each."""
+        """Write rows, and report the outcome of each."""
         written = await self._engine.put_all(
             [contract.Put(put.key, put.value, put.expected) for put in puts]
         )
@@ -127,31 +127,31 @@ class EngineClient(Actor[messages.Carry]):
         await self._bus.tell(lambda node: node.group.take_answers(answers))
 
     async def read_row(self, key: str, revision: int, lookup: messages.LookUp | None) -> None:
-        """Read a row, and report it.
+        """Read a row, and report its contents.
 
         Args:
             key: Key of the row.
-            revision: That of the report, if there is no row.
-            lookup: The receiver that is looked up by that; None: none.
+            revision: Revision to report if there is no row.
+            lookup: The lookup of a receiver that needs the row; None: none.
         """
         row: contract.Row | None = None
-        with suppress(EngineDownError):  # the watch begins anew after that, and names what has gone
+        with suppress(EngineDownError):  # the watch starts again later, and reports removed rows
             row = await self._engine.get(key) or contract.Row(key, None, revision)
         await self._bus.tell(lambda node: node.group.take_row_read(row, lookup))
 
     async def renew_lease(self, lease: PutLease) -> None:
-        """Write the node's row; the answer is among `leases`."""
+        """Write the node's row; the answer is put into `leases`."""
         if self._dropped is not None:
             await self._dropped.wait()
         row = lease.row
         put = contract.Put(row.key, write_row(row), lease.expected, GROUP_LEASE)
         (written,) = await self._engine.put_all((put,))
         self.leases.append((lease, written))
-        # A bus whose mailbox is full looks without being told.
+        # A bus with a full mailbox looks at `leases` anyway.
         self._bus.try_tell(lambda _: None)
 
     def drop_lease(self, key: str, expected: int) -> None:
-        """Delete the node's own row, if it has the expected revision; nothing is reported."""
+        """Delete the node's own row, if it has the expected revision, without a report."""
         self._dropped = trio.Event()
         self.begin(self._drop, contract.Put(key, None, expected), self._dropped)
 
@@ -160,8 +160,8 @@ class EngineClient(Actor[messages.Carry]):
         dropped.set()
 
     def watch_anew(self) -> None:
-        """Bring all rows again; the next actor does so anyway."""
-        # An engine that comes back empty has no secret: a node that starts would make another.
+        """Report all rows again; a restarted actor does so anyway."""
+        # An engine that returns empty has lost the secret: the next node would make another one.
         if self.begin(domain_secret, self._engine, self._shared.mint):
             self._follow_rows()
 
@@ -174,9 +174,9 @@ class EngineClient(Actor[messages.Carry]):
 
     async def _watch(self, prefix: str, scope: trio.CancelScope) -> None:
         with scope:
-            async with self._engine.watch(prefix) as seen:
+            async with self._engine.watch(prefix) as batches:
                 await self._take_rows(prefix, None)
-                async for batch in seen:
+                async for batch in batches:
                     await self._take_rows(prefix, batch)
 
     async def _take_rows(self, prefix: str, news: Sequence[contract.Seen] | None) -> None:
@@ -191,21 +191,21 @@ class EngineClient(Actor[messages.Carry]):
     # ---- logs
 
     async def append(self, number: int, appends: Sequence[contract.Append]) -> None:
-        """Add entries to logs; the report of the batch has its number."""
+        """Append entries to logs; the report has the number of the batch."""
         outcomes = await self._engine.append_all(appends)
         await self._bus.tell(lambda node: node.group.durable.take_outcomes(number, outcomes))
 
     async def fetch(self, runtime: str, number: int, after: int, most: int) -> None:
-        """Read a log; the arguments are as of `fsm.group.durable.LogPort`."""
+        """Read a log; for the arguments see `fsm.group.durable.LogPort`."""
         kept: Sequence[Kept] | None = None
         with suppress(EngineDownError):
             entries = await self._engine.fetch(runtime, after, most)
             offset = trio.current_time() - self._shared.wall()
-            kept = tuple(_kept(entry, offset) for entry in entries)
+            kept = tuple(_parse_entry(entry, offset) for entry in entries)
         await self._bus.tell(lambda node: node.group.durable.take_entries(runtime, number, kept))
 
     async def trim(self, reached: Mapping[str, int]) -> None:
-        """Remove the entries of logs up to a position each."""
+        """Remove the entries of logs, each up to a position."""
         is_done = False
         with suppress(EngineDownError):
             await self._engine.acknowledge(reached)
@@ -220,43 +220,43 @@ class EngineClient(Actor[messages.Carry]):
                 async with self._engine.follow_logs() as reached:
                     async for batch in reached:
                         await self._add_entries(batch)
-            # It has ended with the engine's handle, if not by the clock.
+            # Without a timeout, the engine was closed.
             has_ended = not turn.cancelled_caught
 
     async def _add_entries(self, entries: Sequence[tuple[str, int]]) -> None:
         await self._bus.tell(lambda node: node.group.durable.add_entries(entries))
 
 
-def _kept(entry: contract.Entry, offset: float) -> Kept:
-    """Return what an entry of a log holds.
+def _parse_entry(entry: contract.Entry, offset: float) -> Kept:
+    """Return the contents of an entry of a log.
 
     Args:
         entry: The entry.
-        offset: What is added to seconds since the epoch for those of the host's clock.
+        offset: Difference of the host's clock to the seconds since the epoch.
     """
-    read = messages.read_entry(entry.payload)
-    if read is None:
+    parsed = messages.read_entry(entry.payload)
+    if parsed is None:
         return Kept(entry.position, None)
-    whose, at, line = read
+    owner, at, line = parsed
     message = decode_line(line, READ)
     if not isinstance(message, Message):
         return Kept(entry.position, None)
-    return Kept(entry.position, message, whose, at + DURABLE_LIFE + offset)
+    return Kept(entry.position, message, owner, at + DURABLE_LIFE + offset)
 
 
-_TOLD: Final = 2
-"""Failed attempts after which the log says so: at the first one the connection is only begun."""
+_LOGGED_FAILURE: Final = 2
+"""Failed attempts until a warning is logged: at the first one, the connection has only begun."""
 
 _MINT: Final = "secret/mint"
-"""Row of the secret by which all nodes of a domain know the addresses that they made."""
+"""Row of the secret by which all nodes of a domain recognise addresses that they allocated."""
 
 
 async def domain_secret(engine: Engine, fresh: bytes) -> bytes:
-    """Return the secret of the domain, which the first of its nodes has made.
+    """Return the secret of the domain, which the first of its nodes makes.
 
     Args:
         engine: The engine.
-        fresh: The secret, if the engine has none.
+        fresh: The secret to store if the engine has none.
     """
     failures = 0
     while True:
@@ -267,7 +267,7 @@ async def domain_secret(engine: Engine, fresh: bytes) -> bytes:
                 return exc.row.value
         except EngineDownError as exc:
             failures += 1
-            if failures == _TOLD:
+            if failures == _LOGGED_FAILURE:
                 _log.warning("waiting for the engine", why=exc.reason)
         else:
             return fresh

@@ -1,14 +1,14 @@
 """A node in the group of the nodes of its domain.
 
 `Group` hosts the cores of the membership, of the rows of the domain, and of the sessions that move.
-Rows that other nodes write are applied to the tables of this node: a runtime with a session
-elsewhere owns its addresses here, too. What local sessions change is written as rows, and the link
-that asked for it is answered when it is written.
+It applies the rows of other nodes to the tables of this node: a runtime with a session elsewhere
+owns its addresses here, too. It writes the changes of local sessions as rows, and the link of a
+request is answered when the rows are written.
 
-A message for a runtime with a session elsewhere, or for subscribers there, is given to that node,
-once for all of them; what comes from other nodes is for local sessions only.
+A message for a runtime with a session elsewhere, or for subscribers there, is sent to that node
+once for all of them; messages from other nodes are for local sessions only.
 
-A node that may have lost its lease is fenced: it leaves all links, and forgets what it knows.
+A node that may have lost its lease is fenced: it closes all links, and forgets its tables.
 """
 
 import math
@@ -71,23 +71,23 @@ _ELSEWHERE: Final = Refused(Code.CONFLICT, "another node has the session, and ca
 
 
 class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort):
-    """The other nodes of the domain; part of the bus's task.
+    """The other nodes of the domain; the task of the bus calls it.
 
     Args:
         exchange: The sessions of this node.
-        shared: The engine, of which only the health is looked at here, and what outlives a bus.
-        trace: Of what comes from other nodes and goes to them.
+        shared: The engine, of which only the health is read here, and state that outlives a bus.
+        trace: Trace of messages and changes between nodes.
         address: Base URL at which other nodes reach this one over HTTP; empty: none.
 
     Attributes:
         membership: Decides whether this node is a member.
-        rows: Decides which rows are applied, and what is written.
+        rows: Decides which rows are applied, and which are written.
         moves: Decides which node has a session that moves.
-        homes: Where the sessions of other nodes are.
-        carrier: Takes messages to other nodes.
+        homes: The nodes that have the other sessions.
+        carrier: Carries messages to other nodes.
         lookups: Looks receivers up.
         durable: The logs of the domain.
-        overview: What people are shown of the group.
+        overview: The state of the group, for people.
     """
 
     is_alone = False
@@ -114,12 +114,12 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         self._client: EngineClient | None = None
         self._begun: set[str] = set()
         self._subscribers: Final = Counter[str]()
-        # Rows that have gone of what sessions of this node own; of the second ones the lease,
-        # which is being renewed, tells whether the engine has lost all rows.
+        # Removed owner rows of local sessions. For the second group, the renewal of the lease,
+        # which is under way, will show whether the engine has lost all rows.
         self._missing: Final = dict[str, kinds.OwnerRow]()
-        self._asked_about: Final = dict[str, kinds.OwnerRow]()
-        # Sessions that other nodes have taken up while this one still reads their links.
-        self._given_up: Final = dict[str, tuple[moves.GiveUp, float]]()
+        self._missing_in_renewal: Final = dict[str, kinds.OwnerRow]()
+        # Sessions that other nodes have taken while this node still reads their links.
+        self._moving_away: Final = dict[str, tuple[moves.GiveUp, float]]()
         self._starting = list[Reply[None]]()
         self._is_current = self._is_applying = False
         self._is_leaving = self._is_gone = False
@@ -128,7 +128,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         shared.policies.begin(self)
         shared.catalogue.begin(self)
 
-    # ---- what the node asks of the others
+    # ---- calls to the other nodes
 
     @override
     def objection(self, runtime: str | None = None) -> Refused | None:
@@ -170,7 +170,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
             link = None if by is None else _hold(by.port)
             self._subscribers[resource] += 1
             self.homes.path_over(row)
-            # The engine may not have it yet, though this is not the first subscriber.
+            # Write for each subscriber: the engine may not have the row yet.
             self._write(row.key, row, link)
             return
         self._subscribers[resource] -= 1
@@ -193,12 +193,12 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     def _publish_session(self, session: Session, port: Connection | None) -> None:
         core, runtime = session.core, session.core.runtime
         form = self._tables.form_of(runtime)
-        if form is None or runtime in self._given_up:
+        if form is None or runtime in self._moving_away:
             return
         here, before = self.membership.holder, self.rows.row(kinds.session_key(runtime))
         row = kinds.SessionRow(runtime, here, 0, form, session.stub, core.kept, session.identity)
         if (old := self.homes.node_of(runtime)) is not None:
-            self.carrier.left_behind.begin(runtime, old, _hold(port), trio.current_time())
+            self.carrier.hand_overs.begin(runtime, old, _hold(port), trio.current_time())
         kept, link = self.moves.keep(row, before), _hold(port)
         self.homes.session_over(runtime)
         self._tables.remembered.forget()
@@ -219,7 +219,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         return self.lookups.look_up(message, by)
 
     def look_row_up(self, wanted: LookUp) -> Refused | None:
-        """Read a row that may not have come yet; return why that is not possible."""
+        """Read a row that may not have arrived yet; return why that is not possible."""
         if not self.is_member:
             return _FENCED
         is_up = self._engine.health.is_up
@@ -234,7 +234,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         runtime = self.log_of(message) if is_durable(message) else None
         if by is None or runtime is None or runtime == by:
             return False
-        # A log belongs to a session: if its row has not come yet, it is looked up first.
+        # A log belongs to a session: if its row has not arrived yet, look it up first.
         is_known = runtime in self.exchange.sessions or runtime in self.homes.sessions
         if is_known:
             self.durable.keep(message, runtime, by)
@@ -264,14 +264,14 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         with self._applying() if is_resumable else nullcontext():
             self._tables.release(left.runtime, left.why)
         if not is_resumable:
-            self.exchange.left(left)
+            self.exchange.notify_left(left)
 
-    # ---- what comes from the engine
+    # ---- calls of the engine client
 
     def connect(self, client: EngineClient) -> None:
-        """Work with the actor that talks with the engine, which has started, perhaps again.
+        """Use a new engine client, which has started, perhaps again.
 
-        What was under way is not answered any more.
+        Earlier requests to the engine get no answer any more.
         """
         self._client = client
         self.rows.lose_answers(trio.current_time())
@@ -286,28 +286,28 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         work: Callable[[EngineClient, *Ts], Awaitable[object]],
         *args: *Ts,
     ) -> bool:
-        """Begin a piece of work with the engine; return False if nothing is begun now."""
+        """Start a piece of work with the engine; return False if that is not possible now."""
         client = self._client
         return client is not None and client.begin(work, client, *args)
 
     def start_serving(self, reply: Reply[None]) -> None:
         """Answer when the node serves runtimes: it is a member, and knows all rows."""
         self._starting.append(reply)
-        self._look_current()
+        self._check_current()
 
     def renew(self) -> None:
-        """Renew the lease: the engine answers again."""
+        """Renew the lease, because the engine answers again."""
         self._tell(self.membership.renew)
 
     def take_rows(self, prefix: str, news: Sequence[contract.Seen] | None) -> None:
-        """Take what the watch of a prefix has brought; None: it begins."""
+        """Process a batch of the watch of a prefix; None: the watch begins."""
         if news is None:
             self._begun.add(prefix)
             self.rows.begin_watch(prefix)
             if prefix == _NODES:
                 self._tell(self.membership.begin_watch)
-        for seen in news or ():
-            match seen:
+        for event in news or ():
+            match event:
                 case contract.Row(key, value, revision):
                     self.rows.take_row(key, value, revision)
                     self.perform()
@@ -316,28 +316,28 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
                     self.perform()
                     if prefix == _NODES:
                         self._tell(self.membership.end_list)
-        self._look_current()
+        self._check_current()
 
     def take_row_read(self, row: contract.Row | None, lookup: LookUp | None) -> None:
-        """Take a row that was read.
+        """Process a row that was read.
 
         Args:
             row: The row; None: the engine did not answer.
-            lookup: The receiver that is looked up by that; None: none.
+            lookup: The lookup of a receiver that needs the row; None: none.
         """
         if row is not None:
             self.rows.take_row(row.key, row.value, row.revision, is_read=True)
             self.perform()
-        self._look_current()
+        self._check_current()
         if lookup is not None:
             self.lookups.on_row_read(lookup, is_read=row is not None)
 
     def take_answers(self, answers: Iterable[tuple[rows.Put, contract.Written]]) -> None:
-        """Take the answers of the engine to writes."""
+        """Process the answers of the engine to writes."""
         for put, answer in answers:
             match answer:
                 case ConflictError(row=row):
-                    self.rows.take_conflict(put.number, *_version_met(row, put))
+                    self.rows.take_conflict(put.number, *_newer_version(row, put))
                 case EngineDownError():
                     self.rows.take_silence(put.number, trio.current_time())
                 case revision:
@@ -347,8 +347,8 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     def _join(self) -> None:
         self._tell(partial(self.membership.join, secrets.randbits(62) + 1))
 
-    def _look_current(self) -> None:
-        """Look at what nobody holds once all rows are known, and begin to serve."""
+    def _check_current(self) -> None:
+        """When all rows are known, remove those that no node holds, and begin to serve."""
         is_complete = len(self._begun) == len(kinds.Kind) and self.rows.is_current
         if is_complete and not self._is_current:
             self._is_current = True
@@ -368,32 +368,32 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         return self._is_current and self.membership.may_write(trio.current_time())
 
     def _tell(self, call: Callable[[float], None]) -> None:
-        """Call the membership, then perform what it asks for, in order."""
+        """Call the membership, then perform its commands, in order."""
         call(trio.current_time())
         self.perform()
 
     def _take_node(self, node: str, row: kinds.NodeRow | None, revision: int) -> None:
-        """Take what the row of a node says of its membership."""
+        """Process the row of a node for the membership."""
         self._tell(partial(self.membership.take_node, node, row, revision))
         if row is not None:
             self.overview.take_row(row)
 
-    def _lease_answered(self, lease: PutLease, answer: contract.Written) -> None:
+    def _take_lease_answer(self, lease: PutLease, answer: contract.Written) -> None:
         self.overview.note_renewal(answer)
         member, number = self.membership, lease.number
         match answer:
             case ConflictError(row=row):
-                self._tell(partial(member.take_conflict, number, *_version_met(row, lease)))
+                self._tell(partial(member.take_conflict, number, *_newer_version(row, lease)))
             case EngineDownError():
                 self._tell(partial(member.take_silence, number))
             case revision:
-                # The engine has not lost all rows: what was missing has gone.
+                # The engine has not lost all rows, so the missing rows were removed.
                 with self._applying():
-                    for gone in self._asked_about.values():
+                    for gone in self._missing_in_renewal.values():
                         self._tables.allocation.mirror_gone(gone.address)
-                self._asked_about.clear()
+                self._missing_in_renewal.clear()
                 self._tell(partial(member.take_written, number, revision))
-                self.trace.renewed(revision, member.holder)
+                self.trace.record_renewal(revision, member.holder)
 
     @override
     @deferred
@@ -404,8 +404,8 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     @deferred
     def put_lease(self, lease: PutLease) -> None:
         reported = self.overview.add_report(lease)
-        # The engine renews it only if it has its row.
-        self._asked_about.update(self._missing)
+        # The engine renews the lease only if it has its row.
+        self._missing_in_renewal.update(self._missing)
         self._missing.clear()
         if not self.begin(EngineClient.renew_lease, reported):
             self._tell(partial(self.membership.take_silence, lease.number))
@@ -421,24 +421,24 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     def admit(self) -> None:
         self.trace.counters.count(Tally.ADMISSIONS)
         _log.info("group joined", node=self.membership.node)
-        self._look_anew()
+        self._refresh()
 
     @override
     @deferred
     def wait_for_id(self, other: kinds.Holder) -> None:
         _log.info("node id taken", node=self.membership.node)
-        self._look_anew()
+        self._refresh()
 
     @override
     @deferred
     def wait_for_room(self) -> None:
         _log.warning("group full", node=self.membership.node, members=GROUP_NODES)
-        self._look_anew()
+        self._refresh()
 
     @override
     @deferred
     def add_node(self, row: kinds.NodeRow) -> None:
-        self.trace.came(row.holder)
+        self.trace.record_arrival(row.holder)
         self._move_home(row.holder)
         self._tidy_paths()
 
@@ -446,7 +446,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     @deferred
     def remove_node(self, holder: kinds.Holder) -> None:
         self.overview.remember(holder)
-        self.trace.gone(holder, is_expected=self._is_leaving)
+        self.trace.record_departure(holder, is_expected=self._is_leaving)
         self._move_home(holder)
         self.carrier.lose(holder.node)
         self._tidy_paths()
@@ -460,7 +460,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     @override
     @deferred
     def fence(self, why: str) -> None:
-        """Leave all links, and forget all: others may have the sessions of this node."""
+        """Close all links, and forget all tables: others may have the sessions of this node."""
         self.trace.counters.count(Tally.FENCES)
         _log.error("fenced", node=self.membership.node, why=why)
         exchange = self.exchange
@@ -477,7 +477,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         exchange.ports.clear()
         self.carrier.lose_all()
         self._missing.clear()
-        self._asked_about.clear()
+        self._missing_in_renewal.clear()
         self.rows.forget()
         self.perform()
         self._release_all()
@@ -485,8 +485,8 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
             self._client.watch_anew()
             self._join()
 
-    def _look_anew(self) -> None:
-        self._look_current()
+    def _refresh(self) -> None:
+        self._check_current()
         self._tidy_paths()
 
     def _move_home(self, holder: kinds.Holder) -> None:
@@ -496,7 +496,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     # ---- rows
 
     def _write(self, key: str, row: kinds.GroupRow | None, link: int | None = None) -> None:
-        """Write a row, None: remove it; a link that waits for it is answered then."""
+        """Write a row, or remove it (None); a link that waits for the write is then answered."""
         if not self._is_current:
             self.release(link)
         else:
@@ -504,7 +504,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
             self.perform()
 
     def release(self, link: int | None) -> None:
-        """Note that a link waits for one write less."""
+        """End one of the waits of a link."""
         port = None if link is None else self.exchange.ports.get(link)
         if port is not None:
             port.release()
@@ -526,12 +526,12 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
                     self.homes.path(row)
                     self._tables.remembered.forget()
                 else:
-                    # A write of its own that was given up, and made after all.
+                    # A write of this node that was given up, but was made after all.
                     self._write(row.key, row if resource in self._subscribers else None)
             case kinds.NameRow(name):
                 self.exchange.names.mirror(name)
             case PolicyRow():
-                self._policies.there(row)
+                self._policies.take_row(row)
             case CatalogueRow():
                 self._catalogue.core.set_row(row)
             case _:
@@ -550,8 +550,8 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
                     with self._applying():
                         self._tables.allocation.mirror_gone(address)
                 else:
-                    # It was removed, or the engine has lost all rows. Then the node is about to be
-                    # fenced, and until then its sessions keep what they own.
+                    # The row was removed, or the engine has lost all rows. In the second case this
+                    # node will be fenced, and until then its sessions keep their addresses.
                     self._missing[row.key] = row
                     self._tell(self.membership.renew)
             case kinds.PathRow(resource, holder):
@@ -562,7 +562,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
             case kinds.NameRow(name):
                 self.exchange.names.mirror(NameForgotten(name.runtime))
             case PolicyRow():
-                self._policies.there(None)
+                self._policies.take_row(None)
             case CatalogueRow(path):
                 self._catalogue.core.set_missing(path)
             case _:
@@ -573,8 +573,8 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     def confirm(
         self, key: str, row: kinds.GroupRow | None, revision: int, tickets: tuple[int, ...]
     ) -> None:
-        self.trace.home(row, revision, self.membership.holder)
-        self.carrier.left_behind.note_written(key, trio.current_time())
+        self.trace.record_home(row, revision, self.membership.holder)
+        self.carrier.hand_overs.note_written(key, trio.current_time())
         for link in tickets:
             self.release(link)
         self._policies.confirm_write(key)
@@ -586,7 +586,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         self.trace.counters.count(Tally.ROWS_LOST)
         _log.info("row was changed by another node", key=key)
         for link in tickets:
-            self.exchange.lost(link, "another node decided otherwise", is_misled=True)
+            self.exchange.lose_link(link, "another node decided otherwise", is_misled=True)
 
     @override
     @deferred
@@ -599,19 +599,19 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
 
     @contextmanager
     def _applying(self) -> Iterator[None]:
-        """Change tables as another node has it: nothing is written."""
-        was, self._is_applying = self._is_applying, True
+        """Apply changes that another node has made: nothing is written in this context."""
+        previous, self._is_applying = self._is_applying, True
         try:
             yield
         finally:
-            self._is_applying = was
+            self._is_applying = previous
 
     def _forget_missing(self, key: str) -> None:
         self._missing.pop(key, None)
-        self._asked_about.pop(key, None)
+        self._missing_in_renewal.pop(key, None)
 
     def _tidy_paths(self) -> None:
-        """Remove the rows of nodes that are gone, as far as they are this node's to remove."""
+        """Remove path rows of nodes that are gone, as far as this node is responsible."""
         for row in list(self.homes.unheld_paths()) if self.is_member else ():
             if self.membership.tidies(row.key):
                 self.homes.path_over(row)
@@ -620,17 +620,17 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     # ---- sessions that move
 
     def _take_session(self, row: kinds.SessionRow) -> None:
-        """Follow the row of a session, which is right whatever this node has decided."""
-        here = self.membership.holder
-        if row.holder != here:
+        """Apply the row of a session, which overrides any decision of this node."""
+        own = self.membership.holder
+        if row.holder != own:
             self.homes.session(row, trio.current_time())
             with self._applying():
                 self._tables.came_elsewhere(row.runtime, row.form)
-        self.moves.take_row(row, here)
+        self.moves.take_row(row, own)
         self.perform()
 
     def _end_session(self, runtime: str) -> None:
-        """Follow that the row of a session has gone."""
+        """Apply the removal of the row of a session."""
         self.moves.take_removal(runtime)
         self.perform()
         if runtime not in self.exchange.sessions:
@@ -643,7 +643,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
 
     def _release_all(self) -> None:
         for runtime in tuple(self.homes.sessions):
-            self._release(runtime, "this node is none of the group any more")
+            self._release(runtime, "this node is no member of its group any more")
 
     @override
     @deferred
@@ -655,10 +655,10 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     def give_up(self, session: moves.GiveUp) -> None:
         """End this node's copy of a session, once its link is read.
 
-        What the runtime sent over it was sent before it went.
+        The runtime sent the messages on that link before it moved.
         """
         if self.exchange.departure.has_begun and self._is_read(session.runtime):
-            self._given_up[session.runtime] = session, trio.current_time() + GROUP_READ_OUT
+            self._moving_away[session.runtime] = session, trio.current_time() + GROUP_READ_OUT
         else:
             self._hand_over(session)
 
@@ -666,15 +666,15 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         session = self.exchange.sessions.get(runtime)
         return session is not None and session.port is not None
 
-    def _hand_over(self, gone: moves.GiveUp) -> None:
-        """End a session here that another node has, and hand over what waits for it."""
-        if (session := self.exchange.sessions.get(gone.runtime)) is not None:
-            session.move_away(gone.why)
-        if gone.to is not None:
-            self.carrier.hand_over(gone.runtime)
+    def _hand_over(self, move: moves.GiveUp) -> None:
+        """End a session here that another node has taken, and hand over its messages."""
+        if (session := self.exchange.sessions.get(move.runtime)) is not None:
+            session.move_away(move.why)
+        if move.to is not None:
+            self.carrier.hand_over(move.runtime)
 
     def _expire(self, runtime: str) -> None:
-        """End the session of a runtime whose node is gone, and that has not come back."""
+        """End the session of a runtime that did not return after its node had gone."""
         key = kinds.session_key(runtime)
         if not self.membership.tidies(key) or self.homes.row(runtime) is None:
             return
@@ -682,8 +682,8 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         self.homes.session_over(runtime)
         self._write(key, None)
         self._tables.release(runtime, why)
-        is_released = exchange.names.ended(runtime)
-        exchange.left(RuntimeLeft(runtime, why, is_released))
+        is_released = exchange.names.note_ended(runtime)
+        exchange.notify_left(RuntimeLeft(runtime, why, is_released))
 
     # ---- turns of the bus, and its end
 
@@ -700,11 +700,11 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     @override
     def catch_up(self) -> None:
         while self._client is not None and self._client.leases:
-            self._lease_answered(*self._client.leases.popleft())
+            self._take_lease_answer(*self._client.leases.popleft())
         now = trio.current_time()
-        for runtime, (gone, until) in tuple(self._given_up.items()):
+        for runtime, (gone, until) in tuple(self._moving_away.items()):
             if until <= now or not self._is_read(runtime):
-                del self._given_up[runtime]
+                del self._moving_away[runtime]
                 self._hand_over(gone)
 
     @override
@@ -735,16 +735,16 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     @override
     def deadline(self) -> float:
         own = self.membership.deadline(), self.homes.deadline(), self.durable.deadline()
-        read_out = next((until for _, until in self._given_up.values()), math.inf)
-        due = min(*own, self.carrier.left_behind.deadline(), read_out)
+        read_out = next((until for _, until in self._moving_away.values()), math.inf)
+        due = min(*own, self.carrier.hand_overs.deadline(), read_out)
         return min(due, self.rows.deadline(trio.current_time())) if self._is_current else due
 
     @override
     def tick(self) -> None:
-        self.catch_up()  # the lease may have been renewed in time
+        self.catch_up()  # a renewal of the lease may have arrived
         now = trio.current_time()
         self._tell(self.membership.tick)
-        self.carrier.left_behind.tick(now)
+        self.carrier.hand_overs.tick(now)
         for runtime in self.homes.overdue(now):
             self._expire(runtime)
         self.durable.tick()
@@ -763,15 +763,15 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
 
 
 def _hold(port: Connection | None) -> int | None:
-    """Have a link wait for one write more; return its number, None if there is no link."""
+    """Let a link wait for one write more; return its number, None without a link."""
     if port is None:
         return None
     port.hold()
     return port.number
 
 
-def _version_met(row: contract.Row | None, put: rows.Put | PutLease) -> tuple[bytes | None, int]:
-    """Return value and revision of the row because of which a write was not made.
+def _newer_version(row: contract.Row | None, put: rows.Put | PutLease) -> tuple[bytes | None, int]:
+    """Return value and revision of the row that prevented a write.
 
     Args:
         row: The row; None: there is none.

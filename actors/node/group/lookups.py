@@ -1,8 +1,8 @@
-"""Messages for addresses whose rows have not come to this node yet.
+"""Look up the receivers of messages whose rows have not arrived at this node yet.
 
-Rows come to each node of a domain by themselves, to one sooner than to another. So before a node
-says that nobody has an address of its domain, it reads from the engine the row of the address, and
-that of the session of its owner. Messages for the address wait meanwhile, in order.
+Rows arrive at the nodes of a domain at different times. So before a node answers that nobody has an
+address of its domain, it reads from the engine the row of the address, and that of the session of
+its owner. Messages for the address wait meanwhile, in order.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from actors.node.group.group import Group
 
 DOWN: Final = Refused(Code.UNAVAILABLE, "the engine of the domain cannot be reached now")
-"""The answer to what needs the engine while that does not answer."""
+"""The answer to requests that need the engine while it does not answer."""
 
 _KIND: Final = "messages that wait until their receiver is looked up"
 _TOGETHER: Final = Share(GROUP_LOOKUPS, GROUP_LOOKUP_BYTES)
@@ -36,11 +36,11 @@ _EACH: Final = Share(GROUP_LOOKUPS // 8, GROUP_LOOKUP_BYTES // 4)
 
 @attrs.define
 class _Lookup:
-    """An address that is looked up.
+    """An address that is being looked up.
 
     Attributes:
-        messages: What waits: each with the session that brought it, and its bytes.
-        counted: How many of them had come before the row was read: the answer is about them.
+        messages: The waiting messages: each with the session that sent it, and its bytes.
+        counted: How many of them arrived before the row was read; the answer is valid for these.
     """
 
     read: LookUp
@@ -49,13 +49,13 @@ class _Lookup:
 
 
 class Lookups:
-    """Looks receivers up in the engine; part of the bus of the node.
+    """Look receivers up in the engine; the bus of the node calls it.
 
     Args:
         group: The node in its group.
 
     Attributes:
-        pending: The addresses that are looked up, and what waits.
+        pending: The addresses that are looked up, with the waiting messages.
     """
 
     def __init__(self, group: "Group") -> None:
@@ -70,21 +70,21 @@ class Lookups:
         return self._exchange.names.user_of(runtime)
 
     def look_up(self, message: Message, by: str | None) -> bool:
-        """Have a message wait, as `OtherNodes.look_up`."""
+        """Hold a message until its receiver is looked up; see `OtherNodes.look_up`."""
         if self._settled == message.to:
             return False
         lookup = self.pending.get(message.to)
         if lookup is None:
-            key = None if is_published(message) else self._missing(message.to)
+            key = None if is_published(message) else self._missing_row(message.to)
             if key is None:
                 return False
             lookup = _Lookup(LookUp(message.to, key))
         size = len(encode(message))
-        refused, reason = self._shares.refusal(by or "", 1, size), DropReason.OVERFLOW
-        if refused is None and not lookup.messages:
-            refused, reason = self._group.look_row_up(lookup.read), DropReason.NO_TARGET
-        if refused is not None:
-            self._exchange.undeliverable(message, refused.code, refused.why, reason)
+        refusal, reason = self._shares.refusal(by or "", 1, size), DropReason.OVERFLOW
+        if refusal is None and not lookup.messages:
+            refusal, reason = self._group.look_row_up(lookup.read), DropReason.NO_TARGET
+        if refusal is not None:
+            self._exchange.undeliverable(message, refusal.code, refusal.why, reason)
             return True
         self._shares.take(by or "", 1, size)
         self._exchange.trace.hop(Op.QUEUE, message)
@@ -92,10 +92,10 @@ class Lookups:
         self.pending[message.to] = lookup
         return True
 
-    def _missing(self, address: str) -> str | None:
-        """Return the key of the row without which an address has no receiver; None: it has one.
+    def _missing_row(self, address: str) -> str | None:
+        """Return the key of the row that an address needs to have a receiver; None: it has one.
 
-        Also None of an address that has no row in the engine.
+        Also return None for an address that has no row in the engine.
         """
         if domain_of(address) != self._tables.addresses.domain or is_backend(address):
             return None
@@ -110,10 +110,10 @@ class Lookups:
         return key if len(key.encode()) <= ROW_KEY else None
 
     def on_row_read(self, read: LookUp, *, is_read: bool) -> None:
-        """Route what has waited for a row again; it waits again if another row is missing now.
+        """Route the messages that waited for a row; they wait again if another row is missing now.
 
         Args:
-            read: What was to be read; its row is applied already.
+            read: The lookup; its row is applied already.
             is_read: Whether the engine has answered.
         """
         lookup = self.pending.get(read.address)
@@ -123,8 +123,8 @@ class Lookups:
             self.give_up(DOWN, lookup)
             return
         del self.pending[read.address]
-        is_missing = self._missing(read.address) == read.key
-        # Of a later message the answer says nothing: the row may have been written since.
+        is_missing = self._missing_row(read.address) == read.key
+        # For later messages the answer may be outdated: the row may have been written since.
         for number, (message, by, size) in enumerate(lookup.messages):
             self._release(message, by, size)
             self._settled = read.address if is_missing and number < lookup.counted else None
@@ -140,7 +140,7 @@ class Lookups:
         self._exchange.trace.hop(Op.FLUSH, message)
 
     def give_up(self, why: Refused, *lookups: _Lookup) -> None:
-        """Refuse what waits for some addresses, or for all: no read is answered any more."""
+        """Refuse the messages that wait for some lookups, or for all, without an answer."""
         for lookup in lookups or tuple(self.pending.values()):
             del self.pending[lookup.read.address]
             for message, by, size in lookup.messages:

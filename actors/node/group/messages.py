@@ -1,4 +1,4 @@
-"""What one node of a domain sends to another, and keeps in the logs of runtimes, as bytes."""
+"""The encoding of messages between the nodes of a domain, and in the logs of runtimes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
@@ -19,9 +19,9 @@ class Outgoing:
     """A message for another node.
 
     Attributes:
-        head: What that node must know of it, as a line.
-        entry: None: the line is all.
-        is_alone: Whether nobody but those at that node gets it.
+        head: Facts for that node about the message, as a line.
+        entry: The message; None: there is only the head.
+        is_alone: Whether only receivers at that node get the message.
     """
 
     head: bytes
@@ -30,11 +30,11 @@ class Outgoing:
 
     @property
     def size(self) -> int:
-        """Bytes that it takes."""
+        """Bytes of the message and its head."""
         return len(self.head) + (0 if self.entry is None else len(self.entry.line)) + 2
 
 
-# ---- to the actors that talk with the engine
+# ---- for the engine client
 
 
 Carry: TypeAlias = tuple[str, Sequence[Outgoing]]
@@ -43,13 +43,13 @@ Carry: TypeAlias = tuple[str, Sequence[Outgoing]]
 
 @attrs.frozen(slots=True, eq=False)
 class LookUp:
-    """A row that is read, as without it an address has no receiver at this node."""
+    """A row to read, without which an address has no receiver at this node."""
 
     address: str
     key: str
 
 
-# What one node of a domain sends to another: lines in pairs, a head and a message in normal form.
+# Nodes send each other pairs of lines: a head, and a message in normal form.
 
 
 class _Form(StrEnum):
@@ -61,16 +61,16 @@ class _Form(StrEnum):
 
 @attrs.frozen(slots=True)
 class Head:
-    """Whence a message comes, and to whom it goes.
+    """The source and the receivers of a message between nodes.
 
     Attributes:
-        node: The node that sent it.
-        boot: Its boot epoch then.
-        to: The runtime that is to get it; None: all subscribers of its target at the node.
-        by: Runtime whose session brought it; None: a node made it.
-        home: The home of that runtime then, as of `Homes.home_of`; 0: a node made it.
-        hops: How many nodes have passed it on.
-        is_alone: Whether nobody but the runtime, or the subscribers at this one node, gets it.
+        node: The sending node.
+        boot: Boot epoch of the sending node.
+        to: The receiving runtime; None: all subscribers of the message's target at the node.
+        by: Runtime whose session sent the message; None: a node made it.
+        home: The home of that runtime then, see `Homes.home_of`; 0: a node made the message.
+        hops: How many nodes have forwarded the message.
+        is_alone: Whether only receivers at this one node get the message.
     """
 
     node: str
@@ -83,19 +83,19 @@ class Head:
 
     @property
     def size(self) -> int:
-        """Characters of its addresses."""
+        """Characters of the addresses."""
         return len(self.node) + len(self.to or "") + len(self.by or "")
 
 
 @attrs.frozen(slots=True)
 class HandedOver:
-    """All that waited for a runtime was sent before; there is no message."""
+    """The announcement that all messages that waited for a runtime were sent before."""
 
     runtime: str
 
 
 def write_head(head: Head | ConsentEnded | HandedOver) -> bytes:
-    """Return a head as a line."""
+    """Encode a head as a line."""
     is_short = isinstance(head, Head) and head.size <= HEAD_KEPT
     return _written_once(head) if is_short else _encode_head(head)
 
@@ -114,7 +114,7 @@ _written_once: Final = lru_cache(HEADS_KEPT)(_encode_head)
 
 
 def read_head(line: bytes) -> Head | ConsentEnded | HandedOver | None:
-    """Read a head; None: it is none of this version."""
+    """Decode a head; None: it is not of this version."""
     return _read_once(line) if len(line) <= HEAD_KEPT else _read(line)
 
 
@@ -147,7 +147,7 @@ _read_once: Final = lru_cache(HEADS_KEPT)(_read)
 
 
 def payloads(lines: Iterable[tuple[bytes, bytes]]) -> Iterator[bytes]:
-    """Return as few payloads as the limit allows, with all pairs of lines in order."""
+    """Yield payloads of limited size with all pairs of lines, in order."""
     batch: list[bytes] = []
     size = 0
     for head, line in lines:
@@ -162,27 +162,27 @@ def payloads(lines: Iterable[tuple[bytes, bytes]]) -> Iterator[bytes]:
 
 
 def pairs(payload: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Return the pairs of lines of a payload; a head alone has an empty line.
+    """Yield the pairs of lines of a payload; a head alone has an empty line.
 
-    What is behind the last pair that may be there is one more head, of several lines.
+    The number of pairs is limited; the rest becomes one more head, of several lines.
     """
     lines = payload.split(b"\n", 2 * CARRIED_PAIRS)
     return zip_longest(lines[::2], lines[1::2], fillvalue=b"")
 
 
 def write_entry(whose: str, at: float, line: bytes) -> bytes:
-    """Return the form of an entry of a log in the engine.
+    """Encode an entry of a log.
 
     Args:
-        whose: What the session of the receiver belongs to.
-        at: When it was accepted, as seconds since the epoch.
+        whose: Owner of the session of the receiver.
+        at: When the message was accepted, as seconds since the epoch.
         line: The message.
     """
     return b"\n".join((orjson.dumps([_Form.KEPT, whose, at]), line))
 
 
 def read_entry(payload: bytes) -> tuple[str, float, bytes] | None:
-    """Return what was written by `write_entry`; None: it was not, or by another version."""
+    """Decode an entry of a log; None: it is not of this version."""
     head, _, line = payload.partition(b"\n")
     try:
         value = orjson.loads(head)

@@ -1,10 +1,10 @@
 """The records of the domain registry, and the used login tokens, as rows of the engine.
 
-Each node has all records, and its index of them.
+Each node has all records, and an index of them.
 
-A record is written by the node that has the session of its runtime; two nodes write the same one
-only while a runtime goes from one to the other, or while a record expires. So a write that
-conflicts is made again on top of the other, which is of the same runtime; a removal is given up.
+The node that has the session of a runtime writes its records; two nodes write the same record only
+while a runtime moves, or while a record expires. So a conflicting write is repeated on top of the
+other, which is of the same runtime; a conflicting removal is given up.
 
 The row of a token stays until the token expires.
 """
@@ -40,15 +40,15 @@ _TOKENS: Final = "token/"
 _WHERE: Final = Path("engine")
 _MARK_BYTES: Final = 16
 _ATTEMPTS: Final = 3
-"""Attempts to write on top of what another node writes at the same time."""
+"""Attempts to write on top of concurrent writes of other nodes."""
 
 
 @attrs.frozen(slots=True)
 class _Known:
-    """The newest version of a record that this node knows, another's or its own.
+    """The newest version of a record that this node knows.
 
     Attributes:
-        row: None: this node has removed it, and the watch has not said so yet.
+        row: The record; None: this node has removed it, and the watch has not reported that yet.
     """
 
     url: str
@@ -61,12 +61,12 @@ _Wanted: TypeAlias = tuple[Change, int]
 
 
 class EngineRecords(RecordFile, RecordNews):
-    """Keeps rows in the engine.
+    """Store records in the engine.
 
     Args:
         engine: The engine.
-        tidies: Returns whether this node, and no other, removes what belongs to no node.
-        counters: Where rows are counted that are no records, or too many.
+        tidies: Returns whether this node is the one that removes the records of no node.
+        counters: Counters of rows that are invalid, or too many.
     """
 
     def __init__(self, engine: Engine, tidies: Callable[[str], bool], counters: Counters) -> None:
@@ -87,7 +87,7 @@ class EngineRecords(RecordFile, RecordNews):
 
     @override
     async def commit(self, changes: Sequence[Change]) -> None:
-        """Write changes, in batches; each for itself.
+        """Write changes, in batches, each change for itself.
 
         If cancelled, each may or may not have been written.
 
@@ -96,22 +96,22 @@ class EngineRecords(RecordFile, RecordNews):
         """
         last = {brief(change[0]): change for change in changes}
         async with self._writing:
-            left = [(change, self._revision(about)) for about, change in last.items()]
+            remaining = [(change, self._revision(about)) for about, change in last.items()]
             made: dict[str, _Known] = {}
             for _ in range(_ATTEMPTS):
-                left = [
+                remaining = [
                     each
-                    for first in range(0, len(left), GROUP_BATCH)
-                    for each in await self._write(left[first : first + GROUP_BATCH], made)
+                    for first in range(0, len(remaining), GROUP_BATCH)
+                    for each in await self._write(remaining[first : first + GROUP_BATCH], made)
                 ]
-                if not left:
-                    # If it fails, what was made all the same is news when the watch brings it.
+                if not remaining:
+                    # After a failure, the watch reports the writes that were made.
                     self._known.update(made)
                     return
         raise RegistryFileError(_WHERE, "other nodes change the same records")
 
     async def _write(self, wanted: Sequence[_Wanted], made: dict[str, _Known]) -> list[_Wanted]:
-        """Write changes, and note those that are made; return those that are to be made again."""
+        """Write changes, and record those that are made; return those that must be repeated."""
         puts = [_put(*each) for each in wanted]
         again: list[_Wanted] = []
         for (change, _), written in zip(wanted, await self._engine.put_all(puts), strict=True):
@@ -133,12 +133,12 @@ class EngineRecords(RecordFile, RecordNews):
 
     @override
     async def recover(self) -> None:
-        """Try the engine.
+        """Check that the engine answers again.
 
         If cancelled, nothing has changed.
 
         Raises:
-            RegistryFileError: It still does not answer.
+            RegistryFileError: The engine still does not answer.
         """
         await trio.lowlevel.checkpoint()
         if not self._engine.health.is_up:
@@ -146,19 +146,19 @@ class EngineRecords(RecordFile, RecordNews):
 
     @override
     def close(self) -> None:
-        """The engine is closed by whoever has opened it."""
+        """Do nothing: the engine is closed by its opener."""
 
     @override
     async def follow(self, take: Take) -> None:
-        async with self._engine.watch(_PREFIX) as seen:
+        async with self._engine.watch(_PREFIX) as batches:
             async with self._writing:
-                # Whoever follows knows nothing yet, not even what this node has written.
+                # A new follower knows no record, not even those of this node.
                 self._known.clear()
-            async for batch in seen:
+            async for batch in batches:
                 is_current = any(isinstance(each, Current) for each in batch)
                 rows = [each for each in batch if isinstance(each, contract.Row)]
                 async with self._writing:
-                    # What is being written is told apart from what others write by its answer.
+                    # Wait for own writes, whose answers tell them apart from those of others.
                     news = tuple(self._news(rows))
                     self._newest = max(self._newest, *(row.revision for row in rows), 0)
                 await take(news, is_current)
@@ -170,8 +170,8 @@ class EngineRecords(RecordFile, RecordNews):
         except EngineDownError:
             return None
         async with self._writing:
-            # If the watch is past that version and has not brought it, it was removed since. What
-            # the watch brings next is given to the registry later: that waits for this lock.
+            # If the watch is past this version without it, the record was removed since. Later
+            # reports of the watch wait for this lock, and reach the registry afterwards.
             is_late = row is not None and row.revision > self._newest
             return tuple(self._news([row])) if row is not None and is_late else ()
 
@@ -191,7 +191,7 @@ class EngineRecords(RecordFile, RecordNews):
                 yield row.url, row
 
     def _read_row(self, about: str, value: bytes) -> Row | None:
-        """Return the record of a row; None: it is refused."""
+        """Return the record of a row; None: the row is refused."""
         row = _read(about, value)
         is_known = about in self._known
         if row is not None and (is_known or len(self._known) < MAX_DOMAIN_RECORDS):
@@ -240,11 +240,11 @@ def _read(about: str, value: bytes) -> Row | None:
 
 
 class EngineTokens(UsedTokens):
-    """A token opens one session at one node of the domain.
+    """Let a token open one session at one node of the domain.
 
     Args:
         engine: The engine.
-        wall: Returns the seconds since the epoch, as logins are counted.
+        wall: Returns the seconds since the epoch by which logins expire.
     """
 
     def __init__(self, engine: Engine, wall: Callable[[], float]) -> None:
@@ -258,14 +258,14 @@ class EngineTokens(UsedTokens):
 
     @override
     async def keep(self, use: Use, floor: float) -> bool:
-        # By the clock of another node, which may be behind, the token is over later.
+        # The clock of another node may be behind, so that the token expires later there.
         lasts = max(use.end - self._wall() + 2 * CLOCK_SKEW, LEASE_SHORTEST)
         key = f"{_TOKENS}{use.digest.hex()}"
         try:
             try:
                 await self._engine.put(key, self._mark, 0, lasts)
             except ConflictError:
-                # This node has asked before, and could not know that it was done.
+                # An earlier write of this node may have succeeded without an answer.
                 row = await self._engine.get(key)
                 return row is not None and row.value == self._mark
         except EngineDownError as exc:
@@ -274,4 +274,4 @@ class EngineTokens(UsedTokens):
 
     @override
     def close(self) -> None:
-        """The engine is closed by whoever has opened it."""
+        """Do nothing: the engine is closed by its opener."""

@@ -1,4 +1,4 @@
-"""What a node shares with the other nodes of its domain: opened before its parts, closed after."""
+"""The state that a node shares with the other nodes of its domain; opened before its parts."""
 
 import secrets
 from collections.abc import AsyncIterator, Callable
@@ -35,14 +35,14 @@ class Shared:
     """The engine, and this node's place in it.
 
     Attributes:
-        node: Id of this node, another one at each start.
-        mint: Secret by which all nodes of the domain know the addresses that they made; before
-            `reach` the one that this node makes if it is the first of them.
+        node: Id of this node, a new one at each start.
+        mint: Secret by which all nodes of the domain recognise addresses of the domain; before
+            `reach`, the secret that this node stores if it is the first one.
         counters: Counters of the node.
-        colleagues: Ask other nodes for what pages show.
+        colleagues: Ask other nodes for the dashboard.
         policies: The policies of the domain.
         catalogue: The catalogue of the domain.
-        wall: Returns the seconds since the epoch, as logins are counted.
+        wall: Returns the seconds since the epoch by which logins expire.
     """
 
     engine: Engine
@@ -61,14 +61,14 @@ class Shared:
         return Colleagues(self.engine, self.node, self.counters)
 
     async def reach(self) -> None:
-        """Wait until the engine can be reached, and find the secret of the domain there.
+        """Wait until the engine can be reached, and read the secret of the domain there.
 
-        If cancelled, nothing has changed, or this node has made the secret.
+        If cancelled, nothing has changed, or this node has stored the secret.
         """
         self.mint = await domain_secret(self.engine, self.mint)
 
     def join(self, host: NodeHost, exchange: Exchange, address: str) -> Group:
-        """Let the bus know other nodes; return them.
+        """Connect the bus with the other nodes; return them.
 
         Args:
             host: The node.
@@ -82,19 +82,19 @@ class Shared:
         return self._group
 
     def records(self) -> EngineRecords:
-        """Return the records of the domain, which all its nodes share; all are read anew."""
+        """Return the records of the domain, which all its nodes share, and read all again."""
         self._records = EngineRecords(self.engine, self._tidies, self.counters)
         return self._records
 
     def known_records(self) -> list[Row]:
-        """Return the records of the domain that the last `records` knows."""
+        """Return the known records of the domain."""
         return [] if self._records is None else self._records.load()
 
     def tokens(self, wall: Callable[[], float]) -> EngineTokens:
         """Return the used login tokens of the domain.
 
         Args:
-            wall: Returns the seconds since the epoch, as logins are counted.
+            wall: Returns the seconds since the epoch by which logins expire.
         """
         return EngineTokens(self.engine, wall)
 
@@ -102,19 +102,19 @@ class Shared:
         return self._group is not None and self._group.membership.tidies(key)
 
     async def start(self, host: NodeHost) -> None:
-        """Start the actors that talk with the engine, and wait until the node is a member.
+        """Start the actors that use the engine, and wait until the node is a member.
 
         If cancelled, actors that have started go on.
         """
         bus = host.bus_ref
         await host.start("group", partial(EngineClient, self, bus))
-        if (shown := self.catalogue.shown) is not None:
-            make = partial(CatalogueReader, shown, self.catalogue.core, bus)
+        if (served := self.catalogue.shown) is not None:
+            make = partial(CatalogueReader, served, self.catalogue.core, bus)
             await host.start("catalogue", make)
         await bus.ask(lambda reply: lambda node: node.group.start_serving(reply))
 
     def why_not(self) -> str | None:
-        """Return why the node cannot use the engine, as half a sentence; None: it can."""
+        """Return half a sentence on why the node cannot use the engine; None: it can."""
         if self._group is None:
             return "it has not been reached yet"
         why = self._group.overview.why_not()
@@ -122,7 +122,7 @@ class Shared:
 
     @property
     def overview(self) -> Overview | None:
-        """What people are shown of the group; None: there is no bus yet."""
+        """The state of the group, for people; None: there is no bus yet."""
         return None if self._group is None else self._group.overview
 
 
@@ -134,17 +134,17 @@ async def open_shared(
     counters: Counters,
     policies: DomainPolicies | None,
 ) -> AsyncIterator[Shared]:
-    """Open the engine; it may take a while until it can be reached.
+    """Open the engine, which may take a while to become reachable.
 
     Args:
         opened: Opens the engine.
-        name: Name of the node; empty: it gets one.
+        name: Name of the node; empty: a random name.
         secret: The secret of the domain, if this is the first of its nodes.
-        counters: Where is counted what the node does not take, and what the engine loses.
-        policies: Those by which the node judges; None: its program has rules of its own.
+        counters: Counters of refused rows, and of losses of the engine.
+        policies: The policies of the node; None: the program has rules of its own.
 
     Yields:
-        What the node shares.
+        The shared state.
 
     If cancelled, the engine is closed.
     """
@@ -157,5 +157,5 @@ async def open_shared(
 
 
 def _name_of(secret: bytes) -> str:
-    """Return the name of a group in traces: the engine keeps its secret, also while it is empty."""
+    """Return the name of a group in traces; it is stable, as the engine keeps its secret."""
     return blake2b(secret, digest_size=_NAME_BYTES, person=b"group").hexdigest()

@@ -1,7 +1,7 @@
 """Trace records of a node about the other nodes of its domain.
 
-They name the group and its members, and say at which revision of the engine's rows this node had
-its lease and its sessions. So judges can join the traces of the nodes of one group.
+They name the group and its members, and the revision of the engine's rows at which this node had
+its lease and its sessions. So a judge can join the traces of the nodes of one group.
 """
 
 from typing import Final
@@ -23,12 +23,12 @@ _KEY: Final = 120
 
 
 def report_refusal(counters: Counters, key: str, reason: RowRefusal) -> None:
-    """Count and log a row that is none of ours, or one too many.
+    """Count and log a row that is invalid, or one too many.
 
     Args:
-        counters: Where it is counted.
-        key: Its key.
-        reason: Why it is not taken.
+        counters: Counters of refused rows.
+        key: Key of the row.
+        reason: Why the row is refused.
     """
     counters.count(Tally.ROWS, reason)
     _log.warning("row of the engine refused", key=key[:_KEY], why=str(reason))
@@ -38,14 +38,14 @@ class GroupTrace(ComponentTrace):
     """The trace records of a node about the other nodes of its domain.
 
     Args:
-        tracer: Takes the records.
+        tracer: Receives the records.
         counters: Counters of the node.
         node: Id of the node.
         group: Name of the group.
-        counts: What the engine has lost.
+        counts: Losses of the engine.
 
     Attributes:
-        node: As above.
+        node: Id of the node.
     """
 
     def __init__(
@@ -57,13 +57,13 @@ class GroupTrace(ComponentTrace):
         self._counts: Final = counts
         self._lost = ""
 
-    def came(self, holder: Holder) -> None:
-        """Another node is a member: a record, and a line of the log."""
+    def record_arrival(self, holder: Holder) -> None:
+        """Trace and log that another node is a member."""
         _log.info("node came", node=holder.node)
         self._member(Op.ADD, holder)
 
-    def gone(self, holder: Holder, *, is_expected: bool) -> None:
-        """Another node is no member any more: a record, and a line of the log.
+    def record_departure(self, holder: Holder, *, is_expected: bool) -> None:
+        """Trace and log that another node is no member any more.
 
         Args:
             holder: The process of the node.
@@ -72,11 +72,11 @@ class GroupTrace(ComponentTrace):
         (_log.info if is_expected else _log.warning)("node gone", node=holder.node)
         self._member(Op.DEL, holder)
 
-    def renewed(self, revision: int, own: Holder) -> None:
-        """The engine has renewed this node's lease.
+    def record_renewal(self, revision: int, own: Holder) -> None:
+        """Trace that the engine has renewed this node's lease.
 
         Args:
-            revision: Revision of its row.
+            revision: Revision of the row of the lease.
             own: This process of the node.
         """
         self._member(Op.UPD, own, revision)
@@ -84,34 +84,34 @@ class GroupTrace(ComponentTrace):
     def _member(self, op: Op, holder: Holder, revision: int | None = None) -> None:
         self._fact(op, GroupTable.MEMBERS, holder.node, f"{self._group}|{holder.boot}", revision)
 
-    def home(self, row: GroupRow | None, revision: int, own: Holder) -> None:
-        """The engine has a row that this node has written; recorded if it is of a session here.
+    def record_home(self, row: GroupRow | None, revision: int, own: Holder) -> None:
+        """Trace a written row, if it is that of a session here.
 
         Args:
             row: The row; None: it was removed.
-            revision: Its revision.
+            revision: Revision of the row.
             own: This process of the node.
         """
         if isinstance(row, SessionRow) and row.holder == own:
             val = f"{own.node}|{own.boot}|{row.epoch}"
             self._fact(Op.UPD, GroupTable.HOMES, row.runtime, val, revision)
 
-    def losses(self) -> None:
-        """Messages may have been lost since this was said last; else nothing happens."""
+    def record_losses(self) -> None:
+        """Trace that messages may have been lost since the last call, if so."""
         counts, overflows = self._counts, self.counters.drops.get(DropReason.OVERFLOW, 0)
         lost = f"{counts.outages}|{overflows}|{counts.unsure}"
         if lost != self._lost:
             self._lost = lost
             self._fact(Op.UPD, GroupTable.ENGINE, self.node, lost, None)
 
-    def carried(self, op: Op, message: Message, link: str, to: str | None) -> None:
-        """A message goes to another node, or came from one.
+    def record_carried(self, op: Op, message: Message, link: str, to: str | None) -> None:
+        """Trace that a message goes to another node, or came from one.
 
         Args:
-            op: What happened to the message.
+            op: Whether the message was sent or received.
             message: The message.
             link: Ids of both nodes.
-            to: The only runtime that is to get it; None: the subscribers at the node.
+            to: The only receiving runtime; None: the subscribers at the node.
         """
         if to is None:
             self.hop(op, message, link=link)

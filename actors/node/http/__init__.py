@@ -1,1 +1,1 @@
-"""The node's HTTP listener for its operator: health, readiness, metrics."""
+"""HTTP listener of a node: health, readiness and metrics for its operator, and sessions."""

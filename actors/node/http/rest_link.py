@@ -1,8 +1,8 @@
-"""A link made of requests: a runtime posts what it sends, and asks for what it gets (CON-06).
+"""A link over HTTP requests: a runtime posts its messages and polls for those to it (CON-06).
 
-To the node it is a link like any other. A message has left when the runtime has asked for
-the one after it; until then it can be asked for again, so a response that is cut loses and
-doubles nothing. The same holds for posts, if they are numbered.
+To the node it is a link like any other. A message counts as delivered when the runtime requests the
+next one; before that the runtime can request it again, so a lost response neither loses nor doubles
+a message. The same holds for posts, if they are numbered.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from transports.link import Gate, Guest, Kind, Link, Listener, Upgrade
 
 
 class RestError(ProtoflyError):
-    """A request that a session over HTTP cannot serve now; never raised itself.
+    """A request that a session over HTTP cannot serve now; base class, never raised itself.
 
     Attributes:
         status: Status of the response.
@@ -40,42 +40,42 @@ class RestError(ProtoflyError):
 
 
 class NewerPollError(RestError):
-    """A newer request waits for the messages of the session: this one waits no longer."""
+    """A newer request waits for the messages of the session, and ends this one."""
 
     status = HTTPStatus.CONFLICT
     summary = "a newer request waits for the messages of this session"
 
 
 class PostNumberError(RestError):
-    """A post is neither the next one nor the last one again."""
+    """The number of a post is neither the next one nor that of the last post."""
 
     status = HTTPStatus.CONFLICT
     summary = "posts are numbered without gaps; the next one is {}"
 
 
 class PostsPileUpError(RestError):
-    """The runtime sends faster than it may, and does not wait for its posts."""
+    """The runtime sends faster than permitted, without waiting for its posts."""
 
     status = HTTPStatus.TOO_MANY_REQUESTS
     summary = "too many posts of this session wait to be taken in; wait for them"
 
 
 class RestGoneError(RestError):
-    """The session is not held by these requests any more; its token may bring it back."""
+    """The session has no link over HTTP any more; its token may reopen it."""
 
     status = HTTPStatus.GONE
     summary = "this session has no link over HTTP; re-open it with its token"
 
 
 class TurnedAwayError(RestError):
-    """Too many connections, from one host or in all."""
+    """There are too many connections, from one host or in all."""
 
     status = HTTPStatus.TOO_MANY_REQUESTS
-    summary = "too many come at once; try again later"
+    summary = "too many admit at once; try again later"
 
 
 class RestLink(Link):
-    """One runtime's requests, as the acceptor sees them."""
+    """The requests of one runtime, as one link."""
 
     __slots__ = (
         "__weakref__",
@@ -102,11 +102,11 @@ class RestLink(Link):
         self._posted = 0
         self._change = trio.Event()
 
-    # ---- the link, as the node uses it
+    # ---- calls of the node
 
     @override
     async def send_many(self, frames: Sequence[bytes]) -> None:
-        """Return when the runtime has read them, or has left and wants none."""
+        """Return when the runtime has read the frames, or has left."""
         self._check_sizes(frames)
         self._check_open()
         self._window.put(frames)
@@ -130,7 +130,7 @@ class RestLink(Link):
 
     @override
     def ping(self) -> None:
-        """Make the waiting client ask again: its request is the sign of life."""
+        """End the waiting poll, so that the next request of the client shows a sign of life."""
         self._pings += 1
         self._wake_readers()
 
@@ -151,30 +151,30 @@ class RestLink(Link):
         self._change.set()
         self._change = trio.Event()
 
-    # ---- the requests it is made of
+    # ---- calls of the HTTP requests
 
     def acknowledge(self, after: int) -> None:
-        """Note up to where the runtime has read.
+        """Note the number of the last message that the runtime has read.
 
         Raises:
-            CursorError: It cannot have read that, or has asked for later ones before.
-            RestGoneError: It is closed.
+            CursorError: The number was never sent, or is before an earlier one.
+            RestGoneError: The link is closed.
         """
-        self._check_there()
+        self._check_linked()
         self.heard_at = trio.current_time()
         self._window.acknowledge(after)
         self._wake_readers()
 
     async def post(self, frame: bytes) -> None:
-        """Hand a frame to the node; waits until it is taken.
+        """Pass a frame to the node, and wait until the node takes it.
 
-        Cancelled: it was taken or not.
+        If cancelled, the node may or may not have taken the frame.
 
         Raises:
-            PostsPileUpError: Too many wait already.
-            RestGoneError: It is closed, or closed while this waited.
+            PostsPileUpError: Too many posts wait already.
+            RestGoneError: The link is closed, or was closed during the wait.
         """
-        self._check_there()
+        self._check_linked()
         self.heard_at = trio.current_time()
         if self._inbound.statistics().tasks_waiting_send >= REST_POSTS:
             raise PostsPileUpError
@@ -184,7 +184,7 @@ class RestLink(Link):
             raise RestGoneError from exc
 
     async def post_numbered(self, frame: bytes, number: int) -> None:
-        """Hand a frame to the node, once: the last number again is taken for the same post.
+        """Pass a frame to the node once: a post with the last number again is ignored.
 
         Args:
             frame: The frame.
@@ -192,11 +192,11 @@ class RestLink(Link):
 
         Raises:
             PostNumberError: Another number is due.
-            PostsPileUpError: As of `post`; it may be posted again.
+            PostsPileUpError: As of `post`; the frame may be posted again.
             RestGoneError: As of `post`.
         """
         if number == self._posted:
-            self._check_there()
+            self._check_linked()
             return
         if number != self._posted + 1:
             raise PostNumberError(self._posted + 1)
@@ -208,9 +208,9 @@ class RestLink(Link):
             raise
 
     async def wait_after(self, number: int, turn: int) -> Sequence[bytes]:
-        """Return the messages behind a number, as soon as there are any.
+        """Return the messages after a number, as soon as there are any.
 
-        None are returned when the runtime should show that it is there, by asking again.
+        An empty sequence asks the runtime to poll again, as a sign of life.
 
         Args:
             number: Number of the last received message.
@@ -218,11 +218,11 @@ class RestLink(Link):
 
         Raises:
             NewerPollError: A newer request has replaced this one.
-            RestGoneError: It is closed.
+            RestGoneError: The link is closed.
         """
         pings = self._pings
         while not (waiting := self._window.after(number)):
-            self._check_there()
+            self._check_linked()
             if turn != self._turn:
                 raise NewerPollError
             if pings != self._pings:
@@ -231,25 +231,25 @@ class RestLink(Link):
         return waiting
 
     async def wait_read(self, number: int) -> bool:
-        """Wait until the runtime has read up to a number; False: a newer request came."""
+        """Wait until the runtime has read up to a number; return False if the link closes."""
         while self._window.acknowledged < number and self.close_reason is None:
             await self._change.wait()
         return self.close_reason is None
 
     def begin(self) -> int:
-        """Begin to wait for messages, instead of earlier requests; return the wait's number."""
+        """Begin a wait for messages, which ends earlier waits; return its number."""
         self._turn += 1
         self._wake_readers()
         return self._turn
 
     async def take(self, turn: int) -> bytes:
-        """Return the next message, which gets no number: an answer to control of the session.
+        """Return the next message, without a number: the answer to a session control request.
 
         Raises:
             NewerPollError: A newer request has replaced this one.
-            RestGoneError: It is closed.
+            RestGoneError: The link is closed.
         """
-        # A ping asks for a sign of life, which a waiting client cannot give.
+        # Ignore pings: a waiting client cannot show a sign of life.
         while not await self.wait_after(self._window.acknowledged, turn):
             pass
         line = self._window.take()
@@ -262,15 +262,15 @@ class RestLink(Link):
         self._inbound.close()
         self._wake_readers()
 
-    def _check_there(self) -> None:
+    def _check_linked(self) -> None:
         if self.close_reason is not None or self._has_left:
             raise RestGoneError
 
 
 class RestLinks(Listener):
-    """The listener of such links, which also finds them by the tokens of their sessions.
+    """Listen for links over HTTP, and find them by the tokens of their sessions.
 
-    A link lives as long as the connection that serves it; nothing here keeps it longer.
+    A link lives as long as the connection that serves it; this class holds weak references only.
     """
 
     __slots__ = ("_arrivals", "_arrive", "_by_challenge", "_by_token", "_gate", "_numbers")
@@ -295,11 +295,11 @@ class RestLinks(Listener):
         self._arrive.close()
         self._arrivals.close()
 
-    def come(self, host: str) -> RestLink:
+    def admit(self, host: str) -> RestLink:
         """Admit a client without a session.
 
         Raises:
-            TurnedAwayError: Not now.
+            TurnedAwayError: There is no room now.
         """
         guest = self._gate.knock(host)
         if guest is None:
@@ -313,7 +313,7 @@ class RestLinks(Listener):
         return link
 
     def set_token(self, link: RestLink, token: str) -> None:
-        """Note by which token a link is found from now on.
+        """Set the token by which a link is found.
 
         Args:
             link: The link.
@@ -322,7 +322,7 @@ class RestLinks(Listener):
         self._by_token[_digest(token)] = link
 
     def set_challenge(self, link: RestLink, challenge: str) -> None:
-        """Note by which challenge a link is found, once: a proof goes where that came from.
+        """Set the challenge by which a link is found once: the proof must use the same link.
 
         Args:
             link: The link.
@@ -330,13 +330,13 @@ class RestLinks(Listener):
         """
         self._by_challenge[_digest(challenge)] = link
 
-    def prover(self, challenge: str | None) -> RestLink | None:
-        """Return the link that was given a challenge, and find it by that no more."""
+    def take_challenged(self, challenge: str | None) -> RestLink | None:
+        """Return the link that was given a challenge, and forget the challenge."""
         link = None if challenge is None else self._by_challenge.pop(_digest(challenge), None)
         return None if link is None or link.close_reason is not None else link
 
     def find_session(self, token: str | None) -> RestLink | None:
-        """Return the link that has the session of a token."""
+        """Return the link that has the session of a token, or None."""
         link = None if token is None else self._by_token.get(_digest(token))
         return None if link is None or link.close_reason is not None else link
 
@@ -344,7 +344,7 @@ class RestLinks(Listener):
         """Return the link that has the session of a token.
 
         Raises:
-            RestGoneError: None has.
+            RestGoneError: No link has it.
         """
         link = self.find_session(token)
         if link is None:

@@ -1,9 +1,8 @@
 """The pages /rest/session and /rest/messages: sessions of runtimes over HTTP (CON-06).
 
-Requests and answers are messages in normal form, one JSON object a line. A request that is
-refused before there is a session is answered by an object with `code` and `description`. A
-session is named by its token as a bearer token. Messages to the runtime leave as server-sent
-events.
+Requests and answers are messages in normal form, one JSON object a line. A request that is refused
+before it has a session is answered by an object with `code` and `description`. The token of a
+session is sent as a bearer token. Messages to the runtime are server-sent events.
 """
 
 from abc import abstractmethod
@@ -30,14 +29,14 @@ from transports.codec import BadLine, decode_line, encode
 
 
 class EventParts(Parts):
-    """One stream of events; the id of each is the number of its message.
+    """One stream of events; the id of each event is the number of its message.
 
-    It ends when its messages are not acknowledged, and from time to time when
-    there is nothing to bring: a client that opens it anew shows its presence, and up to where it
-    has read. It also ends when a newer request replaces it, or the session is closed.
+    The stream ends when its messages are not acknowledged, and from time to time when there are no
+    messages: a client that opens it again shows that it is present, and what it has read. It also
+    ends when a newer request replaces it, or the session is closed.
 
     Args:
-        turn: Whose turn it is, of `RestLink.begin`.
+        turn: Number of the wait, from `RestLink.begin`.
     """
 
     def __init__(self, link: RestLink, after: int, turn: int) -> None:
@@ -98,7 +97,7 @@ class _RestService(HttpService):
 
     @abstractmethod
     async def _answer(self, visit: Visit) -> Page | Feed:
-        """Do what is asked; what goes wrong is raised."""
+        """Answer a request; raise `BadMessageError`, `CursorError` or `RestError` on failure."""
 
     @final
     @override
@@ -107,9 +106,9 @@ class _RestService(HttpService):
 
 
 class SessionService(_RestService):
-    """Opens, re-opens and closes sessions (M-14..M-16).
+    """Open, reopen and close sessions (M-14..M-16).
 
-    A request with a proof shows the challenge that it answers as its bearer token.
+    A request with a proof sends the challenge that it answers as its bearer token.
     """
 
     methods: tuple[str, ...] = ("POST",)
@@ -128,21 +127,21 @@ class SessionService(_RestService):
         origin = visit.header("origin")
         if origin is not None and origin not in {visit.own_origin, *self._origins}:
             return self.refusal_page(HTTPStatus.FORBIDDEN, "pages of this origin may not connect")
-        asked, method = _control(visit.body)
+        request, method = _control(visit.body)
         if method == SessionMethod.CLOSE:
-            return await self._close_session(visit, asked)
-        return await self._open_session(visit, asked)
+            return await self._close_session(visit, request)
+        return await self._open_session(visit, request)
 
-    async def _open_session(self, visit: Visit, asked: Message) -> Page:
-        before = self._links.find_session(_token(asked.body.get("params"), "token"))
+    async def _open_session(self, visit: Visit, request: Message) -> Page:
+        before = self._links.find_session(_token(request.body.get("params"), "token"))
         after = _number(visit, "after")
         if before is not None and after is not None:
-            # What it cannot have read waits for it.
+            # A wrong number acknowledges nothing: the messages wait.
             with suppress(CursorError):
                 before.acknowledge(after)
-        link = self._links.prover(visit.bearer) or self._links.come(visit.host)
+        link = self._links.take_challenged(visit.bearer) or self._links.admit(visit.host)
         try:
-            line, answer = await _exchange_control(link, asked)
+            line, answer = await _exchange_control(link, request)
         except RestGoneError:
             return self.refusal_page(HTTPStatus.REQUEST_TIMEOUT, "there was no answer in time")
         value = answer.body.get("value")
@@ -155,23 +154,23 @@ class SessionService(_RestService):
             link.leave()
         return _answer_page(line, answer)
 
-    async def _close_session(self, visit: Visit, asked: Message) -> Page:
+    async def _close_session(self, visit: Visit, request: Message) -> Page:
         link = self._links.find(visit.bearer)
-        line, answer = await _exchange_control(link, asked)
+        line, answer = await _exchange_control(link, request)
         if answer.code <= LAST_SUCCESS:
             link.leave()
         return _answer_page(line, answer)
 
 
 class MessagesService(_RestService):
-    """Takes what runtimes send, and gives them what they get."""
+    """Receive the messages of runtimes, and deliver those to them."""
 
     methods: tuple[str, ...] = ("GET", "POST")
     limit = MAX_FRAME_BYTES
 
     @override
     def body_limit(self, visit: Visit) -> int:
-        """Keep nothing for clients without a session: they could fill the memory of the node."""
+        """Refuse bodies of clients without a session: they could fill the memory of the node."""
         return 0 if self._links.find_session(visit.bearer) is None else self.limit
 
     @override
@@ -209,27 +208,27 @@ class MessagesService(_RestService):
         return Page(HTTPStatus.OK, b"".join(line + b"\n" for line in lines), _LINES)
 
 
-async def _exchange_control(link: RestLink, asked: Message) -> tuple[bytes, Message]:
-    """Pass on a session control; return its answer, what comes before it let be."""
+async def _exchange_control(link: RestLink, request: Message) -> tuple[bytes, Message]:
+    """Send a session control request over a link; return its answer, skipping other messages."""
     turn = link.begin()
-    await link.post(encode(asked))
+    await link.post(encode(request))
     while True:
-        said = await link.take(turn)
-        message = decode_line(said)
-        if isinstance(message, Message) and _answers(message, asked):
-            return said, message
+        line = await link.take(turn)
+        message = decode_line(line)
+        if isinstance(message, Message) and _answers(message, request):
+            return line, message
 
 
-def _answers(message: Message, asked: Message) -> bool:
-    """Return whether the node itself answers: what others send stands in the same queue."""
-    return message.is_response and (message.id, message.from_) == (asked.id, asked.to)
+def _answers(message: Message, request: Message) -> bool:
+    """Return whether a message is the answer of the node: messages of others share the queue."""
+    return message.is_response and (message.id, message.from_) == (request.id, request.to)
 
 
 def _control(body: bytes) -> tuple[Message, str]:
-    """Read a session control.
+    """Read a session control request.
 
     Raises:
-        BadMessageError: It is none.
+        BadMessageError: The body is no such request.
     """
     line = decode_line(body.strip())
     if isinstance(line, BadLine):
@@ -254,14 +253,14 @@ def _number(visit: Visit, name: str) -> int | None:
     """Read a number of the query.
 
     Raises:
-        BadMessageError: It is none.
+        BadMessageError: The value is no number.
     """
     return _whole(name, visit.query.get(name))
 
 
 def _last_event(visit: Visit) -> int:
-    shown = visit.header("last-event-id") or visit.query.get("after")
-    return _whole("Last-Event-ID", shown) or 0
+    text = visit.header("last-event-id") or visit.query.get("after")
+    return _whole("Last-Event-ID", text) or 0
 
 
 def _whole(name: str, text: str | None) -> int | None:
@@ -273,7 +272,7 @@ def _whole(name: str, text: str | None) -> int | None:
 
 
 def rest_services(links: RestLinks, origins: frozenset[str]) -> dict[str, HttpService]:
-    """Make where sessions over HTTP are had.
+    """Make the services for sessions over HTTP.
 
     Args:
         links: Links over HTTP.

@@ -1,9 +1,8 @@
-"""The wire forms a node speaks: one acceptor per path (DESIGN section 8).
+"""The wire forms of a node: one acceptor class per path (DESIGN section 8).
 
-Behind its acceptor every link looks the same: messages in normal form, sessions opened
-by session control. A acceptor is made anew for each link and may keep what it learns.
-
-The acceptor of runtimes whose link is made of HTTP requests (CON-06).
+Behind its acceptor every link looks the same: messages in normal form, sessions opened by session
+control. Each link has its own acceptor, which may keep what it learns. The module also has the
+acceptor of links over HTTP requests (CON-06).
 """
 
 from abc import ABC, abstractmethod
@@ -37,7 +36,7 @@ from transports.link import Listener
 
 
 class OpenListener:
-    """A listener in a task of its own: it closes before anything else of the node."""
+    """Run a listener in a task of its own, so that it can close before the rest of the node."""
 
     def __init__(self, opened: AbstractAsyncContextManager[Listener]) -> None:
         self._opened = opened
@@ -69,7 +68,7 @@ class OpenListener:
 
 @attrs.frozen
 class Claim:
-    """The peer has come for the session of a runtime, and knows no tokens.
+    """The peer requests the session of a runtime, and knows no tokens.
 
     Attributes:
         opening: The request that opens the session, as session control would send it.
@@ -84,9 +83,9 @@ _LINE: Final = attrgetter("line")
 
 
 def spelt(entry: OutboundMessage, dialect: Dialect) -> bytes:
-    """Write a message as a peer of upstream spells it: once for all that spell alike.
+    """Encode a message in the dialect of a peer of upstream, once for all of that dialect.
 
-    Such a peer gets what its peers say of themselves under `identity`, and nothing of this node.
+    Such a peer gets the identity that the sender states under `identity`, not the one of this node.
 
     Args:
         entry: The message.
@@ -113,13 +112,12 @@ class Acceptor(ABC):
     """The wire form of one link.
 
     Attributes:
-        liveness: How it is noticed that the peer is gone.
+        liveness: How the node notices that the peer is gone.
         writes_alike: Whether all acceptors of the class make the same frames of a message.
-        dialect: How the peer spells, as far as it has shown; outlives the link with
-            the session (N3).
-        has_shown: Whether it has shown on this link how it spells.
-        stamp: Identity of the sender of what is read, as far as the bus has told it; the bus
-            has the last word.
+        dialect: Spelling of the peer, as far as known; outlives the link with the session (N3).
+        has_shown: Whether the peer has shown its spelling on this link.
+        stamp: Identity of the sender of the messages read, as far as the bus has set it; the bus
+            decides.
     """
 
     wire: ClassVar[Form]
@@ -133,27 +131,27 @@ class Acceptor(ABC):
     _learnt_by: Dialect | None = None
 
     def recall(self, dialect: Dialect) -> None:
-        """Spell as the peer did over its last link, unless it has shown already how it does now.
+        """Use the spelling of the peer's last link, unless the peer has shown its present one.
 
-        Its first messages may be read before it is granted its session.
+        The first messages of a peer may be read before its session is granted.
         """
         if not self.has_shown:
             self.dialect = dialect
 
     def learn(self, raw: JsonObject) -> None:
-        """Learn from what the peer wrote how it spells; most messages show nothing new."""
+        """Learn the spelling of the peer from a message; most messages show nothing new."""
         envelope = envelope_of(raw)
         if self._learnt_by is self.dialect and envelope in self._learnt:
             return
         self.has_shown = True
-        known, self.dialect = self.dialect, dialect_of(raw, self.dialect)
-        is_same = self.dialect is known is self._learnt_by and len(self._learnt) < MAX_SPELLINGS
+        previous, self.dialect = self.dialect, dialect_of(raw, self.dialect)
+        is_same = self.dialect is previous is self._learnt_by and len(self._learnt) < MAX_SPELLINGS
         if envelope is not None:
             self._learnt = {*self._learnt, envelope} if is_same else {envelope}
             self._learnt_by = self.dialect
 
     def familiar(self, frame: bytes) -> Message | None:
-        """Read a message in normal form from which `learn` would learn nothing; None: it is none.
+        """Read a message in normal form whose spelling is known; return None for any other frame.
 
         Args:
             frame: The frame.
@@ -164,12 +162,12 @@ class Acceptor(ABC):
         return message if normal_envelope_of(message) in self._learnt else None
 
     def greeting(self) -> Sequence[Item]:
-        """Return what the peer means by having come."""
+        """Return the items that the connection of the peer stands for."""
         return ()
 
     @abstractmethod
     def read(self, frame: bytes) -> Sequence[Item]:
-        """Read a frame; never raises, what is no message is a `BadLine`."""
+        """Read a frame; never raise: a line that is no message becomes a `BadLine`."""
 
     @abstractmethod
     def write(self, entries: Sequence[OutboundMessage]) -> Iterable[bytes]:
@@ -177,7 +175,7 @@ class Acceptor(ABC):
 
 
 class LinkAcceptor(Acceptor):
-    """`/link`, subprotocol `protofly.v1`: normal form, a frame is lines."""
+    """`/link`, subprotocol `protofly.v1`: normal form; a frame contains lines."""
 
     wire = Form.LINK
     liveness = Liveness.PINGED
@@ -194,11 +192,11 @@ class LinkAcceptor(Acceptor):
 
 
 REST: Final = "/rest"
-"""Path of links that are made of HTTP requests; no WebSocket is served there."""
+"""Path of links over HTTP requests; no WebSocket is served there."""
 
 
 class RestAcceptor(Acceptor):
-    """Normal form; what is posted is lines, and each message that is asked for has a number.
+    """Normal form over HTTP: a post contains lines, and each message to the runtime has a number.
 
     Every request is a sign of life, so clients are not pinged by messages.
     """

@@ -23,7 +23,7 @@ _log = get_logger("actors.node")
 
 
 _Who: TypeAlias = str | int
-"""A session, by its runtime; a link that has none, by its number."""
+"""A session, by its runtime; or a link without a session, by its number."""
 
 
 class _NodeGuest(Guest):
@@ -40,7 +40,7 @@ class _NodeGuest(Guest):
 
 
 class NodeGate(Gate):
-    """The gate of the listener of a node: host of the core that counts unauthenticated links."""
+    """Admit connections at the listener of a node; count those that have no session."""
 
     def __init__(self, limits: NodeLimits, origins: frozenset[str], counters: Counters) -> None:
         self.origins = origins
@@ -79,16 +79,17 @@ class NodeGate(Gate):
 
 
 class _TokenBucket:
-    """Rates of sessions of one kind, each, and all of one identity together."""
+    """Count the messages of sessions of one kind: of each, and of all of one identity together."""
 
     def __init__(self, each: Rate, together: Rate) -> None:
         self._sessions: Final = TokenBuckets[_Who](each)
         self._identities: Final = TokenBuckets[tuple[str, str]](together)
 
     def pause(self, who: _Who, identity: Identity | None, count: int) -> tuple[float, bool]:
-        """Note that messages came; return the seconds until none is owed.
+        """Count messages; return the seconds until the peer is below its rate again.
 
-        And whether all sessions of the identity owe more than this one.
+        Also return whether the sessions of the identity together exceed their rate by more than
+        this one.
         """
         now = trio.current_time()
         pause = self._sessions.spend(who, count, now)
@@ -99,18 +100,18 @@ class _TokenBucket:
         return max(pause, together), together > pause
 
 
-def _a_minute(count: float) -> Rate:
+def _per_minute(count: float) -> Rate:
     return Rate(count / 60, int(count)) if math.isfinite(count) else Rate(math.inf, 1)
 
 
 class Bounds:
-    """The limits, and what has been used of them.
+    """The limits, and how much of them is used.
 
     Attributes:
-        budget: Bytes that wait; of the bus that runs, which makes it anew when it starts.
-        counters: Where it is counted what was not let in, and why links ended.
-        work_clock: Returns seconds that pass also while the node does not wait.
-        failures: Requests for sessions with wrong tokens that are borne, by host.
+        budget: Bytes that wait; each bus makes a new budget when it starts.
+        counters: Counters of refused connections, and of the ends of links.
+        work_clock: Returns seconds that also pass while the node does not wait.
+        failures: Permitted requests for sessions with wrong tokens, by host.
     """
 
     def __init__(self, limits: NodeLimits, origins: frozenset[str], counters: Counters) -> None:
@@ -119,19 +120,19 @@ class Bounds:
         self.budget = OutboxBudget(limits.outbox_budget)
         self.counters: Final = counters
         self.work_clock = perf_counter
-        self.failures: Final = TokenBuckets[str](_a_minute(limits.max_failed_opens))
+        self.failures: Final = TokenBuckets[str](_per_minute(limits.max_failed_opens))
         self._warned: Final = TokenBuckets[tuple[str, str]](Rate(1 / WARNING_PAUSE, 1))
         self._runtimes: Final = _TokenBucket(limits.messages, limits.identity)
         self._nodes: Final = _TokenBucket(limits.nodes, limits.nodes)
         counters.watch(Gauge.OUTBOX_BYTES, lambda: self.budget.used)
 
     def fresh_budget(self) -> OutboxBudget:
-        """Begin to count what waits: a bus has started, and knows no outbox yet."""
+        """Return a new budget: a bus has started, and has no outbox yet."""
         self.budget = OutboxBudget(self.limits.outbox_budget)
         return self.budget
 
     def pace_of(self, peer: str) -> Rate:
-        """Return what one session of a peer may send.
+        """Return the message rate of one session of a peer.
 
         Args:
             peer: Address of a runtime, or of the node of another domain.
@@ -142,9 +143,10 @@ class Bounds:
         return min(limits.messages, limits.identity, key=lambda rate: rate.per_second)
 
     def pause(self, who: _Who, identity: Identity | None, count: int) -> float:
-        """Note that a peer has sent messages; return how long nothing more is to be read.
+        """Count messages of a peer; return for how many seconds nothing more is to be read.
 
-        A peer above its rate is logged once a minute. Runtimes of ours keep to it by themselves.
+        A peer above its rate is logged once a minute. Runtimes of Protofly keep to the rate by
+        themselves.
 
         Args:
             who: The peer's link or session.
@@ -164,13 +166,13 @@ class Bounds:
         return pause
 
     def warn(self, who: str, event: str, limit: str, value: float) -> None:
-        """Log that a peer meets a limit, once a minute for each peer and limit.
+        """Log that a peer reaches a limit, once a minute for each peer and limit.
 
         Args:
             who: Address of the peer, or number of its link.
-            event: What becomes of its messages.
+            event: The effect on the messages of the peer.
             limit: Name of the limit.
-            value: Its value.
+            value: Value of the limit.
         """
         if self._warned.try_spend((who, limit), trio.current_time()):
             _log.warning(event, peer=who, limit=limit, value=value)

@@ -1,6 +1,6 @@
-"""The connections of a node, and what a turn of the bus writes (RELIABILITY L2).
+"""The connections of a node, and the writes of a turn of the bus (RELIABILITY L2).
 
-The bus decides, and never waits; `loop.py` says which connections can be read.
+The bus decides and never waits; `loop.py` finds the connections that can be read.
 """
 
 import math
@@ -51,12 +51,12 @@ _QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
 
 
 def _without_values(line: BadLine) -> str:
-    """Return why a line is no message; what it quotes of a body is not for a log."""
+    """Return why a line is no message, without quotes of its body, which logs must not have."""
     return _QUOTED.sub("'…'", line.error.reason)
 
 
-def _first(entries: deque[OutboundMessage], room: int) -> tuple[list[OutboundMessage], int]:
-    """Take at most a frame's worth of entries, and at least one if there is one."""
+def _take_frame(entries: deque[OutboundMessage], room: int) -> tuple[list[OutboundMessage], int]:
+    """Take at most a frame of entries, and at least one if there is one."""
     taken: list[OutboundMessage] = []
     size = 0
     while entries and len(taken) < FRAME_MESSAGES:
@@ -77,33 +77,33 @@ _ENDS: Final[Mapping[CloseReason, LinkEnd]] = MappingProxyType(
         CloseReason.SLOW_CONSUMER: LinkEnd.SLOW_CONSUMER,
     }
 )
-"""End of a link for each close reason, where nothing more is known."""
+"""End of a link for each close reason, if nothing more is known."""
 
 
 class Connection:
-    """A link of the node: what its peer sends comes in, and what is for the peer is queued here.
+    """A link of the node: receives the messages of its peer, and queues those to it.
 
-    Nothing here waits. What has to, runs in a task of its own for as long: to write to a peer that
-    reads slowly, to say goodbye. One that does not read is left by `write_timeout`. A peer that
-    sends too much is read later; one that has no session in time is left.
+    No call waits. Work that has to wait runs in a task: a write to a peer that reads slowly, the
+    goodbye. A peer that does not read is left after `write_timeout`. A peer that sends too much is
+    read later; a peer without a session in time is left.
 
-    What waits to be written counts in the budget of the node, also what is being written: until
-    the peer has taken it in, it takes room here, and the frames it is written in too.
+    Queued messages count in the budget of the node, also those being written: they occupy memory
+    until the peer has taken them, as do the frames that carry them.
 
     Attributes:
-        number: Never used twice in a node.
-        host: Host of its peer; empty: not known.
-        close_reason: How the link is closed when it is to be left.
-        end: Why the link is left; None: it is not. The first reason counts.
-        runtime: Whose session the link has; None: it has none yet.
-        turn: Writes of the turn of the bus; None: the bus does not know it yet.
+        number: Number of the link; never used twice in a node.
+        host: Host of the peer; empty: not known.
+        close_reason: Close reason that the peer is sent.
+        end: Why the link ends; None: it does not end. The first reason counts.
+        runtime: Runtime whose session the link has; None: no session yet.
+        turn: Writes of the turn of the bus; None: the bus does not know the link yet.
         asker: Known facts about the sender over that session.
         is_over: Whether the bus has been told that the link is gone.
         framed: Bytes of the frames that are being written.
-        is_begun: Whether the link has taken entries that it has not written whole.
-        is_held: Whether nothing is to be written yet.
+        is_begun: Whether the link has taken entries that it has not fully written.
+        is_held: Whether writing is suspended.
         is_idle: Whether the writer must be woken for the next entry.
-        is_leaving: Whether the writer was ordered to leave.
+        is_leaving: Whether the writer was ordered to close the link.
     """
 
     __slots__ = (
@@ -136,7 +136,7 @@ class Connection:
         self._errors: ErrorWindow | None = None
         now = trio.current_time()
         self._session_until = now + HANDSHAKE_TIMEOUT
-        if link.guest is not None:  # a node that was slow itself leaves half of the time
+        if link.guest is not None:  # leave half of the time to a peer that a slow node has delayed
             self._session_until = max(link.guest.until, now + HANDSHAKE_TIMEOUT / 2)
         self._silence: trio.Event | None = None
         self._is_working = self._is_choked = False
@@ -154,7 +154,7 @@ class Connection:
         self.is_begun = self.is_held = self.is_leaving = self._is_closed = False
         self.is_idle = True
 
-    # ---- what waits to be written
+    # ---- the outbox
 
     @property
     def held(self) -> list[OutboundMessage]:
@@ -185,7 +185,7 @@ class Connection:
         return True
 
     def refill(self, entries: Iterable[OutboundMessage]) -> None:
-        """Queue what waited for the session, before anything else; it was bounded there."""
+        """Queue the messages that waited for the session, before others; no limit applies."""
         old = self._old = self._old or deque()
         for entry in entries:
             old.append(entry)
@@ -193,12 +193,12 @@ class Connection:
         self._add_to_turn()
 
     def hold(self) -> None:
-        """Write nothing until `release` is called as often, or until the link is to be left."""
+        """Suspend writing until `release` is called as often, or until the link is to be left."""
         self._holds += 1
         self.is_held = True
 
     def release(self) -> None:
-        """Write what waits, if nothing else holds the link."""
+        """End one suspension; write the queue if there is no other."""
         self._holds -= 1
         if not self._holds and self.is_held:
             self.is_held = False
@@ -215,7 +215,7 @@ class Connection:
             self.turn.add(self)
 
     def take(self) -> Sequence[OutboundMessage]:
-        """Take out the next entries, at most for one frame; the last ones are written.
+        """Take the next entries, at most for one frame; the previous ones must be written.
 
         Entries that the link has begun to write are returned again.
         """
@@ -226,20 +226,20 @@ class Connection:
     def _next(self) -> list[OutboundMessage]:
         room = 1 if self._budget.is_tight else WRITE_BYTES
         if self._old:
-            taken, _ = _first(self._old, room)
+            taken, _ = _take_frame(self._old, room)
             self._old = self._old or None
             return taken
         if not self._entries:
             return []
-        taken, size = _first(self._entries, room)
+        taken, size = _take_frame(self._entries, room)
         self._entries = self._entries or None
         self._bytes -= size
         return taken
 
     def _frames(self) -> tuple[bytes, ...]:
-        """Make the frames of the messages taken; they count until they have been written.
+        """Make the frames of the taken messages; they count in the budget until written.
 
-        There are none of those that the link has begun to write.
+        Return none for messages that the link has begun to write.
         """
         if self.is_begun:
             return ()
@@ -252,8 +252,8 @@ class Connection:
                     self._budget.reweigh(entry)
         return made
 
-    def written(self) -> None:
-        """Note that what was taken has left."""
+    def finish_write(self) -> None:
+        """Release the entries that have been written."""
         taken, self._taken = self._taken, ()
         self.is_begun = False
         self._counters.sent[self.acceptor.wire] += len(taken)
@@ -267,10 +267,10 @@ class Connection:
         self.framed = 0
 
     def write_now(self) -> bool:
-        """Write what waits as far as the link takes it at once; a task writes the rest.
+        """Write as much of the queue as the link takes at once; a task writes the rest.
 
         Returns:
-            Whether it was written to: that takes time, to start a task takes nearly none.
+            Whether the link was written to, which takes time; to start a task takes nearly none.
         """
         is_clear = not self.is_leaving and self.link.is_clear
         if is_clear and self._write_all():
@@ -280,12 +280,12 @@ class Connection:
         return is_clear
 
     def _write_all(self) -> bool:
-        """Write as far as a clear link takes it; return whether nothing is left."""
+        """Write as much as a clear link takes; return whether nothing is left."""
         if self.take():
             self.is_begun = not self.link.write_now(self._frames())
             if self.is_begun:
                 return False
-            self.written()
+            self.finish_write()
         return self.is_held or not (self._entries or self._old)
 
     def write_shared(
@@ -295,10 +295,10 @@ class Connection:
 
         Args:
             entries: The entries.
-            wrapped: The bytes that carry them, for each class of links; made once for all.
+            wrapped: The bytes that carry the entries, for each class of links; made once for all.
 
         Returns:
-            Whether the link has taken them.
+            Whether the link has taken the entries.
         """
         link = self.link
         is_busy = self.is_held or self.is_leaving or self._entries or self._old
@@ -307,7 +307,7 @@ class Connection:
         data = wrapped.get(type(link))
         if data is None:
             size = sum(len(entry.line) for entry in entries)
-            # The links of a node have all the same room.
+            # All links of a node have the same limits.
             if size > self._limits.outbox_bytes or len(entries) > self._limits.outbox_messages:
                 return False
             data = wrapped[type(link)] = link.wrapped(tuple(self.acceptor.write(entries)))
@@ -324,31 +324,31 @@ class Connection:
         return True
 
     def wake(self) -> None:
-        """Start the task that writes what waits, unless it runs."""
+        """Start the task that writes the queue, unless it runs."""
         self.is_idle = False
         self._work()
 
-    def _take_back(self) -> list[OutboundMessage]:
-        """Take in nothing more, stop the write at hand, and give back what was not taken.
+    def _close_outbox(self) -> list[OutboundMessage]:
+        """Close the outbox, stop the running write, and return the entries that were not taken.
 
-        Of what is being written that is what the peer has surely not read.
+        Of the entries being written, return those that the peer has certainly not read.
         """
         self._is_closed = True
         self._interrupt()
-        held = self.held
-        rest = held[max(0, len(self._taken) - self.link.unread()) :]
+        entries = self.held
+        rest = entries[max(0, len(self._taken) - self.link.unread()) :]
         self._taken = ()
         self._old = self._entries = None
         self._bytes = 0
-        self._release(held)
+        self._release(entries)
         return rest
 
     def _interrupt(self) -> None:
-        """Stop the write at hand: its peer has left."""
+        """Stop the running write: its peer has left."""
         if self._writing is not None:
             self._writing.cancel()
 
-    # ---- what the bus knows of the peer
+    # ---- facts about the peer, from the bus
 
     def set_runtime(self, runtime: str) -> None:
         """Note that the peer has the session of a runtime."""
@@ -356,7 +356,7 @@ class Connection:
         self._session_until = math.inf
         self._settle_guest()
 
-    def belongs_to(self, asker: Asker) -> None:
+    def set_asker(self, asker: Asker) -> None:
         """Set the sender of the messages that are read from now on. Idempotent.
 
         Args:
@@ -371,10 +371,10 @@ class Connection:
             asker.sender, is_read=is_own and is_of_several, is_kept=not is_own
         )
 
-    # ---- the end, as the bus orders it
+    # ---- the end by order of the bus
 
     def finish(self, close_reason: CloseReason, end: LinkEnd | None = None) -> None:
-        """Write what is left, then say goodbye.
+        """Write the queue, then close the link with a close reason.
 
         Args:
             close_reason: Reason that the peer is sent.
@@ -385,30 +385,30 @@ class Connection:
         self._leave()
 
     def go_away(self) -> None:
-        """Write what is left, send the close reason, and wait until the peer has read it.
+        """Write the queue, send the close reason, and wait until the peer has read it.
 
-        Messages that the peer has sent before are still read.
+        Messages that the peer sent before are still read.
         """
         if not self.is_leaving:
             self._silence = trio.Event()
         self.finish(CloseReason.GOING_AWAY)
 
-    def read_no_more(self) -> None:
-        """Read no longer what comes after the goodbye. Idempotent."""
+    def stop_reading(self) -> None:
+        """Stop reading the messages of the peer. Idempotent."""
         self._is_reading = False
         self._links.ignore(self)
         if self._silence is not None:
             self._silence.set()
 
     def cut(self, close_reason: CloseReason, end: LinkEnd | None = None) -> list[OutboundMessage]:
-        """Leave at once, and give back what was not written.
+        """Close the link at once, and return the entries that were not written.
 
         Args:
             close_reason: Reason that the peer is sent.
             end: Reason that is counted.
         """
         self._end_by(close_reason, end)
-        unsent = self._take_back()
+        unsent = self._close_outbox()
         self._leave()
         return unsent
 
@@ -417,10 +417,10 @@ class Connection:
             self.close_reason = close_reason
             self.end = self.end or end or _ENDS[close_reason]
 
-    # ---- the end, by the link itself
+    # ---- the end by the link itself
 
     def lose(self, end: LinkEnd, why: str, close_reason: CloseReason | None = None) -> None:
-        """Leave for a reason of this end: the peer cannot be written to any more.
+        """Close the link for a reason of this node; write nothing more to the peer.
 
         Args:
             end: Reason that is counted.
@@ -439,17 +439,17 @@ class Connection:
             self._work()
 
     def make_room(self) -> None:
-        """Leave: newer connections have no room."""
+        """Close the link, because newer connections have no room."""
         self.lose(LinkEnd.MADE_ROOM, "made room for newer ones", CloseReason.REFUSED)
 
     def time_over(self, now: float) -> None:
-        """Ask a silent peer for a sign of life, or leave one that gave none (R8).
+        """Ping a silent peer, or leave a peer that did not answer a ping (R8).
 
-        One that has no session in time is left, too, and one that does not end a frame.
+        Also leave a peer that has no session in time, or that does not finish a frame.
         """
         due = self.link.frame_due
         if due is not None and now >= due and self in self._links.watched:
-            self.read()  # the rest of it may have come
+            self.read()  # the rest of the frame may have arrived
             due = self.link.frame_due
         if self.is_leaving:
             return
@@ -470,12 +470,12 @@ class Connection:
 
     @property
     def _heard_at(self) -> float:
-        """Time of the last sign of life; the present while this end does not read."""
+        """Time of the last sign of life; the present time while this end does not read."""
         is_read = self.link.descriptor is None or self in self._links.watched
         return self.link.heard_at if is_read else trio.current_time()
 
     def deadline(self) -> float:
-        """Return when `time_over` is due; a link that is left has times of its own."""
+        """Return when `time_over` is due; never for a link that is being closed."""
         if self.is_leaving:
             return math.inf
         due = self.link.frame_due if self in self._links.watched else None
@@ -485,9 +485,9 @@ class Connection:
     # ---- reading
 
     def read(self) -> None:
-        """Take in what has come, and give it to the bus; never waits."""
+        """Read the arrived frames and pass them to the bus; never wait."""
         link = self.link
-        # Frames that wait already are of a time when something else was read only in part.
+        # Frames that already wait were left over from an earlier, partial read.
         is_behind = link.has_arrived
         link.fill()
         pause = self._take(link.arrived())
@@ -498,7 +498,7 @@ class Connection:
             self._check_readable()
 
     async def read_later(self) -> None:
-        """Take in what comes over a link that is not read together with others."""
+        """Read a link that has no descriptor, in a task of its own."""
         try:
             while self._is_reading:
                 pause = self._take(await self.link.receive())
@@ -508,7 +508,7 @@ class Connection:
             self._end_reading(exc)
 
     async def _catch_up(self, pause: float) -> None:
-        """Take in what has come, little by little, from a peer that sends much, or too much."""
+        """Read the arrived frames little by little, from a peer that sends much or too much."""
         link = self.link
         try:
             with trio.CancelScope() as self._resting:
@@ -519,7 +519,7 @@ class Connection:
             self._end_reading(exc)
         if self._is_reading and not self.is_over:
             self._links.watch(self)
-            self.read()  # of what TLS has taken in, the socket does not tell
+            self.read()  # the socket does not show the data that TLS has buffered
 
     def _check_readable(self) -> None:
         link = self.link
@@ -537,7 +537,7 @@ class Connection:
             self._links.arm(self)
 
     def _take(self, frame: bytes | None) -> float:
-        """Give the bus what has come; return for how many seconds the peer is not to be read."""
+        """Pass a frame to the bus; return for how many seconds the peer is not to be read."""
         if frame is None or not self._is_reading:
             return 0
         items = self._items(frame)
@@ -545,14 +545,14 @@ class Connection:
         links = self._links
         links.bus.call(links.bus.take_items, self.number, items)
         if BadLine in map(type, items) and not self._tolerates(items):
-            self.read_no_more()
+            self.stop_reading()
             links.bus.call(links.bus.expel, self.number)
             return 0
         who, identity = self.runtime or self.number, self.asker.identity
         return links.bounds.pause(who, identity, len(items) or 1)
 
     def _items(self, frame: bytes | None) -> Sequence[Item]:
-        """Read a frame, and those that came with it, up to what the peer may send at once."""
+        """Read a frame and the frames behind it, up to the permitted burst of the peer."""
         items: list[Item] = []
         while frame is not None:
             items += self.acceptor.read(frame)
@@ -560,19 +560,19 @@ class Connection:
         return items
 
     def _tolerates(self, items: Sequence[Item]) -> bool:
-        """Return whether the link may stay; the first malformed message of it is logged."""
+        """Return whether the link may stay; log its first malformed message."""
         malformed = [item for item in items if isinstance(item, BadLine)]
         about = {"runtime": self.runtime, "link": self.name}
         if self._errors is None:
             self._errors = ErrorWindow(self._limits.max_malformed)
             _log.warning("malformed message", **about, why=_without_values(malformed[0]))
-        is_borne = self._errors.add(len(malformed), trio.current_time())
-        if not is_borne:
+        is_tolerated = self._errors.add(len(malformed), trio.current_time())
+        if not is_tolerated:
             _log.warning("too many malformed messages", **about, why=_without_values(malformed[-1]))
-        return is_borne
+        return is_tolerated
 
     def _end_reading(self, error: LinkError) -> None:
-        """Note that nothing more can be read."""
+        """Stop reading, and close the link for the reason of an error."""
         match error:
             case FrameTooLargeError():
                 self._links.bus.call(self._links.bus.refuse_frame, self.number)
@@ -583,9 +583,9 @@ class Connection:
                 self.lose(LinkEnd.LEFT if has_left else LinkEnd.BROKEN, error.reason)
             case _:
                 self.lose(LinkEnd.CLOSED, str(error))
-        self.read_no_more()
+        self.stop_reading()
 
-    # ---- what waits, in a task
+    # ---- the writing task
 
     def _work(self) -> None:
         if not (self._is_working or self.is_over):
@@ -593,7 +593,7 @@ class Connection:
             self._links.begin(self, self._write_and_leave)
 
     async def _write_and_leave(self) -> None:
-        """Write until nothing waits; close the link then, if it is to be left."""
+        """Write until the queue is empty; then close the link if it is to be left."""
         try:
             await self._write()
             if not self.is_leaving:
@@ -602,16 +602,16 @@ class Connection:
                 await self._wait_for_goodbye(self._silence)
             self.conclude()
             await self.link.aclose(self.close_reason)
-            self._links.closed(self)
+            self._links.remove(self)
         finally:
             self._is_working = False
 
     async def _write(self) -> None:
-        """Write until there is nothing to write, or no peer to write to."""
+        """Write until the queue is empty, or the peer cannot be written to."""
         link = self.link
         if self._why:
             return
-        with trio.CancelScope() as writing:  # noqa: ASYNC912 - without work nothing waits
+        with trio.CancelScope() as writing:  # noqa: ASYNC912 - an empty queue needs no wait
             self._writing = writing
             if self._is_closed:
                 writing.cancel()
@@ -622,7 +622,7 @@ class Connection:
                 except LinkError as exc:
                     self.lose(LinkEnd.BROKEN, str(exc))
                     return
-                self.written()
+                self.finish_write()
                 if self._is_choked and self._is_reading:
                     self._is_choked = False
                     self._links.watch(self)
@@ -634,16 +634,16 @@ class Connection:
     async def _wait_for_goodbye(self, silence: trio.Event) -> None:
         """Send the close reason, and wait until the peer has read it.
 
-        Messages that the peer has sent before are still passed on.
+        Messages that the peer sent before are still passed on.
         """
         with trio.move_on_after(GOODBYE_TIMEOUT), suppress(LinkError):
             if await self.link.say_goodbye(self.close_reason):
                 await silence.wait()
 
     def conclude(self) -> None:
-        """Tell the bus that the link is gone, and forget it; it still has to be closed. Idempotent.
+        """Tell the bus that the link is gone, and stop serving it. Idempotent.
 
-        What was not written is still here: the bus keeps it for the session.
+        The unwritten entries are still here, for the bus to keep; the caller closes the link.
         """
         if self.is_over:
             return
@@ -656,7 +656,7 @@ class Connection:
         self.end = self.end or LinkEnd.CLOSED
         why = self._why or "closed by the node"
         if not self._links.bus.call(self._links.bus.remove_link, self.number, self.name, why):
-            self._take_back()
+            self._close_outbox()
         self._counters.count(Tally.LINKS_CLOSED, self.end)
 
     def _settle_guest(self) -> None:
@@ -666,16 +666,16 @@ class Connection:
 
 
 class TurnWrites:
-    """The links that got something to write, until the end of a turn of the bus writes it.
+    """The links that have messages to write at the end of a turn of the bus.
 
-    Each is written to once, in one call of the system for all that it got in the turn. When the
-    slice of time is over, the rest is left to the next turns: links that got something in those
-    go first, and have half of the slice. What many links get comes last. The bus writes at
-    least as long as it does other things, so that what waits does not grow for lack of turns.
+    Each link is written to once, in one system call for all of its messages of the turn. When the
+    time slice is over, the rest is left to the next turns: links that got messages in those turns
+    go first, and have half of the slice. Messages for many links come last. The bus writes at least
+    as long as it does other work, so that the queues do not grow for lack of turns.
 
     Args:
-        clock: Returns seconds that pass also within a turn.
-        shared: What many links get; None: nothing ever.
+        clock: Returns seconds that also pass within a turn.
+        shared: The messages for many links; None: there are none.
     """
 
     def __init__(self, clock: Callable[[], float], shared: "FanOuts | None" = None) -> None:
@@ -689,15 +689,15 @@ class TurnWrites:
 
     @property
     def is_settled(self) -> bool:
-        """True if nothing is left for the next turn."""
+        """True if no write is left for the next turn."""
         return not (self._fresh or self._late or self._shared_waiting)
 
     def add(self, connection: Connection) -> None:
-        """Have a link written to; it is added once until then."""
+        """Add a link to the next write; a link is added once until then."""
         self._fresh.append(connection)
 
     def write(self) -> None:
-        """Write for a slice of time; never waits."""
+        """Write for a slice of time; never wait."""
         shared = self._shared_waiting
         if not (self._fresh or self._late or shared):
             return
@@ -714,7 +714,7 @@ class TurnWrites:
         self._ended = self._clock()
 
     def hand_over(self) -> None:
-        """Leave all writes to the tasks of the links: there are no more turns."""
+        """Leave all writes to the tasks of the links, because there are no more turns."""
         if self._shared is not None:
             self._shared.hand_over()
         for connection in (*self._late, *self._fresh):
@@ -724,7 +724,7 @@ class TurnWrites:
 
     def _write(self, connections: deque[Connection], until: float) -> None:
         while connections:
-            # Where no link can be written to at once, nothing depends on the clock: simulated
-            # runs of the same seed are the same.
+            # If no link can be written to at once, the clock decides nothing: simulations of
+            # the same seed stay equal.
             if connections.popleft().write_now() and self._clock() >= until:
                 return

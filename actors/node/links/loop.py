@@ -1,7 +1,7 @@
-"""The links of a node: one task reads all sockets, the bus routes, and each is written to once.
+"""Serve the links of a node: one task reads all sockets, and a turn writes each link once.
 
-A task for each socket would be woken, and would register its socket anew, for each message: with
-many peers that is most of what a message costs (MEASURED J).
+One task for each socket would wake up and register its socket again for each message; with many
+peers that is most of the cost of a message (MEASURED J).
 """
 
 import math
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
 _log = get_logger("actors.node")
 
 AcceptorMaker: TypeAlias = Callable[[Upgrade], Acceptor]
-"""Makes the acceptor of one link out of what its dialler asked for."""
+"""Makes the acceptor of one link from the upgrade request of its dialler."""
 
 
 class Links(Actor[Never]):
-    """Accepts the links of a node, and serves them.
+    """Accept the links of a node, and serve them.
 
     Attributes:
-        bounds: The limits, and what has been used of them.
-        bus: The bus; its methods are called by `call` only.
-        watched: The connections that are read whenever something has come, with their descriptors.
+        bounds: The limits, and how much of them is used.
+        bus: The bus; its methods are called through `call` only.
+        watched: The connections that are read whenever data arrives, with their descriptors.
 
     Args:
-        monitor: Takes the exceptions of links.
+        monitor: Receives the exceptions of links.
         listeners: Accept links.
         acceptors: Make the acceptor of a link, by its path.
-        numbers: Of links, each once.
+        numbers: Numbers of links, each once.
     """
 
     def __init__(
@@ -84,11 +84,11 @@ class Links(Actor[Never]):
 
     @override
     async def handle(self, message: Never) -> None:
-        """This actor receives no messages."""
+        """Do nothing: this actor receives no messages."""
 
     @override
     async def closing(self) -> None:
-        """Accept no more links, and leave every link in order."""
+        """Accept no more links, and close every link in order."""
         self._accepting.cancel()
         for connection in tuple(self._connections.values()):
             connection.finish(connection.close_reason)
@@ -98,7 +98,7 @@ class Links(Actor[Never]):
 
     @override
     async def stop(self) -> None:
-        """Close the links that are left."""
+        """Close the remaining links."""
         with self._selector:
             async with trio.open_nursery() as nursery:
                 for connection in self._connections.values():
@@ -125,43 +125,43 @@ class Links(Actor[Never]):
             self.begin(connection, connection.read_later)
         else:
             self.watch(connection)
-            connection.read()  # what came with the handshake
+            connection.read()  # data that came with the handshake
 
     def watch(self, connection: Connection) -> None:
-        """Read a connection whenever something has come."""
+        """Read a connection whenever data arrives."""
         descriptor = connection.link.descriptor
         if descriptor is not None and connection not in self.watched and not connection.is_over:
             self.watched[connection] = descriptor
             self._selector.register(descriptor, selectors.EVENT_READ, connection)
 
     def ignore(self, connection: Connection) -> None:
-        """Read a connection no more. Idempotent."""
+        """Stop reading a connection. Idempotent."""
         descriptor = self.watched.pop(connection, None)
         if descriptor is not None:
             self._selector.unregister(descriptor)
 
     def forget(self, connection: Connection) -> None:
-        """Look after a connection no longer: it is being closed."""
+        """Stop watching a connection that is being closed."""
         self.ignore(connection)
         self._alarms.set(connection.number, math.inf)
 
-    def closed(self, connection: Connection) -> None:
-        """Note that a connection is closed."""
+    def remove(self, connection: Connection) -> None:
+        """Remove a closed connection."""
         self._connections.pop(connection.number, None)
         if not self._connections:
             self._is_empty.set()
 
     def arm(self, connection: Connection) -> None:
-        """Look after a connection when something of it is due."""
+        """Set the alarm of a connection to its deadline."""
         due = connection.deadline()
         self._alarms.set(connection.number, due)
         if due < self._alarm_at:
             self._has_alarm.set()
 
-    # ---- what links have done
+    # ---- tasks of connections
 
     def begin(self, connection: Connection, work: Callable[[], Awaitable[None]]) -> None:
-        """Run work of a connection in a task; an exception of it is the end of that connection."""
+        """Run work of a connection in a task; an exception ends that connection only."""
         with suppress(ActorStoppedError):  # `stop` is next
             self.spawn(self._run, connection, work)
 
@@ -172,18 +172,18 @@ class Links(Actor[Never]):
             self._record_crash(connection, crash.error)
             connection.conclude()
             await trio.aclose_forcefully(connection.link)
-            self.closed(connection)
+            self.remove(connection)
 
     def _record_crash(self, connection: Connection, error: Exception) -> None:
         _log.error("connection crashed", link=connection.name, exc_info=error)
         self._monitor.record_crash(f"connection:{connection.number}", error)
-        connection.read_no_more()
+        connection.stop_reading()
         connection.lose(LinkEnd.BROKEN, "the node failed", CloseReason.INTERNAL)
 
     # ---- the loop
 
     async def run(self) -> None:
-        """Read what is ready, and let the bus write what came of it, until cancelled."""
+        """Read the ready connections, and let the bus write the output, until cancelled."""
         ready: deque[Connection] = deque()
         while not self.bus.is_over:
             if ready:
@@ -208,11 +208,11 @@ class Links(Actor[Never]):
     def _guard(self, connection: Connection, call: Callable[[], None]) -> None:
         try:
             call()
-        except Exception as exc:  # noqa: BLE001 - the end of this link, and of no other
+        except Exception as exc:  # noqa: BLE001 - ends this link only
             self._record_crash(connection, exc)
 
     async def run_alarms(self) -> None:
-        """Look after links of which something is due, until cancelled."""
+        """Handle the connections whose deadline has passed, until cancelled."""
         while True:
             self._alarm_at = self._alarms.deadline()
             self._has_alarm = trio.Event()
@@ -223,7 +223,7 @@ class Links(Actor[Never]):
             for number in self._alarms.due(now):
                 connection = self._connections.get(number)
                 if connection is not None and late > LATE:
-                    # The node has been busy: what peers have sent may not be read yet.
+                    # The node was busy: messages of the peers may not be read yet.
                     self._alarms.set(number, now + min(late, PONG_TIMEOUT))
                 elif connection is not None:
                     self._guard(connection, partial(connection.time_over, now))
@@ -238,7 +238,7 @@ class Links(Actor[Never]):
                     nursery.start_soon(self._accept_at, listener)
 
     async def _accept_at(self, listener: Listener) -> None:
-        # Closed: the node is going down. Accepted links stay until they are ordered to leave.
+        # The listener closes when the node shuts down; accepted links end on order.
         with suppress(LinkClosedError):
             while True:
                 link, number = await listener.accept(), next(self._numbers)

@@ -25,20 +25,20 @@ from transports.link import Upgrade
 
 _RUNTIME: Final = "runtimeURL"
 _KEPT: Final = Stamp(is_kept=True)
-"""The body carries the identities that upstream's peers send each other."""
+"""Keeps the identities in bodies, which peers of upstream send each other."""
 
 _OPENING: Final = 1
-"""Id of the request that this acceptor sends for the peer; only a refusal is passed on."""
+"""Id of the request that the acceptor sends for the peer; only a refusal is passed on."""
 
 
 class PlainAcceptor(Acceptor):
-    """`/stub/connect?runtimeURL=`: a peer has the session of the runtime that it names.
+    """`/stub/connect?runtimeURL=`: a peer has the session of the runtime in its URL.
 
-    Upstream's command `disconnect` closes it. The dialect is learnt from all that can
-    be read, so that a refusal too is spelt as the peer does.
+    The command `disconnect` of upstream closes the session. The acceptor learns the dialect from
+    all readable input, so that it writes refusals, too, in the dialect of the peer.
 
     Args:
-        upgrade: What the peer asked for when it came.
+        upgrade: The upgrade request of the peer.
     """
 
     wire = Form.PLAIN
@@ -47,15 +47,15 @@ class PlainAcceptor(Acceptor):
 
     def __init__(self, control: str, upgrade: Upgrade) -> None:
         self._control = control
-        self._named = upgrade.query.get(_RUNTIME, "")
+        self._runtime_url = upgrade.query.get(_RUNTIME, "")
         self._runtime: str | None = None
         with suppress(BadUrlError):
-            self._runtime = canonical(self._named)
-        self.dialect = dialect_of({"from": self._named}, UPSTREAM)
+            self._runtime = canonical(self._runtime_url)
+        self.dialect = dialect_of({"from": self._runtime_url}, UPSTREAM)
 
     @override
     def greeting(self) -> Sequence[Item]:
-        return (Claim(self._say("open")),)
+        return (Claim(self._control_request("open")),)
 
     @override
     def read(self, frame: bytes) -> Sequence[Item]:
@@ -68,7 +68,7 @@ class PlainAcceptor(Acceptor):
             self.learn(codec.glance(frame))
             return codec.decode_items(frame)
         if raw.get("cmd") == "disconnect" and self._is_own(raw.get("body")):
-            return (self._say("close"),)
+            return (self._control_request("close"),)
         self.learn(raw)
         item = codec.decode_object(frame, raw, self.stamp)
         return (meaning_of(item, self.dialect),) if isinstance(item, Message) else item.items
@@ -79,8 +79,8 @@ class PlainAcceptor(Acceptor):
             if entry.message.from_ != self._control or entry.message.code != Code.OK:
                 yield spelt(entry, self.dialect)
 
-    def _say(self, method: str) -> Message:
-        body: JsonObject = {"method": method, "params": {_RUNTIME: self._named}}
+    def _control_request(self, method: str) -> Message:
+        body: JsonObject = {"method": method, "params": {_RUNTIME: self._runtime_url}}
         return Message(
             id=_OPENING,
             type=MessageType.EXECUTE,
@@ -90,12 +90,12 @@ class PlainAcceptor(Acceptor):
         )
 
     def _is_own(self, body: Json) -> bool:
-        """Return whether a command is about this peer's runtime: it names that, or none."""
-        named = body.get(_RUNTIME) if isinstance(body, dict) else None
-        if not isinstance(named, str):
-            return named is None
+        """Return whether a command is about the runtime of this peer, or names none."""
+        runtime_url = body.get(_RUNTIME) if isinstance(body, dict) else None
+        if not isinstance(runtime_url, str):
+            return runtime_url is None
         try:
-            return canonical(named) == self._runtime
+            return canonical(runtime_url) == self._runtime
         except BadUrlError:
             return False
 
@@ -106,15 +106,15 @@ _STUB: Final = "protostub/session"
 
 
 class SessionAcceptor(Acceptor):
-    """`/ws`: a message is a frame, a session is opened as upstream does it.
+    """`/ws`: a message is a frame; a session is opened by the handshake of upstream.
 
-    Its stubs call themselves `<runtime>/<token>`. The token stays behind this acceptor:
-    inside, and towards all other peers, that is an address without it.
-    Session control is spelt apart: those stubs count and compare its ids by themselves.
+    The stubs call themselves `<runtime>/<token>`. The token stays in this acceptor: the node and
+    all other peers see an address without it. Session control has a dialect of its own: those stubs
+    number and compare its messages by themselves.
 
     Args:
         control: Address of session control.
-        names: What runtimes may call themselves.
+        names: Rule for the names of runtimes.
     """
 
     wire = Form.SESSION
@@ -128,11 +128,11 @@ class SessionAcceptor(Acceptor):
         self._manners = PLAIN
         self._asker = ""
         self._runtime = ""
-        self._shown: str | None = None
+        self._stub_address: str | None = None
 
     @property
     def _inside(self) -> str:
-        """What the stub is called inside, its token left out."""
+        """The address of the stub inside the node, without its token."""
         return f"{self._runtime}/{_STUB}"
 
     @override
@@ -143,21 +143,21 @@ class SessionAcceptor(Acceptor):
                 raw = codec.read_object(frame)
             except BadMessageError:
                 self.learn(codec.glance(frame))
-                return self._named(codec.decode_items(frame))
+                return self._hide_token(codec.decode_items(frame))
             if raw.get("to") == _MANAGER:
                 return (self._read_request(raw),)
             self.learn(raw)
             item = codec.decode_object(frame, raw, self.stamp)
         items = (meaning_of(item, self.dialect),) if isinstance(item, Message) else item.items
-        return self._named(items)
+        return self._hide_token(items)
 
-    def _named(self, items: Sequence[Item]) -> Sequence[Item]:
-        """Take the token out of messages, also of what replaces a malformed answer."""
-        if self._shown is None:
+    def _hide_token(self, items: Sequence[Item]) -> Sequence[Item]:
+        """Replace the token in messages, also in the answer to a malformed line."""
+        if self._stub_address is None:
             return items
-        shown, inside = self._shown, self._inside
+        stub_address, inside = self._stub_address, self._inside
         return tuple(
-            _rename_address(item, shown, inside) if isinstance(item, Message) else item
+            _rename_address(item, stub_address, inside) if isinstance(item, Message) else item
             for item in items
         )
 
@@ -171,15 +171,15 @@ class SessionAcceptor(Acceptor):
                 yield self._line(entry)
 
     def _line(self, entry: OutboundMessage) -> bytes:
-        """Write what is not the session manager's; few messages name the peer's stub."""
-        if self._shown is not None:
-            shown = _rename_address(entry.message, self._inside, self._shown)
-            if shown != entry.message:
-                return codec.encode(shown, self.dialect)
+        """Write a message that is not of the session manager; few messages name the stub."""
+        if self._stub_address is not None:
+            renamed = _rename_address(entry.message, self._inside, self._stub_address)
+            if renamed != entry.message:
+                return codec.encode(renamed, self.dialect)
         return spelt(entry, self.dialect)
 
     def _read_request(self, raw: JsonObject) -> Item:
-        """Say in our words what is asked of the session manager."""
+        """Translate a request to the session manager into session control."""
         self._manners = dialect_of(raw)
         if self.dialect is UPSTREAM:
             self.dialect = attrs.evolve(UPSTREAM, runtime_alias=self._manners.runtime_alias)
@@ -198,7 +198,7 @@ class SessionAcceptor(Acceptor):
         return codec.decode_line(orjson.dumps({**opening, "to": self._control, "body": body}))
 
     def _runtime_in(self, asker: str, method: Json) -> str:
-        """Return the runtime of a stub, which calls itself by its token once it has one."""
+        """Return the runtime of a stub, whose address has a token once it has a session."""
         if self._names is Names.STRICT:
             return runtime_of(asker)
         is_token = method != SessionMethod.OPEN and asker != runtime_of(asker)
@@ -206,18 +206,18 @@ class SessionAcceptor(Acceptor):
 
     def _params(self, asker: str) -> JsonObject:
         runtime = self._runtime
-        if self._shown is None and asker != runtime:
-            self._shown = asker
-        shown = asker if asker != runtime else self._shown
-        if shown is None or not is_below(shown, runtime):
+        if self._stub_address is None and asker != runtime:
+            self._stub_address = asker
+        stub_address = asker if asker != runtime else self._stub_address
+        if stub_address is None or not is_below(stub_address, runtime):
             return {"runtimeURL": runtime}
-        return {"runtimeURL": runtime, "token": shown.removeprefix(f"{runtime}/")}
+        return {"runtimeURL": runtime, "token": stub_address.removeprefix(f"{runtime}/")}
 
     def _write_answer(self, message: Message) -> Iterable[bytes]:
-        """Write an answer of the session manager; a close that succeeded has none."""
+        """Write an answer of the session manager; nothing answers a successful close."""
         token = _token(message.body.get("value"))
         if token is not None:
-            self._shown = f"{self._runtime}/{token}"
+            self._stub_address = f"{self._runtime}/{token}"
             body: JsonObject = {"code": message.code, "runtimeToken": token}
         elif message.code == Code.OK:
             return

@@ -1,1 +1,1 @@
-"""Login: the identity connector, the tokens it takes, and the keys that verify them."""
+"""Login: the identity connector, its providers, and the keys that verify tokens."""

@@ -30,26 +30,26 @@ from transports.bodies import read_body
 _log = get_logger("actors.node")
 
 
-def written_identity(identity: Identity) -> JsonObject:
-    """Write the identity of a user."""
+def encode_identity(identity: Identity) -> JsonObject:
+    """Encode the identity of a user as a JSON object."""
     roles: list[Json] = [*sorted(identity.roles)]
-    written: JsonObject = {"user": identity.user, "issuer": identity.issuer, "roles": roles}
+    fields: JsonObject = {"user": identity.user, "issuer": identity.issuer, "roles": roles}
     if math.isfinite(identity.until):
-        written["until"] = identity.until
+        fields["until"] = identity.until
     if identity.runtime is not None:
-        written["runtime"] = identity.runtime
+        fields["runtime"] = identity.runtime
     if identity.addresses:
-        written["addresses"] = [*sorted(identity.addresses)]
+        fields["addresses"] = [*sorted(identity.addresses)]
     if identity.key is not None:
-        written["key"] = identity.key
-    return written
+        fields["key"] = identity.key
+    return fields
 
 
 def _canonical(identity: Identity) -> Identity:
     """Return an identity with its addresses in canonical form.
 
     Raises:
-        BadUrlError: One of them is no address.
+        BadUrlError: A text is no address.
     """
     runtime = identity.runtime
     return attrs.evolve(
@@ -61,14 +61,14 @@ def _canonical(identity: Identity) -> Identity:
 
 
 VALIDATE: Final = "validateAssertion"
-"""The one method that a node offers."""
+"""The only method that a node offers."""
 
 _ELSEWHERE: Final = frozenset({"generateAssertion", "getLoginEndpoint"})
-"""Methods of identity providers; a node is none."""
+"""Methods of identity providers, which a node does not offer."""
 
 
 class IdentityConnector(LocalService):
-    """Has assertions validated, each in a task; bounded in number.
+    """Validate assertions, each in a task, with a limit on their number.
 
     Args:
         host: The node.
@@ -83,11 +83,11 @@ class IdentityConnector(LocalService):
 
     @override
     def receive(self, message: Message, by: str) -> Message | None:
-        assertion, asked = _assertion(message), self._by_runtime
-        # Half is left for those who open sessions.
-        if asked[by] >= LOGINS_PENDING // 8 or asked.total() >= LOGINS_PENDING // 2:
+        assertion, pending = _assertion(message), self._by_runtime
+        # Half of the limit is reserved for open requests.
+        if pending[by] >= LOGINS_PENDING // 8 or pending.total() >= LOGINS_PENDING // 2:
             return refuse(message, Code.UNAVAILABLE, "too many assertions are open; try again")
-        asked[by] += 1
+        pending[by] += 1
         self._host.bus.spawn(self._answer, message, by, assertion)
         return None
 
@@ -96,19 +96,19 @@ class IdentityConnector(LocalService):
             answer, _ = await self.validate(message, assertion)
         finally:
             self._by_runtime.subtract((by,))
-            self._by_runtime += Counter()  # without those that have nothing open
+            self._by_runtime += Counter()  # drop the zero counts
         self._host.bus.call(self._host.bus.answer, by, answer)
 
     async def validate(
         self, question: Message, assertion: str, key: str | None = None
     ) -> tuple[Message, Identity | None]:
-        """Return the answer to a question, and the identity that is proven; None: none is.
+        """Return the answer to a request, and the proven identity; None: none is proven.
 
         If cancelled, the assertion may count as used.
 
         Args:
-            question: Asks for it; from session control, or from a runtime.
-            assertion: What the bearer has shown.
+            question: The request, from session control or from a runtime.
+            assertion: The shown assertion.
             key: Thumbprint of the key that the bearer has proven; None: none.
         """
         if self._pending >= LOGINS_PENDING:
@@ -118,10 +118,10 @@ class IdentityConnector(LocalService):
         answer = refuse(question, Code.BACKEND_TIMEOUT, "the identity provider is too slow")
         self._pending += 1
         try:
-            # A provider that fails harms no other login.
+            # A failure of the provider must not affect other logins.
             with Crash(self._report) as crash, trio.move_on_after(LOGIN_TIMEOUT):
                 identity = _canonical(await self._provider.validate(assertion, key))
-                answer = reply_to(question, Code.OK, {"value": written_identity(identity)})
+                answer = reply_to(question, Code.OK, {"value": encode_identity(identity)})
         finally:
             self._pending -= 1
         match crash.error:
@@ -142,10 +142,10 @@ class IdentityConnector(LocalService):
 
 
 def _assertion(message: Message) -> str:
-    """Return what is to be validated.
+    """Return the assertion of a request.
 
     Raises:
-        BadMessageError: Something else is asked for.
+        BadMessageError: The request is of another method, or has no assertion.
     """
     if message.type is not MessageType.EXECUTE:
         raise BadMessageError(f"an identity connector knows execute, not {message.type}")

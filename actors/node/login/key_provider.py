@@ -1,4 +1,4 @@
-"""The identity provider that verifies tokens with keys of a source."""
+"""An identity provider that verifies tokens with the keys of a source."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -27,15 +27,15 @@ _log = get_logger("actors.node")
 
 
 class KeyProvider(provider.IdentityProvider):
-    """Verifies tokens by keys, judges what they claim, and takes each of them once.
+    """Verify tokens by keys, judge their claims, and accept each token once.
 
     A token is verified by keys of its issuer only (RFC 8725, 3.8).
 
     Args:
-        source: Where the keys of each issuer come from; or the only source, whose keys name their
+        source: Source of the keys of each issuer; or the only source, whose keys name their
             issuers if the terms accept several.
         terms: Conditions on tokens.
-        clock: Seconds since the epoch, as the world counts them.
+        clock: Returns the seconds since the epoch.
     """
 
     def __init__(
@@ -77,19 +77,19 @@ class KeyProvider(provider.IdentityProvider):
         )
         if isinstance(verdict, Unacceptable):
             raise _refusal(verdict.why, verdict.after)
-        # Before the answer: a token whose answer is lost when the node is killed stays used.
+        # Store the use before the answer: if the node is killed, the token stays used.
         if not await self._is_first(verdict.use):
             raise _refusal(USED)
         return verdict.identity
 
     async def _verify(self, token: SignedToken) -> tuple[JsonObject, Keys]:
-        """Return what a token says, and the keys of which one signed it."""
+        """Return the claims of a token, and the key set that verified it."""
         ring = self._ring_of(token.claims.get("iss"))
         keys = await ring.keys_for(token.key_name)
         try:
             return read_verified(token, keys, is_shared=self._is_shared), keys
         except BadTokenError:
-            # Without a name of a key only this shows that there may be a new one.
+            # Without a key name, only this failure shows that there may be a new key.
             newer = await ring.newer() if token.key_name is None else None
             if newer is None:
                 raise
@@ -115,7 +115,7 @@ class KeyProvider(provider.IdentityProvider):
             raise provider.ProviderAwayError("used tokens cannot be written down") from exc
         finally:
             if not is_kept:
-                # No fault of the token: its bearer comes again with it.
+                # The token is valid: its bearer may show it again.
                 self._spent.give_back(use)
         return is_first
 
@@ -152,7 +152,7 @@ def _refusal(why: str, retry_after: float | None = None) -> provider.LoginRefuse
 def by_keys(
     source: KeySource | Mapping[str, KeySource], terms: AssertionTerms
 ) -> provider.ProviderMaker:
-    """Accept tokens that meet the terms and are signed by a key of their issuer.
+    """Return a provider that accepts tokens which meet the terms and have a valid signature.
 
     Args:
         source: Source of the keys of each issuer, by its name; or one source for all, whose keys
@@ -160,7 +160,7 @@ def by_keys(
         terms: Conditions on tokens.
 
     Raises:
-        ValueError: The sources are those of other issuers than the terms accept.
+        ValueError: The issuers of the sources and of the terms differ.
     """
     if not isinstance(source, KeySource) and source.keys() != terms.issuers:
         raise ValueError("each accepted issuer has a source of keys, and no other has one")
@@ -174,12 +174,12 @@ def terms_of(
     clients: Iterable[str] = (),
     life: float = node.TOKEN_LIFE,
 ) -> AssertionTerms:
-    """Ask for tokens that are meant for a domain.
+    """Return the terms for tokens that are meant for a domain.
 
     Args:
         domain: The domain; as audience, a token has it or the address of its node.
         issuers: The accepted issuers; none: every holder of a key.
-        audiences: What else a token may be meant for.
+        audiences: Other accepted audiences of a token.
         clients: The accepted clients that tokens say they were issued to.
         life: Seconds a token may live.
     """

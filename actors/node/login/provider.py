@@ -19,7 +19,7 @@ from specs.errors import PlaceError, ReasonError
 from specs.identity import Identity
 from specs.limits.node import SESSION_LIFE
 
-# The errors of logins, split by the party that must act.
+# The errors of logins, by the party that has to act.
 
 
 @final
@@ -27,7 +27,7 @@ class LoginRefusedError(ReasonError, public=True):
     """An identity provider refuses these credentials; the reason is for their sender.
 
     Attributes:
-        retry_after: Seconds after which they may be accepted; None: never, or not known.
+        retry_after: Seconds after which the credentials may be accepted; None: unknown or never.
     """
 
     summary = "login refused"
@@ -39,9 +39,9 @@ class LoginRefusedError(ReasonError, public=True):
 
 @final
 class ProviderAwayError(ReasonError, public=True):
-    """An identity provider cannot be asked at the moment.
+    """An identity provider does not answer at the moment.
 
-    The answer to the login has the reason.
+    The answer to the login states the reason.
     """
 
     summary = "the identity provider cannot be asked"
@@ -49,7 +49,7 @@ class ProviderAwayError(ReasonError, public=True):
 
 @final
 class UsedTokensError(PlaceError, public=True):
-    """The file of used tokens cannot be used: the operator must act."""
+    """The file of used tokens cannot be used; the operator has to act."""
 
     summary = "cannot use the file of used tokens {}"
 
@@ -59,7 +59,7 @@ class UsedTokensError(PlaceError, public=True):
 _VERSION: Final = 1
 
 _SWEEP: Final = 1024
-"""Tokens that are written before those are removed that are over (ours; some 100 KB)."""
+"""Number of written tokens after which expired ones are removed (some 100 KB)."""
 
 _SCHEMA: Final = """
     CREATE TABLE IF NOT EXISTS used (digest BLOB PRIMARY KEY, until REAL NOT NULL) WITHOUT ROWID;
@@ -79,11 +79,11 @@ _SET_FLOOR: Final = "INSERT INTO forgotten VALUES (?)"
 
 @attrs.define(eq=False)
 class _Pending:
-    """A token that is to be written down.
+    """A used token that is to be stored.
 
     Attributes:
-        is_first: Whether it was not written down before.
-        error: Why nothing was written.
+        is_first: Whether the token was not stored before.
+        error: Why nothing was stored.
     """
 
     use: Use
@@ -92,42 +92,42 @@ class _Pending:
 
 
 class UsedTokens(ABC):
-    """Where used tokens are written down."""
+    """Store used tokens."""
 
     @abstractmethod
     def load(self) -> SpentTokens:
-        """Open the place, and return a memory that begins where it ends; blocks.
+        """Open the store, and return a memory that continues from it; block.
 
         Raises:
-            UsedTokensError: It cannot be used.
+            UsedTokensError: The store cannot be used.
         """
 
     @abstractmethod
     async def keep(self, use: Use, floor: float) -> bool:
-        """Write down that a token was used; return whether it was not written down before.
+        """Store that a token was used; return whether it was not stored before.
 
-        If cancelled, it may be written down all the same.
+        If cancelled, the token may be stored all the same.
 
         Args:
             use: Digest and expiry of the token.
             floor: Tokens that expire no later count as used.
 
         Raises:
-            UsedTokensError: It cannot be written.
+            UsedTokensError: The store cannot be written.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Close the place."""
+        """Close the store."""
 
 
 class UsedTokenFile(UsedTokens):
-    """A SQLite file of digests; it contains no token and no user name.
+    """A SQLite file of token digests; it contains no token and no user name.
 
     Args:
-        path: Where it is; made if it is not there.
-        sweep: How many tokens are written before those that are over are removed.
-        form: Form of the file, of the same version; a file with more tables is another's, too.
+        path: The file; made if it does not exist.
+        sweep: Number of written tokens after which expired ones are removed.
+        form: Form of the file, of the same version; a file with more tables is used by others, too.
     """
 
     def __init__(self, path: Path, sweep: int = _SWEEP, form: DatabaseForm = _FORM) -> None:
@@ -140,17 +140,17 @@ class UsedTokenFile(UsedTokens):
 
     @override
     def load(self) -> SpentTokens:
-        """Open the file, and return a memory that begins where it ends; blocks.
+        """Open the file, and return a memory that continues from it; block.
 
-        What is in the file is looked up there, token by token.
+        Tokens in the file are looked up there, one by one.
 
         Raises:
-            UsedTokensError: The file cannot be used, or is none of ours.
+            UsedTokensError: The file cannot be used, or has another form.
         """
         try:
             connection = self._file.connection()
             with connection:
-                # The version first: tables without one would be another program's.
+                # Write the version first: tables without a version count as of another program.
                 connection.execute(f"PRAGMA user_version = {_VERSION}")
                 connection.executescript(_SCHEMA)
             [floor] = connection.execute(_FLOOR).fetchone()
@@ -160,29 +160,29 @@ class UsedTokenFile(UsedTokens):
 
     @override
     async def keep(self, use: Use, floor: float) -> bool:
-        """Write down that a token was used; return whether it was not written down before.
+        """Store that a token was used; return whether it was not stored before.
 
-        If cancelled, it is written down all the same.
+        If cancelled, the token is stored all the same.
 
         Args:
             use: Digest and expiry of the token.
             floor: Tokens that expire no later count as used.
 
         Raises:
-            UsedTokensError: It cannot be written.
+            UsedTokensError: The file cannot be written.
         """
-        mine = _Pending(use)
-        self._pending.append(mine)
-        # Shielded: it must be known whether the token was written down. The file answers in time.
+        pending = _Pending(use)
+        self._pending.append(pending)
+        # Shielded: the caller must know whether the token was stored; a write is short.
         with trio.CancelScope(shield=True):
             async with self._writing:
-                if mine in self._pending:
-                    # All that came during the last commit share this one.
+                if pending in self._pending:
+                    # All tokens that came during the last commit share this one.
                     batch, self._pending = self._pending, []
                     await trio.to_thread.run_sync(self._write, batch, floor)
-        if mine.error is not None:
-            raise mine.error
-        return mine.is_first
+        if pending.error is not None:
+            raise pending.error
+        return pending.is_first
 
     @override
     def close(self) -> None:
@@ -207,16 +207,16 @@ class UsedTokenFile(UsedTokens):
 
 
 def _sweep(connection: sqlite3.Connection, floor: float) -> None:
-    """Remove what is over; that it may have been used is not forgotten."""
+    """Remove expired tokens; all tokens that expire before the floor count as used."""
     connection.execute(_FORGET, (floor,))
     connection.execute(_NO_FLOOR, (floor,))
     connection.execute(_SET_FLOOR, (floor,))
 
 
 class IdentityProvider(ABC):
-    """Validates the credentials of a login.
+    """Validate the credentials of a login.
 
-    Asked by several tasks of one actor at once, each with a deadline of its own.
+    Several tasks of one actor call it at once, each with a deadline of its own.
     """
 
     @abstractmethod
@@ -224,43 +224,43 @@ class IdentityProvider(ABC):
         """Return the identity that an assertion proves.
 
         Args:
-            assertion: What is to be validated, such as a token.
+            assertion: The assertion, such as a token.
             key: Thumbprint of the key that its bearer has proven; None: none. An assertion that is
                 bound to another key proves nothing, and does not count as used.
 
-        If cancelled, it may count as used.
+        If cancelled, the assertion may count as used.
 
         Raises:
-            LoginRefusedError: It proves no identity, here and now.
-            ProviderAwayError: That cannot be found out at the moment.
+            LoginRefusedError: The assertion proves no identity, here and now.
+            ProviderAwayError: The assertion cannot be verified at the moment.
         """
 
     async def why_not(self) -> str | None:
-        """Return why no credentials can be validated now, as half a sentence; None: they can.
+        """Return half a sentence on why no credentials can be validated now; None: they can.
 
-        If cancelled, nothing has changed there.
+        If cancelled, nothing has changed.
         """
         await trio.lowlevel.checkpoint()
         return None
 
     def remember(self, used: UsedTokens) -> None:
-        """Write used tokens down there from now on; called once at most, before logins; blocks.
+        """Set the store of used tokens; called once at most, before any login; block.
 
         Raises:
-            UsedTokensError: Nothing can be written down there.
+            UsedTokensError: The store cannot be used.
         """
         used.close()
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Close what was opened; called once, when the node has stopped asking.
+        """Close the provider; called once, when no login is pending any more.
 
-        If cancelled, it is closed all the same.
+        If cancelled, the provider is closed all the same.
         """
 
 
 class Nobody(IdentityProvider):
-    """Refuses all credentials."""
+    """Refuse all credentials."""
 
     @override
     async def validate(self, assertion: str, key: str | None) -> Identity:

@@ -1,1 +1,1 @@
-"""The policy engine of a message node: where its policies come from, are enforced, managed."""
+"""The policy engine of a message node: source, enforcement and management of its policies."""

@@ -1,4 +1,4 @@
-"""The policies of the domain, as the engine has them: all nodes judge by the same version."""
+"""The policies of the domain, read from the engine: all nodes judge by the same version."""
 
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -18,13 +18,13 @@ from specs.reply_code import Code
 _log = get_logger("actors.policy")
 
 Answer: TypeAlias = Callable[[Book | Refused], None]
-"""Takes the policies that are in effect after a change, or why it was not made."""
+"""Receives the policies in effect after a change, or why the change was refused."""
 
 
 class DomainPolicies(CoreHost):
-    """Host of the core that decides by which policies a node judges.
+    """Host the core that decides by which policies a node judges.
 
-    It outlives a bus that crashes; `begin` connects it with the next one.
+    The object outlives a bus that crashes; `begin` connects it with the next bus.
 
     Args:
         store: The policies by which the node judges; at first, those of its files.
@@ -42,35 +42,35 @@ class DomainPolicies(CoreHost):
         self.wall: Callable[[], float] = trio.current_time
 
     def begin(self, others: OtherNodes) -> None:
-        """Work with a bus, which knows nothing of the engine yet."""
+        """Connect to a new bus, which knows nothing of the engine yet."""
         self.stop()
         self._others = others
 
     @property
     def versions(self) -> Mapping[StrEnum | IntEnum, int]:
-        """The version of the domain, and the one by which the node judges; 0: there is none."""
+        """The version of the domain, and the one by which the node judges; 0: none."""
         return self._core.versions
 
     def why_not(self) -> str | None:
-        """Return why the node denies all messages, as half a sentence; None: it does not."""
+        """Return half a sentence on why the node denies all messages; None: it does not."""
         return self._core.problem
 
     @property
     def objection(self) -> Refused | None:
-        """Why the node opens no sessions; None: it does."""
+        """The reason why the node opens no sessions; None: it opens them."""
         problem = self._core.problem
         why = f"this node denies all: of the policies of the domain, {problem}"
         return None if problem is None else Refused(Code.UNAVAILABLE, why)
 
-    # ---- what the engine has
+    # ---- the row of the engine
 
-    def there(self, row: policies.PolicyRow | None) -> None:
-        """Note what the engine has; None: no policies."""
+    def take_row(self, row: policies.PolicyRow | None) -> None:
+        """Apply the row of the engine; None: no policies."""
         self._core.take_row(row)
         self.perform()
 
     def confirm_write(self, key: str) -> None:
-        """Note that the engine has what this node wrote.
+        """Note that the engine has stored a row of this node.
 
         Args:
             key: Key of the row, which may be any.
@@ -80,10 +80,10 @@ class DomainPolicies(CoreHost):
             self.perform()
 
     def start(self) -> bool:
-        """Note that the node is a member, and knows what the engine has. Idempotent.
+        """Note that the node is a member, and knows the row of the engine. Idempotent.
 
         Returns:
-            Whether the node knows by which policies it judges: nothing is being written.
+            Whether the node knows by which policies it judges: no write is under way.
         """
         self._core.join()
         self.perform()
@@ -97,12 +97,12 @@ class DomainPolicies(CoreHost):
     # ---- changes
 
     def propose(self, book: Book, answer: Answer, *, is_of_files: bool = False) -> None:
-        """Give the domain other policies.
+        """Propose new policies for the domain.
 
         Args:
             book: The policies.
-            answer: Is told the outcome, when it is known.
-            is_of_files: Whether they are what the files of this node say.
+            answer: Receives the outcome, when it is known.
+            is_of_files: Whether the policies are from the files of this node.
         """
         objection = None if self._others is None else self._others.objection()
         if objection is None and not self._core.is_settled:
@@ -118,7 +118,7 @@ class DomainPolicies(CoreHost):
 
     @deferred
     def judge(self, book: Book) -> None:
-        """Judge by other policies."""
+        """Adopt other policies."""
         self._store.adopt(book)
         problem = self._core.problem
         if problem is None:
@@ -140,10 +140,10 @@ class DomainPolicies(CoreHost):
 
     @deferred
     def report_difference(self, version: int) -> None:
-        """Report that the policies of the domain are not those of this node's files."""
+        """Log that the policies of the domain are not those of this node's files."""
         why = "SIGHUP gives the domain those of this node's files"
         _log.warning("policy files differ", version=version, what=why)
 
 
 def _to_nobody(_: Book | Refused) -> None:
-    """Answer nobody: the node itself wrote."""
+    """Ignore the outcome of a write by the node itself."""

@@ -46,11 +46,11 @@ _log = get_logger("actors.policy")
 
 
 ADMIN: Final = "admin"
-"""The role whose bearers may manage policies."""
+"""The role whose holders may manage policies."""
 
 
 class PolicyService(LocalService):
-    """Answers administrators who manage the policies of the node.
+    """Answer administrators who manage the policies of the node.
 
     Args:
         policing: The policy engine.
@@ -94,7 +94,7 @@ class PolicyService(LocalService):
     async def _answer_reload(self, message: Message, by: str) -> None:
         answer = refuse(message, Code.UNAVAILABLE, "the policy files cannot be read now")
         host = self._policing.host
-        # Else an error of the files would end the bus, and with it all sessions.
+        # Otherwise an error in the files would crash the bus, and end all sessions.
         with Crash(partial(host.monitor.record_crash, "policy")):
             outcome = await self._policing.reread()
             if isinstance(outcome, PolicyFileError):
@@ -106,12 +106,12 @@ class PolicyService(LocalService):
 
 
 class NodePolicies(Policy):
-    """Asks the policy engine about the messages of a node.
+    """Judge the messages of a node by its policies.
 
     Args:
         engine: The engine.
         place: The node.
-        clock: Seconds since the epoch.
+        clock: Returns the seconds since the epoch.
     """
 
     def __init__(self, engine: PolicyEngine, place: Place, clock: Callable[[], float]) -> None:
@@ -137,8 +137,8 @@ class Policing:
     """The policy engine; outlives a bus that crashes.
 
     Attributes:
-        domain: The policies that other nodes of the domain judge by, too; None: there is none.
-        reading: Held while the files are read: all policies are replaced, or none.
+        domain: The policies that the nodes of the domain share; None: they share none.
+        reading: Lock while the files are read, so that all policies are replaced, or none.
         host: The node; set before its parts start.
     """
 
@@ -149,24 +149,24 @@ class Policing:
     host: NodeHost = attrs.field(init=False)
 
     def engine(self, tables: Tables) -> NodePolicies:
-        """Make what judges for one life of the bus."""
+        """Make the policy judge of one bus."""
         place = Place(self.host.addresses.domain, self.store.config.zone, partial(_owns, tables))
         return NodePolicies(PolicyEngine(self.store, self.tasks), place, self.host.clock)
 
     async def reload(self) -> str:
-        """Read the files again; return why they cannot be used, if they cannot."""
+        """Read the files again; return why they cannot be used, or an empty text."""
         outcome = await self.reread()
         if isinstance(outcome, Book):
             return ""
         return outcome.why if isinstance(outcome, Refused) else str(outcome)
 
     async def reread(self) -> Book | Refused | PolicyFileError:
-        """Read the files again, in a thread; return the policies in effect, or why they are not.
+        """Read the files again, in a thread; return the policies in effect, or the refusal.
 
-        If cancelled, they may be read all the same.
+        If cancelled, the files may be read all the same.
 
         Raises:
-            ActorStoppedError: The node has closed, or its bus is started again.
+            ActorStoppedError: The node has closed, or its bus is restarting.
         """
         async with self.reading:
             if (domain := self.domain) is None:

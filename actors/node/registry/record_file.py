@@ -1,9 +1,8 @@
-"""The storage of the domain registry: a SQLite file, or nothing but memory, and its group commit.
+"""The storage of the domain registry: a SQLite file, or memory only, with group commits.
 
-Data that `commit` has returned for survives the process, however it ends. It is kept in
-memory, too, so that a file that breaks while the node runs can be written anew when it can be
-written again (R13). `RecordWriter` is the only actor that writes: what the registry takes in
-during one commit is the next one, so all waiting requests share the cost of a commit.
+Data for which `commit` has returned survives the process, however it ends. It is kept in memory,
+too, so that a file that fails while the node runs can be written again when that is possible (R13).
+All requests that the registry receives during one commit share the next commit.
 """
 
 import sqlite3
@@ -43,14 +42,14 @@ _ALL: Final = "SELECT url, runtime, status, touched, value, number FROM record O
 
 
 class RecordFile(ABC):
-    """Keeps rows beyond the life of an actor."""
+    """Store records beyond the life of an actor."""
 
     @abstractmethod
     def load(self) -> list[Row]:
-        """Return every row that was kept.
+        """Return all stored records.
 
         Raises:
-            RegistryFileError: The file cannot be read, or is none of ours.
+            RegistryFileError: The file cannot be read, or has another form.
         """
 
     @abstractmethod
@@ -60,26 +59,26 @@ class RecordFile(ABC):
         If cancelled before the write begins, nothing is written; a write that has begun ends.
 
         Raises:
-            RegistryFileError: It cannot be written.
+            RegistryFileError: The store cannot be written.
         """
 
     @abstractmethod
     async def recover(self) -> None:
-        """Open the place again and write there all that `commit` ever returned for.
+        """Open the store again, and write all records for which `commit` ever returned.
 
         If cancelled before the write begins, nothing is written; a write that has begun ends.
 
         Raises:
-            RegistryFileError: It still cannot be written.
+            RegistryFileError: The store still cannot be written.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Close the file."""
+        """Close the store."""
 
 
 class MemoryRecords(RecordFile):
-    """Keeps rows as long as the process lives."""
+    """Keep records as long as the process lives."""
 
     def __init__(self) -> None:
         self._rows: dict[str, Row] = {}
@@ -90,7 +89,7 @@ class MemoryRecords(RecordFile):
 
     @override
     async def commit(self, changes: Sequence[Change]) -> None:
-        _follow(self._rows, changes)
+        _apply_changes(self._rows, changes)
         await trio.lowlevel.checkpoint()
 
     @override
@@ -99,11 +98,11 @@ class MemoryRecords(RecordFile):
 
     @override
     def close(self) -> None:
-        """Rows live as long as this object."""
+        """Do nothing: the records live as long as this object."""
 
 
 class SqliteRecords(RecordFile):
-    """Keeps rows in a SQLite file, which no other process may keep rows in meanwhile."""
+    """Store records in a SQLite file, which no other process may use meanwhile."""
 
     def __init__(self, path: Path) -> None:
         self.path: Final = path
@@ -112,7 +111,7 @@ class SqliteRecords(RecordFile):
 
     @override
     def load(self) -> list[Row]:
-        """Return every row that was kept; from the file the first time, then from memory."""
+        """Return all stored records; from the file the first time, then from memory."""
         if self._rows is None:
             self._rows = {row.url: row for row in self._read()}
         return list(self._rows.values())
@@ -131,7 +130,7 @@ class SqliteRecords(RecordFile):
     async def commit(self, changes: Sequence[Change]) -> None:
         if changes:
             await trio.to_thread.run_sync(self._write, tuple(changes))
-            _follow({} if self._rows is None else self._rows, changes)
+            _apply_changes({} if self._rows is None else self._rows, changes)
 
     @override
     async def recover(self) -> None:
@@ -156,7 +155,7 @@ class SqliteRecords(RecordFile):
 
     def _rewrite(self, rows: Sequence[Row]) -> None:
         try:
-            # A defect of the old connection does not affect a new one.
+            # The failure may be one of the old connection only.
             self._file.disconnect()
             connection = self._file.connection()
             with connection:
@@ -168,13 +167,13 @@ class SqliteRecords(RecordFile):
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    # The version first: tables without one would be another program's.
+    # Write the version first: tables without a version count as of another program.
     connection.execute(f"PRAGMA user_version = {_VERSION}")
     connection.execute(_SCHEMA)
 
 
-def _follow(rows: dict[str, Row], changes: Sequence[Change]) -> None:
-    """Note in memory what has become durable."""
+def _apply_changes(rows: dict[str, Row], changes: Sequence[Change]) -> None:
+    """Apply committed changes to the records in memory."""
     for url, row in changes:
         if row is None:
             rows.pop(url, None)

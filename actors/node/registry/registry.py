@@ -1,8 +1,8 @@
 """The domain registry at `DR(d)` (M-21..M-30): host of the registration core.
 
-What came in together is made durable together, and only then is anything sent or traced
-of it (I-G3). If that fails, all of it is as if it had not been asked: every asker gets
-503, and until the file can be written again changes are refused, while reads go on (R13).
+Requests that arrive together are committed together, and only then is any message sent or any step
+traced (I-G3). If the commit fails, none of them has an effect: each requester gets 503, and until
+the file can be written again changes are refused, while reads go on (R13).
 """
 
 import math
@@ -38,12 +38,12 @@ from specs.reply_code import Code
 
 
 def answer_to(request: Message, answer: records.Answered) -> Message:
-    """Return the message by which a request is answered."""
+    """Return the response to a request."""
     return reply_to(request, answer.code, answer_body(answer))
 
 
 def notification(number: int, registry: str, url: str, status: str) -> Message:
-    """Notify the subscribers of a change of status (M-30, C-55).
+    """Return the notification of subscribers about a change of status (M-30, C-55).
 
     Args:
         number: Id of the message.
@@ -64,15 +64,15 @@ Take: TypeAlias = Callable[[Sequence[records.Change], bool], Awaitable[None]]
 
 
 class RecordNews(ABC):
-    """What other nodes of the domain write into the records that all of them share."""
+    """Changes of other nodes of the domain to the records that all nodes share."""
 
     @abstractmethod
     def is_ours(self, url: str) -> bool:
-        """Return whether this node, and no other, lets a record expire."""
+        """Return whether this node is the one that lets a record expire."""
 
     @abstractmethod
     async def look_up(self, url: str) -> Sequence[records.Change] | None:
-        """Return a record of which this node may not have heard yet; None: it cannot be known now.
+        """Return a record that may not have arrived here yet; None: it cannot be read now.
 
         If cancelled, nothing has changed.
 
@@ -87,16 +87,16 @@ class RecordNews(ABC):
         If cancelled, only the following ends.
 
         Args:
-            take: Takes a batch of them, and whether all that were there at first are given now.
+            take: Receives a batch of changes, and whether all initial records have been reported.
         """
 
 
 @attrs.frozen(slots=True)
 class _Mirrored:
-    """Other nodes have changed records.
+    """Changes of records by other nodes.
 
     Attributes:
-        asked: The request for which they were looked up; None: a watch has brought them.
+        asked: The request for which they were looked up; None: a watch has reported them.
     """
 
     changes: Sequence[records.Change]
@@ -113,37 +113,38 @@ _NOT_READ: Final = "the records of other nodes cannot be read now"
 _NOT_KEPT: Final = "the registry cannot write its file now; nothing was changed"
 
 
-_Said: TypeAlias = tuple[Message, str | None]
-"""What the registry says, and over whose session; None: by its address."""
+_Output: TypeAlias = tuple[Message, str | None]
+"""A message of the registry, and the session that gets it; None: its address decides."""
 
 
 @attrs.define
 class _Batch:
-    """Changes that become durable together, and the messages that follow.
+    """Changes that are committed together, and the messages that follow.
 
     Attributes:
-        anyway: What is said whether it succeeds or not.
-        asked: The request that is answered if it fails.
+        anyway: Messages that are sent whether the commit succeeds or not.
+        emitted: Messages that are sent if the commit succeeds.
+        asked: The requests that are answered if the commit fails.
     """
 
     changes: list[records.Change] = attrs.field(factory=list)
     steps: list[Step] = attrs.field(factory=list)
-    anyway: list[_Said] = attrs.field(factory=list)
-    emitted: list[_Said] = attrs.field(factory=list)
+    anyway: list[_Output] = attrs.field(factory=list)
+    emitted: list[_Output] = attrs.field(factory=list)
     asked: list[Asked] = attrs.field(factory=list)
     left: dict[str, RuntimeLeft] = attrs.field(factory=dict)
 
 
 class DomainRegistry(Actor[_Message], RegistrationPort):
-    """Answers what is asked of the records of a domain, after the commit.
+    """Answer requests about the records of a domain, after the commit.
 
-    Searches wait apart, as each takes as long as many other requests: one is made after each batch
-    of others.
+    Searches have a queue of their own, as each takes as long as many other requests: one search is
+    made after each batch of other requests.
 
     Args:
         host: The node.
-        file: Keeps the records.
-        news: Follows what other nodes of the domain write; None: there are none.
+        file: Stores the records.
+        news: Follows the writes of other nodes of the domain; None: there are none.
     """
 
     def __init__(
@@ -174,7 +175,7 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
         self._host.bus.attach(self._address, self.me)
 
     async def _take_mirrored(self, changes: Sequence[records.Change], is_current: bool) -> None:  # noqa: FBT001 - see `Take`
-        """Take over what other nodes write; before the actor serves, it is nobody's turn."""
+        """Apply writes of other nodes; at once before the actor serves, else by its mailbox."""
         if self._is_current.is_set():
             await self.me.tell(_Mirrored(changes))
             return
@@ -240,7 +241,7 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
 
     @override
     async def drained(self) -> None:
-        """Make durable what came in, then say it."""
+        """Commit the changes of the received requests, then send the messages."""
         if self._searches:
             self._do(*self._searches.take())
         batch, self._batch = self._batch, _Batch()
@@ -255,10 +256,10 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
         self._core.settle()
         for step in batch.steps:
             self._trace.step(step)
-        self._host.bus.call(self._say, [*batch.anyway, *batch.emitted])
+        self._host.bus.call(self._send_all, [*batch.anyway, *batch.emitted])
 
-    def _say(self, said: Sequence[_Said]) -> None:
-        for message, to_runtime in said:
+    def _send_all(self, outputs: Sequence[_Output]) -> None:
+        for message, to_runtime in outputs:
             self._host.bus.emit(message, to_runtime)
 
     def _answer(self, asked: Asked, *, is_looked_up: bool = False) -> None:
@@ -269,7 +270,7 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
             self._batch.anyway.append((refusal, asked.by))
             return
         if isinstance(request, records.Find) and request.search.by is records.By.RUNTIME:
-            # A runtime looks for its own: nobody else is on the way back with them.
+            # A runtime searches its own records, which no returning runtime can restore.
             asked = attrs.evolve(asked, is_returning=False)
         if isinstance(request, records.Find):
             over = self._searches.put((request, asked), asked.users or asked.by)
@@ -301,16 +302,16 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
         return self._host.clock()
 
     def _do(self, request: records.Request, asked: Asked) -> None:
-        batch, place = self._batch, len(self._batch.emitted)
+        batch, answer_index = self._batch, len(self._batch.emitted)
         batch.asked.append(asked)
         answer = self._core.answer(request, self._now)
-        if self._may_come(asked, answer):
+        if self._may_return(asked, answer):
             reply = refuse(asked.message, Code.UNAVAILABLE, RESTARTED)
         else:
             page = attrs.evolve(answer, after=None) if asked.is_upstream else answer
             reply = answer_to(asked.message, page)
         # The requester is answered before the subscribers (SC-12).
-        batch.emitted.insert(place, (reply, asked.by))
+        batch.emitted.insert(answer_index, (reply, asked.by))
 
     # ---- port of the core
 
@@ -331,8 +332,8 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
         number = self._host.ids.next(self._address)
         self._batch.emitted.append((notification(number, self._address, url, status), None))
 
-    def _may_come(self, asked: Asked, answer: records.Answered) -> bool:
-        """Return whether what was looked for may be registered again in a moment."""
+    def _may_return(self, asked: Asked, answer: records.Answered) -> bool:
+        """Return whether a missing record may be registered again by a returning runtime."""
         is_forgetful = isinstance(self._file, record_file.MemoryRecords)
         is_sought = asked.is_returning and asked.message.type is MessageType.READ
         return is_forgetful and is_sought and answer == records.UNKNOWN
@@ -340,14 +341,14 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
     # ---- a file that cannot be written
 
     def _fail(self, batch: _Batch, error: RegistryFileError) -> None:
-        """Change nothing any more until the file can be written again."""
+        """Refuse all changes until the file can be written again."""
         self._owed.update(batch.left)
         if self._retry_at is None:
             _log.error("registry file cannot be written", path=str(error.where), why=error.reason)
         self._retry_at = trio.current_time() + STORE_RETRY
 
     async def _write(self, write: Callable[[], Awaitable[None]]) -> RegistryFileError | None:
-        """Write to the file; return why nothing of it is durable, None if all is."""
+        """Write to the file; return the error if nothing was committed, else None."""
         begun = trio.current_time()
         try:
             await write()
@@ -358,7 +359,7 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
         return None
 
     async def _recover(self) -> None:
-        """Try to write all there is; then do what had to wait."""
+        """Try to write all records; then handle the runtimes that have left meanwhile."""
         error = await self._write(self._file.recover)
         if error is not None:
             self._retry_at = trio.current_time() + STORE_RETRY
@@ -370,5 +371,5 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
             self._leave(left)
 
 
-def _not_now(asked: Asked, why: str = _NOT_KEPT) -> _Said:
+def _not_now(asked: Asked, why: str = _NOT_KEPT) -> _Output:
     return refuse(asked.message, Code.UNAVAILABLE, why), asked.by

@@ -1,10 +1,10 @@
-"""Session control: what a link says about its session (M-14..M-17); never leaves the link.
+"""Session control: the requests of a link about its own session (M-14..M-17).
 
-An open request for a session is looked into in this order: whose session, who comes (by the
-session's token, by a login, or by nothing), what policy says of them, and only then the
-session itself. What is refused before that leaves nothing behind.
+An open request is checked in this order: whose session, who asks (by the session's token, by a
+login, or by nothing), the policy, and only then the session itself. A request that is refused
+before that changes nothing.
 
-`Gate` asks the policy of the node about messages, and refuses them over their links (POL-01,
+`Gate` applies the policy of the node to messages, and refuses them over their links (POL-01,
 MN-25).
 """
 
@@ -64,14 +64,14 @@ def key_set(keys: Sequence[SigningKey]) -> JsonObject:
 
 
 class Control:
-    """The session manager at `MN(d)/session`; part of the bus's task.
+    """Serve as the session manager at `MN(d)/session`; the task of the bus calls it.
 
     Args:
         host: The node.
         exchange: The sessions.
-        gate: Asks the policy.
+        gate: Applies the policy.
         keys: The keys of the domain, for its statements about runtimes; the first one signs.
-        logins: Looks into logins; None: there is no login.
+        logins: Validates logins; None: there is no login.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Control:
         self._rights = exchange.tables.rights
         self._gate = gate
         self._entropy = host.entropy
-        # What was not answered yet, one for each link at most.
+        # Challenges that were not answered yet, one for each link at most.
         self._challenges: dict[int, str] = {}
         self._domain = exchange.tables.addresses.domain
         self._clock = host.login_clock
@@ -96,14 +96,14 @@ class Control:
             logins.decide = self._decide
 
     def receive(self, message: Message, port: Connection) -> None:
-        """Do what a link asks for, and answer it.
+        """Execute a request of a link about its session, and answer it.
 
         Args:
             message: The message.
             port: Write end of the link.
 
         Raises:
-            BadMessageError: It asks for nothing that is known.
+            BadMessageError: The request is of no known method.
         """
         session = self._exchange.session_of(port.number)
         if message.is_response and session is not None:
@@ -111,28 +111,28 @@ class Control:
             return
         if message.type is not MessageType.EXECUTE:
             raise BadMessageError("session control is by execute")
-        asked = read_body(message, SessionControl)
-        match asked.method:
+        control = read_body(message, SessionControl)
+        match control.method:
             case SessionMethod.OPEN:
-                self._open(opening.open_request(message, asked, port, self._rights))
+                self._open(opening.open_request(message, control, port, self._rights))
             case SessionMethod.REOPEN:
-                self._reopen(opening.open_request(message, asked, port, self._rights))
+                self._reopen(opening.open_request(message, control, port, self._rights))
             case _ if session is not None:
                 if self._is_permitted(message, port, session.asker):
-                    self._do(message, asked, session, port)
+                    self._execute(message, control, session, port)
             case _:
                 request = opening.OpenRequest(message, port, "")
                 self._refuse(request, Code.UNAUTHENTICATED, "the link has no session")
 
     def claim(self, message: Message, port: Connection) -> None:
-        """Give a session to a link that knows no tokens, or refuse it.
+        """Give a session to a link that knows no tokens, or refuse its request.
 
         Args:
             message: The message.
             port: Write end of the link.
 
         Raises:
-            BadMessageError: It is the session of no runtime.
+            BadMessageError: The request names no runtime.
         """
         request = opening.open_request(
             message, read_body(message, SessionControl), port, self._rights
@@ -140,13 +140,13 @@ class Control:
         if is_node(request.runtime):
             why = "a node opens its session by session control"
             self._refuse(request, Code.UNAUTHENTICATED, why)
-        elif self._is_no_peer(request):
-            self._refuse(request, Code.FORBIDDEN, _no_peer(request.runtime))
+        elif self._is_barred(request):
+            self._refuse(request, Code.FORBIDDEN, _no_peer_reason(request.runtime))
         elif self._asks_for_login(request):
             self._refuse(request, Code.UNAUTHENTICATED, _LOGIN)
-        elif not self._is_elsewhere(request):
+        elif not self._refuse_elsewhere(request):
             asker = Asker(request.runtime)
-            with self._at_hand(request.runtime):
+            with self._available_session(request.runtime):
                 if self._is_permitted(message, port, asker) and not self._refuse_name(
                     request, None
                 ):
@@ -155,8 +155,8 @@ class Control:
                     outcome = session.tell(lambda core, now: core.claim(number, liveness, now))
                     self._answer_open(request, session, outcome)
 
-    def gone(self, link: int) -> None:
-        """Wait for nothing of a link any more."""
+    def forget_link(self, link: int) -> None:
+        """Stop waiting for answers of a link that has ended."""
         self._challenges.pop(link, None)
         if self._logins is not None:
             self._logins.forget(link)
@@ -166,12 +166,12 @@ class Control:
         return math.inf if self._logins is None else self._logins.deadline()
 
     def tick(self) -> None:
-        """Give up on logins that take too long."""
-        for late in () if self._logins is None else self._logins.overdue():
-            self._decide(late)
+        """Refuse logins that take too long."""
+        for denied in () if self._logins is None else self._logins.overdue():
+            self._decide(denied)
 
     def refuse_size(self, port: Connection) -> None:
-        """Refuse a frame over the limit, for any content."""
+        """Refuse a frame over the size limit."""
         session = self._exchange.session_of(port.number)
         node = self._exchange.tables.addresses.session
         refusal = Message(
@@ -189,11 +189,11 @@ class Control:
     # ---- requests for sessions
 
     def _open(self, request: opening.OpenRequest) -> None:
-        if self._is_out_of_place(request):
+        if self._refuse_misplaced(request):
             return
         if not self._is_proven(request, SessionMethod.OPEN):
             return
-        with self._at_hand(request.runtime) as session:
+        with self._available_session(request.runtime) as session:
             self._open_as(request, session)
 
     def _open_as(self, request: opening.OpenRequest, session: Session | None) -> None:
@@ -201,7 +201,7 @@ class Control:
         if session is not None and token is not None and session.core.knows(token):
             self._open_session(request, session.asker, None)
         elif logins is not None and _brings_credentials(request):
-            known = self._repeated_login(request, session) or logins.unused(request)
+            known = self._repeated_login(request, session) or logins.take_unused(request)
             verdict = known or logins.ask(request)
             if verdict is not None:
                 self._decide(verdict)
@@ -211,9 +211,9 @@ class Control:
             self._open_session(request, Asker(request.runtime), None)
 
     def _reopen(self, request: opening.OpenRequest) -> None:
-        if self._is_out_of_place(request):
+        if self._refuse_misplaced(request):
             return
-        with self._at_hand(request.runtime) as session:
+        with self._available_session(request.runtime) as session:
             if session is None:
                 self._exchange.returning.miss()
                 self._refuse(request, Code.GONE, "unknown or expired session")
@@ -222,35 +222,36 @@ class Control:
             ):
                 port = request.port
                 fresh = None if port.acceptor.form is PeerForm.UPSTREAM else self._fresh()
-                asked = SessionRequest(
+                session_request = SessionRequest(
                     port.number, request.token, fresh, port.acceptor.liveness, key=request.key
                 )
-                outcome = session.tell(lambda core, now: core.reopen(asked, now))
+                outcome = session.tell(lambda core, now: core.reopen(session_request, now))
                 self._answer_open(request, session, outcome)
 
-    def _is_out_of_place(self, request: opening.OpenRequest) -> bool:
-        """Refuse a request that this link, or this sender, may not have."""
+    def _refuse_misplaced(self, request: opening.OpenRequest) -> bool:
+        """Refuse a request that its link or sender may not send; return whether it was refused."""
         link, sender = request.port.number, request.message.from_
-        held = self._exchange.session_of(link)
-        if self._is_no_peer(request):
-            self._refuse(request, Code.FORBIDDEN, _no_peer(request.runtime))
+        link_session = self._exchange.session_of(link)
+        if self._is_barred(request):
+            self._refuse(request, Code.FORBIDDEN, _no_peer_reason(request.runtime))
         elif not is_below(sender, request.runtime):
             why = f"{sender} is no part of {request.runtime}"
             self._refuse(request, Code.UNAUTHENTICATED, why)
-        elif held is not None and held.core.runtime != request.runtime:
+        elif link_session is not None and link_session.core.runtime != request.runtime:
             why = "the link has a session of another runtime"
             self._refuse(request, Code.CONFLICT, why)
         elif self._logins is not None and self._logins.is_waiting(link):
             self._refuse(request, Code.CONFLICT, "a login of this link is open")
         else:
-            return self._is_elsewhere(request)
+            return self._refuse_elsewhere(request)
         return True
 
     @contextmanager
-    def _at_hand(self, runtime: str) -> Iterator[Session | None]:
-        """Look a session up, also one that the runtime has at another node of the domain.
+    def _available_session(self, runtime: str) -> Iterator[Session | None]:
+        """Look up a session, also one that the runtime has at another node of the domain.
 
-        That one is this node's if its runtime has got it when the context is left.
+        A session of another node becomes this node's if the runtime has it when the context is
+        left.
 
         Args:
             runtime: Address of the runtime.
@@ -262,36 +263,36 @@ class Control:
         if session is not None:
             yield session
             return
-        taken = self._exchange.others.take_up(runtime)
-        yield taken
-        is_here = self._exchange.sessions.get(runtime) is taken
-        if taken is not None and taken.port is None and is_here:
-            taken.move_away("its runtime did not get it here")
+        moved = self._exchange.others.take_up(runtime)
+        yield moved
+        is_here = self._exchange.sessions.get(runtime) is moved
+        if moved is not None and moved.port is None and is_here:
+            moved.move_away("its runtime did not get it here")
 
-    def _is_elsewhere(self, request: opening.OpenRequest) -> bool:
-        """Refuse a request for a session that this node of the domain cannot give out now."""
+    def _refuse_elsewhere(self, request: opening.OpenRequest) -> bool:
+        """Refuse a session that this node of the domain cannot give now; return if refused."""
         objection = self._exchange.others.objection(request.runtime)
         if objection is not None:
             self._refuse(request, objection.code, objection.why)
         return objection is not None
 
-    def _is_no_peer(self, request: opening.OpenRequest) -> bool:
-        """Return whether a request is for this node itself, or for a quarantined one (S14).
+    def _is_barred(self, request: opening.OpenRequest) -> bool:
+        """Return whether a request is for this node itself, or for a quarantined node (S14).
 
-        Nor does a runtime of another domain get a session while a route leads to that domain.
+        A runtime of another domain gets no session either while a route leads to that domain.
         """
         runtime = request.runtime
         domain = domain_of(runtime)
         if domain == self._domain:
             return is_node(runtime)
         if is_node(runtime):
-            return self._exchange.foreign.keeps_out(runtime)
+            return self._exchange.foreign.is_quarantined(runtime)
         return self._rights.is_routed(domain)
 
     def _asks_for_login(self, request: opening.OpenRequest) -> bool:
-        """Return whether a request without credentials is refused.
+        """Return whether requests without credentials are refused.
 
-        Where there are keys, nodes and runtimes of other domains need a login.
+        If the node has login keys, nodes and runtimes of other domains need a login.
         """
         if self._logins is None:
             return False
@@ -301,13 +302,13 @@ class Control:
     def _decide(self, verdict: opening.Verdict) -> None:
         port = verdict.request.port
         if self._exchange.ports.get(port.number) is not port:
-            # It was cut meanwhile, and its end has not been reported yet.
+            # The link has ended meanwhile, and its end has not been reported yet.
             self._exchange.trace.drop(verdict.request.message, DropReason.SESSION_GONE)
             self._keep(verdict)
             return
         match verdict:
             case opening.Vouched(request):
-                with self._at_hand(request.runtime):
+                with self._available_session(request.runtime):
                     is_used = self._open_by_login(verdict)
                 self._gate.settle()
                 if not is_used:
@@ -315,22 +316,21 @@ class Control:
             case opening.Denied(request, code, why, retry_after):
                 self._refuse(request, code, why, retry_after)
                 if code == Code.UNAUTHENTICATED:
-                    self._exchange.failed(port)
+                    self._exchange.record_failed_open(port)
             case _:
                 assert_never(verdict)
 
     def _keep(self, verdict: opening.Verdict) -> None:
-        """Keep a login that has opened no session, for a reason that is not its own."""
+        """Keep a valid login that has opened no session for a reason of the node."""
         if self._logins is not None and isinstance(verdict, opening.Vouched):
             self._logins.keep(verdict)
 
     # ---- sessions for links
 
     def _is_proven(self, request: opening.OpenRequest, method: SessionMethod) -> bool:
-        """Return whether a link has the key that it shows, if it shows any; else answer it.
+        """Return whether a link has proven the key that it names, if any; else answer the link.
 
-        The proof is checked before everything else, so a request whose proof fails uses no token
-        up.
+        The proof is checked first, so that a request whose proof fails uses up no token.
 
         Args:
             request: The request.
@@ -353,14 +353,14 @@ class Control:
             if is_signed(request.public, method.value, parts, request.proof):
                 return True
         self._refuse(request, Code.UNAUTHENTICATED, "the proof of the key does not fit")
-        self._exchange.failed(request.port)
+        self._exchange.record_failed_open(request.port)
         return False
 
     def _open_by_login(self, vouched: opening.Vouched) -> bool:
-        """Open the session for a user who has logged in.
+        """Open the session of a user who has logged in.
 
         Returns:
-            Whether the login is used up: it is not if the node refuses for a reason of its own.
+            Whether the login is used up; a refusal for a reason of the node leaves it valid.
         """
         asker = Asker(vouched.request.runtime, vouched.identity)
         return (
@@ -371,9 +371,9 @@ class Control:
     def _repeated_login(
         request: opening.OpenRequest, session: Session | None
     ) -> opening.Vouched | None:
-        """Return the login that has opened a session if a link shows its token once more.
+        """Return the login that opened a session if a link shows the same token again.
 
-        The answer to it was lost.
+        This happens if the answer to the first request was lost.
         """
         identity = None if session is None else session.identity
         if session is None or identity is None or not is_login_of(identity, request.token):
@@ -384,32 +384,32 @@ class Control:
     def _refuse(
         self, request: opening.OpenRequest, code: Code, why: str, retry_after: float | None = None
     ) -> None:
-        """Refuse a request, for any state of the session.
+        """Refuse a request, in any state of the session.
 
         Args:
             request: The request.
             code: Reply code.
             why: The reason.
-            retry_after: Seconds after which it may be granted; None: never, or not known.
+            retry_after: Seconds after which a repeated request may succeed; None: unknown or never.
         """
         trace, port = self._exchange.trace, request.port
         trace.counters.count(Tally.REFUSALS, code)
-        trace.refused(request.message, port.runtime or port.name, code, why, Ground.SESSION)
+        trace.record_refusal(request.message, port.runtime or port.name, code, why, Ground.SESSION)
         self._exchange.send_to_link(request.port, refuse(request.message, code, why, retry_after))
 
     def _open_session(
         self, request: opening.OpenRequest, asker: Asker, credentials: Credentials | None
     ) -> Code | None:
-        """Open a session, or refuse it; return the code of a refusal by the names of runtimes."""
+        """Open a session, or refuse it; return the code of a refusal by name, else None."""
         if not self._is_permitted(request.message, request.port, asker):
             return None
-        refused = self._refuse_name(request, asker.identity)
-        if refused is not None:
-            return refused
+        name_refusal = self._refuse_name(request, asker.identity)
+        if name_refusal is not None:
+            return name_refusal
         session = self._session(request, asker)
         link, liveness = request.port.number, request.port.acceptor.liveness
         is_upstream = request.port.acceptor.form is PeerForm.UPSTREAM
-        asked = SessionRequest(
+        session_request = SessionRequest(
             link,
             request.token,
             self._fresh(),
@@ -421,14 +421,14 @@ class Control:
             key=request.key,
         )
         asker = session.asker if credentials is None else asker
-        outcome = session.tell(lambda core, now: core.open(asked, now))
+        outcome = session.tell(lambda core, now: core.open(session_request, now))
         is_granted = self._answer_open(request, session, outcome, asker)
         if is_granted and credentials is not None and asker.identity is not None:
-            self._exchange.names.opened(request.runtime, asker.identity, request.port)
+            self._exchange.names.note_opened(request.runtime, asker.identity, request.port)
         return None
 
     def _refuse_name(self, request: opening.OpenRequest, identity: Identity | None) -> Code | None:
-        """Refuse a name of another user; without a login its session does, and counts tokens."""
+        """Refuse a name of another user; without a login, the session itself checks its token."""
         if identity is None and request.runtime in self._exchange.sessions:
             return None
         refusal = self._exchange.names.refusal(request.runtime, identity)
@@ -442,18 +442,18 @@ class Control:
 
     def _session(self, request: opening.OpenRequest, asker: Asker) -> Session:
         session = self._exchange.sessions.get(request.runtime)
-        if session is not None and not self._is_left(session, asker):
+        if session is not None and not self._is_abandoned(session, asker):
             return session
         if session is not None:
             session.leave()
         return self._exchange.begin(request.message.from_, asker, request.runtime)
 
     @staticmethod
-    def _is_left(session: Session, asker: Asker) -> bool:
-        """Return whether a session was left by another domain's node that knows of it no more.
+    def _is_abandoned(session: Session, asker: Asker) -> bool:
+        """Return whether another domain's node has left a session that it no longer knows.
 
-        A node that was started again has no token of it. For a runtime that would be a
-        matter of `SESSION_IDLE`; here a whole domain would wait for it.
+        A restarted node has lost the token of its session. A runtime could wait until
+        `SESSION_IDLE` has passed; for a node, a whole domain would wait.
         """
         is_away = session.port is None and is_node(session.core.runtime)
         return is_away and session.asker.identity is None and asker.identity is None
@@ -465,29 +465,29 @@ class Control:
         outcome: SessionOutcome,
         asker: Asker | None = None,
     ) -> bool:
-        """Answer the link; return whether it has the session now.
+        """Answer a request for a session; return whether the link now has the session.
 
-        `asker`: who has it then, if that changes.
+        `asker`: who has the session then, if that changes.
         """
         match outcome:
             case Granted():
                 session.stub = request.message.from_
                 session.asker = asker or session.asker
-                request.port.belongs_to(session.asker)
+                request.port.set_asker(session.asker)
                 if outcome.is_lasting or not self._exchange.others.is_alone:
                     self._exchange.others.publish(session, request.port)
                 answer = self._accept(request, outcome, session)
-                self._exchange.hand_out(request.port, answer, outcome.waiting)
+                self._exchange.write_opening(request.port, answer, outcome.waiting)
             case Refused(code, why):
                 self._refuse(request, code, why)
                 if request.token is not None:
-                    self._exchange.failed(request.port)
+                    self._exchange.record_failed_open(request.port)
             case None:
                 self._exchange.trace.drop(request.message, DropReason.SESSION_GONE)
         return isinstance(outcome, Granted)
 
     def _accept(self, request: opening.OpenRequest, granted: Granted, session: Session) -> Message:
-        """Accept a request; a session claimed by its name alone has no token for a resumption."""
+        """Return the answer that grants a session; one claimed by name alone has no token."""
         if not granted.token:
             return reply_to(request.message, Code.OK)
         sender = session.asker.sender
@@ -506,9 +506,9 @@ class Control:
         return reply_to(request.message, Code.OK, {"value": write_body(value)})
 
     def _statement_of(self, session: Session) -> str | None:
-        """Sign what the domain states of the runtime of a session; None: it has proven no key.
+        """Sign the statement of the domain about a session's runtime; None: it has proven no key.
 
-        Only runtimes of the domain are spoken for.
+        The domain makes statements about its own runtimes only.
         """
         thumbprint, runtime = session.core.key, session.core.runtime
         if thumbprint is None or domain_of(runtime) != self._domain:
@@ -526,7 +526,7 @@ class Control:
         )
         return write_statement(statement, self._key)
 
-    # ---- what a session asks for
+    # ---- requests within a session
 
     def _is_permitted(self, message: Message, port: Connection, asker: Asker) -> bool:
         objection = self._gate.objection(message, asker)
@@ -534,10 +534,10 @@ class Control:
             self._gate.refuse(message, port, objection)
         return objection is None
 
-    def _do(
-        self, message: Message, asked: SessionControl, session: Session, port: Connection
+    def _execute(
+        self, message: Message, control: SessionControl, session: Session, port: Connection
     ) -> None:
-        if asked.method == SessionMethod.RENEW:
+        if control.method == SessionMethod.RENEW:
             statement = self._statement_of(session)
             if statement is None:
                 answer = refuse(message, Code.NOT_FOUND, "no key of this runtime was proven")
@@ -546,18 +546,18 @@ class Control:
                 answer = reply_to(message, Code.OK, {"value": write_body(value)})
             self._exchange.send_to_link(port, answer)
             return
-        if asked.method == SessionMethod.RELEASE:
-            self._release(message, asked.params.runtime_url, session, port)
+        if control.method == SessionMethod.RELEASE:
+            self._release(message, control.params.runtime_url, session, port)
             return
         self._exchange.send_to_link(port, reply_to(message, Code.OK))
-        if asked.method == SessionMethod.CLOSE:
+        if control.method == SessionMethod.CLOSE:
             session.close(port.number)
 
     def _release(
-        self, message: Message, named: str | None, session: Session, port: Connection
+        self, message: Message, requested_name: str | None, session: Session, port: Connection
     ) -> None:
-        """Release a name of the logged-in user; the answer follows when that is stored."""
-        identity, runtime = session.identity, named or session.core.runtime
+        """Release a name of the logged-in user; the answer follows when the change is stored."""
+        identity, runtime = session.identity, requested_name or session.core.runtime
         if identity is None:
             why = "names belong to users, and this session has no login"
             self._exchange.send_to_link(port, refuse(message, Code.FORBIDDEN, why))
@@ -571,23 +571,23 @@ class Control:
         if code == Code.NOT_FOUND:
             answer = refuse(message, code, f"{runtime} is no name of this user")
         elif code == Code.OK:
-            self._exchange.left(
+            self._exchange.notify_left(
                 RuntimeLeft(runtime, "its user has released its name", is_released=True)
             )
         self._exchange.send_to_link(port, answer)
 
 
-def _no_peer(runtime: str) -> str:
+def _no_peer_reason(runtime: str) -> str:
     if is_node(runtime):
         return f"{runtime} gets no session here now"
     return f"the messages of {domain_of(runtime)} come by its node"
 
 
 def _brings_credentials(request: opening.OpenRequest) -> bool:
-    """Return whether what was brought can be a login.
+    """Return whether the token of a request can be a login.
 
-    Upstream's stubs have no place for one: what stands in their addresses is the token of
-    a session, maybe of one that is forgotten, and every proxy in between has it in its log.
+    Stubs of upstream cannot send a login: the token in their address is that of a session, maybe of
+    a forgotten one, and every proxy between has it in its log.
     """
     return request.token is not None and request.port.acceptor.form is not PeerForm.UPSTREAM
 
@@ -599,7 +599,7 @@ _After: TypeAlias = Callable[[], object]
 
 
 class Gate:
-    """Asks the policy of the node, once for each message; part of the bus's task."""
+    """Apply the policy of the node, once to each message; the task of the bus calls it."""
 
     def __init__(self, exchange: Exchange, policy: Policy) -> None:
         self._exchange = exchange
@@ -608,17 +608,17 @@ class Gate:
         self._after: _After | None = None
 
     def objection(self, message: Message, asker: Asker) -> Refusal | None:
-        """Ask policy about a message that goes no further; return what it objects to.
+        """Judge a message that is not routed; return the refusal by policy, if any.
 
         Args:
             message: The message.
             asker: Session or link of the sender.
         """
-        passed = self.passed(message, asker)
-        return passed if isinstance(passed, Refusal) else None
+        outcome = self.judge(message, asker)
+        return outcome if isinstance(outcome, Refusal) else None
 
-    def passed(self, message: Message, asker: Asker) -> Message | Refusal:
-        """Ask policy about a message; return it as it goes on, or what policy objects to.
+    def judge(self, message: Message, asker: Asker) -> Message | Refusal:
+        """Judge a message; return it as it is to be routed, or the refusal by policy.
 
         Args:
             message: The message.
@@ -634,13 +634,13 @@ class Gate:
         return Refusal(Check.POLICY, ruling.why or "blocked by policy", rule=ruling.policy)
 
     def settle(self) -> None:
-        """Do what policy wants done after the last message has gone, or was refused."""
+        """Run the follow-up action of the last ruling, after its message was routed or refused."""
         after, self._after = self._after, None
         if after is not None:
             after()
 
     def refuse(self, message: Message, port: Connection, refusal: Refusal) -> None:
-        """Refuse a message over the link it came from, wherever it says it is from.
+        """Refuse a message over the link that it came over, whatever its sender address.
 
         Args:
             message: The message.
@@ -650,10 +650,10 @@ class Gate:
         answer = self._answer(message, refusal, port.runtime or port.name)
         if answer is not None:
             self._exchange.send_to_link(port, answer)
-            self._trace.passed(Op.XMIT, answer, port.name)
+            self._trace.record_pass(Op.XMIT, answer, port.name)
 
     def turn_back(self, message: Message, peer: str, refusal: Refusal) -> None:
-        """Refuse a message to the node of another domain, by its route.
+        """Refuse a message of another domain's node, over the route to that node.
 
         Args:
             message: The message.
@@ -665,12 +665,12 @@ class Gate:
             self._exchange.send(peer, answer)
 
     def _answer(self, message: Message, refusal: Refusal, by: str) -> Message | None:
-        """Put a refusal on record; return what a request is answered, None for all else."""
+        """Record a refusal; return the answer to a request, or None for any other message."""
         code = refusal.code
         if code is not None:
             self._trace.counters.count(Tally.REFUSALS, code)
             self._trace.deny(message, code, refusal.why)
-            self._trace.refused(message, by, code, refusal.why, refusal.ground, refusal.rule)
+            self._trace.record_refusal(message, by, code, refusal.why, refusal.ground, refusal.rule)
         if code is None or not message.is_request:
             self._trace.drop(message, refusal.reason)
             return None

@@ -1,11 +1,10 @@
-"""The sessions of a node: how messages reach them, and what becomes of those that do not.
+"""The sessions of a node, and the delivery of messages to them.
 
-`Exchange` hosts the session core. `Overload` closes links that do not take in what waits for them
-(RELIABILITY L1, L2). Each move of a session is a trace record, a line of the log and a count.
-
-`Departure` takes a node down in order. `UserNames` are the names of runtimes that belong to users,
-and their storage. `resume` brings the sessions and names of an earlier process back. All of it is
-part of the bus's task.
+`Exchange` hosts the session core. `Overload` closes links whose peers read too slowly (RELIABILITY
+L1, L2). Each step of a session is a trace record, a line of the log and a count. `Departure` shuts
+a node down in order. `UserNames` holds the names of runtimes that belong to users, and stores them.
+`resume` restores the sessions and names of an earlier process. The task of the bus calls all of
+this module.
 """
 
 import math
@@ -62,14 +61,14 @@ _TOO_MUCH: Final = "too many messages wait in the node"
 
 
 class Overload:
-    """Frees the node of peers that do not read; part of the bus's task."""
+    """Free memory of the node that peers occupy by not reading; the task of the bus calls it."""
 
     def __init__(self, exchange: "Exchange") -> None:
         self._exchange: Final = exchange
         self._is_shedding = False
 
     def overrun(self, session: Session, port: Connection, entry: OutboundMessage) -> None:
-        """Close a link whose outbox is full; what waited there waits for the session now.
+        """Close a link whose outbox is full; its messages wait for the session from then on.
 
         Args:
             session: The session.
@@ -81,11 +80,11 @@ class Overload:
         session.lose_link(port.number, _SLOW)
         self.keep(session, [*unsent, entry])
 
-    def lasting(self, unsent: Iterable[OutboundMessage]) -> list[OutboundMessage]:
-        """Return what a link did not write and its session is to get over the next.
+    def session_entries(self, unsent: Iterable[OutboundMessage]) -> list[OutboundMessage]:
+        """Return the unwritten messages of a link that the session has to get over its next link.
 
-        What session control said was that link's own business: over another one a token means the
-        wrong thing, an answer to a ping nothing. What a log has kept is read from there again.
+        Answers of session control are for one link only: over another link a token means the wrong
+        thing, and an answer to a ping means nothing. Messages of a log are read from the log again.
         """
         manager = self._exchange.tables.addresses.session
         unsent = [entry for entry in unsent if position_of(entry.message) is None]
@@ -95,14 +94,14 @@ class Overload:
         return kept
 
     def keep(self, session: Session, entries: Sequence[OutboundMessage]) -> None:
-        """Have messages wait for a session, in order, while there is room.
+        """Queue messages for a session, in order, while there is room.
 
         Args:
             session: The session.
             entries: Messages in order.
         """
         exchange, runtime = self._exchange, session.core.runtime
-        for entry in self.lasting(entries):
+        for entry in self.session_entries(entries):
             if exchange.sessions.get(runtime) is session:
                 session.wait(entry)
             else:
@@ -110,30 +109,29 @@ class Overload:
                 exchange.send_elsewhere(runtime, entry)
 
     def check(self) -> None:
-        """Free an eighth of the node's budget if it is exceeded, from the largest holder.
+        """Free an eighth of the node's budget if the budget is exceeded, from the largest holder.
 
-        What is given up is answered, or counted; answers may make others hold more,
-        so this goes on until there is room, but is not begun anew by them.
+        Each message that is given up is answered or counted. Answers can fill other queues, so the
+        loop continues until there is room; answers never start a second loop.
         """
         budget = self._exchange.budget
         if self._is_shedding or not budget.is_exceeded:
             return
         self._is_shedding = True
         while budget.is_exceeded:
-            held = budget.used
+            used_before = budget.used
             for holder in budget.largest_first(self._holders()):
                 self._shed_holder(holder)
-            if budget.used >= held:
+            if budget.used >= used_before:
                 break
         self._is_shedding = False
 
     def _holders(self) -> "Iterator[tuple[float, Connection | Session]]":
-        """Yield what the user of each answers for; those that share messages stand together.
+        """Yield each holder of messages with the total of its user.
 
-        So the user that holds most gives way first, of its holders the largest.
-
-        What is shared is freed only when all its holders have given way: of those that hold
-        as much, one group after the other goes, not a part of each.
+        Holders of one message are adjacent. The user with the most messages gives way first, with
+        its largest holder first. A shared message is freed only when all of its holders have given
+        way: of groups of equal size, one is freed after the other, not a part of each.
         """
         exchange = self._exchange
         holders: list[tuple[Iterable[OutboundMessage], int, str, Connection | Session]] = [
@@ -148,14 +146,14 @@ class Overload:
         ]
         groups: dict[int, list[tuple[float, str, Connection | Session]]] = {}
         users = defaultdict[str, float](float)
-        for held, framed, runtime, holder in holders:
-            first = next(iter(held), None)
-            if first is not None:
-                share = framed + exchange.budget.share(held)
+        for entries, framed, runtime, holder in holders:
+            first_entry = next(iter(entries), None)
+            if first_entry is not None:
+                share = framed + exchange.budget.share(entries)
                 user = exchange.names.user_of(runtime)
                 users[user] += share
-                groups.setdefault(id(first), []).append((share, user, holder))
-        largest = sorted(chain.from_iterable(groups.values()), key=lambda one: -one[0])
+                groups.setdefault(id(first_entry), []).append((share, user, holder))
+        largest = sorted(chain.from_iterable(groups.values()), key=lambda share: -share[0])
         return ((users[user], holder) for _, user, holder in largest)
 
     def _shed_holder(self, holder: Connection | Session) -> None:
@@ -177,30 +175,30 @@ class Overload:
 
 
 class Exchange:
-    """Owned by the bus's task; nothing here waits.
+    """Deliver messages to sessions and links; the task of the bus calls it, and no call waits.
 
     Attributes:
-        sessions: By runtime; a session is here until it is closed or expires.
+        sessions: By runtime; a session is removed when it closes or expires.
         runtimes: By the number of the link that has its session.
-        ports: By number, of links that may still be written to.
-        turn: Those of them that are to be written to at the end of the turn.
-        components: Which parts of the node answer at which addresses.
+        ports: By number, the links that may still be written to.
+        turn: The links that are written to at the end of the turn.
+        components: The parts of the node, by address.
         notices: Parts that must still be notified that a runtime has left.
-        foreign: Which other domains can be reached, and how.
-        budget: What waits, in links and for detached sessions.
-        fan_out: How many sessions one message may be given to (S12).
-        pace_of: Returns what one session of a peer may send.
-        note: Has a change of the stored sessions stored; the link, if there is one, is written to
-            then.
+        foreign: The routes to other domains.
+        budget: Memory of the messages that wait, for links and for detached sessions.
+        fan_out: Number of sessions that one message may reach (S12).
+        pace_of: Returns the message rate of one session of a peer.
+        note: Stores a change of the stored sessions; the link, if any, is written to when the
+            change is stored.
         names: The names of runtimes that belong to users.
         requests_at_parts: The requests that parts of the node have to answer, so that one user
             does not fill their mailboxes.
-        statuses: The runtimes that others take to be live.
-        departure: How the node goes down.
+        statuses: The runtimes whose published status is live.
+        departure: Shuts the node down.
         has_login: Whether runtimes can log in.
-        returning: Whether runtimes of an earlier process of the node may be on their way back.
+        returning: The time in which runtimes of an earlier process may reconnect.
         others: The other nodes of the domain.
-        route: Routes an admitted message, which the session of a runtime has brought.
+        route: Routes an admitted message of a session.
     """
 
     route: Callable[[Message, str | None], None]
@@ -246,7 +244,7 @@ class Exchange:
         self.alarms = Alarms[str]()
 
     def fresh_request_shares(self) -> UserShares:
-        """Return what counts the requests of each user that a part of the node has to answer."""
+        """Return a counter of the requests of each user that parts of the node have to answer."""
         each, together = Share(MAILBOX // 2, MAX_ID), Share(MAX_ID, MAX_ID)
         kind = "requests open at the node"
         return UserShares(kind, each, together, self._user_of, Code.UNAVAILABLE)
@@ -259,7 +257,7 @@ class Exchange:
         return self.names.user_of(runtime)
 
     def session_of(self, number: int) -> Session | None:
-        """Return the session a link has."""
+        """Return the session that a link has, or None."""
         runtime = self.runtimes.get(number)
         return None if runtime is None else self.sessions.get(runtime)
 
@@ -272,14 +270,14 @@ class Exchange:
         return self.alarms.deadline()
 
     def tick(self) -> None:
-        """Look after every session that is due."""
+        """Handle every session whose deadline has passed."""
         for runtime in self.alarms.due(trio.current_time()):
             session = self.sessions.get(runtime)
             if session is not None:
                 session.tick()
 
-    def heard(self, number: int, now: float) -> Session | None:
-        """Note that a link showed a sign of life; return the session it has.
+    def note_life(self, number: int, now: float) -> Session | None:
+        """Note a sign of life of a link; return the session that it has.
 
         Args:
             number: Number of the link.
@@ -290,16 +288,16 @@ class Exchange:
             if session.core.note_life(now):
                 self.others.publish(session)
             if session.port is not None:
-                session.port.belongs_to(session.asker)
+                session.port.set_asker(session.asker)
         return session
 
-    def lost(self, number: int, why: str, *, is_misled: bool = False) -> None:
-        """Note that a link is gone.
+    def lose_link(self, number: int, why: str, *, is_misled: bool = False) -> None:
+        """Remove a link that has ended, and detach its session.
 
         Args:
             number: Number of the link.
             why: The reason.
-            is_misled: Whether answers of this node that wait for it are not true any more.
+            is_misled: Whether unsent answers of this node are no longer true.
         """
         port, session = self.ports.pop(number, None), self.session_of(number)
         reason = CloseReason.REFUSED if is_misled else CloseReason.DONE
@@ -317,22 +315,22 @@ class Exchange:
     # ---- sessions that outlive the node
 
     def begin(self, stub: str, asker: Asker, runtime: str) -> Session:
-        """Make the session of a runtime, which nobody has opened yet.
+        """Make the session of a runtime, in the state before it is opened.
 
         Args:
-            stub: Address of the stub that asks for it.
+            stub: Address of the stub that requests the session.
             asker: Known facts about the runtime.
             runtime: The runtime.
         """
         key = f"{self.tables.addresses.node}|{runtime}"
         if self._ended:
-            # Between two sessions of a runtime one has ended, so its key is a new one.
+            # A counter of ended sessions makes the key of a second session of a runtime new.
             key = f"{key}|{self._ended + 1}"
         session = self.sessions[runtime] = Session(self, key, stub, asker, runtime)
         return session
 
-    def failed(self, port: Connection) -> None:
-        """Note a request with a wrong token; leave a link whose host makes too many of them."""
+    def record_failed_open(self, port: Connection) -> None:
+        """Count a request with a wrong token; close a link whose host sends too many of them."""
         if self._failures.try_spend(port.host, trio.current_time()):
             return
         session = self.session_of(port.number)
@@ -347,30 +345,30 @@ class Exchange:
         return self._ids.next(from_)
 
     def drain(self) -> None:
-        """Close every session; nothing comes over links any more."""
+        """Close every session; no link brings messages any more."""
         for session in list(self.sessions.values()):
             session.leave()
         self.ports.clear()
 
     def rest(self) -> None:
-        """Bring every session to rest: the bus has crashed, and no runtime can resume one."""
+        """End every session: the bus has crashed, and no runtime can resume one."""
         for runtime, session in self.sessions.items():
             session.core.rest()
             self.tables.release(runtime, "the bus of the node crashed")
 
-    # ---- towards runtimes
+    # ---- messages to runtimes
 
     def send(self, runtime: str, message: Message) -> None:
-        """Give a message to the session of a runtime.
+        """Deliver a message to the session of a runtime.
 
         Args:
             runtime: Address of the runtime.
             message: The message.
         """
-        self.hand_out_to((runtime,), OutboundMessage(message, encode(message)))
+        self.deliver_to((runtime,), OutboundMessage(message, encode(message)))
 
-    def hand_out_to(self, runtimes: Sequence[str], entry: OutboundMessage) -> None:
-        """Give one entry to the sessions of runtimes; too much waits only when all have it.
+    def deliver_to(self, runtimes: Sequence[str], entry: OutboundMessage) -> None:
+        """Deliver one message to the sessions of runtimes; check the budget when all have it.
 
         Args:
             runtimes: Addresses of the runtimes, each once.
@@ -386,7 +384,7 @@ class Exchange:
             self.overload.check()
 
     def put(self, runtime: str, entry: OutboundMessage) -> None:
-        """Put an entry into the outbox of the link of a session, behind all that is there.
+        """Append a message to the outbox of the link of a session.
 
         Args:
             runtime: Address of the runtime.
@@ -405,12 +403,12 @@ class Exchange:
         elif (port := session.port) is None or session.core.state is not State.OPEN:
             session.wait(entry)
         elif port.put(entry):
-            self.trace.passed(Op.XMIT, message, port.name)
+            self.trace.record_pass(Op.XMIT, message, port.name)
         else:
             self.overload.overrun(session, port, entry)
 
     def send_elsewhere(self, runtime: str, entry: OutboundMessage) -> None:
-        """Give a message to the node that has the session of a runtime, or count it.
+        """Send a message to the node that has the session of a runtime, or count it as dropped.
 
         Args:
             runtime: Address of the runtime, which has no session here.
@@ -421,7 +419,7 @@ class Exchange:
             self.trace.drop(entry.message, DropReason.SESSION_GONE)
 
     def _send_foreign(self, peer: str, entry: OutboundMessage) -> None:
-        """Give a message to the stub that leads to a node of another domain (MN-19)."""
+        """Pass a message to the stub that leads to a node of another domain (MN-19)."""
         if self.foreign.send(peer, entry):
             self.trace.hop(Op.DELIVER, entry.message, listener="foreign")
         else:
@@ -429,7 +427,7 @@ class Exchange:
             self.undeliverable(entry.message, Code.UNAVAILABLE, why, DropReason.OVERFLOW)
 
     def send_to_link(self, port: Connection, message: Message) -> None:
-        """Give a message that is the link's own business to a link.
+        """Send a message that concerns the link itself, not its session.
 
         Args:
             port: Write end of the link.
@@ -437,12 +435,12 @@ class Exchange:
         """
         self.fan_outs.settle(port.runtime)
         if not port.put(OutboundMessage(message, encode(message))):
-            self.lost(port.number, _SLOW)
+            self.lose_link(port.number, _SLOW)
 
-    def hand_out(
+    def write_opening(
         self, port: Connection, answer: Message, waiting: tuple[OutboundMessage, ...]
     ) -> None:
-        """Write the answer to an open request, then what waited for it, in order.
+        """Write the answer to an open request, then the messages that waited, in order.
 
         Args:
             port: Write end of the link.
@@ -452,12 +450,12 @@ class Exchange:
         port.refill([OutboundMessage(answer, encode(answer)), *waiting])
         for entry in waiting:
             self.trace.hop(Op.FLUSH, entry.message)
-            self.trace.passed(Op.XMIT, entry.message, port.name)
+            self.trace.record_pass(Op.XMIT, entry.message, port.name)
         if (session := self.session_of(port.number)) is not None:
             self.others.follow(session)
 
     def undeliverable(self, message: Message, code: Code, why: str, reason: DropReason) -> None:
-        """Answer a request without a receiver; count anything else (MN-25, I-B12).
+        """Answer a request without a receiver; count any other message as dropped (MN-25, I-B12).
 
         Args:
             message: The message.
@@ -471,40 +469,40 @@ class Exchange:
             return
         answer = refuse(message, code, why)
         self.trace.hop(Op.SYNTH, answer)
-        self.trace.refused(message, requester, code, why, ground_of(reason))
+        self.trace.record_refusal(message, requester, code, why, ground_of(reason))
         self.send(requester, answer)
 
     def forget(self, runtime: str) -> None:
-        """Forget the session of a runtime: it is over here."""
+        """Remove the session of a runtime, which is over here."""
         del self.sessions[runtime]
         self.requests_at_parts.give_back(runtime)
         self._ended += 1
 
-    def left(self, left: RuntimeLeft) -> None:
+    def notify_left(self, notice: RuntimeLeft) -> None:
         """Notify all parts of the node that a runtime has left."""
-        self.notices.extend((component, left) for component in self.components.values())
+        self.notices.extend((component, notice) for component in self.components.values())
 
     def settle_notices(self) -> None:
-        """Deliver the notices, in order, as far as the parts have room."""
+        """Deliver the notices, in order, until a part has no room."""
         while self.notices:
-            component, left = self.notices[0]
-            if not component.try_tell(left):
+            component, notice = self.notices[0]
+            if not component.try_tell(notice):
                 return
             self.notices.popleft()
 
 
-# ---- the way down of a node
+# ---- the shutdown of a node
 
 
 class Departure:
-    """Closes all links in order, and then all sessions.
+    """Close all links in order, and then all sessions.
 
-    What peers have sent before they read the goodbye is handled between the two. Where other nodes
-    can have the sessions, what comes for these meanwhile waits, and follows them.
+    Messages that peers sent before they read the close reason are handled between the two. Where
+    other nodes can take the sessions, messages for these wait meanwhile and follow them.
 
     Attributes:
-        has_begun: Whether the node is going down.
-        is_last: Whether no session can move any more: one whose link is gone is over, too.
+        has_begun: Whether the node is shutting down.
+        is_last: Whether no session can move any more, so that a session without a link ends.
         is_over: Whether all sessions have ended.
 
     Args:
@@ -524,7 +522,7 @@ class Departure:
 
         Args:
             now: Seconds on the host's clock.
-            is_possible: Whether another node can have the sessions.
+            is_possible: Whether another node can take the sessions.
         """
         if is_possible:
             self._moving += [
@@ -538,7 +536,7 @@ class Departure:
             port.go_away()
 
     def settle(self, now: float) -> None:
-        """End the sessions that are left when time is over, or when nothing is waited for.
+        """End the remaining sessions when the time is over, or when nothing more can come.
 
         Args:
             now: Seconds on the host's clock.
@@ -548,12 +546,12 @@ class Departure:
         while self._moving and self._moving[-1] not in self._exchange.sessions:
             self._moving.pop()
             if not self._moving:
-                # Other nodes may have sent more before they heard where the last one is.
+                # Other nodes may have sent messages before they knew where the last session is.
                 self._until = min(self._until, now + GROUP_LINGER)
         if not self.is_over and now >= self._until:
             self.is_over = True
             for port in self._exchange.ports.values():
-                port.read_no_more()
+                port.stop_reading()
             self._exchange.drain()
 
     def deadline(self) -> float:
@@ -565,17 +563,17 @@ class Departure:
 
 
 KeepName: TypeAlias = Callable[[Change, Connection | None], None]
-"""Stores a change; the link, if there is one, is answered when it is stored."""
+"""Stores a change of a name; a link, if given, gets its answer when the change is stored."""
 
 
 class UserNames:
-    """Host of the core of names.
+    """Host the core of the names that belong to users.
 
-    The name of another domain's node belongs to nobody: the identity provider binds tokens to it.
+    The name of another domain's node belongs to no user: the identity provider binds tokens to it.
 
     Args:
-        keep: Stores what changes.
-        wall: Seconds since the epoch, as ends of logins are counted.
+        keep: Stores a change.
+        wall: Returns the seconds since the epoch by which logins end.
     """
 
     def __init__(self, keep: KeepName, wall: Callable[[], float]) -> None:
@@ -591,16 +589,16 @@ class UserNames:
 
         Args:
             kept: The stored names.
-            in_use: Runtimes whose sessions come back, too.
+            in_use: Runtimes whose sessions are restored, too.
         """
         self._store(self._core.restore(kept, in_use, self.wall()))
 
     def mirror(self, change: Change) -> None:
-        """Take over what another node of the domain has decided."""
+        """Apply a change that another node of the domain has decided."""
         self._core.mirror(change)
 
     def refusal(self, runtime: str, identity: Identity | None) -> Refused | None:
-        """Return why a user may open no session of a name; None: it may.
+        """Return why a user may open no session under a name; None: the user may.
 
         Args:
             runtime: The name.
@@ -611,8 +609,8 @@ class UserNames:
         owner = None if identity is None else _owner(identity)
         return self._core.refusal(runtime, owner, self.wall())
 
-    def opened(self, runtime: str, identity: Identity, port: Connection) -> None:
-        """Note that a user has opened a session of a name; the link is answered when it is stored.
+    def note_opened(self, runtime: str, identity: Identity, port: Connection) -> None:
+        """Note that a user has opened a session of a name; store this, then answer the link.
 
         Args:
             runtime: The name.
@@ -623,23 +621,23 @@ class UserNames:
             self._store(self._core.open_session(runtime, _owner(identity), self.wall()), port)
 
     def user_of(self, runtime: str) -> str:
-        """Return the user that a name belongs to; itself, if it belongs to none."""
+        """Return the user that a name belongs to; the name itself if it belongs to none."""
         owner = self._core.owner_of(runtime)
         return runtime if owner is None else f"{owner.issuer} {owner.user}"
 
-    def ended(self, runtime: str) -> bool:
+    def note_ended(self, runtime: str) -> bool:
         """Note that a name has no session any more; return whether its user has released it."""
         changes = self._core.end_session(runtime, self.wall())
         self._store(changes)
         return NameForgotten(runtime) in changes
 
     def release(self, runtime: str, identity: Identity, port: Connection) -> Code:
-        """Give a name of a user back; return how that ended, as the core does.
+        """Release a name of a user; return the code of the answer.
 
         Args:
             runtime: The name.
             identity: Identity of the user.
-            port: The link that asks; it is answered when that is stored.
+            port: The requesting link; its answer is sent when the release is stored.
         """
         code, changes = self._core.release(runtime, _owner(identity))
         self._store(changes, port)
@@ -661,13 +659,13 @@ _IN_USE: Final = frozenset({registration.State.LIVE, registration.State.LASTING}
 
 
 def resume(exchange: Exchange, stored: file.Stored, records: Sequence[Row]) -> None:
-    """Bring back stored sessions, detached, and the names that belong to users.
+    """Restore stored sessions, as detached, and the names that belong to users.
 
-    What their runtimes have registered belongs to them again: requests for it wait for them.
+    A runtime owns again what it had registered: requests for such addresses wait for the runtime.
 
     Args:
         exchange: The sessions of the node, none so far.
-        stored: What was stored.
+        stored: Stored sessions and names.
         records: The stored records of hyperties and data objects.
     """
     now, wall = trio.current_time(), exchange.names.wall()

@@ -1,7 +1,7 @@
-"""Messages that many sessions get, handed to some of them at a time (MN-12).
+"""Messages for many sessions, delivered to some of them at a time (MN-12).
 
-What several links of one class get is made into bytes once. A message that waits here for a
-session is the end of what waits for that session: later messages to it go out behind.
+The bytes of a message are made once for all links of one class. A message that waits here for a
+session precedes all later messages for that session.
 """
 
 from collections import deque
@@ -22,9 +22,9 @@ class _FanOut:
     """Messages, and the sessions that get all of them.
 
     Attributes:
-        runtimes: Addresses of all their runtimes.
-        waiting: Those that have not got them.
-        rest: Those that come next, in order; some may have got them before their time.
+        runtimes: Addresses of all receiving runtimes.
+        waiting: Runtimes that have not got the messages.
+        rest: Runtimes that come next, in order; some may have got the messages early.
         size: Bytes of the lines.
         wrapped: The bytes that carry the messages, for each class of links.
     """
@@ -40,11 +40,11 @@ class _FanOut:
         self.wrapped = {}
 
     def takes(self, runtimes: Sequence[str], size: int) -> bool:
-        """Return whether another message can join: the same sessions get it, and none has any.
+        """Return whether another message can join: for the same sessions, before any delivery.
 
         Args:
             runtimes: Addresses of the runtimes.
-            size: Bytes of its line.
+            size: Bytes of the line of the message.
         """
         return (
             len(self.waiting) == len(self.runtimes)
@@ -55,16 +55,16 @@ class _FanOut:
 
 
 class FanOuts:
-    """The messages that not all of their many sessions have got; part of the bus's task.
+    """The messages that some of their many sessions have not got; the task of the bus calls it.
 
     Attributes:
-        waiting: What not all have yet, in order.
+        waiting: The fan-outs that are not complete, in order.
 
     Args:
         sessions: The sessions, by address of the runtime.
-        budget: What waits here counts in it, with a place for each session.
-        trace: Notes what is written.
-        put: Puts a message into the outbox of a runtime's link, or does what else is to be done.
+        budget: Counts the waiting messages, with a place for each session.
+        trace: Records each written message.
+        put: Puts a message into the outbox of a runtime's link, or handles it otherwise.
     """
 
     def __init__(
@@ -80,10 +80,10 @@ class FanOuts:
         self._put_one: Final = put
         self._fan_outs: Final = deque[_FanOut]()
         self.waiting: Final[Sized] = self._fan_outs
-        self._at_hand: Final = dict[str, deque[OutboundMessage]]()
+        self._being_put: Final = dict[str, deque[OutboundMessage]]()
 
     def add(self, runtimes: Sequence[str], entry: OutboundMessage) -> None:
-        """Have a message handed to the sessions of runtimes.
+        """Queue a message for the sessions of runtimes.
 
         Args:
             runtimes: Addresses of the runtimes, each once.
@@ -97,21 +97,21 @@ class FanOuts:
             last.size += size
             return
         while len(self._fan_outs) >= FAN_OUTS:
-            # What comes of it may be another message for many.
+            # A delivery may cause another message for many sessions.
             self._put(self._fan_outs[0])
         self._fan_outs.append(_FanOut(runtimes, [entry], size))
         self._budget.count(PLACE * len(runtimes))
 
     def take(self, runtime: str) -> Sequence[OutboundMessage]:
-        """Take out what waits for the session of a runtime, in order.
+        """Remove and return the messages that wait for the session of a runtime, in order.
 
         Args:
             runtime: Address of the runtime.
         """
-        at_hand = self._at_hand.get(runtime, ())
-        taken = list(at_hand)
-        if at_hand:
-            at_hand.clear()
+        pending = self._being_put.get(runtime, ())
+        taken = list(pending)
+        if pending:
+            pending.clear()
         for out in self._fan_outs:
             if runtime in out.waiting:
                 out.waiting.remove(runtime)
@@ -119,16 +119,16 @@ class FanOuts:
         return taken
 
     def settle(self, runtime: str | None) -> None:
-        """Hand the session of a runtime what waits for it. Idempotent.
+        """Deliver the messages that wait for the session of a runtime. Idempotent.
 
         Args:
             runtime: Address of the runtime; None: there is no session.
         """
-        if (self._fan_outs or self._at_hand) and runtime is not None:
+        if (self._fan_outs or self._being_put) and runtime is not None:
             self._put_all(runtime, self.take(runtime))
 
     def write(self, clock: Callable[[], float], until: float) -> None:
-        """Write to the next links; never waits.
+        """Write to the next links; never wait.
 
         Args:
             clock: Returns seconds.
@@ -136,63 +136,63 @@ class FanOuts:
         """
         puts = FAN_OUT_PUTS
         while self._fan_outs:
-            one = self._fan_outs[0]
-            for runtime in one.rest:
-                if runtime not in one.waiting:
+            fan_out = self._fan_outs[0]
+            for runtime in fan_out.rest:
+                if runtime not in fan_out.waiting:
                     continue
-                one.waiting.remove(runtime)
-                if self._is_written(runtime, one):
+                fan_out.waiting.remove(runtime)
+                if self._is_written(runtime, fan_out):
                     if clock() >= until:
                         return
                     continue
-                # Where nothing is written at once, nothing depends on the clock: simulated
-                # runs of the same seed are the same.
+                # If no link is written to at once, the clock decides nothing: simulations of
+                # the same seed stay equal.
                 puts -= 1
                 if not puts:
                     return
-            self._over(one)
+            self._remove_first(fan_out)
 
     def hand_over(self) -> None:
-        """Put the rest into the outboxes."""
+        """Put all remaining messages into the outboxes."""
         while self._fan_outs:
             self._put(self._fan_outs[0])
 
-    def _is_written(self, runtime: str, one: _FanOut) -> bool:
-        """Hand over what a session gets; return whether its link was written to."""
-        # What a node of another domain may get is looked at one by one.
+    def _is_written(self, runtime: str, fan_out: _FanOut) -> bool:
+        """Deliver the messages to one session; return whether its link was written to."""
+        # For the node of another domain, each message is checked by itself.
         session = None if is_node(runtime) else self._sessions.get(runtime)
         port = None if session is None else session.port
-        if port is None or not port.write_shared(one.entries, one.wrapped):
-            self._put_all(runtime, one.entries)
+        if port is None or not port.write_shared(fan_out.entries, fan_out.wrapped):
+            self._put_all(runtime, fan_out.entries)
             return False
-        for entry in one.entries:
-            self._trace.passed(Op.XMIT, entry.message, port.name)
+        for entry in fan_out.entries:
+            self._trace.record_pass(Op.XMIT, entry.message, port.name)
         return True
 
-    def _put(self, one: _FanOut) -> None:
-        for runtime in one.rest:
-            if runtime in one.waiting:
-                one.waiting.remove(runtime)
-                self._put_all(runtime, one.entries)
-        self._over(one)
+    def _put(self, fan_out: _FanOut) -> None:
+        for runtime in fan_out.rest:
+            if runtime in fan_out.waiting:
+                fan_out.waiting.remove(runtime)
+                self._put_all(runtime, fan_out.entries)
+        self._remove_first(fan_out)
 
     def _put_all(self, runtime: str, entries: Sequence[OutboundMessage]) -> None:
-        """Put entries in order, those first that are being put for the same session.
+        """Put messages in order, after those that are just being put for the same session.
 
-        To put one may end a link, and what comes of that may be a message for this session: it
-        has to come behind all of them.
+        A put may end a link, and the end may cause a message for this session, which has to come
+        behind all of them.
         """
-        at_hand = deque(entries)
-        self._at_hand[runtime] = at_hand
-        while at_hand:
-            self._put_one(runtime, at_hand.popleft())
-        if self._at_hand.get(runtime) is at_hand:
-            del self._at_hand[runtime]
+        pending = deque(entries)
+        self._being_put[runtime] = pending
+        while pending:
+            self._put_one(runtime, pending.popleft())
+        if self._being_put.get(runtime) is pending:
+            del self._being_put[runtime]
 
-    def _over(self, one: _FanOut) -> None:
-        """Forget the first, which all have got; what came of that may have forgotten it already."""
-        if self._fan_outs and self._fan_outs[0] is one:
+    def _remove_first(self, fan_out: _FanOut) -> None:
+        """Remove the completed first fan-out, unless a nested call has already removed it."""
+        if self._fan_outs and self._fan_outs[0] is fan_out:
             del self._fan_outs[0]
-            self._budget.count(-PLACE * len(one.runtimes))
-            for entry in one.entries:
+            self._budget.count(-PLACE * len(fan_out.runtimes))
+            for entry in fan_out.entries:
                 self._budget.release(entry)

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class ForeignRoutes:
-    """The foreign of a domain; part of the bus's task.
+    """The routes of a node to other domains; the task of the bus calls it.
 
-    A sender of another domain is known by that domain's node, the peer: over the
-    session it has here, and over the stub that leads to it.
+    The node of another domain, the peer, stands for all senders of that domain: over the session
+    that the peer has here, and over the stub that leads to the peer.
 
     Attributes:
         paths: Sets paths at the nodes of other domains; None: the node has no routes there.
@@ -34,15 +34,15 @@ class ForeignRoutes:
         self.paths: Onward | None = None
 
     def open(self, foreign: ForeignRef) -> None:
-        """Take the actor that carries messages abroad."""
+        """Set the actor that carries messages to other domains."""
         self._foreign = foreign
 
     def is_for_stub(self, peer: str, message: Message, *, has_session: bool) -> bool:
-        """Return whether a message to a node goes by its stub, not by a session it has here.
+        """Return whether a message to a peer goes over its stub, not over its session here.
 
-        Requests do (I-M10); an answer goes back over the session (MN-18), and so does what
-        the peer subscribed by it. What is written of children takes the path of the requests
-        among it, so that a change does not overtake the new child (I-B7).
+        Requests go over the stub (I-M10). Answers go over the session (MN-18), as do messages for
+        which the peer subscribed over the session. Writes of children take the way of the requests,
+        so that a change does not overtake its new child (I-B7).
 
         Args:
             peer: Address of the peer.
@@ -55,25 +55,25 @@ class ForeignRoutes:
         return not has_session or message.is_request or is_of_child
 
     def objection(self, peer: str, message: Message) -> str | None:
-        """Return why a peer would not take a message from this node, which speaks for its domain.
+        """Return why a peer would refuse a message from this node, which stands for its domain.
 
-        A sender here of a third domain would else make this node an offender there
-        (S14). An answer may be given for what the peer fanned out (C-81).
+        Forwarding a sender of a third domain would make this node an offender there (S14). An
+        answer may be given for messages that the peer fanned out (C-81).
 
         Args:
             peer: Address of the peer.
             message: The message.
         """
-        its = {self._domain, domain_of(peer)} if message.is_response else {self._domain}
+        domains = {self._domain, domain_of(peer)} if message.is_response else {self._domain}
         source = message.body.get("source")
         claimed = (message.from_, source) if isinstance(source, str) else (message.from_,)
-        is_heard = all(domain_of(each) in its for each in claimed)
+        is_ours = all(domain_of(each) in domains for each in claimed)
         return (
-            None if is_heard else f"the node of {self._domain} may send messages of its domain only"
+            None if is_ours else f"the node of {self._domain} may send messages of its domain only"
         )
 
     def send(self, peer: str, entry: OutboundMessage) -> bool:
-        """Give a message to the stub of a peer; False: it cannot be taken now.
+        """Pass a message to the stub of a peer; return False if there is no room now.
 
         Args:
             peer: Address of the peer.
@@ -84,14 +84,14 @@ class ForeignRoutes:
             lambda core, now: core.send(domain, entry, now)
         )
 
-    def offended(self, peer: str) -> bool:
-        """Count what a peer had no right to; return whether it is to be shown out (S14)."""
+    def record_offence(self, peer: str) -> bool:
+        """Count an offence of a peer; return whether its link is to be closed (S14)."""
         is_over = self._quarantine.offended(peer, trio.current_time())
         if is_over and self._foreign is not None:
             domain = domain_of(peer)
             self._foreign.try_tell(lambda core, now: core.banish(domain, now))
         return is_over
 
-    def keeps_out(self, peer: str) -> bool:
+    def is_quarantined(self, peer: str) -> bool:
         """Return whether a peer is in quarantine."""
         return self._quarantine.holds(peer, trio.current_time())

@@ -1,4 +1,4 @@
-"""The opening of sessions: verify the login, ask policy, give the link its session.
+"""Open sessions: verify the login, apply the policy, give the link its session.
 
 POL-18, M-14, M-15, M-55, SC-40.
 """
@@ -36,14 +36,14 @@ from transports.bodies import write_body
 
 @attrs.frozen
 class OpenRequest:
-    """A link wants the session of a runtime, or of another domain's node.
+    """The request of a link for the session of a runtime, or of another domain's node.
 
     Attributes:
-        runtime: Whose session; the node of a domain is known by its own address.
-        token: What it brought, a session's token or credentials; None: nothing.
-        key: Thumbprint of the key that it shows; None: none is shown.
-        public: The shown key, in base64url.
-        proof: Signature by which the link proves the key; None: it awaits a challenge.
+        runtime: Address of the runtime, or of the node of a domain.
+        token: Token of a session, or a login token; None: the link sent none.
+        key: Thumbprint of the key that the link names; None: it names none.
+        public: The named key, in base64url.
+        proof: Signature by which the link proves the key; None: the link awaits a challenge.
     """
 
     message: Message = attrs.field(repr=False)
@@ -56,21 +56,21 @@ class OpenRequest:
 
 
 def open_request(
-    message: Message, asked: session.SessionControl, port: Connection, rights: NodeRights
+    message: Message, control: session.SessionControl, port: Connection, rights: NodeRights
 ) -> OpenRequest:
-    """Read whose session is asked for.
+    """Read an open request.
 
     Args:
         message: The message.
-        asked: Body of the request.
+        control: Body of the request.
         port: Write end of the requesting link.
         rights: The rights of sessions at the node.
 
     Raises:
-        BadMessageError: The address of no runtime and no node, or below a runtime with a session,
-            or a key that is none.
+        BadMessageError: The address is of no runtime and no node, or is below that of a session;
+            or the key is invalid.
     """
-    text = asked.params.runtime_url
+    text = control.params.runtime_url
     if text is None:
         raise BadMessageError("params.runtimeURL is missing")
     try:
@@ -83,7 +83,7 @@ def open_request(
         raise BadMessageError(f"params.runtimeURL is no {RUNTIME_SCHEME}://<domain>/<name>")
     if not is_node(url.text) and not rights.may_be_called(url.text):
         raise BadMessageError("params.runtimeURL is below a runtime's address", Code.CONFLICT)
-    params = asked.params
+    params = control.params
     request = OpenRequest(message, port, url.text, params.token)
     if port.acceptor.form is PeerForm.UPSTREAM:
         return request
@@ -114,7 +114,11 @@ class Vouched:
 
 @attrs.frozen
 class Denied:
-    """A login did not succeed, because of this; it may after as many seconds."""
+    """A login failed.
+
+    Attributes:
+        retry_after: Seconds after which another attempt may succeed; None: unknown or never.
+    """
 
     request: OpenRequest
     code: Code
@@ -126,16 +130,16 @@ Verdict: TypeAlias = Vouched | Denied
 
 
 class Logins:
-    """Has the identity connector look into logins, each in a task; part of the bus's task.
+    """Have the identity connector validate logins, each in a task; the task of the bus calls it.
 
-    Each link waits for one login, all together for `LOGINS_PENDING`; a link without an answer
-    within `OPEN_TIMEOUT` is refused. A login that succeeds too late for its link, or for which the
-    node has no room, is kept: the same token opens the session of whom it is good for. A token
-    that is being looked into is no used one: who shows it meanwhile comes again.
+    Each link has at most one pending login, and the node at most `LOGINS_PENDING`; a link without
+    an answer within `OPEN_TIMEOUT` is refused. A login that succeeds too late for its link, or for
+    which the node has no room, is kept: the same token then opens the session. A token whose
+    validation is pending is not a used token: whoever sends it meanwhile is asked to try again.
 
     Attributes:
         is_required: Whether each session needs a login.
-        decide: Takes what became of a login that was asked for.
+        decide: Receives the outcome of each login.
     """
 
     decide: Callable[[Verdict], None]
@@ -154,11 +158,11 @@ class Logins:
         self._unused: dict[str, Vouched] = {}
 
     def is_waiting(self, link: int) -> bool:
-        """Return whether a login of a link is under way."""
+        """Return whether a login of a link is pending."""
         return link in self._waiting
 
     def ask(self, request: OpenRequest) -> Denied | None:
-        """Have a login looked into; return why that is not possible."""
+        """Start the validation of a login; return the denial if that is not possible."""
         token = request.token or ""
         digest = digest_of(token)
         if len(self._waiting) >= LOGINS_PENDING or digest in self._asked:
@@ -174,10 +178,10 @@ class Logins:
         self._exchange.trace.hop(Op.DELIVER, question, listener=node.identities)
         self._asked.add(digest)
         self._waiting[request.port.number] = request, trio.current_time() + OPEN_TIMEOUT
-        self._host.bus.spawn(self._look_into, request, question, token, digest)
+        self._host.bus.spawn(self._validate, request, question, token, digest)
         return None
 
-    async def _look_into(
+    async def _validate(
         self, request: OpenRequest, question: Message, token: str, digest: str
     ) -> None:
         answer, identity = await self._connector.validate(question, token, request.key)
@@ -185,7 +189,7 @@ class Logins:
         self._host.bus.call(self._take, request, answer, identity)
 
     def _take(self, request: OpenRequest, answer: Message, identity: Identity | None) -> None:
-        """Take the answer of the connector; the link may not wait for it any more."""
+        """Process the answer of the connector; the link may have stopped waiting for it."""
         link = request.port.number
         trace, (waiting, _) = self._exchange.trace, self._waiting.get(link, (None, 0.0))
         verdict = self._verdict(request, answer, identity)
@@ -200,22 +204,22 @@ class Logins:
                 self.keep(verdict)
 
     def keep(self, vouched: Vouched) -> None:
-        """Keep a login that has opened no session."""
+        """Keep a valid login that has opened no session."""
         digest = vouched.identity.login
         if digest is not None:
             self._unused[digest] = vouched
             if len(self._unused) > LOGINS_PENDING:
                 del self._unused[next(iter(self._unused))]
 
-    def unused(self, request: OpenRequest) -> Vouched | None:
-        """Take the login that a link shows again, if it has opened no session."""
+    def take_unused(self, request: OpenRequest) -> Vouched | None:
+        """Remove and return the kept login of the token that a link shows again, or None."""
         digest = digest_of(request.token or "")
-        kept = self._unused.get(digest)
-        if kept is None or self._objection(request, kept.identity, self._clock()) is not None:
+        vouched = self._unused.get(digest)
+        if vouched is None or self._objection(request, vouched.identity, self._clock()) is not None:
             return None
         del self._unused[digest]
-        is_over = trio.current_time() >= kept.credentials.until
-        return None if is_over else attrs.evolve(kept, request=request)
+        is_over = trio.current_time() >= vouched.credentials.until
+        return None if is_over else attrs.evolve(vouched, request=request)
 
     def _verdict(self, request: OpenRequest, answer: Message, identity: Identity | None) -> Verdict:
         why = str(answer.body.get("description", ""))
@@ -236,27 +240,27 @@ class Logins:
         return Vouched(request, identity, credentials)
 
     def forget(self, link: int) -> None:
-        """Wait for nothing of a link any more: it is gone."""
+        """Stop waiting for the login of a link that has ended."""
         self._waiting.pop(link, None)
 
     def deadline(self) -> float:
-        """Return when `overdue` has a link to name."""
+        """Return when `overdue` has a login to return."""
         return next((until for _, until in self._waiting.values()), math.inf)
 
     def overdue(self) -> list[Denied]:
-        """Give up on those who have waited too long."""
+        """Remove the logins that have waited too long; return their denials."""
         now = trio.current_time()
-        late = [request for request, until in self._waiting.values() if until <= now]
-        for request in late:
+        overdue = [request for request, until in self._waiting.values() if until <= now]
+        for request in overdue:
             del self._waiting[request.port.number]
             self._count(Outcome.TIMEOUT)
-        return [Denied(request, Code.UNAVAILABLE, _AWAY) for request in late]
+        return [Denied(request, Code.UNAVAILABLE, _AWAY) for request in overdue]
 
     def _count(self, outcome: Outcome) -> None:
         self._exchange.trace.counters.count(Tally.LOGINS, outcome)
 
     def _objection(self, request: OpenRequest, identity: Identity, wall: float) -> str | None:
-        """Return why a login does not open the requested session; None: it does."""
+        """Return why a login does not open the requested session; None: it opens the session."""
         runtime, domain = request.runtime, domain_of(request.runtime)
         why = None
         if identity.until <= wall:
@@ -266,7 +270,7 @@ class Logins:
         elif identity.key is not None and identity.key != request.key:
             why = BOUND
         elif is_node(runtime):
-            # Or any user's token would do to speak for a whole domain.
+            # Otherwise the token of any user could act for a whole domain.
             if identity.runtime is None:
                 why = "a node shows a token that is bound to its address"
         elif not (

@@ -1,8 +1,8 @@
 """The other nodes of a domain, as one node uses them.
 
-`OtherNodes` is what a node asks of them, and what a node does that is the only one of its domain:
-it stores its sessions and names in its own file, and has no logs. `actors.node.group.group.Group`
-is that of a node with others. All is called in the task of the bus, and no call waits.
+`OtherNodes` is the interface, and its implementation for the only node of a domain, which stores
+its sessions and names in its own file and has no logs. `actors.node.group.group.Group` implements
+it for a node with others. The task of the bus makes all calls, and no call waits.
 """
 
 import math
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
     from fsm.group.policies import PolicyRow
 
 Change: TypeAlias = "TableChange | Session | NameChange | PolicyRow | CatalogueRow"
-"""What other nodes have to know.
+"""A change that other nodes have to know.
 
-A change of a table, a session that is to be kept, a name, policies or a file of the whole domain.
+A change of a table, a session to be stored, a name, policies, or a catalogue file of the domain.
 """
 
 _NO_LOGS: Final = "the node keeps no messages: it has no engine"
 
 
 class OtherNodes:
-    """The other nodes of a domain; this class is that of a node that has none.
+    """The other nodes of a domain; this class serves a node that has none.
 
     Args:
         exchange: The sessions of this node.
 
     Attributes:
-        is_alone: Whether only sessions that outlive their node have to be kept.
+        is_alone: Whether the domain has one node, which stores only its lasting sessions.
     """
 
     is_alone = True
@@ -51,21 +51,21 @@ class OtherNodes:
     def __init__(self, exchange: "Exchange") -> None:
         self.exchange: Final = exchange
 
-    # ---- what a node asks of the others
+    # ---- calls to the other nodes
 
     def objection(self, runtime: str | None = None) -> Refused | None:
-        """Return why nothing may be changed now; None: it may.
+        """Return why nothing may be changed now; None: changes are permitted.
 
         Args:
-            runtime: A runtime that asks for a session here; None: any change.
+            runtime: A runtime that requests a session here; None: any change.
         """
 
     def publish(self, change: Change, link: Connection | None = None) -> None:
-        """Have a change known wherever it must be.
+        """Store a change, or send it to the other nodes.
 
         Args:
             change: The change.
-            link: A link that is answered only when it is known; None: none.
+            link: A link whose answer waits until the change is stored; None: no link.
         """
         match change:
             case Session():
@@ -83,21 +83,21 @@ class OtherNodes:
         runtimes: Sequence[str],
         nodes: Collection[str] = (),
     ) -> Sequence[str]:
-        """Send a message to other nodes; return those of its receivers that are not elsewhere.
+        """Send a message to other nodes; return the receivers that are not at other nodes.
 
         A message that cannot be sent is answered, or counted.
 
         Args:
             entry: The message.
             by: Runtime whose session brought it; None: this node itself made it.
-            runtimes: The runtimes that are to get it.
-            nodes: The nodes whose subscribers are to get it.
+            runtimes: The receiving runtimes.
+            nodes: The nodes whose subscribers get the message.
         """
         del entry, by, nodes
         return runtimes
 
     def look_up(self, message: Message, by: str | None) -> bool:
-        """Have a message wait until its receiver is looked up; then it is routed again.
+        """Hold a message until its receiver is looked up, then route it again.
 
         A message that cannot wait is answered, or counted.
 
@@ -106,20 +106,20 @@ class OtherNodes:
             by: Runtime whose session brought it; None: this node itself made it.
 
         Returns:
-            False: no node has a row of the receiver that this node does not know.
+            Whether the message waits; False: no other node can know the receiver.
         """
         del message, by
         return False
 
     def keep(self, message: Message, by: str | None) -> bool:
-        """Keep an admitted message that is for a log, or came from one, or has to wait.
+        """Keep an admitted message that is for a log, came from a log, or has to wait.
 
         Args:
             message: The message.
             by: Runtime whose session brought it; None: this node itself made it.
 
         Returns:
-            False: it is to be routed.
+            False: the caller has to route the message.
         """
         is_for_log = is_durable(message) and self.log_of(message) not in {None, by}
         if is_for_log:
@@ -131,35 +131,36 @@ class OtherNodes:
 
         Another domain has its own logs.
         """
-        # Not that of a subscriber: a runtime that has come back subscribes to its own addresses.
+        # Not the log of a subscriber: a returning runtime subscribes to its own addresses.
         owner = self.exchange.tables.routing.owner_of(message.to)
         return None if owner is None or is_node(owner) else owner
 
     def follow(self, session: Session) -> None:
-        """Note that a session has got a link, or has lost it: only with one it gets its log."""
+        """Note that a session has got or lost a link; its log is sent over a link only."""
 
     def take_up(self, runtime: str) -> Session | None:
-        """Make the session that a runtime has at another node one of this node, detached.
+        """Load the session that a runtime has at another node into this node, as detached.
 
-        It is the other node's until it is published; until then it can be given back.
+        The session stays the other node's until it is published here; before that it can be
+        returned.
 
         Args:
             runtime: Address of the runtime.
 
         Returns:
-            The session; None: there is none that another node can take up.
+            The session; None: no other node has a session that can move.
         """
 
     def end(self, left: RuntimeLeft, *, is_resumable: bool) -> None:
-        """Release what a session owned that is over here.
+        """Release the possessions of a session that is over here.
 
         Args:
             left: The runtime.
-            is_resumable: Whether another node may resume it, with all that it owns.
+            is_resumable: Whether another node may resume the session, with all that it owns.
         """
         del is_resumable
         self.exchange.tables.release(left.runtime, left.why)
-        self.exchange.left(left)
+        self.exchange.notify_left(left)
 
     # ---- turns of the bus, and its end
 
@@ -174,21 +175,21 @@ class OtherNodes:
         return True
 
     def catch_up(self) -> None:
-        """Take what has come without a call: what the turn of the bus does depends on it."""
+        """Process changes that arrived without a call, before the turn of the bus goes on."""
 
     def settle(self) -> None:
-        """Send what the turn of the bus has brought about."""
+        """Send the changes of this turn of the bus."""
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
         return math.inf
 
     def tick(self) -> None:
-        """Do what is due."""
+        """Do the work that is due."""
 
     def leave(self) -> bool:
-        """Begin to leave the domain; return whether another node can have the sessions."""
+        """Begin to leave the domain; return whether another node can take the sessions."""
         return False
 
     def close(self) -> None:
-        """Forget the sessions of other nodes, and all that they own. Idempotent."""
+        """Forget the sessions of other nodes, and their addresses. Idempotent."""

@@ -1,4 +1,4 @@
-"""The session of a runtime: the host of its core, part of the bus's task."""
+"""The session of a runtime: the host of its core, in the task of the bus."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
 _log = get_logger("actors.node")
 
 Outcome: TypeAlias = Granted | Refused | None
-"""What became of a request for the session; None: it has ended meanwhile."""
+"""The outcome of a request for the session; None: the session has ended meanwhile."""
 
 
 class Session:
-    """A runtime's session and the link that has it: the host of the core, and its port.
+    """Host the core of a runtime's session, and connect it with its link.
 
-    What can lead to messages for this runtime is done when the core has returned.
+    Actions that can cause messages for this runtime run after the core has returned.
 
     Attributes:
-        asker: What policy may know of the sender over this session.
+        asker: Facts about the sender for the policy.
         port: The link that has the session; None while detached.
-        dialect: How the runtime spelt over its last link; None while it has one (N3).
+        dialect: Dialect of the runtime over its last link; None while it has a link (N3).
     """
 
     __slots__ = (
@@ -71,13 +71,13 @@ class Session:
 
     @property
     def identity(self) -> Identity | None:
-        """The identity of the login that opened it; None: there was none."""
+        """The identity of the login that opened the session; None: there was no login."""
         return self.asker.identity
 
-    # ---- what happens to it
+    # ---- events of the session
 
     def tell(self, act: Callable[[NodeSessionCore, float], None]) -> Outcome:
-        """Let the core do something at the present time; return what became of a request."""
+        """Let the core act at the present time; return the outcome of a request."""
         act(self.core, trio.current_time())
         return self._settle()
 
@@ -113,7 +113,7 @@ class Session:
         self._settle()
 
     def detach(self, link: int) -> None:
-        """Forget a link that has the session no longer."""
+        """Remove a link that does not have the session any more."""
         exchange = self._exchange
         exchange.runtimes.pop(link, None)
         exchange.ports.pop(link, None)
@@ -123,7 +123,7 @@ class Session:
             exchange.others.follow(self)
 
     def _settle(self, *, is_leaving: bool = False) -> Outcome:
-        """Do what was put off until the core has returned."""
+        """Run the deferred actions after the core has returned; return the outcome."""
         exchange, runtime = self._exchange, self.core.runtime
         deferred, unsent, outcome = self._deferred, self._unsent, self._outcome
         self._deferred, self._unsent, self._outcome = None, (), None
@@ -133,13 +133,13 @@ class Session:
         if self.core.state is not State.OPEN and not is_leaving:
             self._notify_lost()
         if isinstance(outcome, Granted):
-            exchange.trace.queued((entry.message for entry in unsent), runtime)
+            exchange.trace.record_queued((entry.message for entry in unsent), runtime)
             return attrs.evolve(outcome, waiting=(*unsent, *outcome.waiting))
         exchange.overload.keep(self, unsent)
         return outcome
 
     def _notify_lost(self) -> None:
-        """Notify those who follow the status of the runtime that it is gone, once (REG-12)."""
+        """Notify the subscribers of the status of the runtime, once, that it is gone (REG-12)."""
         exchange, runtime = self._exchange, self.core.runtime
         if not exchange.statuses.lose_runtime(runtime):
             return
@@ -150,7 +150,7 @@ class Session:
         match exchange.tables.routing.route(event, runtime):
             case ToRuntimes(runtimes) if len(runtimes) <= exchange.fan_out:
                 exchange.trace.hop(Op.PUBLISH, event, targets=len(runtimes))
-                exchange.hand_out_to(runtimes, OutboundMessage(event, encode(event)))
+                exchange.deliver_to(runtimes, OutboundMessage(event, encode(event)))
             case _:
                 exchange.trace.drop(event, DropReason.NO_TARGET)
 
@@ -187,7 +187,7 @@ class Session:
         port = exchange.ports.pop(link, None)
         self.detach(link)
         if port is not None:
-            self._unsent = exchange.overload.lasting(port.cut(CloseReason.REFUSED, end))
+            self._unsent = exchange.overload.session_entries(port.cut(CloseReason.REFUSED, end))
 
     def finish(self, link: int) -> None:
         port = self._exchange.ports.pop(link, None)
@@ -196,7 +196,7 @@ class Session:
             port.finish(port.close_reason)
 
     def queued(self, message: Message) -> None:
-        self._exchange.trace.queued((message,), self.core.runtime)
+        self._exchange.trace.record_queued((message,), self.core.runtime)
 
     def overflow(self, message: Message, why: str) -> None:
         self._defer(partial(self._refuse_message, message, why))
@@ -220,10 +220,10 @@ class Session:
         exchange, runtime, is_released = self._exchange, self.core.runtime, False
         if not is_resumable:
             exchange.note(SessionForgotten(runtime), None)
-            is_released = exchange.names.ended(runtime)
+            is_released = exchange.names.note_ended(runtime)
         exchange.forget(runtime)
-        left = RuntimeLeft(runtime, why, is_released)
-        exchange.others.end(left, is_resumable=is_resumable)
+        notice = RuntimeLeft(runtime, why, is_released)
+        exchange.others.end(notice, is_resumable=is_resumable)
         shared = (entry.message for entry in exchange.fan_outs.take(runtime))
         gone = "no session owns address"
         for message in (*undelivered, *shared):

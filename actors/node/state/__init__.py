@@ -1,1 +1,1 @@
-"""What of a node outlives its process beside the registry: its sessions, and used login tokens."""
+"""State of a node that outlives its process, besides the registry: sessions and used tokens."""

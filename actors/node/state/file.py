@@ -1,9 +1,9 @@
 """The state file of a node: its sessions, and the names of runtimes that belong to users.
 
 It is a SQLite file that outlives the process. The used login tokens are in the same file
-(`actors.node.login.provider`). No token is in it: of a session's token there is a hash. One
-node at a time uses a file. Data that `write` has returned for survives the process, however it
-ends; a power failure may lose the last moments.
+(`actors.node.login.provider`). The file contains no token; for the token of a session it has a
+hash. One node at a time uses a file. Data for which `write` has returned survives the process,
+however it ends; a power failure may lose the last moments.
 """
 
 import math
@@ -58,7 +58,7 @@ _FORGET: Final = "DELETE FROM session WHERE runtime = ?"
 _COLUMNS: Final = "runtime, stub, digest, previous, taken_up, identity, key, displaced"
 _ALL: Final = f"SELECT {_COLUMNS} FROM session ORDER BY runtime"  # noqa: S608 - fixed names
 _LATER: Final = {"key": "TEXT", "displaced": "BLOB"}
-"""Columns that files of earlier versions do not have."""
+"""Columns that files of earlier versions lack."""
 _KEEP_NAME: Final = "INSERT OR REPLACE INTO name VALUES (?, ?, ?, ?, ?)"
 _FORGET_NAME: Final = "DELETE FROM name WHERE runtime = ?"
 _NAMES: Final = "SELECT runtime, issuer, user, left_at, released FROM name ORDER BY runtime"
@@ -69,10 +69,10 @@ class SessionRow:
     """A session as it is stored.
 
     Attributes:
-        stub: Address of the stub that had its last link.
-        session: Its hashes; the credentials follow from the identity.
-        identity: The identity of the login that opened it, with the hash of its token; None:
-            nobody logged in.
+        stub: Address of the stub that had the last link of the session.
+        session: Hashes of the session; the credentials follow from the identity.
+        identity: The identity of the login of the session, with the hash of its token; None: no
+            login.
     """
 
     stub: str
@@ -81,13 +81,13 @@ class SessionRow:
 
     @property
     def runtime(self) -> str:
-        """Whose session it is."""
+        """Address of the runtime of the session."""
         return self.session.runtime
 
 
 @attrs.frozen
 class SessionForgotten:
-    """A session is over."""
+    """The end of a session."""
 
     runtime: str
 
@@ -96,30 +96,30 @@ Change: TypeAlias = SessionRow | SessionForgotten | NameKept | NameForgotten
 
 
 def key_of(change: Change) -> tuple[bool, str]:
-    """Return what a change is about: a later change of the same replaces it."""
+    """Return the subject of a change: a later change of the same subject replaces it."""
     return isinstance(change, NameKept | NameForgotten), change.runtime
 
 
 @attrs.frozen
 class Stored:
-    """What a state file has of an earlier process."""
+    """The contents of the state file of an earlier process."""
 
     sessions: tuple[SessionRow, ...]
     names: tuple[NameKept, ...]
 
 
 class StateFile:
-    """A SQLite file that no other process uses meanwhile; made if it is not there."""
+    """A SQLite file that no other process uses meanwhile; made if it does not exist."""
 
     def __init__(self, path: Path) -> None:
         self.path: Final = path
         self._file = DatabaseFile(path, FORM)
 
     def load(self) -> Stored:
-        """Open the file, and return what is stored; blocks.
+        """Open the file, and return its contents; block.
 
         Raises:
-            StateFileError: It cannot be used, or is none of ours.
+            StateFileError: The file cannot be used, or has another form.
         """
         try:
             self._file.lock()
@@ -129,7 +129,7 @@ class StateFile:
                 for name, kind in _LATER.items() if columns else ():
                     if name not in columns:
                         connection.execute(f"ALTER TABLE session ADD COLUMN {name} {kind}")
-                # The version first: tables without one would be another program's.
+                # Write the version first: tables without a version count as of another program.
                 connection.execute(f"PRAGMA user_version = {_VERSION}")
                 connection.executescript(_SCHEMA)
             return Stored(
@@ -140,10 +140,10 @@ class StateFile:
             raise StateFileError(self.path, str(exc)) from exc
 
     def write(self, changes: Iterable[Change]) -> None:
-        """Make changes durable, all or none, in order; blocks.
+        """Make changes durable, all or none, in order; block.
 
         Raises:
-            StateFileError: It cannot be written.
+            StateFileError: The file cannot be written.
         """
         try:
             connection = self._file.connection()
@@ -161,7 +161,7 @@ class StateFile:
                         case _:
                             assert_never(change)
         except (sqlite3.Error, OSError) as exc:
-            # Whatever is wrong with this connection may not be wrong with the next one.
+            # The failure may be one of this connection only.
             self._file.disconnect()
             raise StateFileError(self.path, str(exc)) from exc
 
@@ -236,7 +236,7 @@ def _texts(value: Json) -> frozenset[str]:
     return frozenset(text for text in listed if isinstance(text, str))
 
 
-# The writer of the state file: what comes in during one commit is the next one.
+# The writer of the state file: changes during one commit share the next commit.
 
 _log = get_logger("actors.node")
 
@@ -245,19 +245,19 @@ class HeldLink(Protocol):
     """A link whose answer waits for the disk."""
 
     def hold(self) -> None:
-        """Write nothing until `release`."""
+        """Suspend writing until `release`."""
 
     def release(self) -> None:
-        """Write what waits. Idempotent."""
+        """Write the waiting messages. Idempotent."""
 
 
 class StateWriter(Actor[Never]):
-    """Writes all that the bus has noted since the last commit in one.
+    """Write all changes since the last commit in one commit.
 
-    At most one change for each session, and for each name, waits: the last one. If the file cannot
-    be written, the answers go all the same, and the changes are written when it can be: sessions
-    go on, and a restart before that loses them. Nobody logs in meanwhile, as used tokens are in
-    the same file.
+    At most one change waits for each session, and for each name: the last one. If the file cannot
+    be written, the answers are sent all the same, and the changes are written later: sessions go
+    on, and a restart before that loses the changes. Nobody can log in meanwhile, as the used tokens
+    are in the same file.
     """
 
     def __init__(self, file: StateFile, counters: Counters) -> None:
@@ -268,11 +268,11 @@ class StateWriter(Actor[Never]):
         self._retry_at = math.inf
 
     def note(self, change: Change, link: HeldLink | None = None) -> None:
-        """Have a change stored.
+        """Queue a change for the file.
 
         Args:
             change: The change.
-            link: A link that is written to only when it is stored; None: none.
+            link: A link that is written to when the change is stored; None: none.
         """
         key = key_of(change)
         self._changes.pop(key, None)
@@ -284,7 +284,7 @@ class StateWriter(Actor[Never]):
 
     @override
     async def handle(self, message: Never) -> None:
-        """This actor receives no messages."""
+        """Do nothing: this actor receives no messages."""
 
     @override
     async def drained(self) -> None:
@@ -306,7 +306,7 @@ class StateWriter(Actor[Never]):
 
     @override
     async def stop(self) -> None:
-        """Write what could not be written before."""
+        """Write the remaining changes."""
         await self._write()
 
     async def _write(self) -> None:

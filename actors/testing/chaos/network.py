@@ -52,13 +52,13 @@ from transports.link import (
 )
 
 _IN_FLIGHT: Final = 64
-"""Frames that are read before they arrive; more wait in the link below (backpressure)."""
+"""Frames that are read before they arrive; more frames wait in the link below."""
 
 _RESET: Final = "the connection was reset"
 
 
 class ChaosLink(Link):
-    """A link whose receiver suffers the faults; otherwise the link below."""
+    """A link whose receiver experiences the faults; otherwise like the link below."""
 
     __slots__ = (
         "_carried",
@@ -123,10 +123,10 @@ class ChaosLink(Link):
     def unread(self) -> int:
         return self._link.unread()
 
-    # -- what the network does to it ----------------------------------------------
+    # -- calls of the network ----------------------------------------------
 
     def cut(self) -> None:
-        """Break it abruptly: its user sees `LinkBrokenError`, and what is in flight is lost."""
+        """Break the link abruptly: its user gets `LinkBrokenError`; frames in flight are lost."""
         self._is_cut = True
         self._coming.clear()
         self._troubles.forget(self)
@@ -204,7 +204,7 @@ class ChaosLink(Link):
             self._take(frame)
 
     def _take(self, frame: bytes) -> None:
-        """Schedule the arrival of a frame as the toxics say; a lost one breaks the link."""
+        """Schedule the arrival of a frame by the toxics; a lost frame breaks the link."""
         now = trio.current_time()
         busy_until = self._coming[-1][0] if self._coming else now
         road = Road(busy_until, self._carried, self._troubles.random)
@@ -224,15 +224,15 @@ class ChaosLink(Link):
         return LinkBrokenError(self.name, _RESET) if self._is_cut else error
 
     async def _break(self) -> NoReturn:
-        """Close the link below a cut link by force, and raise that it is broken."""
+        """Close the link below a cut link by force, and raise `LinkBrokenError`."""
         await trio.aclose_forcefully(self._link)
         raise LinkBrokenError(self.name, _RESET)
 
     @override
     def ping(self) -> None:
         """Ping, unless frames are held in one of the two directions."""
-        there = self._troubles.faults(self.parties, self._peer)
-        if not (self._is_cut or there.is_held or self._faults().is_held):
+        peer_faults = self._troubles.faults(self.parties, self._peer)
+        if not (self._is_cut or peer_faults.is_held or self._faults().is_held):
             self._link.ping()
 
     @override
@@ -264,11 +264,11 @@ Direction: TypeAlias = tuple[str | None, str | None]
 
 
 class Trouble:
-    """A fault between some parties, until it ends; leaving it as a context manager ends it.
+    """A fault between some parties, until its end; leaving the context manager ends it.
 
     Attributes:
-        toxic: The fault; None: a partition: nothing passes, and nothing is lost.
-        since: Trio time at which it began.
+        toxic: The fault; None: a partition, in which nothing passes and nothing is lost.
+        since: Trio time at which the fault began.
     """
 
     def __init__(
@@ -283,7 +283,7 @@ class Trouble:
         self._end: Final = end
 
     def end(self) -> None:
-        """End it. Idempotent. What a partition held up is delivered."""
+        """End the fault; deliver the frames that a partition held up. Idempotent."""
         self._end(self)
 
     def __enter__(self) -> Self:
@@ -328,7 +328,7 @@ class Troubles:
         if trouble in self._now:
             self._now.remove(trouble)
             if isinstance(trouble.toxic, Timeout):
-                # What it swallowed is lost; so is the link, then.
+                # The frames that it swallowed are lost, so the link must break.
                 for parties in self.link_parties:
                     out = (parties.dialler, parties.listener)
                     if {out, out[::-1]} & trouble.directions:
@@ -341,12 +341,12 @@ class Troubles:
         for link in tuple(self._links):
             link.wake()
 
-    async def wait_passable(self, one: str, other: str | None) -> None:
+    async def wait_passable(self, party: str, peer: str | None) -> None:
         """Wait until frames pass in both directions; `other` is None for an unknown party.
 
         If cancelled, only the wait ends.
         """
-        while self.on((one, other)).is_held or self.on((other, one)).is_held:
+        while self.on((party, peer)).is_held or self.on((peer, party)).is_held:
             await self._changed.wait()
 
     def on(self, direction: Direction, since: float = 0.0) -> LinkFaults:
@@ -375,15 +375,15 @@ class Troubles:
                 link.cut()
 
     def forget(self, link: ChaosLink) -> None:
-        """Stop to affect a link: it is closed or cut."""
+        """Stop affecting a link that is closed or cut."""
         self._links.pop(link, None)
 
 
 class ChaosNetwork:
     """Another network, whose parties have names and whose links have faults.
 
-    Without faults its links are those of the network below. The dialler of a link is known by the
-    order in which links come to a listener, so all diallers must use this network. The same seed of
+    Without faults its links are those of the network below. The order in which links come to a
+    listener shows the dialler of a link, so all diallers must use this network. The same seed of
     `random` gives the same faults.
     """
 
@@ -428,10 +428,10 @@ class ChaosNetwork:
         )
 
     def partition(self, some: AbstractSet[str], others: AbstractSet[str]) -> Trouble:
-        """Separate two groups of parties from now on; `with` or `end` ends it.
+        """Separate two groups of parties from now on; `with` or `end` ends the partition.
 
-        Dials between them get no answer. If the partition ends before a link is given up, what
-        was sent meanwhile arrives, as when a cable is plugged in again.
+        Dials between them get no answer. If the partition ends before a link is given up, what was
+        sent meanwhile arrives, as when a cable is plugged in again.
 
         Args:
             some: Names of the parties of one group.
@@ -441,35 +441,35 @@ class ChaosNetwork:
             ValueError: No party has such a name.
         """
         self._check(*some, *others)
-        there = {(each, other) for each in some for other in others}
+        directions = {(each, other) for each in some for other in others}
         return self._troubles.begin(
-            None, frozenset(there | {direction[::-1] for direction in there})
+            None, frozenset(directions | {direction[::-1] for direction in directions})
         )
 
-    def reset(self, one: str, other: str | None, but: Collection[LinkParties] = ()) -> int:
-        """Break the links between two parties, with all that is in flight; return how many.
+    def reset(self, party: str, other: str | None, but: Collection[LinkParties] = ()) -> int:
+        """Break the links between two parties, with all frames in flight; return their number.
 
         Args:
-            one: Name of a party.
-            other: Name of the other; None: all that are not on this network.
-            but: Links of them that stay, of `links`.
+            party: Name of a party.
+            other: Name of the other party; None: all parties that are not on this network.
+            but: Links that stay, from `links`.
 
         Raises:
             ValueError: No party has such a name.
         """
-        self._check(one, *([] if other is None else [other]))
-        ends = {one, other}
+        self._check(party, *([] if other is None else [other]))
+        ends = {party, other}
         links = (each for each in self.links if each not in but)
-        hit = [each for each in links if {each.dialler, each.listener} == ends]
-        for parties in hit:
+        broken = [each for each in links if {each.dialler, each.listener} == ends]
+        for parties in broken:
             self._troubles.break_link(parties)
-        return len(hit)
+        return len(broken)
 
     def _check(self, *names: str) -> None:
-        """Refuse names that no party has: a fault between them would never show.
+        """Refuse names that no party has: a fault between them would have no effect.
 
         Raises:
-            ValueError: Such a name is among them; the error names the nearest one.
+            ValueError: No party has one of the names; the error has the nearest known name.
         """
         for name in names:
             if name not in self._parties:
@@ -531,29 +531,29 @@ class _End(Network):
         tls: ssl.SSLContext | None = None,
     ) -> Link:
         place = self._places.get(address) or self._places.get(_server(address))
-        there = None if place is None else place.who
+        peer = None if place is None else place.who
         with trio.move_on_after(DIAL_TIMEOUT) as patience:
-            await self._troubles.wait_passable(self._who, there)
+            await self._troubles.wait_passable(self._who, peer)
         if patience.cancelled_caught:
             raise DialError(address, f"no answer within {DIAL_TIMEOUT:g} s")
-        parties = LinkParties(self._who, there, trio.current_time())
+        parties = LinkParties(self._who, peer, trio.current_time())
         if place is None:
             link = await self._network.dial(kind, address, subprotocol, tls)
         else:
-            link = await self._come(place, parties, (kind, address, subprotocol, tls))
-        return self._troubles.adopt(ChaosLink(link, self._troubles, parties, (self._who, there)))
+            link = await self._dial_in_turn(place, parties, (kind, address, subprotocol, tls))
+        return self._troubles.adopt(ChaosLink(link, self._troubles, parties, (self._who, peer)))
 
-    async def _come(
+    async def _dial_in_turn(
         self,
         place: _Place,
         parties: LinkParties,
-        what: tuple[Kind, str, str | None, ssl.SSLContext | None],
+        terms: tuple[Kind, str, str | None, ssl.SSLContext | None],
     ) -> Link:
         async with place.turn:
             place.coming.append(parties)
             link: Link | None = None
             try:
-                link = await self._network.dial(*what)
+                link = await self._network.dial(*terms)
             finally:
                 if link is None and parties in place.coming:
                     place.coming.remove(parties)
@@ -581,6 +581,6 @@ class _End(Network):
 
 
 def _server(address: str) -> str:
-    """Return the listener's address in a URL: without path and query."""
+    """Return the address of a listener from a URL: without path and query."""
     scheme, mark, rest = address.partition("://")
     return scheme + mark + rest.partition("/")[0].partition("?")[0] if mark else address

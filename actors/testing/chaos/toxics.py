@@ -1,8 +1,8 @@
 """Faults between two ends, with the names that toxiproxy gives them.
 
-A toxic is data: it says what becomes of a frame, and links do it. Times are Trio times. All but
-`Corrupt` and `Duplicate` keep the contract of links: what is lost is the end of what was sent,
-and the order is kept. <https://github.com/Shopify/toxiproxy#toxics>
+A toxic is data: it describes the fate of a frame; links execute it. Times are Trio times. All but
+`Corrupt` and `Duplicate` keep the contract of links: lost frames are the last ones that were
+sent, and the order is kept. <https://github.com/Shopify/toxiproxy#toxics>
 """
 
 import math
@@ -20,12 +20,12 @@ from transports.link import ChannelEnd, Link
 
 
 class ObservedEnd(ChannelEnd):
-    """Another end of a data channel; whoever observes it has its answer and its link first.
+    """Another end of a data channel, whose observer gets its answer and its link first.
 
     Args:
         end: The end.
-        opened: Returns what is used in the place of its link.
-        answered: Is called with each answer.
+        opened: Returns the link that is used in place of its link.
+        answered: Called with each answer.
     """
 
     def __init__(
@@ -75,13 +75,13 @@ _NEVER: Final = math.inf
 
 @attrs.frozen(slots=True)
 class Passing:
-    """A frame under way.
+    """A frame in transit.
 
     Attributes:
         size: Its size in bytes.
         due: Trio time of its arrival.
-        copies: How often it arrives; 0: it is lost, and its link breaks.
-        spoilt_at: Which of its bytes becomes NUL; None: it arrives as it was sent.
+        copies: How often the frame arrives; 0: it is lost, and its link breaks.
+        spoilt_at: Index of the byte that becomes NUL; None: no byte changes.
     """
 
     size: int
@@ -95,8 +95,8 @@ class Road:
     """One direction of a link at the time of a frame.
 
     Attributes:
-        busy_until: Trio time at which the frame before arrives.
-        carried: Bytes of all frames before.
+        busy_until: Trio time at which the previous frame arrives.
+        carried: Bytes of all previous frames.
     """
 
     busy_until: float
@@ -114,7 +114,7 @@ class Toxic:
     holds: ClassVar[bool] = False
 
     def touch(self, passing: Passing, road: Road) -> Passing:
-        """Return what becomes of a frame."""
+        """Return the fate of a frame."""
         del road
         return passing
 
@@ -184,7 +184,7 @@ class SlowClose(Toxic):
 class Timeout(Toxic):
     """Drops everything without notice; after `seconds` the link is reset.
 
-    What was sent meanwhile is lost, so a link is also reset if the fault ends before.
+    Frames sent meanwhile are lost, so a link is also reset if the fault ends before.
     """
 
     holds = True
@@ -249,7 +249,7 @@ class Delay(Toxic):
 class Duplicate(Toxic):
     """Delivers a frame twice with probability `chance`.
 
-    No link does so; it is for protocols that claim to tolerate it.
+    Real links never do this; the fault is for protocols that claim to tolerate it.
     """
 
     chance: float
@@ -264,7 +264,7 @@ class Duplicate(Toxic):
 class Corrupt(Toxic):
     """Makes one byte of a frame NUL with probability `chance`.
 
-    No link does so; it is for protocols that claim to tolerate it.
+    Real links never do this; the fault is for protocols that claim to tolerate it.
     """
 
     chance: float

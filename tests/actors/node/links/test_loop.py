@@ -114,7 +114,7 @@ async def test_a_peer_that_sends_much_at_once_is_read_in_parts(world, monkeypatc
 
 async def test_a_bus_that_fails_in_a_call_of_a_link_is_started_again(world, monkeypatch):
     ra = await world.peer(RA)
-    monkeypatch.setattr("actors.node.bus.NodeBus._message", broken)
+    monkeypatch.setattr("actors.node.bus.NodeBus._take_message", broken)
     await ra.post("read", f"{RA}/registry", DR, resource="/hyperty/name/x")
     with pytest.raises(LinkBrokenError):
         await ra.hear()

@@ -225,7 +225,7 @@ async def test_the_task_of_a_link_writes_what_its_socket_does_not_take(crowd):
     assert [one.message.id for one in taken] == [1, 2]
     assert crowd.budget.used > 2 * 60_000  # as they were read, and as a frame
     assert [one.message.id for one in end.connection.held] == list(range(1, 20))
-    end.connection.written()
+    end.connection.finish_write()
     assert end.connection.framed == 0
 
 
@@ -308,7 +308,7 @@ async def test_a_link_that_breaks_in_the_middle_of_a_slice_has_what_it_took_give
     # The peer may have read the first.
     assert ids(broken.cut(CloseReason.SLOW_CONSUMER)) == [1] * (FAN_OUTS - 1)
     for end in (crowd.ends[0], crowd.ends[2]):
-        end.connection.written()
+        end.connection.finish_write()
         end.connection.cut(CloseReason.DONE)
     assert crowd.budget.used == 0
 

@@ -145,8 +145,8 @@ def test_the_limit_of_names_is_none_of_the_nodes_of_other_domains():
     names = UserNames(lambda *_: None, lambda: 0.0)
     alice = Identity(user=ALICE, issuer="https://idp.ex", until=math.inf)
     for number in range(USER_NAMES):
-        names.opened(f"hyperty-runtime://a.ex/r{number}", alice, None)
-    names.opened("domain://msg-node.b.ex", alice, None)
+        names.note_opened(f"hyperty-runtime://a.ex/r{number}", alice, None)
+    names.note_opened("domain://msg-node.b.ex", alice, None)
     assert len(names) == USER_NAMES
     assert names.refusal(RA, alice).code == 409
     assert names.refusal("domain://msg-node.b.ex", alice) is None
