@@ -303,7 +303,7 @@ class Runtime:
         """
         described = Profile(profile) if isinstance(profile, str) else profile
         life = life or self._lifecycle(profile)
-        allocated = await self._addresses.give(described)
+        allocated = await self._addresses.allocate(described)
         if self.is_leaving:
             raise ActorStoppedError(self.url)
         url = life.url = allocated.address
@@ -353,9 +353,9 @@ class Runtime:
         if deployment is None:
             return
         if crash is not None and deployment.removed is None:
-            self.failure = deployment.life.given_up(crash)
+            self.failure = deployment.life.give_up(crash)
             self._has_failed.set()
-        deployment.life.undeployed()
+        deployment.life.finish()
         await self.undeploy(url)
 
     async def raise_failure(self) -> NoReturn:
@@ -390,7 +390,7 @@ class Runtime:
         deployment.error = crash.error
         if crash.error is None:
             self._deployments.pop(deployment.url, None)
-            deployment.life.undeployed()
+            deployment.life.finish()
         else:
             deployment.removed = None
         removed.set()
@@ -405,7 +405,7 @@ class Runtime:
             await self.sync.leave_all(url)
         if deployment.is_up:
             # The address stays reserved until the loader has recorded the end.
-            await deployment.life.ended()
+            await deployment.life.wait_until_ended()
         if deployment.keeps:
             self._addresses.keep(url, deployment.profile)
             return
@@ -635,7 +635,7 @@ class Runtime:
             )
         finally:
             for deployment in deployments.values():
-                deployment.life.undeployed()
+                deployment.life.finish()
 
     async def _withdraw(self, urls: tuple[str, ...]) -> None:
         """Unregister and stop hyperties."""

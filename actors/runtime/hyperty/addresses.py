@@ -27,17 +27,17 @@ from transports.bodies import write_body
 _HYPERTY: Final = "hyperty"
 
 _NAMED: Final = "name:"
-"""Prefix of the purpose of a hyperty without a descriptor, before its name."""
+"""Prefix before the name of a hyperty, as the purpose of its address without a descriptor."""
 
 _NEVER: Final = frozenset({Code.MALFORMED, Code.FORBIDDEN})
-"""Answers of a registry that does not tell a runtime what it has registered."""
+"""Answers of a registry that does not list the registrations of a runtime."""
 
 _AWAY: Final = frozenset({Code.UNAUTHENTICATED, Code.TIMEOUT, Code.UNAVAILABLE})
-"""Answers in the place of a node that cannot be reached."""
+"""Answers of the own runtime if the node cannot be reached."""
 
 
 class HypertyAddresses:
-    """Asks the address allocation of the same runtime for addresses.
+    """Gets the addresses of hyperties from the address allocation of the runtime, and keeps them.
 
     After a restart of the runtime, a hyperty gets its address again by its descriptor, or, without
     one, by its name: with a store if it has stored data, and else as long as the domain registry
@@ -60,7 +60,7 @@ class HypertyAddresses:
         self._discoverer = discoverer
         self._user = user
         self._former: dict[Purpose, deque[str]] | None = None
-        self._recalling = trio.Lock()
+        self._former_lock = trio.Lock()
 
     # --- stored ---------------------------------------------------------------------------
 
@@ -78,7 +78,7 @@ class HypertyAddresses:
         await self.claim(frozenset())
 
     async def claim(self, present: AbstractSet[str]) -> None:
-        """Claim the stored addresses at the node, except those in use, which have other claims.
+        """Claim the stored addresses at the node, except those in use, which are claimed elsewhere.
 
         If cancelled, some of them may be claimed.
 
@@ -96,8 +96,8 @@ class HypertyAddresses:
         config, agent = self._config, self._agent
         body = write_body(Path((url,), config.runtime))
         number, to = config.ids.next(agent.url), subscription_manager(config.domain)
-        asked = Message(number, MessageType.SUBSCRIBE, agent.url, to, body)
-        answer = await agent.request(asked)
+        request = Message(number, MessageType.SUBSCRIBE, agent.url, to, body)
+        answer = await agent.request(request)
         is_claimed = answer.code <= LAST_SUCCESS
         if is_claimed:
             self._allocation.keep(url, Purpose(_HYPERTY, descriptor))
@@ -105,12 +105,12 @@ class HypertyAddresses:
 
     # --- registered -----------------------------------------------------------------------
 
-    async def _recall(self, purpose: Purpose) -> None:
+    async def _claim_former(self, purpose: Purpose) -> None:
         """Claim an address that a hyperty of this purpose had before the runtime was restarted.
 
-        The registry is asked once: later, it knows no more than this process.
+        The registry is asked once: later, this process knows all that the registry knows.
         """
-        async with self._recalling:
+        async with self._former_lock:
             if self._former is None:
                 self._former = await self._find_registered()
         former = {} if self._former is None else self._former
@@ -122,43 +122,43 @@ class HypertyAddresses:
         """Return the addresses that this runtime has registered before; None: not known now.
 
         Raises:
-            AllocationError: The node cannot be reached; it would give no address either.
+            AllocationError: The node cannot be reached, so that it could not allocate either.
         """
-        runtime, found = self._config.runtime, dict[Purpose, deque[str]]()
+        runtime, registered = self._config.runtime, dict[Purpose, deque[str]]()
         read = ReadRecord(f"/{_HYPERTY}/{By.RUNTIME.value}/{runtime}")
         try:
             entries = await RecordSearch(self._discoverer.reader(None), read)
         except SearchError as error:
             if error.code in _AWAY:
                 raise AllocationError(error.code, error.reason) from error
-            return found if error.code in _NEVER else None
+            return registered if error.code in _NEVER else None
         for entry in entries:
             key = entry.descriptor or (entry.name and f"{_NAMED}{entry.name}")
             if key and (entry.runtime, entry.user) == (runtime, self._user()):
-                found.setdefault(Purpose(_HYPERTY, key), deque()).append(entry.url)
-        return found
+                registered.setdefault(Purpose(_HYPERTY, key), deque()).append(entry.url)
+        return registered
 
-    # --- given and taken back -------------------------------------------------------------
+    # --- allocation and release -------------------------------------------------------------
 
-    async def give(self, profile: Profile) -> AddressGiven:
-        """Return an address for a hyperty: one that was that of such a hyperty, else a new one.
+    async def allocate(self, profile: Profile) -> AddressGiven:
+        """Return an address for a hyperty: one that such a hyperty had before, else a new one.
 
         If cancelled, an address that the node allocates all the same is given back to it.
 
         Raises:
-            AllocationError: The node gave none.
-            BadMessageError: The node answered with something else.
-            NotKeptError: The profile names one that is not kept for it.
+            AllocationError: The node allocated no address.
+            BadMessageError: The answer of the node is malformed.
+            NotKeptError: The profile names an address that is not kept for such a hyperty.
             ActorStoppedError: The runtime has closed.
         """
-        purpose, exactly = _purpose(profile), profile.address
-        if exactly is None:
-            await self._recall(purpose)
-        given = await self._allocation.address_for(purpose, exactly)
+        purpose, wanted = _purpose(profile), profile.address
+        if wanted is None:
+            await self._claim_former(purpose)
+        allocated = await self._allocation.address_for(purpose, wanted)
         with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
-            # If cancelled from here on, the caller knows the address, and gives it back.
-            await self._store.keep_home(given.address, purpose.descriptor)
-        return given
+            # Shielded: from here on, the caller gets the address and can give it back.
+            await self._store.keep_home(allocated.address, purpose.descriptor)
+        return allocated
 
     def keep(self, url: str, profile: Profile) -> None:
         """Keep an address that no hyperty uses now for the next one with the same profile.
@@ -181,7 +181,7 @@ class HypertyAddresses:
         try:
             await self._allocation.free(tuple(freed))
         except AllocationError:
-            # The node frees what a session leaves (I-A7).
+            # The node frees the addresses at the end of the session (I-A7).
             return
 
     async def _is_kept(self, url: str) -> bool:

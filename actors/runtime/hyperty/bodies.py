@@ -1,8 +1,8 @@
 """Copies of bodies between applications and messages, so that no object is shared.
 
-Within a runtime a message is passed on as it is. It must be the same as one that crossed a
-network: so a body is copied when it is sent, and refused where a network would refuse it; and
-it is copied again for each handler that gets it.
+Within a runtime the message object itself is passed on. It must be equal to one that crossed a
+network: so a body is copied when it is sent, refused where the network would refuse it, and
+copied again for each handler that gets it.
 """
 
 from collections.abc import Mapping
@@ -28,13 +28,13 @@ _PLAIN_ONLY: Final = (
     | orjson.OPT_PASSTHROUGH_DATETIME
     | orjson.OPT_PASSTHROUGH_DATACLASS
 )
-"""Values of other types than those of JSON are not written, but examined."""
+"""Options with which values of other types than JSON are not written, but raise an error."""
 
 SPECIAL: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE, MessageType.FORWARD})
 """Verbs whose bodies have a special form on the wire."""
 
 _DEPTH: Final = MAX_JSON_DEPTH - 1
-"""Nesting of a body: the message around it is one level."""
+"""Maximum nesting of a body: the message around the body is one level."""
 
 
 def copy_message(message: Message) -> Message:
@@ -53,12 +53,12 @@ def compose(
     """Return a message of an application with a copy of its body, as each receiver would read it.
 
     Args:
-        head: Its other fields.
-        body: Its body.
-        identity: Identity of its sender, as the bus will establish it; None: not known.
+        head: Id, type, sender and receiver.
+        body: The body.
+        identity: Identity of the sender, as the bus will set it; None: not known.
 
     Raises:
-        NotJsonError: Something in the body is not JSON, or is nested too deep; it says where.
+        NotJsonError: A part of the body is not JSON, or is nested too deep; the error says where.
         BadMessageError: 413: the body is too large; 400: it does not have the form that the wire
             requires of such a message.
     """
@@ -66,7 +66,7 @@ def compose(
     if len(line) > BODY_BYTES:
         raise BadMessageError(f"the body is larger than {BODY_BYTES} bytes", Code.TOO_LARGE)
     try:
-        # In brackets: it is as deep as it will be in its message.
+        # In brackets, so that it is nested as deep as in its message.
         check_size(b"[%b]" % line, [copy])
     except BadMessageError:
         as_json(copy, (), plain, _DEPTH)
@@ -78,21 +78,21 @@ def compose(
     return normalise({**raw, "body": copy})
 
 
-def large_body(message: Message, asked: MessageType, limit: int) -> bytes:
-    """Return the JSON of a body that is too large for a message, to travel in chunks (P2P-21).
+def large_body(message: Message, kind: MessageType, limit: int) -> bytes:
+    """Return the JSON of a body for its transfer in chunks, as it is too large (P2P-21).
 
     Args:
-        message: The message, of which `copy_message` has said 413.
-        asked: Type of the request that it is, or answers: that of its chunks.
+        message: The message, which `copy_message` has refused by 413.
+        kind: Type of the request, or of the request that is answered; its chunks have it.
         limit: Bytes that the body may have.
 
     Raises:
-        NotJsonError: Something in the body is not JSON, or is nested too deep.
-        BadMessageError: 413: it is too large for chunks as well, or does not travel in chunks:
-            only requests between hyperties do, and their answers.
+        NotJsonError: A part of the body is not JSON, or is nested too deep.
+        BadMessageError: 413: the body is too large for chunks as well, or has no chunks: only
+            requests between hyperties and their answers have.
     """
     are_hyperties = scheme_of(message.from_) == scheme_of(message.to) == "hyperty"
-    if asked in SPECIAL or message.is_event or not are_hyperties:
+    if kind in SPECIAL or message.is_event or not are_hyperties:
         raise BadMessageError(f"the body is larger than {BODY_BYTES} bytes", Code.TOO_LARGE)
     body, line = _copy({key: value for key, value in message.body.items() if key != IDENTITY})
     if len(line) > limit:
@@ -115,7 +115,7 @@ def _copy(body: JsonObject) -> tuple[JsonObject, bytes]:
     """Return a copy of a body, and its JSON.
 
     Raises:
-        NotJsonError: Something in it is no JSON, or is nested too deep.
+        NotJsonError: A part of the body is no JSON, or is nested too deep.
     """
     try:
         line = orjson.dumps(body, option=_PLAIN_ONLY)
@@ -125,11 +125,11 @@ def _copy(body: JsonObject) -> tuple[JsonObject, bytes]:
         copy: JsonObject = orjson.loads(line)
         if copy == body:
             return copy, line
-    # Other mappings and tuples are taken, too; what is written as something else is not: NaN.
-    looked_at = as_json(body, (), plain, _DEPTH)
-    line = orjson.dumps(looked_at)
-    found: JsonObject = orjson.loads(line)
-    return found, line
+    # Other mappings and tuples are permitted; values that JSON would change, such as NaN, are not.
+    checked = as_json(body, (), plain, _DEPTH)
+    line = orjson.dumps(checked)
+    result: JsonObject = orjson.loads(line)
+    return result, line
 
 
 def as_body(body: Mapping[str, Sendable]) -> JsonObject:

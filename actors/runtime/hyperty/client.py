@@ -1,4 +1,4 @@
-"""Operations in the name of a hyperty, by itself or by the program that deployed it."""
+"""Operations in the name of a hyperty, for the hyperty and for the program that deployed it."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
@@ -38,10 +38,10 @@ from specs.reply_code import LAST_SUCCESS, Code
 def _body(value: Sendable, path: str, *, durable: bool = False) -> Mapping[str, Sendable]:
     """Return the body of a request."""
     check_text(path, "path")
-    said: dict[str, Sendable] = {"value": value, "resource": path} if path else {"value": value}
+    body: dict[str, Sendable] = {"value": value, "resource": path} if path else {"value": value}
     if durable:
-        said[DURABLE] = True
-    return said
+        body[DURABLE] = True
+    return body
 
 
 _REQUESTS: Final = {verb.value: verb for verb in MessageType if verb is not MessageType.RESPONSE}
@@ -51,8 +51,8 @@ def _verb(text: str) -> MessageType:
     """Return the verb of a request.
 
     Raises:
-        TypeError: It is no text.
-        ValueError: No request has it.
+        TypeError: `text` is no text.
+        ValueError: `text` is no verb of requests.
     """
     check_text(text, "type_")
     verb = _REQUESTS.get(text)
@@ -194,16 +194,16 @@ class HypertyClient:
         check_texts(receivers, "receivers")
         answers: dict[str, Message] = {}
         with suppress(BadMessageError):
-            # What is no JSON is the caller's error, not that of one of the tasks below.
-            asked = Message(0, _verb(type_), self.url, "", bodies.as_body({"value": value}))
-            value = bodies.copy_message(asked).body["value"]
+            # A value that is no JSON is raised here, and not in one of the tasks below.
+            draft = Message(0, _verb(type_), self.url, "", bodies.as_body({"value": value}))
+            value = bodies.copy_message(draft).body["value"]
 
-        async def one(to: str) -> None:
+        async def request_one(to: str) -> None:
             answers[to] = await self.request(to, value, type_, path=path)
 
         async with trio.open_nursery() as nursery:
             for to in dict.fromkeys(receivers):
-                nursery.start_soon(one, to)
+                nursery.start_soon(request_one, to)
         return {to: answers[to] for to in dict.fromkeys(receivers)}
 
     @final
@@ -294,16 +294,16 @@ class HypertyClient:
         verb = _verb(type_)
         participant = self._participant
         answer: Message | None = None
-        # It gets its id when it may go: the ids of one sender rise (I-T7).
+        # The id is made after the wait: the ids of one sender rise (I-T7).
         async with participant.window(to):
             head = participant.ids.next(participant.url), verb, participant.url, to
             try:
                 message = bodies.compose(head, body, participant.identity)
             except BadMessageError as exc:
                 message = Message(*head, bodies.as_body(body))
-                # What is caught here refers to a copy of the body.
+                # The exception concerns the copy of the body.
                 if exc.code != Code.TOO_LARGE or is_durable(message):
-                    # Whoever repeats it lets others run.
+                    # A checkpoint, so that a loop of such calls lets other tasks run.
                     await trio.lowlevel.checkpoint()
                     return refuse(message, exc.code, exc.reason)
             else:
@@ -312,7 +312,7 @@ class HypertyClient:
             answer = await self._ask_in_chunks(message, attempts)
         if CHUNKS in answer.body:
             return await fetch_answer(self._participant, message, answer)
-        # A hyperty answers for itself alone; a part of a runtime answers with what it keeps.
+        # A part of a runtime may answer with an object that it keeps, so its answer is copied.
         return answer if scheme_of(answer.from_) == "hyperty" else bodies.own_copy(answer)
 
     async def _ask_in_chunks(self, message: Message, attempts: int) -> Message:
@@ -321,12 +321,12 @@ class HypertyClient:
         try:
             body = bodies.large_body(message, message.type, participant.runtime.transfers.limit)
             async with (
-                send_ahead(participant, message, body) as said,
+                send_ahead(participant, message, body) as short_body,
                 participant.window(message.to),
             ):
-                # Later than the chunks: ids of one sender rise.
+                # The id is made after those of the chunks: ids of one sender rise.
                 number = participant.ids.next(self.url)
-                sent = Message(number, message.type, self.url, message.to, said)
+                sent = Message(number, message.type, self.url, message.to, short_body)
                 return await participant.port.insist(sent, attempts)
         except BadMessageError as exc:
             return refuse(message, exc.code, exc.reason)
@@ -365,7 +365,7 @@ class HypertyClient:
 
         `async for change in hyperty.watch(name="greeter"):` begins with all entries that are
         there. Status changes come at once, new entries within five seconds. Left by `async with`
-        or `aclose`, or abandoned, it ends the subscriptions that it has.
+        or `aclose`, or abandoned, the iterator ends its subscriptions.
 
         Args:
             domain: Domain whose registry is searched; None: the own one.
@@ -443,9 +443,13 @@ class HypertyClient:
             raise ValueError("schema is empty; name a scheme such as comm, or a data schema")
         check_type(value, (Mapping,), "value")
         check_type(name, (str, NoneType), "name")
-        for texts, what in ((resources, "resources"), (observers, "observers"), (allow, "allow")):
-            check_texts(texts, what)
-        wanted = NewReport(
+        for texts, name_of_argument in (
+            (resources, "resources"),
+            (observers, "observers"),
+            (allow, "allow"),
+        ):
+            check_texts(texts, name_of_argument)
+        new = NewReport(
             schema,
             value,
             name,
@@ -456,13 +460,13 @@ class HypertyClient:
             public=public,
             store=store,
         )
-        return open_report(self._participant, wanted)
+        return open_report(self._participant, new)
 
     @final
     async def read(self, url: str, attribute: str | None = None) -> Json:
-        """Read the value of a data object, or one attribute of it, without observing it.
+        """Read the value of a data object, or one attribute of the value, without observing.
 
-        The reporter and its permitted observers may.
+        The reporter and its permitted observers may read.
 
         Args:
             url: Address of the object.

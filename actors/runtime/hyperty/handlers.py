@@ -1,7 +1,7 @@
 """Request handlers as methods of a hyperty: selection by request, and their common JSON Schema.
 
-A request belongs to a handler by its verb and by the `resource` of its body, the path. Routers
-know whole addresses only (BUS-01), so a path below the address of a hyperty is no address.
+Verb and path select the handler; the path is the `resource` of the body. It is no part of the
+address, as routers know whole addresses only (BUS-01).
 """
 
 import inspect
@@ -24,7 +24,7 @@ _VERBS: Final = frozenset(
         MessageType.EXECUTE,
     }
 )
-"""Verbs of which an application gives the meaning."""
+"""Verbs whose meaning the application defines."""
 
 _MARK: Final = "__protofly_handles__"
 
@@ -47,7 +47,7 @@ class _Wanted:
 
     @property
     def words(self) -> str:
-        """Description of the requests, for people."""
+        """The requests in words, for people."""
         path = f" of {self.path}" if self.path else ""
         return f"{self.verb}{path}"
 
@@ -69,8 +69,8 @@ def handles(what: str | type[attrs.AttrsInstance], *, path: str = "") -> Callabl
             `resource` of its body.
 
     Raises:
-        TypeError: The verb or the path is none. When the class of the hyperty is defined: the
-            method has other parameters or annotations, or another handler takes the same.
+        TypeError: Verb or path is invalid. When the class of the hyperty is defined: the method has
+            other parameters or annotations, or another handler takes the same requests.
     """
     if path and not path.startswith("/"):
         raise TypeError(f"a path begins with a slash, such as '/todo', not {path!r}")
@@ -95,11 +95,11 @@ class Handler:
 
     Attributes:
         name: Name of the method.
-        wanted: What it takes.
-        value: Annotation of its value; None: it has no such parameter.
-        value_name: Name of that parameter.
+        wanted: The requests that it takes.
+        value: Annotation of the parameter for the value; None: there is no such parameter.
+        value_name: Name of the parameter for the value; None: there is none.
         message_name: Name of the parameter for the message; None: it has none.
-        answer: Annotation of what it returns.
+        answer: Annotation of the returned value.
         text: The first paragraph of its docstring.
     """
 
@@ -125,12 +125,12 @@ class Handler:
         """
         kind = type(None) if self.value_name is None else self.value
         value = read_value(message.value, kind)
-        given: dict[str, object] = {}
+        arguments: dict[str, object] = {}
         if self.value_name is not None:
-            given[self.value_name] = value
+            arguments[self.value_name] = value
         if self.message_name is not None:
-            given[self.message_name] = message
-        answer: Sendable = await getattr(hyperty, self.name)(**given)
+            arguments[self.message_name] = message
+        answer: Sendable = await getattr(hyperty, self.name)(**arguments)
         return answer
 
     def fits(self, value: Json) -> bool:
@@ -146,25 +146,25 @@ class Handlers:
 
     Args:
         owner: Name of the class.
-        found: Its handlers.
+        handlers: Its handlers.
 
     Raises:
-        TypeError: Two of them take the same, or a type is none that JSON is read into.
+        TypeError: Two handlers take the same requests, or no JSON can be read into a type.
     """
 
-    def __init__(self, owner: str, found: Iterable[Handler]) -> None:
+    def __init__(self, owner: str, handlers: Iterable[Handler]) -> None:
         self._owner: Final = owner
         self._rows: Final[dict[tuple[MessageType, str], list[Handler]]] = {}
-        for handler in found:
+        for handler in handlers:
             self._add(handler)
         self._schema: Final = self._describe()
 
     def _add(self, handler: Handler) -> None:
         rows = self._rows.setdefault((handler.wanted.verb, handler.wanted.path), [])
-        for other in rows:
-            if _meet(handler, other):
+        for present in rows:
+            if _overlap(handler, present):
                 raise TypeError(
-                    f"{self._owner}: {other.name} and {handler.name} both handle "
+                    f"{self._owner}: {present.name} and {handler.name} both handle "
                     f"{handler.wanted.words}"
                 )
         rows.append(handler)
@@ -199,12 +199,12 @@ class Handlers:
 NO_HANDLERS: Final = Handlers("Hyperty", ())
 
 
-def _meet(one: Handler, other: Handler) -> bool:
-    """Return whether some value fits two handlers of one verb and path."""
-    if one.wanted.by_class is None or other.wanted.by_class is None:
+def _overlap(first: Handler, second: Handler) -> bool:
+    """Return whether a value could fit both of two handlers of the same verb and path."""
+    if first.wanted.by_class is None or second.wanted.by_class is None:
         return True
-    needed, known = keys_of(one.wanted.by_class)
-    others_needed, others_known = keys_of(other.wanted.by_class)
+    needed, known = keys_of(first.wanted.by_class)
+    others_needed, others_known = keys_of(second.wanted.by_class)
     return needed <= others_known and others_needed <= known
 
 
@@ -231,21 +231,21 @@ def handlers_of(made: type) -> Handlers:
     """Return the handlers that a class of hyperties defines or inherits.
 
     Raises:
-        TypeError: A handler cannot be one; see `handles`.
+        TypeError: A method cannot be a handler; see `handles`.
     """
-    found: list[Handler] = []
+    handlers: list[Handler] = []
     for name in dict.fromkeys(name for base in reversed(made.__mro__) for name in vars(base)):
         method = inspect.getattr_static(made, name)
         marks: Iterable[_Wanted] = getattr(method, "__dict__", {}).get(_MARK, ())
-        found.extend(_read(made, name, method, wanted) for wanted in marks)
-    return Handlers(made.__name__, found)
+        handlers.extend(_read(made, name, method, wanted) for wanted in marks)
+    return Handlers(made.__name__, handlers)
 
 
 def _read(made: type, name: str, method: object, wanted: _Wanted) -> Handler:
     """Read the signature of a handler.
 
     Raises:
-        TypeError: It has parameters or annotations that a handler cannot have.
+        TypeError: The method has parameters or annotations that a handler cannot have.
     """
     where = f"{made.__name__}.{name}"
     if not inspect.iscoroutinefunction(method):
@@ -272,7 +272,7 @@ def _parameters(  # type: ignore[explicit-any] # a method of any parameters
     """Return the names of the parameters for the value and for the message.
 
     Raises:
-        TypeError: There are others, or one has no annotation.
+        TypeError: There are other parameters, or one has no annotation.
     """
     _self, *parameters = inspect.signature(method).parameters.values()
     messages = [parameter.name for parameter in parameters if hints.get(parameter.name) is Message]

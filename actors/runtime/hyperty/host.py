@@ -43,11 +43,13 @@ T = TypeVar("T")
 
 @attrs.define(eq=False)
 class _Work:
-    """A request, and the body that came in chunks for it.
+    """A request that is handled or waits to be.
 
     Attributes:
-        peer: The runtime that has sent it.
-        context: Context variables as they were when it came.
+        request: The request.
+        whole: Its body, if it came in chunks; None: it did not.
+        peer: The runtime that has sent the request.
+        context: Context variables at the arrival of the request.
     """
 
     request: Message
@@ -60,12 +62,12 @@ def _make_hyperty(make: HypertyMaker) -> Hyperty:
     """Make a hyperty.
 
     Raises:
-        TypeError: Something else was made.
+        TypeError: `make` has returned something else.
     """
     hyperty = make()
-    made: object = hyperty
-    if not isinstance(made, Hyperty):
-        raise TypeError(f"{make!r} makes no hyperty, but {type(made).__name__}")
+    result: object = hyperty
+    if not isinstance(result, Hyperty):
+        raise TypeError(f"{make!r} makes no hyperty, but {type(result).__name__}")
     return hyperty
 
 
@@ -107,19 +109,19 @@ class HypertyHost(Actor[Delivery]):
         if request.is_request and is_below(request.to, self._port.url):
             in_chunks = not request.body.keys().isdisjoint((CHUNK, CHUNKS))
             if in_chunks and request.type not in bodies.SPECIAL:
-                taken = await self._in_chunks(request)
-                if taken is None:
+                assembled = await self._take_chunk(request)
+                if assembled is None:
                     return
-                request, whole = taken
+                request, whole = assembled
             # A hyperty of this runtime has made the body for this one receiver.
             is_own = not message.is_foreign and scheme_of(request.from_) == "hyperty"
-            asked = request if is_own or whole is not None else bodies.own_copy(request)
-            work = _Work(asked, whole, peer_of(asked))
-            begins, given_up = self._shares.enter(work.peer, work)
-            if begins:
+            copy = request if is_own or whole is not None else bodies.own_copy(request)
+            work = _Work(copy, whole, peer_of(copy))
+            may_begin, rejected = self._shares.enter(work.peer, work)
+            if may_begin:
                 self._workers.give(work, work.context)
-            if given_up is not None:
-                await self._give_up(given_up, "too many requests wait for it", RETRY_AFTER)
+            if rejected is not None:
+                await self._give_up(rejected, "too many requests wait for it", RETRY_AFTER)
         else:
             await self._run_handler(self._handle_event, request)
 
@@ -130,8 +132,8 @@ class HypertyHost(Actor[Delivery]):
 
     # ---- bodies in chunks
 
-    async def _in_chunks(self, message: Message) -> tuple[Message, WholeBody] | None:
-        """Take a chunk; or return a request with its body, which has come in chunks (P2P-21)."""
+    async def _take_chunk(self, message: Message) -> tuple[Message, WholeBody] | None:
+        """Store a chunk and return None; or return a request with its assembled body (P2P-21)."""
         if CHUNK in message.body:
             answer = self._bodies.answer(message)
         else:
@@ -144,7 +146,7 @@ class HypertyHost(Actor[Delivery]):
         return None
 
     def _watch(self) -> None:
-        """Forget bodies of silent peers in time, while there are any."""
+        """Start the task that forgets bodies of silent peers, if there are bodies."""
         if not self._is_watching and self._bodies.deadline() < math.inf:
             self._is_watching = True
             self.spawn(self._forget_silent)
@@ -169,17 +171,17 @@ class HypertyHost(Actor[Delivery]):
     ) -> T | tuple[Code, str]:
         """Run a handler for a message; an exception of the application ends this message only.
 
-        Then the code and the reason for the requester are returned, without anything of it.
+        After an exception, return code and reason for the requester, without its text.
 
         This is the only place that calls handlers of the application. If cancelled, an exception
         that was raised at the same time is recorded all the same.
         """
         correlations: list[str] = []
 
-        def failed(error: Exception) -> None:
+        def record(error: Exception) -> None:
             correlations.append(self._record_error(error, f"{message.type} to {message.to}"))
 
-        with Crash(failed) as crash:
+        with Crash(record) as crash:
             return await handler(message)
         code, why = Code.INTERNAL, "the hyperty failed on it"
         if isinstance(crash.error, BadMessageError) and crash.error.code == Code.TOO_LARGE:
@@ -187,7 +189,7 @@ class HypertyHost(Actor[Delivery]):
         return code, f"{why}; error {correlations[0]}"
 
     async def _handle_event(self, message: Message) -> None:
-        """Handle an event, or a notice without an answer here."""
+        """Handle an event, or a notice that the hyperty does not answer."""
         if CHILDREN in message.to and await self._participant.pass_child_notice(message):
             return
         if message.is_event and await self._participant.discoverer.take_report(message):
@@ -196,7 +198,7 @@ class HypertyHost(Actor[Delivery]):
             await self._hyperty.on_event(bodies.own_copy(message))
 
     def _pass_notice(self, message: Message) -> bool:
-        """Pass on a notice of an object that the hyperty observes or reports."""
+        """Pass on a notice of an observed or reported object; return whether the message is one."""
         observers = self._participant.take_observer_notice(message)
         if observers is None:
             return self._participant.pass_notice(message)
@@ -209,8 +211,8 @@ class HypertyHost(Actor[Delivery]):
         request, whole = work.request, work.whole
         answer: Message | None = None
         try:
-            done = await self._run_handler(self._reply_to, request)
-            answer = done if isinstance(done, Message) else refuse(request, *done)
+            result = await self._run_handler(self._reply_to, request)
+            answer = result if isinstance(result, Message) else refuse(request, *result)
         finally:
             for _, following in self._shares.leave(work.peer):
                 self._workers.give(following, following.context)
@@ -224,7 +226,7 @@ class HypertyHost(Actor[Delivery]):
                     await self._port.post(answer)
 
     async def _reply_to(self, request: Message) -> Message:
-        """Return the answer of the hyperty to a request, as it can be sent."""
+        """Call the handler for a request; return the answer to send."""
         try:
             value = await self._call_handler(request)
         except Refused as refusal:
@@ -273,7 +275,7 @@ class HypertyHost(Actor[Delivery]):
         return await handler.call(self._hyperty, request)
 
     async def _handle_forward(self, request: Message) -> Sendable:
-        """Ask the hyperty about an observer (M-39) or any other request."""
+        """Let the hyperty decide about an observer (M-39), or handle another forwarded request."""
         if request.from_ not in self._participant.reported:
             match request.body:
                 # An older runtime would give its object away to whoever answers 200.
@@ -281,9 +283,9 @@ class HypertyHost(Actor[Delivery]):
                     raise Refused(Code.FORBIDDEN, "objects are not handed over")
                 case _:
                     return await self._handle_request(request)
-        asked = read_body(request, Forward).message
-        if asked.from_ != self._participant.url:
-            await self._hyperty.on_subscribe(request.from_, asked.from_)
+        subscription = read_body(request, Forward).message
+        if subscription.from_ != self._participant.url:
+            await self._hyperty.on_subscribe(request.from_, subscription.from_)
         return None
 
 
@@ -297,7 +299,7 @@ def _read_invitation(request: Message) -> Invited:
 def _is_notice(request: Message) -> bool:
     """Return whether a message is the notice of an observed object to its observers (M-47).
 
-    The sync manager of the observer answers it; what others send there is no such notice.
+    The sync manager of the observer answers a notice. A message of another sender is none.
     """
     observed, _, _ = request.to.rpartition("/")
     return request.is_request and is_below(request.from_, observed)

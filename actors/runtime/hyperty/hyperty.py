@@ -1,6 +1,6 @@
-"""The base class of hyperties, what their handlers are given (REG-07), and their lifecycle.
+"""The base class of hyperties, the arguments of their handlers (REG-07), and their lifecycle.
 
-A lifecycle goes through all restarts of a deployed hyperty, as its handle shows it.
+A lifecycle spans all restarts of a deployed hyperty; its handle shows it.
 """
 
 import inspect
@@ -44,11 +44,11 @@ class HypertyState(StrEnum):
     """The state of a deployed hyperty."""
 
     RUNNING = "running"
-    """It handles messages, or is being made anew after a crash."""
+    """The hyperty handles messages, or is being made anew after a crash."""
     UNDEPLOYED = "undeployed"
-    """It was undeployed, or its runtime has closed."""
+    """The hyperty was undeployed, or its runtime has closed."""
     FAILED = "failed"
-    """It crashed more often than restarts are allowed, and the runtime has undeployed it."""
+    """The hyperty crashed more often than allowed, and the runtime has undeployed it."""
 
 
 @final
@@ -62,7 +62,7 @@ class HypertyFailedError(ProtoflyError, public=True):
     """
 
     def __init__(self, url: str, name: str, cause: Exception) -> None:
-        # Also of an exception that cannot be put into words itself.
+        # Also for an exception whose own `str` fails.
         last = "".join(format_exception_only(cause)).strip()
         super().__init__(f"hyperty {name!r} at {url} was given up, it crashes too often: {last}")
         self.url = url
@@ -76,10 +76,10 @@ class Lifecycle:
     Args:
         name: Its name, as it was deployed.
         entropy: Source of random bytes, for correlation ids.
-        monitor: Gets each exception of a handler, too.
+        monitor: Records each exception of a handler, too.
 
     Attributes:
-        url: Its address; empty before it has one.
+        url: Its address; empty before the allocation.
         state: Its state.
         errors: Number of exceptions of its handlers so far.
     """
@@ -96,7 +96,7 @@ class Lifecycle:
         self.errors = 0
         self._entropy = entropy
         self._monitor = monitor
-        # A traceback takes as long as thirty requests, a line as long as one.
+        # Writing a traceback takes as long as thirty requests, a line as long as one.
         self._tracebacks = TokenBuckets[None](Rate(bus.TRACEBACKS, bus.TRACEBACKS_AT_ONCE))
         self._lines = TokenBuckets[None](Rate(bus.LOGGED_FAILURES, bus.LOGGED_AT_ONCE))
         self._unlogged = 0
@@ -108,7 +108,7 @@ class Lifecycle:
 
         Args:
             error: The exception.
-            handler: What was handled, for people.
+            handler: The handled message, for people.
 
         Returns:
             The correlation id under which the log has the exception, unless there are too many.
@@ -126,7 +126,7 @@ class Lifecycle:
 
         Args:
             correlation: The correlation id.
-            handler: What was handled, for people.
+            handler: The handled message, for people.
             error: The exception, for a line without a traceback.
             whole: The fields of a line with the traceback.
         """
@@ -151,8 +151,8 @@ class Lifecycle:
             **fields,
         )
 
-    def given_up(self, crash: Exception) -> HypertyFailedError:
-        """End the lifecycle as failed after its last crash; return the error that says so."""
+    def give_up(self, crash: Exception) -> HypertyFailedError:
+        """End the lifecycle as failed after its last crash; return the error to raise."""
         last = crash.__cause__ if isinstance(crash, RestartLimitError) else crash
         cause = last if isinstance(last, Exception) else crash
         self._failure = HypertyFailedError(self.url, self.name, cause)
@@ -161,8 +161,8 @@ class Lifecycle:
         self._end(HypertyState.FAILED)
         return self._failure
 
-    def undeployed(self) -> None:
-        """End the lifecycle as undeployed. Idempotent; a failed one stays failed."""
+    def finish(self) -> None:
+        """End the lifecycle as undeployed. Idempotent; a failed lifecycle stays failed."""
         if self.state is HypertyState.RUNNING:
             self._end(HypertyState.UNDEPLOYED)
 
@@ -170,8 +170,8 @@ class Lifecycle:
         self.state = state
         self._ended.set()
 
-    async def ended(self) -> HypertyFailedError | None:
-        """Wait until the hyperty does not run any more.
+    async def wait_until_ended(self) -> HypertyFailedError | None:
+        """Wait until the hyperty no longer runs.
 
         If cancelled, only the wait ends.
 
@@ -222,7 +222,7 @@ Ts = TypeVarTuple("Ts")
 
 
 @final
-class Refused(ProtoflyError, public=True):  # noqa: N818 - it is an answer, not a failure
+class Refused(ProtoflyError, public=True):  # noqa: N818 - an answer, no failure
     """Raised by a handler of a hyperty to answer with a refusal.
 
     Attributes:
@@ -245,7 +245,7 @@ class Invited:
         url: Address of the object, for `observe`.
         reporter: Address of the hyperty that reports it.
         schema: Catalogue address of its data schema.
-        shown: What the reporter shows of it beforehand, such as its `name`.
+        shown: What the reporter shows of the object before it is observed, such as its `name`.
         message: The request that invites.
     """
 
@@ -337,13 +337,13 @@ class Hyperty(HypertyClient, ABC):
     async def on_subscribe(self, url: str, observer: str) -> None:
         """Decide whether a hyperty may observe a data object that this one reports.
 
-        Returning accepts. It is not called for hyperties that were invited or allowed, for this
-        hyperty itself, and for public objects; it is called for those that were expelled. No
-        answer in time is a refusal. The default refuses with 403.
+        A return accepts. The handler is not called for hyperties that were invited or allowed, for
+        this hyperty itself, and for public objects; it is called for expelled hyperties. No answer
+        in time is a refusal. The default refuses with 403.
 
         Args:
             url: Address of the object.
-            observer: Address of the hyperty that asks.
+            observer: Address of the hyperty that wants to observe.
 
         If cancelled, because the hyperty stops, the observer is refused.
 
@@ -353,9 +353,9 @@ class Hyperty(HypertyClient, ABC):
         raise Refused(Code.FORBIDDEN, f"{observer} is not invited to {url}")
 
     async def on_invited(self, invited: Invited) -> None:
-        """Handle an invitation; returning accepts it, without any obligation.
+        """Handle an invitation; a return accepts, without any obligation.
 
-        Observing belongs into spawned work: this must return soon. The default handles the
+        Observe in spawned work, as the handler must return soon. The default handles the
         invitation by `on_request`.
 
         If cancelled, because the hyperty stops, the invitation fails like a request of
@@ -384,7 +384,7 @@ class Hyperty(HypertyClient, ABC):
 
     @final
     def enter(self, participant: Participant, host: Actor[Delivery]) -> None:
-        """Take participant and host; called by the host before `started`.
+        """Set participant and host; called by the host before `started`.
 
         Args:
             participant: The hyperty, through all its lives.
@@ -399,14 +399,14 @@ HypertyMaker: TypeAlias = Callable[[], Hyperty]
 
 
 def recorded_schema(make: HypertyMaker) -> JsonObject | None:
-    """Return the schema that a registration record shows of a hyperty.
+    """Return the message schema of a hyperty for its registration record.
 
     Args:
         make: Makes the hyperty.
 
     Returns:
-        What `Hyperty.message_schema` says of a class. None: it has none, `make` is no class, or
-        the schema is larger than `MESSAGE_SCHEMA_BYTES`.
+        `Hyperty.message_schema` of a class. None: the class has none, `make` is no class, or the
+        schema is larger than `MESSAGE_SCHEMA_BYTES`.
     """
     schema = None
     if isinstance(make, type) and issubclass(make, Hyperty):
@@ -415,15 +415,15 @@ def recorded_schema(make: HypertyMaker) -> JsonObject | None:
 
 
 _HOOKS: Final = frozenset({"started", "on_request", "on_event", "on_subscribe", "on_invited"})
-_NEARLY: Final = 0.8
-"""Likeness of a name to that of a hook, from which on it is a slip (0 to 1; ours)."""
+_LIKENESS: Final = 0.8
+"""Least likeness to the name of a hook that counts as a typing error (0 to 1; ours)."""
 
 
 def _check_hooks(made: type) -> None:
-    """Refuse a class whose hooks would never be called, or not be awaited.
+    """Refuse a class with hooks that would never be called, or not be awaited.
 
     Raises:
-        TypeError: A hook is no async function, or a method is named nearly like one.
+        TypeError: A hook is no async function, or a method is named nearly like a hook.
     """
     for name, method in vars(made).items():
         if not inspect.isfunction(method):
@@ -433,6 +433,6 @@ def _check_hooks(made: type) -> None:
             raise TypeError(f"{where} has to be an async function")
         if name not in _HOOKS and name.startswith("on"):
             hook = "started" if name in {"on_start", "on_started"} else ""
-            near = [hook] if hook else get_close_matches(name, sorted(_HOOKS), 1, _NEARLY)
+            near = [hook] if hook else get_close_matches(name, sorted(_HOOKS), 1, _LIKENESS)
             if near:
                 raise TypeError(f"{where} is never called; did you mean {near[0]}?")

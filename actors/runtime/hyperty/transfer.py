@@ -1,6 +1,6 @@
-"""Transfers of large bodies of a hyperty: the active end, and the host of the passive end (P2P-21).
+"""Transfers of large bodies of a hyperty: the active end, and the passive end (P2P-21).
 
-Each chunk travels in a request of its own, whose answer acknowledges it. So buses
+Each chunk travels in a request of its own, whose answer acknowledges the chunk. So buses
 route, judge and refuse chunks like all requests. At most `CHUNK_WINDOW` chunks of a transfer are
 unacknowledged.
 """
@@ -35,7 +35,7 @@ from transports.codec import read_large
 _RETRY_AFTER: Final = "retryAfter"
 
 _BESIDE: Final = ("p2p", "resource", "auth")
-"""Entries of a body that routers and policies read; they are with each of its chunks (POL-13)."""
+"""Entries of a body that routers and policies read; each chunk has copies (POL-13)."""
 
 B = TypeVar("B", bound=attrs.AttrsInstance)
 
@@ -44,7 +44,7 @@ def _read_entry(body: JsonObject, key: str, kind: type[B]) -> B:
     """Read an entry of a body.
 
     Raises:
-        BadMessageError: It is not what it should be.
+        BadMessageError: The entry is missing or malformed.
     """
     content = body.get(key)
     if not isinstance(content, dict):
@@ -53,10 +53,10 @@ def _read_entry(body: JsonObject, key: str, kind: type[B]) -> B:
 
 
 def _entries_beside(message: Message) -> JsonObject:
-    """Return the entries of a body that are with its chunks.
+    """Return the entries of a body that each of its chunks has, too.
 
     Raises:
-        BadMessageError: 413: one of them is too large for that.
+        BadMessageError: 413: an entry is too large for this.
     """
     beside: JsonObject = {}
     for key in _BESIDE:
@@ -70,18 +70,20 @@ def _entries_beside(message: Message) -> JsonObject:
     return beside
 
 
-_Said: TypeAlias = bodies.TransferBegun | bodies.Chunk | bodies.ChunkWanted | bodies.TransferEnded
+_StepBody: TypeAlias = (
+    bodies.TransferBegun | bodies.Chunk | bodies.ChunkWanted | bodies.TransferEnded
+)
 
 
-def _write_step(step: bodies.ChunkStep, said: _Said) -> JsonObject:
-    return {bodies.CHUNK: {bodies.STEP: step.value, **write_body(said)}}
+def _write_step(step: bodies.ChunkStep, content: _StepBody) -> JsonObject:
+    return {bodies.CHUNK: {bodies.STEP: step.value, **write_body(content)}}
 
 
-def _about(
-    participant: Participant, message: Message, step: bodies.ChunkStep, said: _Said
+def _transfer_request(
+    participant: Participant, message: Message, step: bodies.ChunkStep, content: _StepBody
 ) -> Message:
-    """Return a request about a transfer, with ends and type of the message that it belongs to."""
-    body = {**_entries_beside(message), **_write_step(step, said)}
+    """Return a request about a transfer, with addresses and type of its message."""
+    body = {**_entries_beside(message), **_write_step(step, content)}
     return Message(
         participant.ids.next(participant.url), message.type, participant.url, message.to, body
     )
@@ -94,7 +96,7 @@ def _about(
 async def send_ahead(
     participant: Participant, message: Message, body: bytes
 ) -> AsyncIterator[JsonObject]:
-    """Send a body to a hyperty in chunks; its message is to be sent inside the block.
+    """Send a body to a hyperty in chunks, on entering; the block then sends its message.
 
     Args:
         participant: The sending hyperty.
@@ -135,24 +137,24 @@ class _Upload:
 
     async def send(self) -> None:
         """Begin the transfer, once the receiver has room for it, and send all chunks."""
-        late = trio.current_time() + TRANSFER_PATIENCE
-        # Ids rise, and this one is as good as a number of the transfer.
+        deadline = trio.current_time() + TRANSFER_PATIENCE
+        # A message id serves as the number of the transfer, as ids are unique.
         self.transfer = self._participant.ids.next(self._participant.url)
-        begun = bodies.TransferBegun(self.transfer, len(self._body))
-        answer = await self._begin(begun)
-        # Without memory at present, the receiver says when to try again.
+        beginning = bodies.TransferBegun(self.transfer, len(self._body))
+        answer = await self._begin(beginning)
+        # A receiver without memory at present answers with `retryAfter`.
         while (
             answer.code == Code.UNAVAILABLE
             and _RETRY_AFTER in answer.body
-            and trio.current_time() < late
+            and trio.current_time() < deadline
         ):
             await trio.sleep(TRANSFER_RETRY)
-            answer = await self._begin(begun)
+            answer = await self._begin(beginning)
         if answer.code > LAST_SUCCESS:
             self.transfer = 0
         _check(answer)
-        places = partial(self._participant.window, self._message.to)
-        await _in_window(range(chunking.chunk_count(len(self._body))), places, self._give)
+        windows = partial(self._participant.window, self._message.to)
+        await _in_window(range(chunking.chunk_count(len(self._body))), windows, self._give)
 
     async def _begin(self, begun: bodies.TransferBegun) -> Message:
         async with self._participant.window(self._message.to):
@@ -163,10 +165,10 @@ class _Upload:
         _check(await self._ask(bodies.ChunkStep.GIVE, chunk))
 
     async def _ask(
-        self, step: bodies.ChunkStep, said: bodies.TransferBegun | bodies.Chunk
+        self, step: bodies.ChunkStep, content: bodies.TransferBegun | bodies.Chunk
     ) -> Message:
         return await self._participant.port.request(
-            _about(self._participant, self._message, step, said)
+            _transfer_request(self._participant, self._message, step, content)
         )
 
     @asynccontextmanager
@@ -183,12 +185,12 @@ class _Upload:
 
 
 async def fetch_answer(participant: Participant, request: Message, answer: Message) -> Message:
-    """Return an answer with its body, which is read in chunks; or a refusal, if it cannot be.
+    """Read the body of an answer in chunks; return the answer with the body, or a refusal.
 
     Args:
-        participant: The hyperty that has asked.
-        request: What it has asked.
-        answer: The answer, with what stands for its body.
+        participant: The hyperty that has sent the request.
+        request: The request.
+        answer: The answer, with the entry `chunks` instead of its body.
 
     If cancelled, the answering end is told to forget the body (P2P-22).
 
@@ -196,22 +198,22 @@ async def fetch_answer(participant: Participant, request: Message, answer: Messa
         ActorStoppedError: The runtime has closed.
     """
     try:
-        said = _read_entry(answer.body, bodies.CHUNKS, bodies.ChunkedBody)
-        body = await _fetch_body(participant, request, said)
+        entry = _read_entry(answer.body, bodies.CHUNKS, bodies.ChunkedBody)
+        body = await _fetch_body(participant, request, entry)
         return _with_body(answer, read_large(body))
     except BadMessageError as exc:
         return refuse(request, exc.code, f"the answer has not come whole: {exc.reason}")
 
 
 async def _fetch_body(
-    participant: Participant, request: Message, said: bodies.ChunkedBody
+    participant: Participant, request: Message, entry: bodies.ChunkedBody
 ) -> bytes:
-    count, is_over = chunking.chunk_count(said.size), False
-    chunks = [b""] * (count if said.size <= participant.runtime.transfers.limit else 0)
-    spent, come = 0.0, 0
+    count, is_over = chunking.chunk_count(entry.size), False
+    chunks = [b""] * (count if entry.size <= participant.runtime.transfers.limit else 0)
+    spent, received = 0.0, 0
 
     @asynccontextmanager
-    async def places() -> AsyncIterator[None]:
+    async def windows() -> AsyncIterator[None]:
         async with (
             participant.runtime.transfers.reading.of(request.to),
             participant.window(request.to),
@@ -219,53 +221,53 @@ async def _fetch_body(
             yield
 
     async def read(index: int) -> None:
-        nonlocal spent, come
-        wanted, asked = bodies.ChunkWanted(said.transfer, index), trio.current_time()
-        brought = await participant.port.request(
-            _about(participant, request, bodies.ChunkStep.READ, wanted)
+        nonlocal spent, received
+        request_body, asked_at = bodies.ChunkWanted(entry.transfer, index), trio.current_time()
+        answer = await participant.port.request(
+            _transfer_request(participant, request, bodies.ChunkStep.READ, request_body)
         )
-        _check(brought)
-        spent, come = spent + trio.current_time() - asked, come + 1
-        if spent > chunking.latest(0.0, come):
+        _check(answer)
+        spent, received = spent + trio.current_time() - asked_at, received + 1
+        if spent > chunking.latest(0.0, received):
             raise BadMessageError("it comes too slowly", Code.TIMEOUT)
-        chunk = _read_entry(brought.body, bodies.CHUNK, bodies.Chunk)
-        if (chunk.transfer, chunk.index, chunk.size) != (said.transfer, index, said.size):
+        chunk = _read_entry(answer.body, bodies.CHUNK, bodies.Chunk)
+        if (chunk.transfer, chunk.index, chunk.size) != (entry.transfer, index, entry.size):
             raise BadMessageError(f"another chunk came than {index}")
         chunks[index] = chunking.data_in(chunk)
 
     try:
         if not chunks:
             raise chunking.too_large(participant.runtime.transfers.limit)
-        await _in_window(range(count), places, read)
+        await _in_window(range(count), windows, read)
         is_over = True
     finally:
         if not is_over:
             with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
-                await _end(participant, request, said.transfer)
-    return chunking.join_chunks(chunks, said)
+                await _end(participant, request, entry.transfer)
+    return chunking.join_chunks(chunks, entry)
 
 
 async def _in_window(
     indices: Iterable[int],
-    places: Callable[[], AbstractAsyncContextManager[None]],
+    windows: Callable[[], AbstractAsyncContextManager[None]],
     work: Callable[[int], Awaitable[None]],
 ) -> None:
-    """Run work for each chunk, some at a time; they are begun in order. Its first error ends it.
+    """Run work for each chunk, `CHUNK_WINDOW` at a time and in order; stop at the first error.
 
     Args:
-        indices: Places of the chunks in the body.
-        places: Waits until one more request may be open.
-        work: Asks for one chunk, or gives it.
+        indices: Numbers of the chunks.
+        windows: Returns a context that waits until one more request may be open.
+        work: Requests or sends one chunk.
     """
-    left, errors = iter(indices), list[ProtoflyError]()
+    remaining, errors = iter(indices), list[ProtoflyError]()
 
     async def run() -> None:
         try:
             index: int | None = 0
             while index is not None:
-                async with places():
-                    # From here until the bus has it no other task runs: chunks keep their order.
-                    index = next(left, None)
+                async with windows():
+                    # No other task runs until the bus has the request: chunks keep their order.
+                    index = next(remaining, None)
                     if index is not None:
                         await work(index)
         except ProtoflyError as exc:
@@ -280,7 +282,7 @@ async def _in_window(
 
 
 def _check(answer: Message) -> None:
-    """Raise for a refusal, and for the answer of a receiver that does not support chunks."""
+    """Raise BadMessageError for a refusal, and for a receiver that does not support chunks."""
     if answer.code > LAST_SUCCESS:
         raise BadMessageError(reason_in(answer), code_in_use(answer.code))
     if bodies.CHUNK not in answer.body:
@@ -288,16 +290,18 @@ def _check(answer: Message) -> None:
 
 
 async def _end(participant: Participant, message: Message, transfer: int) -> None:
-    """Ask the other end to forget a body; its answer is not awaited."""
+    """Ask the other end to forget a body, without awaiting the answer."""
     await participant.port.post(
-        _about(participant, message, bodies.ChunkStep.END, bodies.TransferEnded(transfer))
+        _transfer_request(
+            participant, message, bodies.ChunkStep.END, bodies.TransferEnded(transfer)
+        )
     )
 
 
 def _with_body(message: Message, body: JsonObject) -> Message:
-    """Return a message with its body, and what routers have added to what stood for it.
+    """Return a message with its assembled body, and the entries that routers have added.
 
-    What routers and policies read is not hidden in its chunks.
+    Entries that routers and policies read are not taken from the chunks.
     """
     added = {key: value for key, value in message.body.items() if key != bodies.CHUNKS}
     for key in (IDENTITY, "via", *_BESIDE):
@@ -305,18 +309,18 @@ def _with_body(message: Message, body: JsonObject) -> Message:
     return attrs.evolve(message, body={**body, **added})
 
 
-# ---- the end that keeps
+# ---- the passive end
 
 
 class KeptBodies:
-    """Arriving bodies, and bodies of answers, of one hyperty until it ends or restarts."""
+    """The arriving bodies, and the bodies of unread answers, of one life of a hyperty."""
 
     def __init__(self, participant: Participant) -> None:
         self._arriving = chunking.AssembliesCore(participant.runtime.transfers.arriving)
         self._held = chunking.HeldBodiesCore(participant.runtime.transfers.held)
 
     def answer(self, request: Message) -> Message:
-        """Take a request about a chunk; return its answer.
+        """Handle a request about a chunk; return its answer.
 
         Args:
             request: A request whose body has the entry `chunk`.
@@ -332,9 +336,9 @@ class KeptBodies:
         step = content.get(bodies.STEP) if isinstance(content, dict) else None
         match step:
             case bodies.ChunkStep.BEGIN:
-                begun = _read_entry(request.body, bodies.CHUNK, bodies.TransferBegun)
-                self._arriving.begin(request, begun, now)
-                return _write_step(bodies.ChunkStep.BEGIN, begun)
+                beginning = _read_entry(request.body, bodies.CHUNK, bodies.TransferBegun)
+                self._arriving.begin(request, beginning, now)
+                return _write_step(bodies.ChunkStep.BEGIN, beginning)
             case bodies.ChunkStep.GIVE:
                 chunk = _read_entry(request.body, bodies.CHUNK, bodies.Chunk)
                 self._arriving.take(request, chunk, now)
@@ -345,21 +349,21 @@ class KeptBodies:
                 wanted = _read_entry(request.body, bodies.CHUNK, bodies.ChunkWanted)
                 return _write_step(bodies.ChunkStep.READ, self._held.read(request, wanted, now))
             case bodies.ChunkStep.END:
-                ended = _read_entry(request.body, bodies.CHUNK, bodies.TransferEnded)
-                self._arriving.end(request.from_, ended.transfer)
-                self._held.end(request.from_, ended.transfer)
-                return _write_step(bodies.ChunkStep.END, ended)
+                ending = _read_entry(request.body, bodies.CHUNK, bodies.TransferEnded)
+                self._arriving.end(request.from_, ending.transfer)
+                self._held.end(request.from_, ending.transfer)
+                return _write_step(bodies.ChunkStep.END, ending)
             case _:
                 raise BadMessageError("a chunk without one of its steps")
 
     def whole(self, message: Message) -> tuple[Message, chunking.WholeBody]:
-        """Return a message with its body, which has arrived before; call `release` afterwards.
+        """Return a message with its arrived body, and the memory to `release` afterwards.
 
         Args:
             message: A message whose body has the entry `chunks`.
 
         Raises:
-            BadMessageError: The body has not come, is not as it was sent, or is no JSON object.
+            BadMessageError: The body is incomplete, was altered, or is no JSON object.
         """
         whole = self._arriving.whole(
             message, _read_entry(message.body, bodies.CHUNKS, bodies.ChunkedBody)
@@ -375,7 +379,7 @@ class KeptBodies:
         self._arriving.release(whole)
 
     def hold(self, request: Message, answer: Message, body: bytes) -> Message:
-        """Hold the body of an answer until it was read; return the answer with a short body.
+        """Hold the body of an answer until it is read; return the answer with a short body.
 
         Args:
             request: The request that is answered.
@@ -383,10 +387,10 @@ class KeptBodies:
             body: The JSON of its body.
 
         Raises:
-            BadMessageError: 413: it is too large; 503: there is no room for it now.
+            BadMessageError: 413: the body is too large; 503: there is no room for the body now.
         """
-        said = self._held.hold(request, body, trio.current_time())
-        return attrs.evolve(answer, body={"code": answer.code, bodies.CHUNKS: write_body(said)})
+        entry = self._held.hold(request, body, trio.current_time())
+        return attrs.evolve(answer, body={"code": answer.code, bodies.CHUNKS: write_body(entry)})
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
@@ -399,6 +403,6 @@ class KeptBodies:
         self._held.tick(now)
 
     def clear(self) -> None:
-        """Forget all bodies; those of messages that are handled are released by their handlers."""
+        """Forget all bodies; the memory of handled messages is released after their handlers."""
         self._arriving.clear()
         self._held.clear()

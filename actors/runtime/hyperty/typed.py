@@ -1,6 +1,6 @@
-"""Values of attrs classes in messages: written as JSON, read strictly, and described by a schema.
+"""Writing, strict reading and schemas of attrs classes as values of messages.
 
-A value is read without any conversion: an unknown key, a missing one, and a value of another type
+A value is read without any conversion: an unknown key, a missing key, and a value of another type
 are refused, and the refusal names the place, such as `value.items[2].title`.
 """
 
@@ -46,11 +46,11 @@ NAMES: Final[Mapping[str, object]] = {
     "Mapping": Mapping,
     "Sequence": Sequence,
 }
-"""Names that evaluated annotations may have: the aliases `Json` and `JsonInput` are texts."""
+"""Names for the evaluation of annotations, as the aliases `Json` and `JsonInput` are texts."""
 
 ANY_JSON: Final[tuple[object, ...]] = (
     object,
-    # As `Json` and `JsonInput` evaluate.
+    # The values of `Json` and `JsonInput`.
     dict[str, object] | list[object] | str | int | float | bool | None,
     Mapping[str, object] | Sequence[object] | str | int | float | bool | None,
 )
@@ -69,7 +69,7 @@ T = TypeVar("T")
 
 
 def plain(value: object) -> object:
-    """Return the plain value of a live one, or of an instance of an attrs class."""
+    """Return the plain value of a live value or of an attrs instance."""
     if attrs.has(type(value)):
         written: object = _CONVERTER.unstructure(value)
         return written
@@ -77,22 +77,22 @@ def plain(value: object) -> object:
 
 
 def read_value(value: Json, kind: object) -> object:
-    """Read the value of a message, up to its first error.
+    """Read the value of a message into an annotated type; stop at the first error.
 
     Args:
         value: The value.
-        kind: The annotation that it must obey, one that `Shapes` describes.
+        kind: The annotation, which `Shapes` can describe.
 
     Raises:
-        BadMessageError: 400: it does not obey; the error names the place.
+        BadMessageError: 400: the value does not obey the annotation; the error names the place.
     """
-    read: object = None
+    result: object = None
     # The validators of an application raise anything.
     with Crash() as crash, _place("value"):
-        read = _CONVERTER.structure(value, kind)  # type: ignore[arg-type] # an annotation
+        result = _CONVERTER.structure(value, kind)  # type: ignore[arg-type] # an annotation
     match crash.error:
         case None:
-            return read
+            return result
         case _FlawError() as flaw:
             raise BadMessageError(flaw.words) from flaw
         case error:
@@ -122,7 +122,7 @@ class _FlawError(ValueError):
     """A value does not obey its annotation.
 
     Attributes:
-        place: The place, from the inside to the outside as far as it is known.
+        place: The known steps of the path to the flaw, from the inside to the outside.
         why: The reasons.
     """
 
@@ -139,7 +139,7 @@ class _FlawError(ValueError):
 
 @contextmanager
 def _place(place: str) -> Iterator[None]:
-    """Add a place to an error of the value that is read there."""
+    """Add a step of the path to each error that is raised in the context."""
     try:
         yield
     except (ValueError, TypeError) as exc:
@@ -154,17 +154,17 @@ def _at_place(error: ValueError | TypeError, place: str) -> _FlawError:
 
 
 def _words_of(error: Exception) -> str:
-    """Return the text of an error, without what validators of attrs add for programs."""
+    """Return the text of an error, without the objects that validators of attrs add."""
     first: object = error.args[0] if error.args else None
     return first if isinstance(first, str) else str(error)
 
 
-def _exactly(kind: type, word: str) -> Callable[[object, object], object]:
+def _make_plain(kind: type, word: str) -> Callable[[object, object], object]:
     """Return a reader for values of a plain type, without conversion."""
 
-    def read(value: object, asked: object) -> object:
-        if _is_words(asked):  # of an Enum of texts or numbers
-            return _word(value, asked)
+    def read(value: object, wanted: object) -> object:
+        if _is_enumeration(wanted):  # of an Enum of texts or numbers
+            return _read_word(value, wanted)
         if kind in (int, float) and isinstance(value, bool):
             raise TypeError(f"must be {word}, not {describe_value(value)}")
         if kind is int and isinstance(value, float) and value.is_integer():
@@ -184,10 +184,10 @@ def _check_kind(make: _MakeHook, kinds: tuple[type, ...], word: str) -> _MakeHoo
     def factory(kind: type, converter: Converter) -> _Hook:
         inner = make(kind, converter)
 
-        def read(value: object, asked: object) -> object:
+        def read(value: object, wanted: object) -> object:
             if not isinstance(value, kinds):
                 raise TypeError(f"must be {word}, not {describe_value(value)}")
-            read: object = inner(value, asked)
+            read: object = inner(value, wanted)
             return read
 
         return read
@@ -195,22 +195,22 @@ def _check_kind(make: _MakeHook, kinds: tuple[type, ...], word: str) -> _MakeHoo
     return factory
 
 
-def _word(value: object, kind: object) -> object:
-    """Read a word of an enumeration, or one of some literals."""
-    words = _words(kind)
+def _read_word(value: object, kind: object) -> object:
+    """Read a member of an enumeration, or one of several literals."""
+    words = _members(kind)
     for word in words:
         if type(word) is type(value) and word == value:
             return kind(value) if isinstance(kind, type) else value
     raise ValueError(f"must be one of {', '.join(map(repr, words))}, not {describe_value(value)}")
 
 
-def _words(kind: object) -> tuple[object, ...]:
+def _members(kind: object) -> tuple[object, ...]:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return tuple(each.value for each in kind)
     return get_args(kind)
 
 
-def _is_words(kind: object) -> bool:
+def _is_enumeration(kind: object) -> bool:
     if get_origin(kind) is Literal:
         return True
     return isinstance(kind, type) and issubclass(kind, Enum)
@@ -221,7 +221,7 @@ def _is_class(kind: object) -> bool:
 
 
 def keys_of(kind: type[attrs.AttrsInstance]) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the keys that an object of a class must have, and those that it may have.
+    """Return the required keys of an object of a class, and all its permitted keys.
 
     Args:
         kind: The class.
@@ -247,10 +247,10 @@ def _make_object(kind: type[attrs.AttrsInstance], converter: Converter) -> _Hook
         **places,  # type: ignore[arg-type] # no field is called _cattrs_...
     )
 
-    def read(value: Mapping[str, object], asked: object) -> object:
+    def read(value: Mapping[str, object], wanted: object) -> object:
         if not needed <= value.keys() <= known:
             raise _FlawError(*_missing(needed - value.keys()), *_unknown(value.keys() - known))
-        return inner(value, asked)
+        return inner(value, wanted)
 
     return read
 
@@ -315,9 +315,9 @@ def _converter() -> Converter:
         (float, "a number"),
         (NoneType, "null"),
     ):
-        made.register_structure_hook(kind, _exactly(kind, word))
+        made.register_structure_hook(kind, _make_plain(kind, word))
     made.register_structure_hook_func(lambda kind: kind in ANY_JSON, lambda value, _: value)
-    made.register_structure_hook_func(_is_words, _word)
+    made.register_structure_hook_func(_is_enumeration, _read_word)
     for is_such, make, kinds, word in (
         (_is_class, _make_object, (dict,), "an object"),
         (_is_generic(list), _make_list, (list, tuple), "a list"),
@@ -331,7 +331,7 @@ def _converter() -> Converter:
 _CONVERTER: Final = _converter()
 
 
-# ---- describing
+# ---- schemas
 
 
 class Shapes:
@@ -346,14 +346,14 @@ class Shapes:
         self._kinds: dict[str, type] = {}
 
     def schema(self, kind: object, where: str) -> JsonObject:
-        """Return the schema of an annotation; those of its classes come to `defs`.
+        """Return the schema of an annotation; add the schemas of its classes to `defs`.
 
         Args:
             kind: The annotation.
-            where: Where it stands, for the error.
+            where: The place of the annotation, for the error.
 
         Raises:
-            TypeError: JSON is not read into such a type.
+            TypeError: No JSON can be read into such a type.
         """
         origin, args = get_origin(kind), get_args(kind)
         if kind in ANY_JSON:
@@ -369,8 +369,8 @@ class Shapes:
         return self._simple(kind, where)
 
     def _simple(self, kind: object, where: str) -> JsonObject:
-        if _is_words(kind) and all(isinstance(word, str | int) for word in _words(kind)):
-            return {"enum": [word for word in _words(kind) if isinstance(word, str | int)]}
+        if _is_enumeration(kind) and all(isinstance(word, str | int) for word in _members(kind)):
+            return {"enum": [word for word in _members(kind) if isinstance(word, str | int)]}
         if isinstance(kind, type):
             if kind in _TYPES:
                 return {"type": _TYPES[kind]}

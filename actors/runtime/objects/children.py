@@ -1,4 +1,4 @@
-"""The children of a data object, as a hyperty sees, creates and changes them (SYN-24)."""
+"""The children of a data object, for the hyperties that create and change them (SYN-24)."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -52,7 +52,7 @@ class ChildChanges:
 
     def __init__(self, children: "Children") -> None:
         self._children = children
-        self._seen = {name: kept for name in children if (kept := children.kept(name))}
+        self._seen = {name: kept for name in children if (kept := children.find(name))}
 
     def __aiter__(self) -> "ChildChanges":
         return self
@@ -60,17 +60,17 @@ class ChildChanges:
     async def __anext__(self) -> ChildChange:
         await trio.lowlevel.checkpoint()
         while (change := self._next()) is None:
-            if not await self._children.later():
+            if not await self._children.wait_for_change():
                 raise StopAsyncIteration
         return change
 
     def _next(self) -> ChildChange | None:
         for name, seen in self._seen.items():
-            if self._children.kept(name) is None:
+            if self._children.find(name) is None:
                 del self._seen[name]
                 return ChildChange(name, seen.value, None)
         for name in self._children:
-            kept, before = self._children.kept(name), self._seen.get(name)
+            kept, before = self._children.find(name), self._seen.get(name)
             if kept is not None and (before is None or before.version != kept.version):
                 self._seen[name] = kept
                 return ChildChange(name, None if before is None else before.value, kept.value)
@@ -80,10 +80,10 @@ class ChildChanges:
 @final
 @attrs.frozen
 class Child:
-    """One child of a data object; only the hyperty that created it changes or deletes it.
+    """One child of a data object; only its creator changes or deletes the child.
 
     Attributes:
-        id: Its name: the address of its creator, `#`, and a number.
+        id: Name of the child: the address of its creator, `#`, and a number.
     """
 
     id: str
@@ -91,13 +91,13 @@ class Child:
 
     @property
     def creator(self) -> str:
-        """Address of the hyperty that created it."""
+        """Address of the hyperty that created the child."""
         return self.id.rpartition("#")[0]
 
     @property
     def value(self) -> Json:
-        """Its present value, immutable on every level; None: it was deleted."""
-        kept = self._children.kept(self.id)
+        """The present value, immutable on every level; None: the child was deleted."""
+        kept = self._children.find(self.id)
         return None if kept is None else kept.value
 
     async def update(self, value: JsonInput) -> None:
@@ -107,8 +107,8 @@ class Child:
             value: The new value; any JSON but None.
 
         If cancelled while it waits for other operations on children of the object, nothing has
-        changed; later, the copy here has the new value, and the observers get it when the
-        runtime next finds the difference.
+        changed; later, the local copy has the new value, and the observers get the value when
+        the runtime next finds the difference.
 
         Raises:
             ObjectError: 400: the value is None; 403: another hyperty created the child; 404: it
@@ -121,7 +121,7 @@ class Child:
     async def remove(self, path: str) -> None:
         """Delete one attribute or element of the value, and notify all observers of the object.
 
-        If it is absent, nothing happens.
+        An absent attribute or element is no error.
 
         Args:
             path: Dotted path, as for `ReportedObject.set`.
@@ -139,8 +139,8 @@ class Child:
         """Delete the child, and notify all observers of the object.
 
         If cancelled while it waits for other operations on children of the object, nothing has
-        changed; later, the child is deleted here, and the observers get that when the
-        runtime next finds the difference.
+        changed; later, the child is deleted in the local copy, and the observers are notified
+        when the runtime next finds the difference.
 
         Raises:
             ObjectError: 403: another hyperty created the child; 404: it was deleted before;
@@ -176,14 +176,14 @@ class Children(Mapping[str, Child]):
 
     @classmethod
     def of(cls, participant: Participant, url: str) -> "Children":
-        """Return the children of an object; one that is reported and observed has them once.
+        """Return the children of an object, the same ones for its reporter and an observer.
 
         Args:
             participant: The hyperty.
             url: Address of the object.
         """
-        there = participant.children.get(url)
-        return there if isinstance(there, Children) else cls(participant, url)
+        present = participant.children.get(url)
+        return present if isinstance(present, Children) else cls(participant, url)
 
     def __init__(self, participant: Participant, url: str) -> None:
         self._participant = participant
@@ -197,11 +197,11 @@ class Children(Mapping[str, Child]):
         self._tell = self._timer.tell
         participant.children[url] = self
 
-    # --- what there is --------------------------------------------------------------------
+    # --- the present children --------------------------------------------------------------------
 
     @override
     def __getitem__(self, name: str) -> Child:
-        if self.kept(name) is None:
+        if self.find(name) is None:
             raise KeyError(name)
         return Child(name, self)
 
@@ -213,20 +213,20 @@ class Children(Mapping[str, Child]):
     def __len__(self) -> int:
         return len(self._core.children)
 
-    def kept(self, name: str) -> Kept | None:
-        """Return version and value of a child; None: there is none of this name."""
+    def find(self, name: str) -> Kept | None:
+        """Return version and value of a child; None: there is no child of this name."""
         return self._core.children.find(name)
 
     def changes(self) -> ChildChanges:
         """Iterate over the changes of children from now on: `async for change in ...`.
 
-        A slow task gets the present values of the children, not each value between. The
+        A slow task gets the present value of a child, and misses earlier ones. The
         iteration ends when the object is gone or left. If the iterating task is cancelled, no
         change is lost for the same iterator.
         """
         return ChildChanges(self)
 
-    # --- what the hyperty does ------------------------------------------------------------
+    # --- operations of the hyperty ------------------------------------------------------------
 
     async def create(self, value: JsonInput) -> Child:
         """Create a child, and wait until the sync manager of the reporter has it.
@@ -265,7 +265,7 @@ class Children(Mapping[str, Child]):
             return Child(name, self)
 
     async def _create(self, op: ChildOp) -> tuple[ChildOp, Message]:
-        """Send a new child, again under the same name: an earlier attempt may have created it.
+        """Send a new child, repeatedly under the same name, as an attempt may have succeeded.
 
         Returns:
             The last attempt, and its answer.
@@ -274,7 +274,7 @@ class Children(Mapping[str, Child]):
         for _ in range(CHILD_TRIES - 1):
             if answer.code != Code.UNAVAILABLE:
                 break
-            # Its store cannot be written now, or its path is another now.
+            # The store of the reporter cannot be written now, or the path has changed.
             await trio.sleep(BUSY_PAUSE)
             op = attrs.evolve(op, version=self._next_version())
             answer = await self._insist(op)
@@ -297,7 +297,7 @@ class Children(Mapping[str, Child]):
             NotJsonError: The value is not JSON; nothing was sent.
         """
         async with self._own(name):
-            await self._say(act, name, value)
+            await self._post_change(act, name, value)
 
     async def remove(self, name: str, path: str) -> None:
         """Delete one attribute of a child; `Child.remove` calls it.
@@ -323,23 +323,23 @@ class Children(Mapping[str, Child]):
             raise ObjectError(name, Code.MALFORMED, "a path has no empty parts")
         async with self._own(name) as kept:
             if value_at(kept.value, path) is not ABSENT:
-                left = without_attribute(kept.value, path)
-                op = self._op(MessageType.UPDATE, name, self._next_version(), left)
+                remaining = without_attribute(kept.value, path)
+                op = self._op(MessageType.UPDATE, name, self._next_version(), remaining)
                 await self._send(attrs.evolve(op, value=None, removes=path, base=kept.version))
 
     @asynccontextmanager
     async def _own(self, name: str) -> AsyncIterator[Kept]:
-        """Yield a child of the hyperty, which nobody changes meanwhile."""
+        """Yield a child of the hyperty, which no other task changes meanwhile."""
         if name.rpartition("#")[0] != self._participant.url:
             raise ObjectError(name, Code.FORBIDDEN, "only its creator changes a child")
         async with self._turn:
-            kept = self.kept(name)
+            kept = self.find(name)
             if kept is None:
                 raise ObjectError(name, Code.NOT_FOUND, "the child is deleted")
             yield kept
 
-    async def _say(self, act: MessageType, name: str, value: JsonInput) -> None:
-        """Send an operation to all observers; none of them answers."""
+    async def _post_change(self, act: MessageType, name: str, value: JsonInput) -> None:
+        """Make a change in the copy, and send it to all observers, without an answer."""
         await self._send(self._op(act, name, self._next_version(), value))
 
     async def _send(self, op: ChildOp) -> None:
@@ -359,7 +359,7 @@ class Children(Mapping[str, Child]):
         return self._participant.ids.next(self._participant.url)
 
     def _op(self, act: MessageType, name: str, version: int, value: JsonInput) -> ChildOp:
-        """Return an operation that the copy accepts."""
+        """Return a valid operation, or raise ObjectError."""
         if self._is_over:
             raise ObjectError(self._url, Code.GONE, "the object is gone, or left")
         checked = None if act is MessageType.DELETE else _checked_child(name, value)
@@ -374,11 +374,11 @@ class Children(Mapping[str, Child]):
         (to,) = children_addresses(self._url)
         return child_message(op, to)
 
-    # --- what others do -------------------------------------------------------------------
+    # --- messages of others -------------------------------------------------------------------
 
     def take_notice(self, message: Message) -> Message | None:
         if message.from_ == self._participant.url:
-            # What the hyperty has said itself comes back to it.
+            # The own operation of the hyperty, which comes back.
             return None
         try:
             if message.from_ != self._url:
@@ -388,7 +388,7 @@ class Children(Mapping[str, Child]):
             else:
                 self._tell(partial(self._core.hear_sign, read_body(message, ChildrenSign)))
         except BadMessageError:
-            # It concerns no child, and is no sign.
+            # The message is about no child, and no digest.
             pass
         return None
 
@@ -396,7 +396,7 @@ class Children(Mapping[str, Child]):
         if self._url not in self._participant.reported:
             self._tell(partial(self._core.take, op))
             return None
-        # Its sync manager keeps it already: it came from there.
+        # The sync manager of the reporter has accepted the operation before.
         self._tell(partial(self._core.take, op, is_reported=True))
         return (
             reply_to(message, Code.OK, {"source": self._participant.url})
@@ -404,18 +404,18 @@ class Children(Mapping[str, Child]):
             else None
         )
 
-    def begin(self, shown: Json) -> None:
-        """Take the children out of the whole object, as the answer to the observer shows it.
+    def begin(self, listed: Json) -> None:
+        """Take the first list of children, from the answer with the whole object.
 
         Args:
-            shown: The children by name; anything else: there are none.
+            listed: The children by name; any other value: there are none.
         """
         if self._is_begun:
-            # It is older than what was heard since, which is not all: so it is read.
+            # The list is older than later notices, which may be incomplete: the object is read again.
             self._tell(self._core.doubt)
         else:
             self._is_begun = True
-            self._tell(partial(self._core.become, shown if isinstance(shown, dict) else None))
+            self._tell(partial(self._core.become, listed if isinstance(listed, dict) else None))
 
     # --- the port of the copy -------------------------------------------------------------
 
@@ -426,10 +426,10 @@ class Children(Mapping[str, Child]):
         self._begin(partial(self._read, number))
 
     def say_again(self, act: MessageType, name: str) -> None:
-        """Send once more what this hyperty has last done with a child; the copy calls it.
+        """Send the last operation of this hyperty on a child again; called by the copy.
 
         Args:
-            act: What was done.
+            act: The type of the operation.
             name: Name of the child.
         """
         self._begin(partial(self._say_again, act, name))
@@ -438,23 +438,23 @@ class Children(Mapping[str, Child]):
         if self._open:
             self._open[-1].start_soon(job)
 
-    async def _read(self, read: int) -> None:
+    async def _read(self, number: int) -> None:
         """Read the whole object."""
         answer = await self._participant.read(self._url)
         value = answer.body.get("value")
         if answer.code <= LAST_SUCCESS and isinstance(value, dict):
-            shown = value.get("childrenObjects")
-            self._tell(partial(self._core.become, shown if isinstance(shown, dict) else None))
+            listed = value.get("childrenObjects")
+            self._tell(partial(self._core.become, listed if isinstance(listed, dict) else None))
         else:
-            self._tell(partial(self._core.read_failed, read))
+            self._tell(partial(self._core.read_failed, number))
 
     async def _say_again(self, act: MessageType, name: str) -> None:
         async with self._turn:
-            kept = self.kept(name)
+            kept = self.find(name)
             if kept is not None or act is MessageType.DELETE:
-                await self._say(act, name, None if kept is None else kept.value)
+                await self._post_change(act, name, None if kept is None else kept.value)
 
-    # --- while it is open -----------------------------------------------------------------
+    # --- the open context -----------------------------------------------------------------
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
@@ -464,7 +464,7 @@ class Children(Mapping[str, Child]):
         gets no notices of children any more. If cancelled, the same.
         """
         async with open_background() as nursery:
-            # Another context may have been left since this was made.
+            # Another context may have ended since this object was made.
             self._is_over, self._participant.children[self._url] = False, self
             self._open.append(nursery)
             nursery.start_soon(self._run)
@@ -481,7 +481,7 @@ class Children(Mapping[str, Child]):
             self._participant.children.pop(self._url, None)
 
     def end(self) -> None:
-        """End all iterations, unless several contexts are open: no change will come any more."""
+        """End all iterations, as no change will come any more, unless several contexts are open."""
         if len(self._open) <= 1:
             self._is_over = True
             self._moved.unpark_all()
@@ -491,7 +491,7 @@ class Children(Mapping[str, Child]):
             if await self._timer.is_over():
                 self._tell(self._core.time_over)
 
-    async def later(self) -> bool:
+    async def wait_for_change(self) -> bool:
         """Wait for the next change of any child.
 
         If cancelled, only the wait ends.

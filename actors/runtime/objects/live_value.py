@@ -5,13 +5,13 @@ checked, changes the value at once, and is published in the background. An attri
 any name, so an object has no methods: only `in`, `len` and iteration over names. Comparison is
 that of JSON, also with plain values.
 
-The plain value is never changed in place: a write makes a new value, which shares what it did
-not touch. An object or list inside the value is known by its `Place`, the path to it from the
-whole. It keeps its place while others are added or removed beside it; once it was replaced or
-removed it belongs to the value no more.
+The plain value is never changed in place: a write makes a new value, which shares the unchanged
+parts. An object or list inside the value is identified by its `Place`, its path from the whole
+value. The place follows when neighbours are added or removed; once the object or list was replaced
+or removed, its place is no part of the value any more.
 
 `fsm.sync.value.writes` decides about writes; `Writes` asks the runtime to publish them, and wakes
-the tasks that wait for that.
+the tasks that wait for the publication.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, MutableSequence
@@ -36,7 +36,7 @@ from transports.bodies import write_body
 from transports.sockets import open_background
 
 Container: TypeAlias = "JsonObject | list[Json]"
-"""A value with parts."""
+"""A value with parts: an object or a list."""
 
 
 _NO_PART: Final = "this part of it was replaced or removed: take it from `data` again"
@@ -47,11 +47,12 @@ class Place:
 
     Args:
         whole: The value.
-        above: Place of the object or list that holds this one; None: this is the whole.
-        key: Key or index in that one; it moves with its neighbours.
+        above: Place of the containing object or list; None: this is the whole value.
+        key: Key or index in the containing object or list.
 
     Attributes:
-        is_part: Whether it is a part of the value.
+        is_part: Whether the object or list is still a part of the value.
+        key: Key or index, which follows changes of neighbours.
     """
 
     __slots__ = ("_above", "_below", "_whole", "is_part", "key")
@@ -67,10 +68,10 @@ class Place:
 
     @property
     def steps(self) -> Steps:
-        """The path from the whole.
+        """The path from the whole value.
 
         Raises:
-            ObjectError: 410: it is no part of the value any more.
+            ObjectError: 410: the place is no part of the value any more.
         """
         if not self.is_part:
             raise ObjectError(self._whole.url, Code.GONE, _NO_PART)
@@ -83,42 +84,42 @@ class Place:
         """The object or list at this place now.
 
         Raises:
-            ObjectError: 410: it is no part of the value any more.
+            ObjectError: 410: the place is no part of the value any more.
         """
-        found: Json = self._whole.now
+        value: Json = self._whole.now
         for step in self.steps:
-            found = _at(found, step)
-        if not isinstance(found, dict | list):
+            value = _at(value, step)
+        if not isinstance(value, dict | list):
             raise ObjectError(self._whole.url, Code.GONE, _NO_PART)
-        return found
+        return value
 
     def below(self, key: str | int) -> "Place":
-        """Return the place of an object or list directly inside of this one."""
+        """Return the place of the object or list at a key of this one."""
         place = self._below.get(key)
         if place is None:
             place = self._below[key] = Place(self._whole, self, key)
         return place
 
     def become(self, new: Container) -> None:
-        """Replace what is at this place; parts that are in both values stay parts.
+        """Replace the object or list at this place; parts of both values keep their places.
 
         Raises:
-            SchemaError: The schema does not allow it; nothing has changed.
-            ObjectError: 410: this is no part of the value any more; or as of `Writes.become`.
+            SchemaError: The schema does not allow the new value; nothing has changed.
+            ObjectError: 410: the place is no part of the value any more; or as of `Writes.become`.
         """
         old, steps = self.now, self.steps
         whole = _with(self._whole.now, steps, new)
         if isinstance(whole, dict):
             self._whole.become(whole)
-            self._settle(old, self.now)
+            self._move_parts(old, self.now)
 
     def follow(self, old: Json, new: Json, path: tuple[str, ...]) -> None:
-        """Adjust the places below to a change that was made by its path.
+        """Adjust the places below to a change that `Writes.publish` has made.
 
         Args:
             old: The value at this place before.
             new: The value at this place now.
-            path: Path from here to the object or list in which the change was made.
+            path: Path from here to the object or list with the change.
         """
         if path:
             index = index_in(old, path[0]) if isinstance(old, list) else None
@@ -128,20 +129,20 @@ class Place:
             if place is not None and type(before) is type(after):
                 place.follow(before, after, path[1:])
                 return
-        self._settle(old, new)
+        self._move_parts(old, new)
 
     def forget(self) -> None:
-        """Make all places below parts no more."""
+        """Mark all places below as no parts of the value any more."""
         for place in self._below.values():
             place.is_part = False
         self._below = {}
 
-    def _settle(self, old: Json, new: Json) -> None:
-        """Find parts of the old value in the new one, by identity; others are parts no more."""
-        found = {id(each): key for key, each in _items_of(new) if isinstance(each, dict | list)}
+    def _move_parts(self, old: Json, new: Json) -> None:
+        """Find the parts of the old value in the new one, by identity; mark others as removed."""
+        keys = {id(each): key for key, each in _items_of(new) if isinstance(each, dict | list)}
         below, self._below = self._below, {}
         for key, place in below.items():
-            moved = found.get(id(_at(old, key)))
+            moved = keys.get(id(_at(old, key)))
             place.is_part = moved is not None
             if moved is not None:
                 place.key = moved
@@ -149,7 +150,7 @@ class Place:
 
 
 def _at(value: Json, step: str | int) -> Json:
-    """Return what is at a step; None: nothing, or null."""
+    """Return the value at one step of a path; None: there is none, or null."""
     if isinstance(value, dict) and isinstance(step, str):
         return value.get(step)
     if isinstance(value, list) and isinstance(step, int) and step < len(value):
@@ -164,7 +165,7 @@ def _items_of(value: Json) -> list[tuple[str | int, Json]]:
 
 
 def _with(value: Json, steps: Steps, new: Json) -> Json:
-    """Return a value with something else at a path."""
+    """Return a copy of a value with a new part at a path."""
     if not steps:
         return new
     step, *rest = steps
@@ -176,20 +177,20 @@ def _with(value: Json, steps: Steps, new: Json) -> Json:
     return value
 
 
-_Part: TypeAlias = Any  # type: ignore[explicit-any]  # what there is, the schema knows
+_Part: TypeAlias = Any  # type: ignore[explicit-any]  # its type depends on the schema
 
 
 def plain_copy(value: object, at: Steps = (), depth: int = VALUE_DEPTH) -> Json:
     """Return a copy of a value, with plain objects and lists for live ones.
 
     Args:
-        value: Anything.
+        value: Any value.
         at: Path of the copy in the object, for the error and the depth.
         depth: Levels of nesting that are allowed.
 
     Raises:
         SchemaError: The value, or a part of it, is not JSON, or is nested too deep.
-        ObjectError: 410: a live part of it is no part of its value any more.
+        ObjectError: 410: a live part was removed from its object.
     """
     try:
         return as_json(value, at, to_plain, depth)
@@ -198,12 +199,12 @@ def plain_copy(value: object, at: Steps = (), depth: int = VALUE_DEPTH) -> Json:
 
 
 def to_plain(value: object) -> object:
-    """Return the plain value of a live one; any other value as it is."""
+    """Return the plain value of a live value, and any other value unchanged."""
     return value.__place__.now if isinstance(value, _Live) else value
 
 
 def _live(place: Place, key: str | int, value: Json) -> "Json | LiveObject | LiveList":
-    """Return the value at a key, as the program gets it."""
+    """Return the value at a key; an object or list is returned as a live value."""
     match value:
         case dict():
             return LiveObject(place.below(key))
@@ -214,11 +215,11 @@ def _live(place: Place, key: str | int, value: Json) -> "Json | LiveObject | Liv
 
 
 class _Live:
-    """An object or list in the value."""
+    """A live object or list in the value."""
 
     __slots__ = ("__place__",)
     __place__: Place
-    __hash__ = None  # type: ignore[assignment]  # it changes
+    __hash__ = None  # type: ignore[assignment]  # it is mutable
 
     def __init__(self, place: Place) -> None:
         object.__setattr__(self, "__place__", place)
@@ -246,12 +247,12 @@ class LiveObject(_Live):
     """An object in the value; an attribute is an item, unless its name is of the form `__name__`.
 
     Raises:
-        AttributeError: By attribute: there is no such one.
-        KeyError: By item: there is no such one.
+        AttributeError: There is no such attribute.
+        KeyError: There is no such item.
         SchemaError: The schema does not allow the write, or the value is not JSON; nothing has
             changed.
-        ObjectError: Nothing can be written: 410: this is no part of the value any more; 503: too
-            many writes wait. Or the code with which an earlier write failed.
+        ObjectError: 410: the object is no part of the value any more; 503: too many writes wait; or
+            the code with which an earlier write failed.
     """
 
     __slots__ = ()
@@ -259,7 +260,7 @@ class LiveObject(_Live):
     # ---- reading
 
     def __getattr__(self, name: str) -> _Part:
-        inside = {} if _is_pythons(name) else _inside(self)
+        inside = {} if _is_reserved(name) else _inside(self)
         if name not in inside:
             raise AttributeError(_no_attribute(self, name))
         return _live(self.__place__, name, inside[name])
@@ -281,13 +282,13 @@ class LiveObject(_Live):
 
     @override
     def __setattr__(self, name: str, value: object) -> None:
-        if _is_pythons(name):
+        if _is_reserved(name):
             raise AttributeError(f"{name} is Python's own name: write data[{name!r}]")
         self[name] = value
 
     @override
     def __delattr__(self, name: str) -> None:
-        if _is_pythons(name) or name not in self:
+        if _is_reserved(name) or name not in self:
             raise AttributeError(_no_attribute(self, name))
         del self[name]
 
@@ -303,13 +304,13 @@ class LiveObject(_Live):
         self.__place__.become(inside)
 
 
-def _is_pythons(name: str) -> bool:
+def _is_reserved(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
 def _inside(part: LiveObject) -> JsonObject:
-    found = part.__place__.now
-    return found if isinstance(found, dict) else {}
+    value = part.__place__.now
+    return value if isinstance(value, dict) else {}
 
 
 def _no_attribute(part: LiveObject, name: str) -> str:
@@ -371,7 +372,7 @@ class LiveList(_Live, MutableSequence[_Part]):
         elements = list(_elements(self))
         if isinstance(index, slice):
             if not isinstance(value, Iterable):
-                raise TypeError("what takes the place of several elements is a list, too")
+                raise TypeError("several elements can only be replaced by a list")
             elements[index] = _copies(self, value)
         else:
             number = range(len(elements))[index]
@@ -412,7 +413,7 @@ class LiveList(_Live, MutableSequence[_Part]):
         """Sort the elements, in one write, as `list.sort` does.
 
         Args:
-            key: Returns what an element is compared by; None: the element itself.
+            key: Returns the sort key of an element; None: the element itself.
             reverse: Sort in descending order.
 
         Raises:
@@ -427,17 +428,17 @@ class LiveList(_Live, MutableSequence[_Part]):
 
 
 def _elements(part: LiveList) -> list[Json]:
-    found = part.__place__.now
-    return found if isinstance(found, list) else []
+    value = part.__place__.now
+    return value if isinstance(value, list) else []
 
 
 def _copies(part: LiveList, values: Iterable[object]) -> list[Json]:
-    """Return copies of values that are to be elements of a list."""
+    """Return copies of values for a list."""
     steps, end = part.__place__.steps, len(part)
     return [plain_copy(each, (*steps, end + number)) for number, each in enumerate(values)]
 
 
-# ---- the writes of a reporter: accepted at once, published one after the other
+# ---- the writes of a reporter: checked at once, published one after the other
 
 
 class Writes:
@@ -446,12 +447,12 @@ class Writes:
     Args:
         participant: The hyperty.
         url: Address of the object.
-        data: Its published value.
-        version: Version of that value.
+        data: The published value.
+        version: Version of the published value.
         schema: Schema that each value must obey; None: each value is accepted.
 
     Attributes:
-        live: The value, to be written like any value of Python.
+        live: The value, which the program reads and writes.
     """
 
     def __init__(
@@ -467,46 +468,46 @@ class Writes:
         self._core = WritesCore(url, data, version, schema)
         self._top = Place(self)
         self.live: Final = LiveObject(self._top)
-        # Of writes whose tasks wait: the version, or why it is not published; None: not yet known.
+        # By number of a write with a waiting task: its version, or why it failed; None: not known yet.
         self._waits: dict[int, int | Unpublished | None] = {}
-        # Of tasks that wait for all writes: the write that failed meanwhile.
+        # By waiting call of `flush`: the failed write, if any.
         self._flushes: dict[object, Unpublished | None] = {}
         self._moved = trio.lowlevel.ParkingLot()
 
     @property
     def version(self) -> int:
-        """Version that was published last."""
+        """The last published version."""
         return self._core.version
 
     @property
     def now(self) -> JsonObject:
-        """The value with all writes."""
+        """The value after all writes, published or not."""
         return self._core.value
 
     def become(self, new: JsonObject) -> None:
-        """Write a new value; it is published in the background.
+        """Write a new value, which is published in the background.
 
         Raises:
-            SchemaError: The schema does not allow it; nothing has changed.
+            SchemaError: The schema does not allow the value; nothing has changed.
             ObjectError: Too many writes wait, or an earlier write failed; nothing has changed.
         """
         self._accept(self._core.become(new))
 
     async def publish(self, change: ChangeObject) -> int:
-        """Write one change, wait until it is published, and return its version.
+        """Write one change, wait for its publication, and return its version.
 
         If cancelled while too many writes wait, nothing was written; later, the change is published
         all the same.
 
         Raises:
-            SchemaError: The schema does not allow it; nothing has changed.
+            SchemaError: The schema does not allow the change; nothing has changed.
             ObjectError: This write or an earlier one was not published.
         """
         while self._core.is_full:
             await self._moved.park()
         old = self._core.value
         number = self._accept(self._core.make(change))
-        self._top.follow(old, self._core.value, _way_of(change))
+        self._top.follow(old, self._core.value, _path_of(change))
         self._waits[number] = None
         try:
             while (result := self._waits[number]) is None:
@@ -520,11 +521,11 @@ class Writes:
     async def flush(self) -> int:
         """Wait until all writes so far are published, and return the published version.
 
-        If cancelled, only the wait ends; the next `flush` raises what went wrong.
+        If cancelled, only the wait ends; the next `flush` raises the error.
 
         Raises:
-            ObjectError: A write since the last `flush` was not published; each task that waits
-                then gets the error.
+            ObjectError: A write since the last `flush` was not published; all waiting tasks get the
+                error.
         """
         number, flush = self._core.number, object()
         self._flushes[flush] = None
@@ -532,10 +533,10 @@ class Writes:
             while not self._core.is_over(number):
                 await self._moved.park()
         finally:
-            lost = self._flushes.pop(flush)
-        lost = self._core.flushed() or lost
-        if lost is not None:
-            raise self._error(lost)
+            failure = self._flushes.pop(flush)
+        failure = self._core.flushed() or failure
+        if failure is not None:
+            raise self._error(failure)
         return self.version
 
     def _accept(self, verdict: Verdict) -> int:
@@ -551,17 +552,17 @@ class Writes:
             case _:
                 assert_never(verdict)
 
-    def _error(self, lost: Unpublished) -> ObjectError:
-        return ObjectError(self.url, lost.code, lost.why)
+    def _error(self, failure: Unpublished) -> ObjectError:
+        return ObjectError(self.url, failure.code, failure.why)
 
     # ---- publishing
 
     @asynccontextmanager
-    async def published(self) -> AsyncIterator[None]:
+    async def publishing(self) -> AsyncIterator[None]:
         """Publish writes while the context is open, and the remaining ones when it is left.
 
-        The remaining writes have `GOODBYE_TIMEOUT` seconds, also if cancelled; what was not
-        published then is lost, and its errors are not raised.
+        The remaining writes have `GOODBYE_TIMEOUT` seconds, also if cancelled; later ones are
+        lost, and their errors are not raised.
         """
         hold = trio.CancelScope(shield=True)
         async with open_background() as nursery:
@@ -569,7 +570,7 @@ class Writes:
             try:
                 yield
             finally:
-                # A failure that is not awaited is not reported.
+                # Nobody awaits these writes, so their errors are not raised.
                 with suppress(ObjectError), trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
                     await self.flush()
                 self._fail(Unpublished(Code.NOT_FOUND, "it is reported no more"))
@@ -593,7 +594,7 @@ class Writes:
             answer = await self._participant.ask_manager(MessageType.UPDATE, body, self.url)
             version = answer.body.get("version")
         except ObjectError as exc:
-            version = await self._version_there() if exc.code == Code.TIMEOUT else self.version
+            version = await self._managed_version() if exc.code == Code.TIMEOUT else self.version
             if version == self.version:
                 self._fail(Unpublished(exc.code, exc.why))
                 return
@@ -601,8 +602,8 @@ class Writes:
         if number in self._waits:
             self._waits[number] = self.version
 
-    async def _version_there(self) -> Json:
-        """Return the version at the sync manager, however long it waits for the disk."""
+    async def _managed_version(self) -> Json:
+        """Return the version at the sync manager, which may wait for the disk for any time."""
         undecided = {Code.TIMEOUT, Code.UNAVAILABLE}
         with suppress(ActorStoppedError):
             answer = await self._participant.ask(self.url, MessageType.READ, {})
@@ -614,14 +615,14 @@ class Writes:
                 return value.get("version")
         return self.version
 
-    def _fail(self, lost: Unpublished) -> None:
-        unreported = self._core.failed(lost, frozenset(self._waits))
+    def _fail(self, failure: Unpublished) -> None:
+        unreported = self._core.failed(failure, frozenset(self._waits))
         self._flushes = {each: unreported or before for each, before in self._flushes.items()}
-        self._waits = {number: known or lost for number, known in self._waits.items()}
+        self._waits = {number: known or failure for number, known in self._waits.items()}
         self._top.forget()
 
 
-def _way_of(change: ChangeObject) -> tuple[str, ...]:
-    """Return the path to the object or list in which a change is made."""
+def _path_of(change: ChangeObject) -> tuple[str, ...]:
+    """Return the path to the object or list with a change."""
     steps = () if change.attribute is None else tuple(change.attribute.split("."))
     return steps if change.operation is not None else steps[:-1]

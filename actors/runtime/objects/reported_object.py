@@ -1,7 +1,7 @@
-"""A data object as its reporter has it (SYN-01..SYN-05, SYN-13..SYN-16).
+"""A data object from the view of its reporter (SYN-01..SYN-05, SYN-13..SYN-16).
 
-Its reporter also sees and controls its observers (SYN-11, SYN-18, SYN-21, SYN-23). A stored one
-is resumed (SYN-25, M-51). The value obeys the schema that the reporter or the catalogue gives
+The reporter also sees and controls the observers (SYN-11, SYN-18, SYN-21, SYN-23), and resumes a
+stored object (SYN-25, M-51). The value obeys the schema that the reporter or the catalogue gives
 (CAT-05).
 """
 
@@ -46,7 +46,7 @@ class ReportedObject:
         url: Address of the object, by which it is observed.
         schema: Catalogue address of its data schema.
         name: Name for people; None: it has none.
-        resumed: Whether it was stored before, and continues with that value and version.
+        resumed: Whether it was stored before, and continues with the stored value and version.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class ReportedObject:
         self.schema: Final = created.schema
         self.name: Final = created.value.name
         self._writes = writes
-        self._seen: JsonObject | None = None
+        self._frozen_from: JsonObject | None = None
         self._value = frozen_object({})
         self._children = Children.of(participant, url)
 
@@ -82,31 +82,31 @@ class ReportedObject:
 
     @property
     def data(self) -> LiveObject:
-        """The value, to be written like any value of Python: `data.title = "x"`.
+        """The value, which can be written like any value of Python: `data.title = "x"`.
 
-        A write changes the value at once, and is published in the background; see `flush`. It
-        raises SchemaError or ObjectError as described at `LiveObject`.
+        A write changes the value at once, and is published in the background; see `flush`. Errors
+        of a write are those of `LiveObject`.
         """
         return self._writes.live
 
     @property
     def version(self) -> int:
-        """Version that was published last; each change raises it by one."""
+        """The last published version; each change raises the version by one."""
         return self._writes.version
 
     @property
     def value(self) -> Mapping[str, Json]:
-        """The value with all writes, published or not; a copy of it (`copy.deepcopy`) is plain."""
+        """The immutable value after all writes, published or not; `copy.deepcopy` makes it mutable."""
         now = self._writes.now
-        if self._seen is not now:
-            self._seen, self._value = now, frozen_object(now)
+        if self._frozen_from is not now:
+            self._frozen_from, self._value = now, frozen_object(now)
         return self._value
 
     async def flush(self) -> int:
         """Wait until all writes so far are published, and return the published version.
 
         If cancelled, only the wait ends: the writes are published all the same, and the next
-        `flush` raises what went wrong.
+        `flush` raises the error.
 
         Raises:
             ObjectError: A write since the last `flush` was not published, and the value is the
@@ -116,7 +116,7 @@ class ReportedObject:
         return await self._writes.flush()
 
     async def set(self, path: str, value: JsonInput) -> int:
-        """Set an attribute, wait until that is published, and return its version.
+        """Set an attribute, wait for the publication, and return its version.
 
         Args:
             path: Dotted path: `room.temperature`, `items.0.done`. Missing objects on the path
@@ -136,7 +136,7 @@ class ReportedObject:
         return await self._change(path, plain_copy(value))
 
     async def remove(self, path: str) -> int:
-        """Remove an attribute or element, wait until that is published, and return its version.
+        """Remove an attribute or element, wait for the publication, and return its version.
 
         Args:
             path: Dotted path, as for `set`.
@@ -150,7 +150,7 @@ class ReportedObject:
         return await self._change(path)
 
     async def add(self, path: str, *elements: JsonInput) -> int:
-        """Append elements to an array, wait until that is published, and return its version.
+        """Append elements to an array, wait for the publication, and return its version.
 
         Args:
             path: Dotted path of the array, as for `set`; it is created if it does not exist.
@@ -166,7 +166,7 @@ class ReportedObject:
         return await self._change(path, plain_copy(elements), Operation.ADD)
 
     async def discard(self, path: str, *elements: JsonInput) -> int:
-        """Remove all equal elements from an array, wait until published, return the version.
+        """Remove all equal elements from an array, wait for the publication, return its version.
 
         Args:
             path: Dotted path of the array, as for `set`.
@@ -227,11 +227,10 @@ class ReportedObject:
         await self._participant.ask_manager(MessageType.CREATE, body, self.url)
 
     async def expel(self, observer: str) -> None:
-        """Remove an observer: after the return, no change is published to it any more.
+        """Remove an observer: after the return, the observer gets no change any more.
 
-        The observer is notified, and its answer is not waited for. It also loses its
-        permission. It may subscribe again, also to a public object; then
-        `Hyperty.on_subscribe` decides.
+        The observer is notified, without waiting for its answer, and loses its permission. When it
+        subscribes again, also to a public object, `Hyperty.on_subscribe` decides.
 
         Args:
             observer: Address of the hyperty.
@@ -249,7 +248,7 @@ class ReportedObject:
         await self._participant.post(
             observer, MessageType.UNSUBSCRIBE, write_body(bodies.ObjectName(self.url))
         )
-        # Events of it come by the mailbox, which may be behind.
+        # The list of observers follows by events, which may still be in the mailbox.
         with trio.move_on_after(GOODBYE_TIMEOUT):
             await self._observers.wait_without(observer)
 
@@ -289,13 +288,13 @@ class ReportedObject:
         await hyperty.post(hyperty.manager, MessageType.CREATE, invitation)
 
     def _invitation(self, observer: str) -> JsonObject:
-        shown: JsonObject = {} if self.name is None else {"name": self.name}
-        return write_body(bodies.InviteObservers(self.url, self.schema, (observer,), shown))
+        public_part: JsonObject = {} if self.name is None else {"name": self.name}
+        return write_body(bodies.InviteObservers(self.url, self.schema, (observer,), public_part))
 
     async def delete(self) -> None:
-        """Delete the object, and what is stored of it; all observers are notified.
+        """Delete the object, also in the store, and notify all observers.
 
-        Leaving the context of `report` does it, too, unless the object is stored.
+        The end of the context of `report` deletes the object, too, unless it is stored.
 
         If cancelled, the object may have been deleted.
 
@@ -315,7 +314,7 @@ async def schema_for(
     Args:
         participant: The hyperty.
         address: Catalogue address of the data schema.
-        definition: JSON Schema to use instead; None: that of the catalogue.
+        definition: JSON Schema to use instead; None: the schema of the catalogue is used.
 
     If cancelled, nothing has changed.
 
@@ -325,21 +324,21 @@ async def schema_for(
             the runtime has closed.
     """
     if definition is None:
-        found = await _read_schema(participant, address)
+        value = await _read_schema(participant, address)
     else:
-        found = plain_copy(definition, depth=DEFINITION_DEPTH)
-    if found is None:
+        value = plain_copy(definition, depth=DEFINITION_DEPTH)
+    if value is None:
         return None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise SchemaError("", "the definition is no JSON object")
     try:
-        return compile_schema(found)
+        return compile_schema(value)
     except NoSchemaError as exc:
         raise SchemaError("", str(exc)) from exc
 
 
 async def _read_schema(participant: Participant, address: str) -> Json:
-    """Read a data schema by the runtime; None: there is none."""
+    """Read a data schema through the sync manager; None: there is none."""
     body = write_body(bodies.ObjectName(address))
     try:
         return (await participant.ask_manager(MessageType.READ, body, address)).body.get("value")
@@ -380,8 +379,8 @@ class NewReport:
         observers: Addresses of hyperties that are invited.
         definition: JSON Schema of the value; None: that of the catalogue, if any.
         allow: Addresses of hyperties that may observe and read without a question.
-        public: Whether every hyperty may.
-        store: Whether the object outlives the process, and is resumed.
+        public: Whether every hyperty may observe and read.
+        store: Whether the object outlives the process, and can be resumed.
     """
 
     schema: str
@@ -401,7 +400,7 @@ _FIRST: Final = 1
 
 
 @asynccontextmanager
-async def open_report(participant: Participant, wanted: NewReport) -> AsyncIterator[ReportedObject]:
+async def open_report(participant: Participant, new: NewReport) -> AsyncIterator[ReportedObject]:
     """Report an object while the context is open; when it is left, the object is deleted or stored.
 
     Invited hyperties may observe from the beginning; only `ReportedObject.invite` waits for their
@@ -410,7 +409,7 @@ async def open_report(participant: Participant, wanted: NewReport) -> AsyncItera
 
     Args:
         participant: The hyperty.
-        wanted: The object.
+        new: The object.
 
     Yields:
         The reported object.
@@ -421,57 +420,57 @@ async def open_report(participant: Participant, wanted: NewReport) -> AsyncItera
     Raises:
         BadMessageError: On entering: an observer or allowed hyperty has no address.
         ObjectError: On entering: the object gets no address or no path; codes as of `report`.
-        SchemaError: On entering: the value does not obey the schema, or that is no JSON Schema.
+        SchemaError: On entering: the value does not obey the schema, or the schema is invalid.
     """
     created: list[_Created] = []
     try:
-        thing, writes = await _await_creation(participant, wanted, created)
-        for observer in wanted.observers:
-            await thing.post_invitation(observer)
-        for observer in wanted.allow if thing.resumed else wanted.allow[MAX_LIST:]:
-            await thing.allow(observer)
-        async with writes.published(), thing.children.open():
-            yield thing
+        report, writes = await _await_creation(participant, new, created)
+        for observer in new.observers:
+            await report.post_invitation(observer)
+        for observer in new.allow if report.resumed else new.allow[MAX_LIST:]:
+            await report.allow(observer)
+        async with writes.publishing(), report.children.open():
+            yield report
     finally:
-        for thing, _ in created:
-            # With the hyperty its objects are deleted anyway.
+        for report, _ in created:
+            # An error here means that the objects were deleted together with the hyperty.
             with suppress(ObjectError), trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
                 # A stored object stays, and its reporter may resume it.
                 end = (
-                    bodies.EndReport(thing.url, store=True)
-                    if wanted.store
-                    else bodies.ObjectName(thing.url)
+                    bodies.EndReport(report.url, store=True)
+                    if new.store
+                    else bodies.ObjectName(report.url)
                 )
-                await participant.ask_manager(MessageType.DELETE, write_body(end), thing.url)
-            thing.children.forget()
-            participant.end_report(thing.url)
+                await participant.ask_manager(MessageType.DELETE, write_body(end), report.url)
+            report.children.forget()
+            participant.end_report(report.url)
 
 
 async def _await_creation(
-    participant: Participant, wanted: NewReport, created: list[_Created]
+    participant: Participant, new: NewReport, created: list[_Created]
 ) -> _Created:
-    """Create an object; it is in `created` even if the wait for it is cancelled."""
-    body, schema = await _describe(participant, wanted)
+    """Create an object, and add it to `created`, also if the wait is cancelled."""
+    body, schema = await _describe(participant, new)
     is_over, hold = trio.Event(), trio.CancelScope(shield=True)
 
     async def create() -> None:
         with hold, participant.expecting_object():
-            had = await _resume(participant, body) if wanted.store else None
-            url = had.url if had else await _create(participant, body, wanted.schema)
+            stored = await _resume(participant, body) if new.store else None
+            url = stored.url if stored else await _create(participant, body, new.schema)
             participant.begin_report(url)
-            data, version = (had.data, had.version) if had else (body.value.data, _FIRST)
+            data, version = (stored.data, stored.version) if stored else (body.value.data, _FIRST)
             writes = Writes(participant, url, data, version, schema)
-            thing = ReportedObject(participant, url, body, writes, resumed=had is not None)
-            # From the first moment: a resuming reporter has the stored value.
-            thing.children.begin(had.children_objects if had else {})
-            created.append((thing, writes))
+            report = ReportedObject(participant, url, body, writes, resumed=stored is not None)
+            # A resuming reporter has the stored children from the first moment.
+            report.children.begin(stored.children_objects if stored else {})
+            created.append((report, writes))
             is_over.set()
 
     async def create_or_forget() -> None:
         try:
             await create()
         except ObjectError:
-            # What refuses it after the wait was cancelled has nobody to hear it.
+            # After the wait was cancelled, nobody is there to get a refusal.
             if hold.deadline == math.inf:
                 raise
 
@@ -486,32 +485,32 @@ async def _await_creation(
 
 
 async def _describe(
-    participant: Participant, wanted: NewReport
+    participant: Participant, new: NewReport
 ) -> tuple[bodies.CreateObject, ObjectSchema | None]:
     """Return the request for a new object, and the schema of its value."""
-    size = json_size([wanted.name, *wanted.resources])
+    size = json_size([new.name, *new.resources])
     if size > ABOUT_BYTES:
         why = f"name and resources have {size} bytes, and may have {ABOUT_BYTES}"
-        raise ObjectError(f"the {wanted.schema} object", Code.TOO_LARGE, why)
-    if flaw := unsendable([wanted.name, *wanted.resources, wanted.schema]):
+        raise ObjectError(f"the {new.schema} object", Code.TOO_LARGE, why)
+    if flaw := unsendable([new.name, *new.resources, new.schema]):
         why = f"name, resources or schema: {flaw.why}"
         raise ObjectError("the new object", Code.MALFORMED, why)
-    address = schema_named(wanted.schema, domain_of(participant.url))
-    schema = await schema_for(participant, address, wanted.definition)
-    new = bodies.NewObject(
+    address = schema_named(new.schema, domain_of(participant.url))
+    schema = await schema_for(participant, address, new.definition)
+    draft = bodies.NewObject(
         participant.url,
-        checked_value(wanted.data, schema),
+        checked_value(new.data, schema),
         runtime=participant.runtime.url,
-        name=wanted.name,
+        name=new.name,
         schema=address,
-        resources=wanted.resources,
+        resources=new.resources,
     )
     body = bodies.CreateObject(
-        new,
+        draft,
         address,
-        store=wanted.store or None,
-        allow=wanted.allow[:MAX_LIST] or None,
-        public=wanted.public or None,
+        store=new.store or None,
+        allow=new.allow[:MAX_LIST] or None,
+        public=new.public or None,
     )
     return body, schema
 
@@ -519,12 +518,12 @@ async def _describe(
 async def _create(participant: Participant, body: bodies.CreateObject, schema: str) -> str:
     """Create an object; return its address."""
     about = f"the {schema} object"
-    # Whoever gave up earlier would not know whether there is an object, and report another.
+    # Several attempts: without an answer, it is unknown whether there is an object already.
     new = write_body(body)
     answer = await participant.ask_manager(MessageType.CREATE, new, about, MAX_ATTEMPTS)
     url = answer.body.get("resource")
     if not isinstance(url, str):
-        raise ObjectError(about, Code.INTERNAL, "it was given no address")
+        raise ObjectError(about, Code.INTERNAL, "the answer has no address")
     return url
 
 
@@ -541,8 +540,8 @@ async def _resume(participant: Participant, created: bodies.CreateObject) -> bod
         The object with its stored value; None if there is no such object.
 
     Raises:
-        ObjectError: 400: the runtime has no store; 409: the hyperty reports it already; 410: the
-            runtime has closed; 500: it came back without a value.
+        ObjectError: 400: the runtime has no store; 409: the hyperty reports the object already; 410:
+            the runtime has closed; 500: the answer has no value.
     """
     body = write_body(bodies.Resume(schema=created.schema, name=created.value.name, store=True))
     try:
@@ -556,5 +555,5 @@ async def _resume(participant: Participant, created: bodies.CreateObject) -> bod
     value = answer.body.get("value")
     first = value[0] if isinstance(value, list) and value else None
     if not isinstance(first, dict):
-        raise ObjectError(created.schema, Code.INTERNAL, "it came back without a value")
+        raise ObjectError(created.schema, Code.INTERNAL, "the answer has no value")
     return read_object(first, bodies.Snapshot, "value")

@@ -26,7 +26,7 @@ async def seen(children, wanted):
     with trio.fail_after(200):
         await trio.lowlevel.checkpoint()
         while sorted(map(str, values(children).values())) != sorted(map(str, wanted)):
-            assert await children.later()
+            assert await children.wait_for_change()
 
 
 async def test_an_observer_creates_changes_and_deletes_a_child(autojump_clock):

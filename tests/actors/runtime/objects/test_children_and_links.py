@@ -18,7 +18,7 @@ async def reported(children, wanted, within=200):
     with trio.fail_after(within):
         await trio.lowlevel.checkpoint()
         while sorted(str(child.value) for child in children.values()) != sorted(map(str, wanted)):
-            assert await children.later()
+            assert await children.wait_for_change()
 
 
 def at_node(two):
@@ -167,7 +167,7 @@ async def all_equal(bursts, everywhere):
         wanted = {name: value for burst in bursts for name, value in burst.there.items()}
         for children in everywhere:
             while shown(children) != wanted:
-                assert await children.later()
+                assert await children.wait_for_change()
     for children in everywhere:
         assert sorted(shown(children).values()) == sorted(set(wanted.values()))
 
@@ -219,7 +219,7 @@ async def test_a_burst_over_real_sockets_survives_the_end_of_its_link():
             nursery.start_soon(burst.run)
         with trio.fail_after(60):
             while len(shown(two.obj.children)) < 10:
-                await two.obj.children.later()
+                await two.obj.children.wait_for_change()
             await two.end_link()
             await all_equal(bursts, ends)
 

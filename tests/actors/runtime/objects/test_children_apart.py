@@ -15,7 +15,7 @@ async def values(children, wanted):
     with trio.fail_after(25):
         await trio.lowlevel.checkpoint()
         while [child.value for child in children.values()] != wanted:
-            assert await children.later()
+            assert await children.wait_for_change()
 
 
 async def test_two_processes_share_the_children_of_an_object():

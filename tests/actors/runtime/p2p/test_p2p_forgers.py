@@ -420,7 +420,7 @@ async def shows(children, wanted):
     with trio.fail_after(60):
         await trio.lowlevel.checkpoint()
         while [child.value for child in children.values()] != wanted:
-            assert await children.later()
+            assert await children.wait_for_change()
 
 
 @asynccontextmanager
