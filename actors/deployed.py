@@ -54,7 +54,7 @@ class _Tenant(ABC):
             The error that says why the runtime gave the hyperty up, with its last crash as
             `cause`; None if it was undeployed, or its runtime has closed.
         """
-        return await self._life.ended()
+        return await self._life.wait_until_ended()
 
     async def undeploy(self) -> None:
         """Unregister the hyperty, stop it, and give its address back. Idempotent.

@@ -1,4 +1,4 @@
-"""The errors of the kit: an actor has ended, actors wait in a circle, a supervisor gives up."""
+"""The errors of the kit: an actor has ended, a supervisor gives up, a trace cannot be kept."""
 
 from pathlib import Path
 from typing import final
@@ -8,10 +8,10 @@ from specs.errors import ProtoflyError
 
 @final
 class ActorStoppedError(ProtoflyError, public=True):
-    """The actor is gone, or went before it answered.
+    """The actor has stopped, or stopped before it answered.
 
-    Raised by a restart too: what the actor had in hand then is lost, and the
-    cause of this error is what made it crash.
+    Also raised by a restart: the messages that the actor was handling are lost, and the cause of
+    this error is the exception of the crash.
     """
 
     def __init__(self, name: str) -> None:
@@ -20,7 +20,7 @@ class ActorStoppedError(ProtoflyError, public=True):
 
 
 class NameTakenError(ProtoflyError):
-    """A supervisor has a child of this name already: a bug of the caller."""
+    """A supervisor already has a child of this name: a bug of the caller."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"there is a child {name!r} already")
@@ -28,10 +28,10 @@ class NameTakenError(ProtoflyError):
 
 
 class PartEndedError(ProtoflyError):
-    """What an actor stands for has ended, which is no bug here: it is logged without a traceback.
+    """The part that an actor stands for has ended, which is logged without a traceback.
 
     Args:
-        reason: What has ended, and how.
+        reason: Why the part has ended.
     """
 
     def __init__(self, reason: str) -> None:
@@ -47,10 +47,11 @@ class ReplyTwiceError(ProtoflyError):
 
 @final
 class RestartLimitError(ProtoflyError, public=True):
-    """A child crashed too often: its supervisor gives up and says so above.
+    """A child crashed too often, and its supervisor gives up.
 
     Attributes:
-        child: Whose crash was one too many; the cause of this error is that crash.
+        supervisor: Name of the supervisor.
+        child: Name of the child; the cause of this error is its last crash.
     """
 
     def __init__(self, supervisor: str, child: str) -> None:
@@ -61,7 +62,7 @@ class RestartLimitError(ProtoflyError, public=True):
 
 @final
 class TraceDirectoryError(ProtoflyError, public=True):
-    """No trace can be kept there: the user must name another directory."""
+    """No trace can be kept in a directory: the user must name another one."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"cannot keep a trace in {path}: {reason}; choose another directory")

@@ -11,8 +11,8 @@ class IdSource:
     """The message ids of a process.
 
     Args:
-        start: Ids begin above it. A process passes its wall clock, so that after a
-            restart no id comes twice.
+        start: All ids are greater. A process passes its wall clock, so that no id repeats after
+            a restart.
     """
 
     __slots__ = ("_last", "_start")
@@ -32,7 +32,7 @@ class IdSource:
         return self._last.get(from_, self._start)
 
     def go_on(self, from_: str, last: int) -> None:
-        """Begin above the last id that a sender had elsewhere.
+        """Continue above the last id that a sender had elsewhere.
 
         Args:
             from_: Address of the sender.
@@ -51,7 +51,7 @@ class IdSource:
 
 
 def fresh_ids() -> IdSource:
-    """Return ids of which none came before, not even before a restart of the program."""
+    """Return a source of ids that were never used, also not before a restart of the program."""
     return IdSource(time.time_ns() // 1000)
 
 

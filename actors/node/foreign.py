@@ -83,7 +83,7 @@ class ForeignStubHost(StubHost[OutboundMessage]):
     async def handle(self, message: OutboundMessage) -> None:
         match self.hand(message.message, message.line):
             case HandInResult.FULL | HandInResult.TOO_LARGE:
-                await self.lost(message.message)
+                await self.on_lost(message.message)
             case HandInResult.GONE:
                 url = self.plan.url
                 await self._report(lambda core, _: core.sandbox_unreachable(url, message.message))
@@ -91,37 +91,37 @@ class ForeignStubHost(StubHost[OutboundMessage]):
                 pass
 
     @override
-    async def ready(self) -> None:
+    async def on_ready(self) -> None:
         url = self.plan.url
         await self._report(lambda core, now: core.sandbox_ready(url, now))
 
     @override
-    async def posted(self, message: Message) -> None:
+    async def on_post(self, message: Message) -> None:
         url = self.plan.url
         await self._report(lambda core, now: core.sandbox_posted(url, message, now))
 
     @override
-    async def asked(self, message: Message) -> None:
+    async def on_request(self, message: Message) -> None:
         # The answer to a request arrives like any other message.
-        await self.posted(message)
+        await self.on_post(message)
 
     @override
-    async def lost(self, message: Message) -> None:
+    async def on_lost(self, message: Message) -> None:
         url = self.plan.url
         await self._report(lambda core, _: core.sandbox_full(url, message))
 
     @override
-    async def moved(self, step: Step) -> None:
+    async def on_step(self, step: Step) -> None:
         url, state = self.plan.url, State(step.new)
         await self._report(lambda core, _: core.sandbox_status(url, state, step.why))
 
     @override
-    async def kept(self, token: str, *, is_anew: bool) -> None:
+    async def on_token(self, token: str, *, is_anew: bool) -> None:
         url = self.plan.url
         await self._report(lambda core, _: core.sandbox_session(url, token, is_anew=is_anew))
 
     @override
-    def ended(self, why: str) -> None:
+    def on_end(self, why: str) -> None:
         self.finish()
 
     @override

@@ -1,11 +1,11 @@
 """The code that a sandbox may import besides Python's standard library, found by its host (T16).
 
-Our own modules are imported before the process is confined: they are trusted, and load in their
-compiled form. Of an installed distribution that the code declares, the files of its record can be
-read. All other modules, such as those of an editable install, of a checkout or beside a script,
-come by the pipe as sources; their folders cannot be read. A hyperty declares modules and
-distributions by its `import` statements; distributions bring those that they require. Nothing
-is executed to find that out.
+The modules of this project are imported before the process is confined: they are trusted, and load
+in their compiled form. The files of an installed distribution that the code declares can be read.
+All other modules, such as those of an editable install, of a checkout or beside a script, are sent
+through the pipe as sources; their folders cannot be read. A hyperty declares modules and
+distributions by its `import` statements; the requirements of distributions are added. The search
+executes no code.
 """
 
 import ast
@@ -30,9 +30,9 @@ from specs.limits.foreign_code import PACKAGE_BYTES, PACKAGE_FILES, PACKAGE_UNPA
 _PROJECT: Final = "protofly"
 _OWN: Final = frozenset({"actors", "fsm", "specs", "transports"})
 _OF_STUBS: Final = ("actors.runtime.stubs.node_stub",)
-"""What a sandbox runs if its contents are a stub of ours, besides what its code may import."""
+"""Modules that a sandbox with a shipped stub runs, besides those that its code may import."""
 _OF_HYPERTIES: Final = ("actors.sandbox.hyperties",)
-"""What a sandbox runs if its contents are a hyperty, besides what its code may import."""
+"""Modules that a sandbox with a hyperty runs, besides those that its code may import."""
 
 _FOR_STUBS: Final = (
     "actors.kit.supervision.actor",
@@ -44,7 +44,7 @@ _FOR_STUBS: Final = (
     "transports.link",
     "transports.urls",
 )
-"""What a stub of a package may import of this project (`docs/stubs.md`)."""
+"""Modules of this project that a stub of a package may import (`docs/stubs.md`)."""
 
 _FOR_HYPERTIES: Final = tuple(
     f"actors:{name}"
@@ -56,7 +56,7 @@ _FOR_HYPERTIES: Final = tuple(
         *("SearchError", "SenderIdentity", "VouchedBy", "handles", "read_as"),
     )
 )
-"""What a hyperty of a package may import of this project: nothing that runs a program."""
+"""Names of this project that a hyperty of a package may import; none runs a program."""
 
 _SUFFIX: Final = ".py"
 _INIT: Final = "__init__.py"
@@ -64,27 +64,27 @@ _NAME: Final = re.compile(r"[\w.-]+")
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 
 
-def _place(path: Path) -> Path | None:
+def _site_of(path: Path) -> Path | None:
     """Return the folder of installed distributions that a file is in."""
     return next((parent for parent in path.parents if parent.name in _INSTALLED), None)
 
 
 def _code(own: Iterable[str], readable: Iterable[str], archive: bytes = b"") -> SandboxCode:
     paths = tuple(dict.fromkeys(readable))
-    found = (_place(Path(path)) for path in paths)
-    places = dict.fromkeys(str(item) for item in found if item is not None)
-    return SandboxCode(tuple(dict.fromkeys(own)), paths, tuple(places), archive)
+    folders = (_site_of(Path(path)) for path in paths)
+    unique = dict.fromkeys(str(folder) for folder in folders if folder is not None)
+    return SandboxCode(tuple(dict.fromkeys(own)), paths, tuple(unique), archive)
 
 
 @cache
 def stub_code() -> SandboxCode:
-    """Return what a stub may import, ours or of a package."""
+    """Return the code that a stub may import, a shipped one or one of a package."""
     return _code((*_FOR_STUBS, *_OF_STUBS), _readable({_PROJECT}))
 
 
 @cache
 def hyperty_code() -> SandboxCode:
-    """Return what a hyperty of a package may import."""
+    """Return the code that a hyperty of a package may import."""
     return _code((*_OF_HYPERTIES, *_FOR_STUBS, *_FOR_HYPERTIES), _readable({_PROJECT}))
 
 
@@ -95,16 +95,16 @@ def importable() -> tuple[str, ...]:
 
 
 def code_of(module: str) -> SandboxCode:
-    """Return what a hyperty of this module may import; the module may not be there.
+    """Return the code that a hyperty of a module may import; a missing module is no error.
 
     Raises:
-        ImportError: Its sources are more than a package may have, or cannot be read.
+        ImportError: The sources exceed the limits of a package, or cannot be read.
     """
     search = _Search()
     search.find(module)
     common = stub_code().readable
     more = search.installed - {Path(each).name.partition(".")[0] for each in common}
-    # To read all records takes long.
+    # Reading the records of all distributions takes long.
     tops = packages_distributions() if more else {}
     declared = {name for top in more for name in tops.get(top, ())}
     readable = (*common, *_readable(declared))
@@ -136,11 +136,11 @@ _Module: TypeAlias = tuple[Path | None, tuple[Path, ...]]
 
 
 class _Search:
-    """The search for all that a module imports.
+    """The search for all modules that a module imports.
 
     Attributes:
-        own: What it imports of us.
-        installed: The top-level names that it imports of installed distributions.
+        own: The imports of this project.
+        installed: The top-level names of imports from installed distributions.
         sources: All other modules, by path in an archive.
     """
 
@@ -148,10 +148,10 @@ class _Search:
         self.own: dict[str, None] = {}
         self.installed: set[str] = set()
         self.sources: dict[str, bytes] = {}
-        self._found: dict[str, _Module | None] = {}
+        self._modules: dict[str, _Module | None] = {}
 
     def find(self, module: str) -> None:
-        """Find a module and all that it imports; ignore what is not there."""
+        """Find a module and all its imports; ignore missing modules."""
         waiting = [module]
         while waiting:
             name, _, attribute = waiting.pop().partition(":")
@@ -159,28 +159,28 @@ class _Search:
                 self.own[f"{name}:{attribute}" if attribute else name] = None
                 continue
             for parent in (*_parents(name), name, f"{name}.{attribute}" if attribute else name):
-                if parent not in self._found:
+                if parent not in self._modules:
                     waiting += self._look(parent)
 
     def _look(self, name: str) -> Iterable[str]:
         top, _, _ = name.partition(".")
         if top in sys.stdlib_module_names:
             return ()
-        found = self._found[name] = self._module(name)
-        if found is None:
+        module = self._modules[name] = self._module(name)
+        if module is None:
             return ()
-        file, folders = found
-        if any(_place(folder) is not None for folder in (file, *folders) if folder is not None):
+        file, folders = module
+        if any(_site_of(folder) is not None for folder in (file, *folders) if folder is not None):
             self.installed.add(top)
             return ()
-        return self._read(name, found)
+        return self._read(name, module)
 
     def _module(self, name: str) -> _Module | None:
-        """Return where a module is, without importing its packages."""
+        """Return file and folders of a module, without importing its packages."""
         parent, _, last = name.rpartition(".")
         if not parent:
             return _top_level(name)
-        above = self._found.get(parent)
+        above = self._modules.get(parent)
         if above is None:
             return None
         places = [folder / last for folder in above[1]]
@@ -192,8 +192,8 @@ class _Search:
         folders = tuple(place for place in places if place.is_dir())
         return (None, folders) if folders else None
 
-    def _read(self, name: str, found: _Module) -> Iterable[str]:
-        file, folders = found
+    def _read(self, name: str, module: _Module) -> Iterable[str]:
+        file, folders = module
         base = name.replace(".", "/")
         path = f"{base}/{_INIT}" if folders else f"{base}{_SUFFIX}"
         if file is None:
@@ -208,7 +208,7 @@ class _Search:
             package = name if folders else name.rpartition(".")[0]
             return list(_imports(ast.parse(source), package))
         except (OSError, SyntaxError, ValueError):
-            # It is said when the sandbox imports it.
+            # The error is raised when the sandbox imports the module.
             return ()
 
 
@@ -228,7 +228,7 @@ def _parents(name: str) -> Iterator[str]:
 
 
 def _imports(tree: ast.AST, package: str) -> Iterator[str]:
-    """Yield what is imported: `module`, or `module:name` where the name may be a module too."""
+    """Yield all imports, as `module`, or as `module:name` if the name may be a module, too."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -259,8 +259,8 @@ def _base(node: ast.ImportFrom, package: str) -> str:
 
 def _readable(names: Iterable[str]) -> Iterator[str]:
     """Yield the files and folders of distributions, and of those that they require."""
-    for _, found in _closure(names):
-        yield from _files(found)
+    for _, dist in _closure(names):
+        yield from _files(dist)
 
 
 def _closure(names: Iterable[str]) -> Iterator[tuple[str, Distribution]]:
@@ -273,28 +273,28 @@ def _closure(names: Iterable[str]) -> Iterator[tuple[str, Distribution]]:
             continue
         seen.add(name)
         try:
-            found = distribution(name)
+            dist = distribution(name)
         except PackageNotFoundError:
             continue
-        waiting += _requirements(found)
-        yield name, found
+        waiting += _requirements(dist)
+        yield name, dist
 
 
-def _requirements(found: Distribution) -> Iterator[str]:
-    for line in found.requires or ():
+def _requirements(dist: Distribution) -> Iterator[str]:
+    for line in dist.requires or ():
         match = _NAME.match(line)
         if match is not None and "extra ==" not in line:
             yield match.group()
 
 
-def _files(found: Distribution) -> Iterator[str]:
-    if '"editable": true' in (found.read_text("direct_url.json") or ""):
+def _files(dist: Distribution) -> Iterator[str]:
+    if '"editable": true' in (dist.read_text("direct_url.json") or ""):
         return
     tops = set()
-    for file in found.files or ():
+    for file in dist.files or ():
         first = file.parts[0]
         if first == "__pycache__":
             tops.add("/".join(file.parts))
         elif first != "..":
             tops.add(first)
-    yield from (str(Path(str(found.locate_file(top))).resolve()) for top in sorted(tops))
+    yield from (str(Path(str(dist.locate_file(top))).resolve()) for top in sorted(tops))

@@ -1,10 +1,9 @@
-"""The host of a sandbox process: speaks with it over a pipe, and trusts nothing it sends (T16).
+"""The host of a sandbox process: exchanges messages over a pipe, and trusts none (T16).
 
-The host hands messages in and takes messages out, dials for the sandbox, and asks it for
-heartbeats. A sandbox that is silent, floods the pipe, or sends what the pipe's protocol does
-not have, is ended; its owner is notified once, for any reason. Trace records of the
-sandbox are checked before they become the host's. The host of a stub follows the steps of the
-stub by its table (OBS-06).
+The host passes messages in both directions, dials for the sandbox, and asks it for heartbeats. A
+sandbox that is silent, floods the pipe, or breaks the protocol of the pipe is ended; its owner is
+notified once, for any reason. Trace records of the sandbox are checked before the host records
+them. The host of a stub follows the steps of the stub by its table (OBS-06).
 """
 
 import math
@@ -43,7 +42,7 @@ _OPS: Final = frozenset({Op.DELIVER, Op.XMIT, Op.RCV, Op.QUEUE, Op.FLUSH, Op.DRO
 _LONGEST: Final = 2048
 
 _MANY: Final = 10_000
-"""More drops than this between two signs of life are no count."""
+"""Maximum number of drops that a sandbox may report between two signs of life."""
 
 
 def keep_hop(tracer: Tracer, stub: str, item: plans.PipeMessage) -> None:
@@ -55,7 +54,7 @@ def keep_hop(tracer: Tracer, stub: str, item: plans.PipeMessage) -> None:
         item: Message of the pipe.
 
     Raises:
-        PipeError: It reports other parts, or something that does not happen in a sandbox.
+        PipeError: The record is about another part, or of a kind that no sandbox may report.
     """
     message = decode_line(item.rest)
     op = item.get("op")
@@ -76,17 +75,17 @@ def keep_hop(tracer: Tracer, stub: str, item: plans.PipeMessage) -> None:
 
 
 def count_drops(counters: Counters, item: plans.PipeMessage) -> None:
-    """Count what was dropped in a sandbox since it last reported that.
+    """Count the messages that a sandbox has dropped since its last report.
 
     Args:
         counters: Counters of the process.
         item: Message of the pipe.
 
     Raises:
-        PipeError: It gives a reason that there is not, or a count that is none.
+        PipeError: A reason or a count is invalid.
     """
     for reason, count in item.fields.items():
-        # A boolean is an int to Python, and no count.
+        # `type`, as a boolean is an int, too.
         if reason not in set(DropReason) or type(count) is not int or not 0 < count <= _MANY:
             raise plans.PipeError("a count of unknown kind")
         counters.dropped_elsewhere(DropReason(reason), count)
@@ -113,8 +112,8 @@ class HostTools:
     """The objects that the host of a sandbox uses.
 
     Attributes:
-        login: Returns what its stub opens a session with, asked for at each open.
-        archive: The code that goes into it, if its plan speaks of a package.
+        login: Returns the token with which its stub opens a session; called for each session.
+        archive: The code for the sandbox, if its plan is for a package.
         rate: Messages a second it may post.
         burst: Messages it may post at once.
         patience: Seconds that each of its messages waits at most until this process has nothing
@@ -133,11 +132,11 @@ class HostTools:
 
 
 class SandboxHost(Actor[M], ABC):
-    """One sandbox with one component.
+    """The host of one sandbox with one component.
 
     Attributes:
-        why: Why it is no more, once it is.
-        stamp: Whether what the component says of senders is read; its owner decides on it then.
+        why: Why the sandbox has ended, once it has.
+        stamp: Whether sender identities of the component are read, for its owner to judge.
     """
 
     stamp: ClassVar[Stamp] = NOBODY
@@ -160,35 +159,35 @@ class SandboxHost(Actor[M], ABC):
         self._used: Callable[[], ProcessorTime] = lambda: IDLE
         self._has_left = trio.Event()
 
-    # ---- what its owner makes of it
+    # ---- hooks of the owner
 
     @abstractmethod
-    async def ready(self) -> None:
-        """Note that the sandbox is open, and the component is in it."""
+    async def on_ready(self) -> None:
+        """Handle the start of the component in the sandbox."""
 
     @abstractmethod
-    async def posted(self, message: Message) -> None:
-        """Take a message of the component; nothing of it was checked."""
+    async def on_post(self, message: Message) -> None:
+        """Handle a message of the component, which was not checked."""
 
     @abstractmethod
-    async def asked(self, message: Message) -> None:
-        """Take a request of the component, whose final answer is to be handed in."""
+    async def on_request(self, message: Message) -> None:
+        """Handle a request of the component, whose final answer must be passed in."""
 
     @abstractmethod
-    async def lost(self, message: Message) -> None:
-        """Take back a message that found no capacity in the sandbox; it may be any message."""
+    async def on_lost(self, message: Message) -> None:
+        """Handle a message for which the sandbox had no room; the message is not trusted."""
 
     @abstractmethod
-    async def reported(self, item: plans.PipeMessage) -> None:
-        """Take a message that only some components send.
+    async def on_report(self, item: plans.PipeMessage) -> None:
+        """Handle a pipe message that only some kinds of components may send.
 
         Raises:
-            PipeError: This component does not.
+            PipeError: This component may not send it.
         """
 
     @abstractmethod
-    def ended(self, why: str) -> None:
-        """Note that the sandbox is no more, without a request."""
+    def on_end(self, why: str) -> None:
+        """Handle the unrequested end of the sandbox."""
 
     # ---- inbound
 
@@ -198,11 +197,11 @@ class SandboxHost(Actor[M], ABC):
 
     @final
     def hand(self, message: Message, line: bytes) -> HandInResult:
-        """Have a message handed in.
+        """Pass a message to the component, without waiting.
 
         Args:
             message: The message.
-            line: Its line.
+            line: The encoded message.
         """
         if len(line) > most_bytes(message):
             return HandInResult.TOO_LARGE
@@ -216,7 +215,7 @@ class SandboxHost(Actor[M], ABC):
 
     @final
     def say(self, item: plans.PipeMessage) -> None:
-        """Send something else, if the pipe is open."""
+        """Send a pipe message without waiting, if the pipe is open."""
         if self._outlet is not None:
             self._outlet.put(item)
 
@@ -224,7 +223,7 @@ class SandboxHost(Actor[M], ABC):
     async def tell(self, item: plans.PipeMessage) -> None:
         """Send a large item, if the pipe is open; wait while there is no room.
 
-        Not a checkpoint while there is. If cancelled, it is not sent.
+        No checkpoint while there is room. If cancelled, the item is not sent.
         """
         if self._outlet is not None:
             await self._outlet.send(item)
@@ -255,7 +254,7 @@ class SandboxHost(Actor[M], ABC):
             _log.warning("sandbox ended", component=self.plan.url, why=why)
             self.why = why
             self._has_left.set()
-            self.ended(why)
+            self.on_end(why)
 
     @override
     async def closing(self) -> None:
@@ -268,16 +267,16 @@ class SandboxHost(Actor[M], ABC):
 
     async def _live(self) -> None:
         try:
-            why = await self._keep()
+            why = await self._run_sandbox()
         except (plans.SandboxError, plans.PipeError) as exc:
             why = exc.reason
         except LinkError:
             why = "its process ended"
         self._leave(why)
 
-    async def _keep(self) -> str:
-        """Keep the sandbox until it has ended; return why it did."""
-        # Slow to import, and not needed by processes without sandboxes.
+    async def _run_sandbox(self) -> str:
+        """Run the sandbox until it ends; return the reason of the end."""
+        # The module is slow to import, and only needed with sandboxes.
         from trio.testing import wait_all_tasks_blocked  # noqa: PLC0415
 
         self._at_rest = wait_all_tasks_blocked
@@ -324,24 +323,24 @@ class SandboxHost(Actor[M], ABC):
         return self.why
 
     async def _next(self, link: Link) -> plans.PipeMessage:
-        """Return the next message of the pipe; note how long it was awaited."""
-        begun = trio.current_time()
+        """Return the next message of the pipe; add the time of the wait to `_waited`."""
+        start = trio.current_time()
         frame = await link.receive()
-        self._waited += trio.current_time() - begun
+        self._waited += trio.current_time() - start
         return plans.read_message(frame)
 
     async def _slow_down(self, flood: FloodCore) -> None:
         pause = flood.spend(trio.current_time(), self._waited)
         if pause == math.inf:
             raise plans.PipeError("it says too much for too long")
-        # However much comes at once, others have their turn after each word.
+        # Other tasks run after each message, however many come at once.
         await trio.sleep(pause)
 
     async def _receive(self, item: plans.PipeMessage) -> None:
         match item.word:
             case plans.Word.READY:
                 self._alive()
-                await self.ready()
+                await self.on_ready()
             case plans.Word.PONG if self._signs.is_owed:
                 self._alive()
                 self._count(item)
@@ -354,10 +353,10 @@ class SandboxHost(Actor[M], ABC):
                 await self._yield_to_others()
                 await self._take_message(item)
             case _:
-                await self.reported(item)
+                await self.on_report(item)
 
     async def _yield_to_others(self) -> None:
-        """Let others finish what they are at, before a message of one that posts many."""
+        """Let other tasks run until they wait, if the component posts many messages."""
         if self.tools.patience and not self._easy.try_spend(trio.current_time()):
             with trio.move_on_after(self.tools.patience):
                 await self._at_rest()
@@ -365,13 +364,13 @@ class SandboxHost(Actor[M], ABC):
     async def _take_message(self, item: plans.PipeMessage) -> None:
         match item.word:
             case plans.Word.POST:
-                await self.posted(_message(item, self.stamp))
+                await self.on_post(_message(item, self.stamp))
             case plans.Word.ASK:
-                await self.asked(_message(item, self.stamp))
+                await self.on_request(_message(item, self.stamp))
             case plans.Word.LOST:
-                await self.lost(_message(item, self.stamp))
+                await self.on_lost(_message(item, self.stamp))
             case _:
-                await self.reported(item)
+                await self.on_report(item)
 
     def _count(self, item: plans.PipeMessage) -> None:
         count_drops(self.tools.counters, item)
@@ -385,7 +384,7 @@ def _message(item: plans.PipeMessage, stamp: Stamp) -> Message:
 
 
 class StubHost(SandboxHost[M], ABC):
-    """One sandbox with one stub."""
+    """The host of one sandbox with one stub."""
 
     stamp = READ
 
@@ -402,29 +401,29 @@ class StubHost(SandboxHost[M], ABC):
         return self._mirror.state
 
     @abstractmethod
-    async def moved(self, step: Step) -> None:
-        """Note a step of the stub's connection, which its table allows."""
+    async def on_step(self, step: Step) -> None:
+        """Handle a step of the stub's connection, which its table allows."""
 
     @abstractmethod
-    async def kept(self, token: str, *, is_anew: bool) -> None:
+    async def on_token(self, token: str, *, is_anew: bool) -> None:
         """Keep the token of the stub's session for the next one.
 
         Args:
             token: The token.
-            is_anew: Whether it is of a new session.
+            is_anew: Whether the token is of a new session.
         """
 
     @override
-    async def reported(self, item: plans.PipeMessage) -> None:
+    async def on_report(self, item: plans.PipeMessage) -> None:
         match item.word:
             case plans.Word.STEP:
                 await self._take_step(item)
             case plans.Word.KEEP:
-                await self.kept(item.text, is_anew=bool(item.number))
+                await self.on_token(item.text, is_anew=bool(item.number))
             case plans.Word.LOGIN:
                 self._ask_login(item.number)
             case _:
-                raise plans.PipeError(f"{item.word} is nothing a sandbox says")
+                raise plans.PipeError(f"{item.word} is no word of a sandbox")
 
     async def _take_step(self, item: plans.PipeMessage) -> None:
         why = item.get("why")[: foreign_code.SANDBOX_REASON]
@@ -432,19 +431,19 @@ class StubHost(SandboxHost[M], ABC):
             machine, cause, new = item.get("machine"), item.get("cause"), item.get("new")
             step = self._mirror.follow(machine, cause, new, why)
         except UndeclaredTransitionError:
-            # The crash is this actor's, so that the monitor hears of it; it ends the sandbox.
+            # Let this actor crash: the monitor records it, and the sandbox ends.
             self.why = "its stub took a step that no table declares"
             raise
         self._tracer.step(f"stub:{self.plan.url}", step)
         if step.machine == STUB_CONNECTION.name:
-            await self.moved(step)
+            await self.on_step(step)
 
     @final
     def rest(self) -> Step | None:
-        """Bring the history of the stub to its end, as its sandbox is no more.
+        """Record the last steps of the stub, as its sandbox has ended.
 
         Returns:
-            The last step of its connection, if that was not at rest.
+            The last step of its connection; None: the connection was at rest.
         """
         steps = self._mirror.rest(self.why)
         for step in steps:
@@ -455,7 +454,7 @@ class StubHost(SandboxHost[M], ABC):
 
     def _ask_login(self, number: int) -> None:
         if self._is_logging_in:
-            # It did not wait for the last one, which hangs: that one may still come.
+            # The last login still runs, and may still succeed.
             self.say(plans.PipeMessage(plans.Word.LOGIN, number))
         else:
             self._is_logging_in = True

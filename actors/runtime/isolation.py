@@ -64,11 +64,11 @@ class SandboxMail(SandboxHost[Delivery], ABC):
         self.is_ready = trio.Event()
 
     @override
-    async def ready(self) -> None:
+    async def on_ready(self) -> None:
         self.is_ready.set()
 
     @override
-    def ended(self, why: str) -> None:
+    def on_end(self, why: str) -> None:
         raise plans.SandboxEndedError(why) if self.is_ready.is_set() else plans.SandboxError(why)
 
     # ---- in
@@ -117,7 +117,7 @@ class SandboxMail(SandboxHost[Delivery], ABC):
             self.drop(message, DropReason.OVERFLOW if is_full else DropReason.NO_TARGET)
 
     @override
-    async def lost(self, message: Message) -> None:
+    async def on_lost(self, message: Message) -> None:
         # The message may not have reached the process.
         if not message.is_request or self._delivered.knows(message):
             await self.refuse(message, Code.UNAVAILABLE, _NO_ROOM, RETRY_AFTER)
@@ -377,13 +377,13 @@ class SandboxedHyperty(SandboxMail):
         raise plans.SandboxError("it was not ready in time")
 
     @override
-    async def posted(self, message: Message) -> None:
+    async def on_post(self, message: Message) -> None:
         self._record_id(message)
         self.settle_answer(message)
         await self.port.post(message)
 
     @override
-    async def asked(self, message: Message) -> None:
+    async def on_request(self, message: Message) -> None:
         self._record_id(message)
         await self.send_request(message)
 
@@ -392,7 +392,7 @@ class SandboxedHyperty(SandboxMail):
             self._processes.last_id = max(self._processes.last_id, message.id)
 
     @override
-    async def reported(self, item: plans.PipeMessage) -> None:
+    async def on_report(self, item: plans.PipeMessage) -> None:
         if item.word is plans.Word.FAULT:
             self._processes.record_error(item)
             return
@@ -630,14 +630,14 @@ class SandboxedStub(SandboxMail, StubHost[Delivery]):
     # ---- messages of the stub
 
     @override
-    async def asked(self, message: Message) -> None:
+    async def on_request(self, message: Message) -> None:
         if message.from_ == self.plan.url:
             await self.send_request(self._with_own_sender(message))
         else:
-            await self.posted(message)
+            await self.on_post(message)
 
     @override
-    async def posted(self, message: Message) -> None:
+    async def on_post(self, message: Message) -> None:
         if message.from_ == self.plan.url:
             await self._post_own(message)
         elif message.is_response:
@@ -684,11 +684,11 @@ class SandboxedStub(SandboxMail, StubHost[Delivery]):
     # ---- its connection
 
     @override
-    async def moved(self, step: Step) -> None:
+    async def on_step(self, step: Step) -> None:
         await self.port.post(status_event(self._context, step, self._sessions))
 
     @override
-    async def kept(self, token: str, *, is_anew: bool) -> None:
+    async def on_token(self, token: str, *, is_anew: bool) -> None:
         if is_anew and self._token not in {None, token}:
             self._sessions += 1
         self._token = token

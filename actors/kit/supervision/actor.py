@@ -17,7 +17,7 @@ from actors.kit.log import get_logger
 from fsm.p2p.transfer import Behind
 from specs.message import Message
 
-# The bounded mailbox of an actor, which outlives its crashes, and the answer to an ask.
+# The reply to a call of an actor, and its bounded mailbox, which outlives its crashes.
 
 R = TypeVar("R")
 
@@ -29,10 +29,10 @@ class _State(Enum):
 
 
 class Reply(Generic[R]):
-    """The one-shot answer channel of an ask; it is part of the message.
+    """The channel for the one answer to an ask; the message contains it.
 
     The actor that gets the message answers by `send` or `fail`, at once or later, itself or
-    through others. An answer is dropped if its requester no longer waits.
+    through others. An answer is dropped if the asker no longer waits.
     """
 
     __slots__ = ("__weakref__", "_asker", "_error", "_state", "_value")
@@ -58,7 +58,7 @@ class Reply(Generic[R]):
             self._value.append(value)
 
     def fail(self, error: Exception) -> None:
-        """Answer with an exception, which the asker gets raised.
+        """Answer with an exception, which is raised to the asker.
 
         Raises:
             ReplyTwiceError: The ask was answered before.
@@ -80,13 +80,13 @@ class Reply(Generic[R]):
     async def get(self) -> R:
         """Wait for the answer and return it.
 
-        If cancelled, an answer that still comes is dropped. One that has come is returned all
-        the same, and the next checkpoint raises the cancellation: an actor whose answer found
-        the reply open has given it to the asker.
+        If cancelled, a later answer is dropped. An answer that has come is returned all the same,
+        and the next checkpoint raises the cancellation: an actor that answered an open reply can
+        rely on its delivery.
 
         Raises:
             ActorStoppedError: The actor stopped or crashed before it answered.
-            Exception: What the actor answered by `fail`.
+            Exception: The exception that the actor passed to `fail`.
         """
         if self.is_open:
             self._asker = trio.lowlevel.current_task()
@@ -133,7 +133,7 @@ class Losable(Protocol):
 
 
 class OpenReplies:
-    """Callers that wait for answers of a called object; `lose` ends all their waits."""
+    """The open replies of a called object; `lose` ends all their waits."""
 
     def __init__(self) -> None:
         self._open: Final = set[Losable]()
@@ -144,7 +144,7 @@ class OpenReplies:
         If cancelled, an answer that still comes is dropped.
 
         Raises:
-            Exception: What `lose` was called with; or what the reply failed with.
+            Exception: The exception passed to `lose`, or to `fail` of the reply.
         """
         self._open.add(reply)
         try:
@@ -162,33 +162,34 @@ class OpenReplies:
 
 
 class Nothing(Enum):
-    """No message."""
+    """Result of `Mailbox.poll` without a message."""
 
     YET = auto()
+    """The mailbox is empty."""
     EVER = auto()
-    """The mailbox was closed, and is empty."""
+    """The mailbox is empty and closed."""
 
 
 @final
 @attrs.define(eq=False)
 class Asked(Generic[M_co]):
-    """A message whose sender waits for an answer, with the reply."""
+    """A message with the reply that its sender waits for."""
 
     message: M_co
     reply: Losable
 
 
-def _nobody() -> Reply[None]:
+def _abandoned_reply() -> Reply[None]:
     reply = Reply[None]()
     reply.abandon()
     return reply
 
 
-_WAKE_UP: Final = Asked(cast("Never", None), _nobody())
-"""A request without a requester, which is never handled: it only ends a wait for an item."""
+_WAKE_UP: Final = Asked(cast("Never", None), _abandoned_reply())
+"""An item that is never handled: it only ends a wait for items."""
 
 
-def _stopped(name: str, cause: BaseException | None) -> ActorStoppedError:
+def _stopped_error(name: str, cause: BaseException | None) -> ActorStoppedError:
     error = ActorStoppedError(name)
     error.__cause__ = cause
     return error
@@ -217,8 +218,7 @@ class ActorRef(Generic[M_contra]):
     async def tell(self, message: M_contra) -> None:
         """Put a message into the mailbox, and wait while it is full.
 
-        It is no checkpoint while there is room: the size of the mailbox bounds how long a sender
-        runs.
+        No checkpoint while there is room: the size of the mailbox limits how long a sender runs.
 
         If cancelled, nothing was sent.
 
@@ -234,7 +234,7 @@ class ActorRef(Generic[M_contra]):
             raise ActorStoppedError(self.name) from None
 
     def try_tell(self, message: M_contra) -> bool:
-        """Put a message into the mailbox if it has room; return whether it had."""
+        """Put a message into the mailbox if there is room; return whether there was."""
         try:
             self._put_nowait(message)
         except (trio.WouldBlock, trio.BrokenResourceError, trio.ClosedResourceError):
@@ -247,16 +247,16 @@ class ActorRef(Generic[M_contra]):
         The caller sets the deadline: `with trio.fail_after(...)`.
 
         Args:
-            make: Builds the message around the reply that the actor answers by.
+            make: Builds the message around the reply.
 
         If cancelled, a message that was not taken yet is never handled, and an answer that
         still comes is dropped.
 
         Raises:
             ActorStoppedError: The actor is gone, or stopped or crashed before it answered.
-            Exception: What the actor answered by `Reply.fail`.
+            Exception: The exception that the actor passed to `Reply.fail`.
         """
-        # Not `Reply[R]`: to make it by its alias takes four times as long.
+        # Not `Reply[R]()`: the call of an alias takes four times as long.
         reply: Reply[R] = Reply()
         try:
             await self.tell(cast("M_contra", Asked(make(reply), reply)))
@@ -287,12 +287,12 @@ class ActorRef(Generic[M_contra]):
 
 
 class Mailbox(ActorRef[M]):
-    """The end of an actor itself: messages for it, and the asks that it has not answered.
+    """The mailbox of an actor, as the actor reads it, and the replies that are still open.
 
     Attributes:
-        receive: Waits for an item and takes it; raises what a Trio channel raises.
-        take_nowait: Takes without waiting; raises what a Trio channel raises.
-        taken: The replies to asks that were taken, in order, as long as somebody has them.
+        receive: Waits for an item and returns it; raises the errors of a Trio channel.
+        take_nowait: Returns an item without waiting; raises the errors of a Trio channel.
+        taken: The replies of the asks that were taken, in order, while they are referenced.
     """
 
     def __init__(self, name: str, size: int) -> None:
@@ -303,13 +303,13 @@ class Mailbox(ActorRef[M]):
         self.taken: Final = WeakKeyDictionary[Losable, None]()
 
     def wake(self) -> None:
-        """End a wait in `receive`, by an item without a meaning."""
-        # Full or closed: then `receive` does not wait.
+        """End a wait in `receive`, by an item that is ignored."""
+        # If the mailbox is full or closed, `receive` does not wait.
         with suppress(trio.WouldBlock, trio.ClosedResourceError, trio.BrokenResourceError):
             self._put_nowait(_WAKE_UP)
 
     def poll(self) -> M | Asked[M] | Nothing:
-        """Return the next item; `Nothing.YET`: none, `Nothing.EVER`: none, and it is closed."""
+        """Return the next item, or `Nothing` if the mailbox is empty."""
         try:
             return self.take_nowait()
         except trio.WouldBlock:
@@ -318,29 +318,29 @@ class Mailbox(ActorRef[M]):
             return Nothing.EVER
 
     def lose_taken(self, cause: BaseException | None) -> None:
-        """Fail every ask that was taken and not answered, at the end of a life."""
+        """Fail all asks that the actor has taken and not answered, at the end of a life."""
         for reply in [*self.taken]:
-            reply.lose(_stopped(self.name, cause))
+            reply.lose(_stopped_error(self.name, cause))
         self.taken.clear()
 
     def close(self) -> None:
-        """Refuse further items; those inside can still be taken. Idempotent."""
+        """Refuse further items; present items can still be taken. Idempotent."""
         self._send.close()
 
-    def bury(self, cause: Exception | None) -> list[M]:
-        """End the mailbox for good: asks in it fail, other messages are returned."""
+    def close_and_drain(self, cause: Exception | None) -> list[M]:
+        """Close the mailbox for good; fail the asks in it, and return all other messages."""
         self._send.close()
         self.lose_taken(cause)
-        lost: list[M] = []
+        remaining: list[M] = []
         while not isinstance(item := self.poll(), Nothing):
             if isinstance(item, Asked):
-                item.reply.lose(_stopped(self.name, cause))
+                item.reply.lose(_stopped_error(self.name, cause))
             else:
-                lost.append(item)
+                remaining.append(item)
         self._receive.close()
         self._cause = cause
         self._stopped.set()
-        return lost
+        return remaining
 
 
 class Actor(ABC, Generic[M_contra]):
@@ -378,7 +378,7 @@ class Actor(ABC, Generic[M_contra]):
         """
 
     async def drained(self) -> None:
-        """Write what a batch of messages left to write; runs after each batch.
+        """Finish the work of a batch of messages, such as writes; runs after each batch.
 
         If cancelled, by force at the end of the actor, only `stop` follows.
         """
@@ -388,7 +388,7 @@ class Actor(ABC, Generic[M_contra]):
         return math.inf
 
     async def timed_out(self) -> None:
-        """Do what is due; runs when `deadline` has passed, and must move the deadline.
+        """Handle the timer; runs when `deadline` has passed, and must change the deadline.
 
         If cancelled, by force at the end of the actor, only `stop` follows.
         """
@@ -420,7 +420,7 @@ class Actor(ABC, Generic[M_contra]):
         try:
             self._nursery.start_soon(work, *args)
         except RuntimeError as closed:
-            # Its last task has ended, and it has not been told yet.
+            # The nursery has ended, and `leave` was not called yet.
             raise ActorStoppedError(self.name) from closed
 
     @final
@@ -431,7 +431,7 @@ class Actor(ABC, Generic[M_contra]):
 
     @final
     def wake(self) -> None:
-        """Have `deadline` read again, after spawned work has changed it."""
+        """Read `deadline` again, after spawned work has changed the value."""
         if self._wake is not None:
             self._wake()
 
@@ -439,7 +439,7 @@ class Actor(ABC, Generic[M_contra]):
     def enter(
         self, me: ActorRef[M_contra], nursery: trio.Nursery, wake: Callable[[], None]
     ) -> None:
-        """Take what an actor works with; called by the kit before `start`.
+        """Set reference, nursery and waker of the actor; called by the kit before `start`.
 
         Args:
             me: Reference to the actor.
@@ -458,20 +458,20 @@ class Actor(ABC, Generic[M_contra]):
         self._nursery = None
 
 
-# A message from a router to one listener, and the messages whose actor is gone.
+# A message from a router to one listener, and dead letters.
 
 
 class Purpose(Enum):
-    """Use of a message by the stub of a link."""
+    """The use of a message by the stub of a link."""
 
     SEND = auto()
-    """Send it."""
+    """Send the message."""
 
     TURN_BACK = auto()
-    """Give it back to the bus when all messages before it are acknowledged (C-20)."""
+    """Give the message back to the bus once all earlier ones are acknowledged (C-20)."""
 
     ANNOUNCE = auto()
-    """Send only what is announced of its pair; the message stands for the pair."""
+    """Send only the announcement; the message names sender and receiver of the pair."""
 
 
 @attrs.define
@@ -479,13 +479,13 @@ class Delivery:
     """One message for one listener.
 
     Attributes:
-        message: The message; its `to` is what its sender wrote.
+        message: The message, with the `to` of its sender.
         route: Address under which the listener was found: the `to` of the message, or the URL of
             the stub or link that leads there.
-        is_foreign: Whether a stub brought it into this runtime, so that none of the components of
-            the runtime has sent it.
-        behind: What a link announces before the message; None: nothing.
-        purpose: What the stub of a link does with it.
+        is_foreign: Whether a stub brought it into this runtime, so that no local component has
+            sent it.
+        behind: Announcement that a link sends before the message; None: there is none.
+        purpose: Use of the message by the stub of a link.
     """
 
     message: Message
@@ -503,14 +503,14 @@ DeadLetters: TypeAlias = Callable[[str, object], None]
 
 
 def log_dead_letter(actor: str, message: object) -> None:
-    """Write that a message was lost, without its content."""
-    # A call is known by the method that made it.
+    """Log a lost message, without its content."""
+    # A function is logged by its qualified name.
     kind = getattr(message, "__qualname__", type(message).__qualname__)
     _log.warning("dead letter", actor=actor, message=kind)
 
 
 class BackgroundTasks(Actor[Never]):
-    """Runs tasks for called objects. It gets no messages.
+    """Runs tasks for called objects; gets no messages.
 
     An unexpected exception in a task is a crash of this actor.
     """
@@ -521,11 +521,11 @@ class BackgroundTasks(Actor[Never]):
     async def ask(self, work: Callable[[Reply[R], *Ts], Awaitable[object]], *args: *Ts) -> R:
         """Run `work(reply, *args)` in a task of its own; return what it gives to the reply.
 
-        If cancelled, the work goes on; `reply.is_open` tells it that nobody waits.
+        If cancelled, the work goes on; `reply.is_open` is then False.
 
         Raises:
             ActorStoppedError: The runtime has closed, or closes before the reply.
-            Exception: What the work gives to `reply.fail`.
+            Exception: The exception that the work passes to `reply.fail`.
         """
         reply: Reply[R] = Reply()
         self.spawn(work, reply, *args)
@@ -533,7 +533,7 @@ class BackgroundTasks(Actor[Never]):
 
     @override
     async def handle(self, message: Never) -> None:
-        """This actor receives no messages."""
+        """Do nothing: this actor receives no messages."""
 
     @override
     async def stop(self) -> None:

@@ -469,10 +469,10 @@ class Child(Generic[M]):
         if waiting.cancelled_caught:
             _log.warning("stopped by force", actor=self.name)
 
-    def bury(self, dead_letters: DeadLetters) -> None:
+    def close_and_drain(self, dead_letters: DeadLetters) -> None:
         """End the child for good, and hand over the unhandled messages."""
         self.is_leaving = True
-        for message in self.ref.bury(self.life.error):
+        for message in self.ref.close_and_drain(self.life.error):
             dead_letters(self.name, message)
 
 
@@ -698,7 +698,7 @@ class Supervisor:
     def _forget(self, child: _AnyChild) -> None:
         if self._children.get(child.name) is child:
             del self._children[child.name]
-            child.bury(self.dead_letters)
+            child.close_and_drain(self.dead_letters)
 
 
 def _log_crash(child: _AnyChild, error: Exception) -> None:

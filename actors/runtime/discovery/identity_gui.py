@@ -1,9 +1,9 @@
-"""`R/identity-gui`: what a runtime shows its user to prove who that is (ADR-03).
+"""`R/identity-gui`: the questions of a runtime to its user at a login (ADR-03).
 
 | request | meaning | value of the answer |
 |---|---|---|
-| `read` | whether there is somebody to ask | `{"present": true}` |
-| `execute` `openPopup` `{"urlreq": URL}` | show a login page | what the page ended with |
+| `read` | whether a user can be asked | `{"present": true}` |
+| `execute` `openPopup` `{"urlreq": URL}` | show a login page | the result of the page |
 | `create` `{"value": {"identities", "idps"}}` | have the user choose one of them | the choice |
 
 The words are upstream's. Components of the own runtime read; only its user agent (`R/ua`) and its
@@ -42,11 +42,11 @@ _WEB: Final = ("https://", "http://")
 
 
 class IdentityGui(ABC):
-    """How an application asks its user for a login; asked for one thing at a time."""
+    """The dialogs of an application for the login of its user; one is open at a time."""
 
     @abstractmethod
     async def show(self, url: str) -> Json:
-        """Show a login page, and return what it ended with, such as a code; None: the user left it.
+        """Show a login page, and return its result, such as a code; None: the user left.
 
         The address comes from an identity provider. Show its host to the user.
 
@@ -55,7 +55,7 @@ class IdentityGui(ABC):
 
     @abstractmethod
     async def choose(self, identities: Sequence[Json], providers: Sequence[Json]) -> Json:
-        """Have the user choose an identity or a provider; None: the user chose none.
+        """Let the user choose an identity or a provider; None: the user chose none.
 
         Args:
             identities: Known identities, in the requester's words.
@@ -70,7 +70,7 @@ class IdentityGuiPart(Actor[Delivery]):
 
     Args:
         port: Its port.
-        gui: How the user is asked; None: nobody can be.
+        gui: The dialogs of the application; None: it has no display.
     """
 
     def __init__(self, port: CorePort, gui: IdentityGui | None) -> None:
@@ -87,84 +87,84 @@ class IdentityGuiPart(Actor[Delivery]):
 
     @override
     async def handle(self, message: Delivery) -> None:
-        asked = message.message
-        if not asked.is_request:
+        request = message.message
+        if not request.is_request:
             return
-        answer = self._at_once(asked, is_foreign=message.is_foreign)
+        answer = self._at_once(request, is_foreign=message.is_foreign)
         if answer is not None:
             await self._port.post(answer)
             return
         self._waiting += 1
-        self.spawn(self._answer, asked)
+        self.spawn(self._answer, request)
 
-    def _at_once(self, asked: Message, *, is_foreign: bool) -> Message | None:
-        """Return the answer to a request that no user is asked for; None: one is."""
-        is_read = asked.type is MessageType.READ
-        why = self._objection(asked, is_foreign=is_foreign, is_read=is_read)
+    def _at_once(self, request: Message, *, is_foreign: bool) -> Message | None:
+        """Return the answer to a request without a question to the user; None: ask the user."""
+        is_read = request.type is MessageType.READ
+        why = self._objection(request, is_foreign=is_foreign, is_read=is_read)
         if why is not None:
-            return refuse(asked, Code.FORBIDDEN, why)
+            return refuse(request, Code.FORBIDDEN, why)
         if is_read:
-            return reply_to(asked, Code.OK, {"value": {"present": self._gui is not None}})
+            return reply_to(request, Code.OK, {"value": {"present": self._gui is not None}})
         if self._gui is None:
-            return refuse(asked, Code.NOT_FOUND, "this runtime shows its user nothing")
+            return refuse(request, Code.NOT_FOUND, "this runtime shows its user nothing")
         try:
-            _read(asked)
+            _read(request)
         except BadMessageError as error:
-            return refuse(asked, error.code, error.reason)
+            return refuse(request, error.code, error.reason)
         if self._waiting > GUI_WAITING:
-            return refuse(asked, Code.UNAVAILABLE, "the user has enough to answer")
+            return refuse(request, Code.UNAVAILABLE, "the user has enough to answer")
         return None
 
-    def _objection(self, asked: Message, *, is_foreign: bool, is_read: bool) -> str | None:
+    def _objection(self, request: Message, *, is_foreign: bool, is_read: bool) -> str | None:
         if is_foreign:
             return f"{self._port.url} answers the components of its own runtime only"
-        if is_read or asked.from_ in self._askers:
+        if is_read or request.from_ in self._askers:
             return None
         return "only the parts of a runtime that log its user in ask the user"
 
-    async def _answer(self, asked: Message) -> None:
-        answer = refuse(asked, Code.TIMEOUT, "the user took too long")
+    async def _answer(self, request: Message) -> None:
+        answer = refuse(request, Code.TIMEOUT, "the user took too long")
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._keep_waiting, asked)
+                nursery.start_soon(self._keep_waiting, request)
                 with trio.move_on_after(GUI_TIMEOUT):
                     async with self._turn:
-                        answer = await self._ask_user(asked)
+                        answer = await self._ask_user(request)
                 nursery.cancel_scope.cancel()
         finally:
             self._waiting -= 1
         await self._port.post(answer)
 
-    async def _keep_waiting(self, asked: Message) -> None:
+    async def _keep_waiting(self, request: Message) -> None:
         while True:
-            await self._port.post(reply_to(asked, Code.TRYING))
+            await self._port.post(reply_to(request, Code.TRYING))
             await trio.sleep(GUI_PROGRESS)
 
-    async def _ask_user(self, asked: Message) -> Message:
+    async def _ask_user(self, request: Message) -> Message:
         gui, chosen = self._gui, None
         if gui is None:
-            return refuse(asked, Code.NOT_FOUND, "this runtime shows its user nothing")
+            return refuse(request, Code.NOT_FOUND, "this runtime shows its user nothing")
         with Crash() as crash:
-            match _read(asked):
+            match _read(request):
                 case str() as url:
                     chosen = await gui.show(url)
                 case identities, providers:
                     chosen = await gui.choose(identities, providers)
         if crash.error is not None:
             _log.warning("identity gui crashed", exc_info=crash.error)
-            return refuse(asked, Code.INTERNAL, "the user could not be asked")
+            return refuse(request, Code.INTERNAL, "the user could not be asked")
         if chosen is None:
-            return refuse(asked, Code.FORBIDDEN, "the user gave no answer")
-        return reply_to(asked, Code.OK, {"value": chosen})
+            return refuse(request, Code.FORBIDDEN, "the user gave no answer")
+        return reply_to(request, Code.OK, {"value": chosen})
 
 
-def _read(asked: Message) -> str | tuple[Sequence[Json], Sequence[Json]]:
-    """Return the login page that is to be shown, or what is to be chosen from.
+def _read(request: Message) -> str | tuple[Sequence[Json], Sequence[Json]]:
+    """Return the login page to show, or the identities and providers to choose from.
 
     Raises:
-        BadMessageError: It is something else, or no page that may be shown.
+        BadMessageError: The request is malformed, or the page may not be shown.
     """
-    match asked.type, asked.body:
+    match request.type, request.body:
         case MessageType.EXECUTE, {"method": "openPopup", "params": {"urlreq": str() as url}}:
             # A page without TLS gives what the user types to everybody in between.
             if len(url) > GUI_URL or not url.startswith(_WEB) or is_plain(url):

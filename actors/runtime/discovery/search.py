@@ -1,7 +1,7 @@
 """Searches of domain registries: in pages (M-26..M-28), and followed (M-29, M-30).
 
 `RecordSearch` is one search. `Watching` repeats a search and follows the status of the found
-entries. No task of it runs between two calls, so an abandoned watch leaves only subscriptions, each
+entries. It has no task between two calls, so an abandoned watch leaves only subscriptions, each
 of which ends at its next report. `Discoverer` makes both for one component.
 """
 
@@ -37,7 +37,7 @@ class RegistryReader:
     """Reads at the registry of one domain.
 
     Attributes:
-        domain: The domain. What its registry says of addresses of other domains is not believed.
+        domain: The domain. Records of addresses in other domains are ignored.
         read: Sends a read with this body, and returns its answer.
     """
 
@@ -104,13 +104,13 @@ class RecordSearch:
             SearchError: The registry does not answer, or refuses.
             ActorStoppedError: The runtime has closed.
         """
-        found: list[discovery.FoundEntry] = []
+        entries: list[discovery.FoundEntry] = []
         if most > 0:
             async for entry in self:
-                found.append(entry)
-                if len(found) == most:
+                entries.append(entry)
+                if len(entries) == most:
                     break
-        return tuple(found)
+        return tuple(entries)
 
     async def __anext__(self) -> discovery.FoundEntry:
         """Return the next entry.
@@ -125,13 +125,13 @@ class RecordSearch:
         while not self._page and not self._is_over:
             if empty == EMPTY_PAGES:
                 raise SearchError(Code.BAD_BACKEND, f"{empty} pages have no entry in them")
-            await self._turn()
+            await self._read_page()
             empty += 1
         if not self._page:
             raise StopAsyncIteration
         return self._page.popleft()
 
-    async def _turn(self) -> None:
+    async def _read_page(self) -> None:
         """Read the next page."""
         body = write_body(self._search)
         if self._after is not None:
@@ -261,7 +261,7 @@ class Discoverer:
     # ---- reports
 
     async def take_report(self, message: Message) -> bool:
-        """Take a report of the status of a watched record (M-30); False: it is no such report.
+        """Handle a report about a watched record (M-30); return whether the message was one.
 
         If cancelled, a subscription that nobody needs may stay until the next report.
         """
@@ -296,13 +296,13 @@ class Discoverer:
 
         If cancelled, the reports may come all the same.
         """
-        known = self._watching.setdefault(url, WeakSet())
-        known.add(watching)
-        # What the registry refuses is seen by the next search.
+        watchers = self._watching.setdefault(url, WeakSet())
+        watchers.add(watching)
+        # A refusal shows in the next search.
         await self.post(self.registry, MessageType.SUBSCRIBE, _path(url))
 
     async def unfollow(self, url: str, watching: "Watching") -> None:
-        """End it, if no other watcher needs the reports. Idempotent.
+        """End the subscription to a record, unless other watchers need it. Idempotent.
 
         Args:
             url: Address of the record.
@@ -310,10 +310,10 @@ class Discoverer:
 
         If cancelled, the subscription may stay until the next report.
         """
-        known = self._watching.get(url)
-        if known is not None:
-            known.discard(watching)
-            if not known:
+        watchers = self._watching.get(url)
+        if watchers is not None:
+            watchers.discard(watching)
+            if not watchers:
                 await self._leave(url)
 
     async def _leave(self, url: str) -> None:
@@ -324,7 +324,7 @@ class Discoverer:
 def _has_none(answer: Message) -> bool:
     """Return whether a registry has no such record; routers say 404, too, if there is no registry.
 
-    Registries say so in one and the same words, or without any.
+    The answers of registries have one fixed description, or none.
     """
     return answer.code == Code.NOT_FOUND and reason_in(answer) in {"", UNKNOWN.why}
 
@@ -335,7 +335,7 @@ def _path(url: str) -> JsonObject:
 
 @attrs.frozen
 class _WatchPort(discovery.WatchPort):
-    """Keeps what a watch asks for until its next change is wanted."""
+    """Keeps the changes and orders of a watch until the next call."""
 
     changes: deque[discovery.EntryChange] = attrs.field(factory=deque)
     orders: deque[tuple[str, str]] = attrs.field(factory=deque)
@@ -361,7 +361,7 @@ class _WatchPort(discovery.WatchPort):
 class Watching:
     """The changes of the results of a search: an asynchronous iterator and context manager.
 
-    It begins with all that the search finds, each as `appeared`. What is registered later appears
+    It begins with all entries of the search, each as `appeared`. Later registrations appear
     within `WATCH_PERIOD` seconds; the status of a known entry comes at once. A reader that is
     behind gets the latest status of each entry. The newest `WATCHED_ENTRIES` entries are known.
     The iteration ends with `aclose`, or with the runtime.
@@ -381,7 +381,7 @@ class Watching:
         self._port: Final = _WatchPort()
         self._core: Final = discovery.DiscoveryWatch(self._port)
         self._reports: dict[str, str] = {}
-        self._stirred = trio.Event()
+        self._has_work = trio.Event()
         self._due = -math.inf
         self._is_first = True
         self._is_closed = False
@@ -427,9 +427,9 @@ class Watching:
             elif trio.current_time() >= self._due:
                 await self._search_again()
             else:
-                self._stirred = trio.Event()
+                self._has_work = trio.Event()
                 with trio.move_on_at(self._due):
-                    await self._stirred.wait()
+                    await self._has_work.wait()
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
@@ -441,7 +441,7 @@ class Watching:
             ActorStoppedError: The runtime has closed.
         """
         self._is_closed = True
-        self._stirred.set()
+        self._has_work.set()
         for url in self._core.urls:
             await self._discoverer.unfollow(url, self)
 
@@ -454,10 +454,10 @@ class Watching:
         """
         self._reports.pop(url, None)
         self._reports[url] = status
-        self._stirred.set()
+        self._has_work.set()
 
     async def _perform(self) -> None:
-        """Do what is to be done; if cancelled, the rest is done at the next call."""
+        """Execute the orders of the watch; if cancelled, the next call continues."""
         orders = self._port.orders
         while orders:
             match orders[0]:
@@ -472,17 +472,17 @@ class Watching:
     async def _search_again(self) -> None:
         await self._discoverer.sweep()
         try:
-            found = await RecordSearch(self._registry, self._search).first(WATCHED_ENTRIES + 1)
+            entries = await RecordSearch(self._registry, self._search).first(WATCHED_ENTRIES + 1)
         except SearchError as error:
             if self._is_first or error.code in _LASTING:
                 raise
-            # A node that is coming back answers one of the next.
+            # The node may be coming back, and answer a later search.
             self._due = trio.current_time() + WATCH_PERIOD
             return
         self._is_first = False
         self._due = trio.current_time() + WATCH_PERIOD
-        is_partial = len(found) > WATCHED_ENTRIES
-        self._core.take_search(found[:WATCHED_ENTRIES], is_partial=is_partial)
+        is_partial = len(entries) > WATCHED_ENTRIES
+        self._core.take_search(entries[:WATCHED_ENTRIES], is_partial=is_partial)
 
     async def _read(self, url: str) -> None:
         """Read a record that the search does not find any more (M-25)."""

@@ -443,12 +443,8 @@ class HypertyClient:
             raise ValueError("schema is empty; name a scheme such as comm, or a data schema")
         check_type(value, (Mapping,), "value")
         check_type(name, (str, NoneType), "name")
-        for texts, name_of_argument in (
-            (resources, "resources"),
-            (observers, "observers"),
-            (allow, "allow"),
-        ):
-            check_texts(texts, name_of_argument)
+        for texts, word in ((resources, "resources"), (observers, "observers"), (allow, "allow")):
+            check_texts(texts, word)
         new = NewReport(
             schema,
             value,

@@ -70,17 +70,15 @@ def _entries_beside(message: Message) -> JsonObject:
     return beside
 
 
-_StepBody: TypeAlias = (
-    bodies.TransferBegun | bodies.Chunk | bodies.ChunkWanted | bodies.TransferEnded
-)
+_Body: TypeAlias = bodies.TransferBegun | bodies.Chunk | bodies.ChunkWanted | bodies.TransferEnded
 
 
-def _write_step(step: bodies.ChunkStep, content: _StepBody) -> JsonObject:
+def _write_step(step: bodies.ChunkStep, content: _Body) -> JsonObject:
     return {bodies.CHUNK: {bodies.STEP: step.value, **write_body(content)}}
 
 
-def _transfer_request(
-    participant: Participant, message: Message, step: bodies.ChunkStep, content: _StepBody
+def _step_message(
+    participant: Participant, message: Message, step: bodies.ChunkStep, content: _Body
 ) -> Message:
     """Return a request about a transfer, with addresses and type of its message."""
     body = {**_entries_beside(message), **_write_step(step, content)}
@@ -168,7 +166,7 @@ class _Upload:
         self, step: bodies.ChunkStep, content: bodies.TransferBegun | bodies.Chunk
     ) -> Message:
         return await self._participant.port.request(
-            _transfer_request(self._participant, self._message, step, content)
+            _step_message(self._participant, self._message, step, content)
         )
 
     @asynccontextmanager
@@ -224,7 +222,7 @@ async def _fetch_body(
         nonlocal spent, received
         request_body, asked_at = bodies.ChunkWanted(entry.transfer, index), trio.current_time()
         answer = await participant.port.request(
-            _transfer_request(participant, request, bodies.ChunkStep.READ, request_body)
+            _step_message(participant, request, bodies.ChunkStep.READ, request_body)
         )
         _check(answer)
         spent, received = spent + trio.current_time() - asked_at, received + 1
@@ -292,9 +290,7 @@ def _check(answer: Message) -> None:
 async def _end(participant: Participant, message: Message, transfer: int) -> None:
     """Ask the other end to forget a body, without awaiting the answer."""
     await participant.port.post(
-        _transfer_request(
-            participant, message, bodies.ChunkStep.END, bodies.TransferEnded(transfer)
-        )
+        _step_message(participant, message, bodies.ChunkStep.END, bodies.TransferEnded(transfer))
     )
 
 

@@ -411,7 +411,7 @@ class Children(Mapping[str, Child]):
             listed: The children by name; any other value: there are none.
         """
         if self._is_begun:
-            # The list is older than later notices, which may be incomplete: the object is read again.
+            # Notices have come since the list was made, but maybe not all: read the object.
             self._tell(self._core.doubt)
         else:
             self._is_begun = True

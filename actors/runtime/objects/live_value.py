@@ -468,7 +468,7 @@ class Writes:
         self._core = WritesCore(url, data, version, schema)
         self._top = Place(self)
         self.live: Final = LiveObject(self._top)
-        # By number of a write with a waiting task: its version, or why it failed; None: not known yet.
+        # By number of a write whose task waits: its version, or why it failed; None: unknown.
         self._waits: dict[int, int | Unpublished | None] = {}
         # By waiting call of `flush`: the failed write, if any.
         self._flushes: dict[object, Unpublished | None] = {}

@@ -96,7 +96,7 @@ class ReportedObject:
 
     @property
     def value(self) -> Mapping[str, Json]:
-        """The immutable value after all writes, published or not; `copy.deepcopy` makes it mutable."""
+        """The immutable value after all writes; `copy.deepcopy` makes a mutable copy."""
         now = self._writes.now
         if self._frozen_from is not now:
             self._frozen_from, self._value = now, frozen_object(now)
@@ -540,8 +540,8 @@ async def _resume(participant: Participant, created: bodies.CreateObject) -> bod
         The object with its stored value; None if there is no such object.
 
     Raises:
-        ObjectError: 400: the runtime has no store; 409: the hyperty reports the object already; 410:
-            the runtime has closed; 500: the answer has no value.
+        ObjectError: 400: the runtime has no store; 409: the hyperty reports the object already;
+            410: the runtime has closed; 500: the answer has no value.
     """
     body = write_body(bodies.Resume(schema=created.schema, name=created.value.name, store=True))
     try:

@@ -83,13 +83,13 @@ class AddressAllocation:
 
         Args:
             purpose: What it is for.
-            exactly: The kept address that it has to be; None: any.
+            exactly: The kept address to return; None: any.
 
         If cancelled, a new address is given back to the node.
 
         Raises:
-            AllocationError: The node gave none.
-            BadMessageError: The node answered with something else.
+            AllocationError: The node allocated no address.
+            BadMessageError: The answer of the node is malformed.
             NotKeptError: `exactly` is not kept for this purpose.
         """
         address = exactly
@@ -114,8 +114,8 @@ class AddressAllocation:
         If cancelled, they are given back to the node.
 
         Raises:
-            AllocationError: The node gave none.
-            BadMessageError: The node answered with something else.
+            AllocationError: The node allocated no addresses.
+            BadMessageError: The answer of the node is malformed.
         """
         return await self._tasks.ask(self._allocate, scheme, number)
 
@@ -143,14 +143,14 @@ class AddressAllocation:
         for first in range(0, len(owned), MAX_LIST):
             batch = owned[first : first + MAX_LIST]
             if not await self._claim(batch):
-                # One of them is another's now; that is no reason to lose the others.
+                # One of them has another owner now: claim the others one by one.
                 for address in batch:
                     await self._claim((address,))
 
     async def _claim(self, addresses: tuple[str, ...]) -> bool:
-        """Claim addresses, as often as it takes to be answered; return whether they are ours.
+        """Repeat a claim of addresses until the node answers; return whether it accepted.
 
-        An address that is given back meanwhile is not claimed again.
+        An address that is given back meanwhile is left out.
         """
         pause = RETRY_AFTER
         while owned := tuple(address for address in addresses if address in self._owned):

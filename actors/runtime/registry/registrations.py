@@ -41,7 +41,7 @@ class RegistrationError(ProtoflyError, public=True):
 
 @attrs.define(slots=True)
 class _Registration:
-    """A record that is kept alive, and when that is due."""
+    """A record that is kept alive, and the time of its next refresh."""
 
     record: Record
     due: float
@@ -75,7 +75,7 @@ class Registrar:
     async def register(self, record: Record) -> None:
         """Register a record and keep it alive.
 
-        If cancelled, that is done all the same, unless it is unregistered.
+        If cancelled, the record is registered all the same, unless it is unregistered.
 
         Raises:
             RegistrationError: The registry refuses it, or it was unregistered meanwhile.
@@ -85,7 +85,7 @@ class Registrar:
         await self._tasks.ask(self._register, attempt)
 
     async def unregister(self, url: str) -> None:
-        """Set a record to disconnected, and keep it alive no longer. Idempotent.
+        """Set a record to disconnected, and stop to keep it alive. Idempotent.
 
         If cancelled, the record may be live until it expires.
         """
@@ -96,7 +96,7 @@ class Registrar:
     async def register_all_again(self) -> None:
         """Claim all addresses and register all records at a node that has forgotten them (C-44).
 
-        If cancelled, that is done all the same.
+        If cancelled, the records are registered all the same.
         """
         records = [registration.record for registration in self._registrations.values()]
         await self._tasks.ask(self._register_records_again, records)
@@ -133,7 +133,7 @@ class Registrar:
             self._due_changed.set()
             reply.send(None)
         else:
-            # It was unregistered before the registry had answered, and perhaps registered anew.
+            # The record was unregistered meanwhile, and perhaps registered again.
             reply.fail(RegistrationError(url, Code.GONE, "it is not wanted any more"))
             if latest is None and url not in self._registrations:
                 await self._disconnect(url)
@@ -156,7 +156,7 @@ class Registrar:
         return registration is not None and registration.record is record
 
     async def _refresh(self, url: str, kind: MessageType, body: UpdateRecord | Register) -> None:
-        """Refresh a record; register anew what the registry has forgotten (C-53)."""
+        """Refresh a record; if the registry has forgotten the record, register again (C-53)."""
         answer = await self._ask(kind, url, body)
         registration = self._registrations.get(url)
         if registration is None or answer.code <= LAST_SUCCESS:
@@ -173,7 +173,7 @@ class Registrar:
         await self._ask(MessageType.UPDATE, url, update)
 
     async def _claim(self, record: Record) -> Message:
-        """Claim an address that a node which forgot us does not know as ours (C-44)."""
+        """Claim an address at a node that has forgotten its owner (C-44)."""
         to = subscription_manager(domain_of(record.url))
         return await self._request(MessageType.SUBSCRIBE, to, Path((record.url,), record.runtime))
 
@@ -206,7 +206,7 @@ class RuntimeStatus:
     Attributes:
         value: `created` before the first session with the node, then `live` or `disconnected`; at
             last `failed` if the node has ended the session for good.
-        end: Why it has ended for good; None: it has not.
+        end: Why the session has ended for good; None: it has not.
         has_changed: Is set at the next change.
         is_published: Whether subscribers at the node are notified.
     """
@@ -221,7 +221,7 @@ class RuntimeStatus:
         self.has_changed = trio.Event()
 
     async def begin(self) -> None:
-        """Prepare to publish, if that is wanted.
+        """Permit the registry to publish the status, if it is published.
 
         If cancelled, the registry may be allowed to send as the runtime.
         """
@@ -229,12 +229,12 @@ class RuntimeStatus:
             self._port.grant(self._runtime, self._port.url)
 
     def set_connection(self, stub: str, *, is_live: bool, end: str | None = None) -> None:
-        """Take the state of the connection to the own node.
+        """Set the state of the connection to the own node.
 
         Args:
             stub: Address of the stub of the node.
-            is_live: Whether it is live.
-            end: Why it is over for good; None: it is not.
+            is_live: Whether the connection is live.
+            end: Why it has ended for good; None: it has not.
         """
         address = status_of(self._runtime)
         if is_live:
@@ -247,13 +247,13 @@ class RuntimeStatus:
         else:
             self._set(StatusValue.DISCONNECTED)
             if self.is_published:
-                # What cannot leave now would be out of date later.
+                # A status that cannot be sent now would be outdated later.
                 self._port.unfollow(address, stub)
 
     async def leave(self) -> None:
         """Publish that the runtime leaves, while the node can still be reached.
 
-        If cancelled, that may not be published.
+        If cancelled, the status may not be published.
         """
         if self.value is StatusValue.LIVE:
             self._set(StatusValue.DISCONNECTED)

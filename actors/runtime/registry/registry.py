@@ -1,14 +1,14 @@
-"""The runtime's registry, R/registry: the one writer of where entities live (REG-01..05, RES-*).
+"""The registry of a runtime, R/registry, which knows where entities live (REG-01..05, RES-*).
 
-It hosts the resolve core. Its own tasks send requests to others and report the outcome, so its
-mailbox, and with it the runtime's routing, never waits. It also publishes its links (P2P-18).
-Others call its methods, which put into its mailbox, behind the messages that came before, what is
-to be done: what one sender reports stays in order, and the core is not called back by the bus.
+It hosts the route search. Its own tasks send requests to others and report the results, so its
+mailbox, and with it the routing of the runtime, never waits. It also publishes its links (P2P-18).
+Other components call its methods, which put calls into its mailbox, behind the earlier messages:
+the reports of one sender stay in order, and the bus does not call the core back.
 
-Registries at the two ends of a live link exchange the addresses that live there
+Registries at the two ends of a live link exchange the addresses of their entities
 (`RegistryChanges`, P2P-23..26). Each asks the other as soon as the link is live for it, and gets
-the list and every change of it. If it is refused or gets no answer it uses the link all the same,
-and reads the records of the entities.
+the list and every change of the list. After a refusal, or without an answer, it uses the link all
+the same, and reads the records of the entities.
 """
 
 from collections import deque
@@ -63,7 +63,9 @@ class RegistryView:
     """The registry's tables at one moment.
 
     Attributes:
-        watched: Whose registrations are followed.
+        links: The direct links.
+        node_stubs: Addresses of the stubs of nodes.
+        watched: Addresses whose registrations are followed.
     """
 
     links: tuple[LinkEntry, ...]
@@ -72,7 +74,7 @@ class RegistryView:
 
 
 def is_changes(message: Message) -> bool:
-    """Return whether an event or request is about the entities of a runtime."""
+    """Return whether an event or request is about the list of entities of a runtime."""
     if message.is_event:
         return last_segment(message.to) == _PART
     resources = message.body.get("resources")
@@ -81,7 +83,7 @@ def is_changes(message: Message) -> bool:
 
 
 class _Steps(changes.ChangesPort):
-    """The port of cores that end with their runtime: nothing is done any more but traced."""
+    """The port of cores whose runtime ends: it only traces their steps."""
 
     def __init__(self, hops: HopTrace) -> None:
         self._hops = hops
@@ -103,7 +105,7 @@ def _row(entry: LinkEntry) -> dict[str, Json]:
 
 
 RegistryMessage: TypeAlias = Delivery | Callable[[], None]
-"""A message to R/registry, or what is to be done after those that came before."""
+"""A message to R/registry, or a call to make after the earlier messages."""
 
 
 _T = TypeVar("_T")
@@ -112,13 +114,13 @@ _T = TypeVar("_T")
 class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
     """Hosts the route search, and the lists of entities that linked registries exchange.
 
-    Its methods are inputs for others, and the port of these cores.
+    Its methods are the calls of other components, and the port of these cores.
 
     Args:
         config: The configuration of the route search.
-        runtime: The runtime, for all that the registry works with.
+        runtime: The runtime.
         port: The registry's own port to the Message BUS.
-        hops: Takes what it traces.
+        hops: Takes the trace.
     """
 
     def __init__(
@@ -132,10 +134,10 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
         self._publisher = changes.ChangesPublisher(config.runtime, self)
         self._follower = changes.ChangesFollower(config.runtime, self)
         self._own_changes = changes.changes_of(config.runtime)
-        # What waits for an answer: each is called again until it returns True.
+        # The waiting questions: each is called again until it returns True.
         self._awaiting_routes: list[Callable[[], bool]] = []
         self._waiting: list[Callable[[], bool]] = []
-        self._after: deque[Callable[[], None]] = deque()
+        self._postponed: deque[Callable[[], None]] = deque()
         self._are_routes_new = False
         self._is_stopped = False
 
@@ -174,59 +176,59 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
         self._settle()
 
     def _settle(self) -> None:
-        """Do what the core has asked for that calls it back; answer what can be answered."""
-        self._do_after()
+        """Make the calls that the core has postponed, and answer questions that can be answered."""
+        self._run_postponed()
         if self._are_routes_new:
             self._are_routes_new = False
             self._awaiting_routes = [ask for ask in self._awaiting_routes if not ask()]
         self._waiting = [ask for ask in self._waiting if not ask()]
 
-    def _do_after(self) -> None:
-        while self._after:
-            self._after.popleft()()
+    def _run_postponed(self) -> None:
+        while self._postponed:
+            self._postponed.popleft()()
 
     @property
     def listener(self) -> ActorRef[RegistryMessage]:
-        """Listens to status events."""
+        """The receiver of status events."""
         return self.me
 
     async def _tell(self, work: Callable[[], None]) -> None:
         await self.me.tell(work)
 
-    # ---- for others
+    # ---- calls of other components
 
     def try_ask(self, to: str, intent: Intent, hint: LinkHint | None) -> bool:
-        """Look for a route for the Message BUS; return whether there is room for the question."""
+        """Search a route for the Message BUS; return whether there is room for the question."""
         return self.me.try_tell(lambda: self._ask(to, intent, hint))
 
     def try_ask_owner(self, entity: str, remote: str) -> bool:
-        """Look for an owner for the Message BUS; return whether there is room for the question."""
+        """Search an owner for the Message BUS; return whether there is room for the question."""
         return self.me.try_tell(lambda: self._core.ask_owner(entity, remote, trio.current_time()))
 
     def try_report_forged(self, link: str) -> bool:
-        """End a link whose peer sends from addresses of others, if there is room (S1)."""
+        """End a link whose peer forges senders; return whether there is room for the call (S1)."""
         return self.me.try_tell(lambda: self._core.link_forged(link, trio.current_time()))
 
     async def stub_deployed(self, url: str) -> None:
-        """Take that a stub runs; as all these methods, wait while the mailbox is full."""
+        """Record that a stub runs; wait, like the following methods, while the mailbox is full."""
         await self._tell(lambda: self._core.stub_deployed(url, trio.current_time()))
 
     async def stub_failed(self, url: str, why: str, *, is_absent: bool) -> None:
-        """Take that a stub will never run; or that there is none."""
+        """Record that a stub failed to start, or, if `is_absent`, that there is none."""
         await self._tell(
             lambda: self._core.stub_failed(url, why, trio.current_time(), is_absent=is_absent)
         )
 
     async def stub_gone(self, url: str) -> None:
-        """Take that a stub has crashed, and its sandbox is gone."""
+        """Record that a stub has crashed, and its sandbox is gone."""
         await self._tell(lambda: self._core.stub_gone(url, trio.current_time()))
 
     async def add_local(self, url: str) -> None:
-        """Take the address of a hyperty of this runtime, which is about to run."""
+        """Add the address of a hyperty of this runtime, which is about to run."""
         await self._tell(lambda: self._core.add_local(url))
 
     async def remove_local(self, url: str) -> None:
-        """Take that a hyperty has ended; messages to it are answered 404."""
+        """Remove a hyperty that has ended; messages to it are then answered 404."""
         await self._tell(lambda: self._watches.component_left(url))
 
     async def show_local(self, url: str) -> None:
@@ -234,7 +236,7 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
         await self._tell(lambda: self._publisher.add_local(url))
 
     async def hide_local(self, url: str) -> None:
-        """Report to them that it can no longer be reached. Idempotent."""
+        """Report to linked runtimes that it can no longer be reached. Idempotent."""
         await self._tell(lambda: self._publisher.remove_local(url))
 
     async def view(self) -> RegistryView:
@@ -242,16 +244,16 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
         return await self.me.ask(lambda reply: lambda: self._show(reply))
 
     async def close_links(self) -> tuple[LinkEntry, ...]:
-        """Forget all P2P links, set none up any more; return what is to be ended now."""
+        """Forget all P2P links, and set up no more; return the links that must be ended."""
         return await self.me.ask(lambda reply: lambda: self._close_links(reply))
 
     async def find_link(self, entity: str, known: str | None, *, is_wanted: bool) -> str | None:
-        """Wait until another live link leads to an entity or runtime than is known; return it.
+        """Wait until the live link to an entity or runtime differs from a known one; return it.
 
         Args:
             entity: Address of the entity or runtime.
-            known: The link that leads there as far as is known; None: none does.
-            is_wanted: Whether a link may be set up for that.
+            known: The known link; None: there is none.
+            is_wanted: Whether a link may be set up.
         """
         return await self.me.ask(
             lambda reply: lambda: self._await_link(entity, known, reply, is_wanted=is_wanted)
@@ -260,11 +262,11 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
     async def speaks_for(self, link: str, part: str, entity: str) -> bool:
         """Return whether the sender over a link may send for an entity, by the entity's record.
 
-        Memory: it is kept while the caller waits, who sets the time.
+        The question is kept while the caller waits; the caller sets a time limit.
         """
         return await self.me.ask(lambda reply: lambda: self._witness(link, part, entity, reply))
 
-    # ---- what they have asked for
+    # ---- the calls, within the task of the registry
 
     def _ask(self, to: str, intent: Intent, hint: LinkHint | None) -> None:
         begun = Fact(k=Kind.RESOLVE, op=Op.BEGIN, to=to, kind=intent.value)
@@ -347,22 +349,22 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
             self._core.link_status(stub, of.value, of.resource, of.link, now)
 
     def _read(self, request: Message) -> None:
-        """Answer what a component asks about a link (P2P-18).
+        """Answer a read of the row of a link (P2P-18).
 
-        A handler that asks whether it may accept a link waits while our own request has not said
-        that it yields (P2P-27). Memory: one question per link of the handler, which gives up at
-        its own deadline. Others than parts of the runtime are refused: a row says which hyperties
-        live at a peer.
+        A handler that asks whether it may accept a link waits until the own request for a link
+        yields (P2P-27). Each handler has one open question per link, which it gives up at its own
+        deadline. Senders that are no parts of the runtime are refused, as a row lists the
+        hyperties at a peer.
         """
         if not is_below(request.from_, self._config.runtime):
             why = "a registry answers the parts of its own runtime only"
             raise BadMessageError(why, Code.FORBIDDEN)
         if request.type is not MessageType.READ:
             raise BadMessageError("the registry can only be read or followed")
-        whom = read_body(request, ObjectName).resource
+        remote = read_body(request, ObjectName).resource
 
         def ask() -> bool:
-            entry = self._core.row(whom, request.from_)
+            entry = self._core.row(remote, request.from_)
             if entry is None:
                 self._port.send(refuse(request, Code.NOT_FOUND, "no link leads there"))
             elif entry.is_held(request.from_):
@@ -374,16 +376,16 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
         self._waiting.append(ask)
 
     def _link_over(self, message: Message) -> None:
-        """Remove the entry of a link that its handler will not get back; repeated is fine."""
+        """Remove the entry of a link that has ended for its handler. Idempotent."""
         link = read_body(message, ObjectName).resource
         self._core.link_over(message.from_, link, trio.current_time())
         self._port.send(reply_to(message, Code.OK))
 
-    # ---- what other registries say
+    # ---- messages of other registries
 
     def _follow_asked(self, request: Message) -> None:
-        """Let the other registry follow, or end that; only a registry may (M-08, M-10)."""
-        entry = self._speaker(request)
+        """Subscribe or unsubscribe the registry of a linked runtime (M-08, M-10)."""
+        entry = self._link_of_registry(request)
         resources = read_body(request, Path).resources
         if entry is None:
             why = "the contents are reported to the registry of a linked runtime only"
@@ -396,8 +398,8 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
             self._publisher.unsubscribe(request, entry.remote)
 
     def _entities_changed(self, event: Message) -> None:
-        """Take a report of another registry (M-09); one about other entities is dropped."""
-        entry = self._speaker(event)
+        """Handle a report of another registry (M-09); drop one about entities of others."""
+        entry = self._link_of_registry(event)
         if entry is None or event.to != changes.changes_of(entry.remote):
             self._hops.record_drop(event, DropReason.FORGED_STATUS)
             return
@@ -409,15 +411,15 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
         operation = Operation(change.operation)
         self._follower.change(entry.remote, entry.link, operation, change.value)
 
-    def _speaker(self, message: Message) -> LinkEntry | None:
-        """Return the link by which another registry speaks for its own runtime; None: it does not.
+    def _link_of_registry(self, message: Message) -> LinkEntry | None:
+        """Return the link of a message, if the registry at its other end has sent it; else None.
 
-        The bus stamped the link's address last.
+        The last address in `via` is that of the link.
         """
         by = message.via[-1:]
-        found = next((entry for entry in self._core.links() if (entry.link,) == by), None)
-        is_own_word = found is not None and message.from_ == changes.registry_of(found.remote)
-        return found if is_own_word else None
+        entry = next((each for each in self._core.links() if (each.link,) == by), None)
+        is_of_peer = entry is not None and message.from_ == changes.registry_of(entry.remote)
+        return entry if is_of_peer else None
 
     # ---- the port: traces
 
@@ -463,7 +465,7 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
 
     @override
     def release(self, url: str, domain: str, number: int) -> None:
-        self._after.append(partial(self._release, url, domain, number))
+        self._postponed.append(partial(self._release, url, domain, number))
 
     def _release(self, url: str, domain: str, number: int) -> None:
         is_free = self._bus.release(url, domain)
@@ -518,14 +520,14 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
             self.spawn(self._publish_status)
 
     async def _publish_status(self) -> None:
-        """Subscribe to the own status, by which the node knows that others may, and publish it."""
+        """Subscribe to the own status, which permits others to do so, and publish the status."""
         await self._client.set_path(status_of(self._config.runtime))
         await self._runtime.status.publish()
 
     @override
     def renew_paths(self, domain: str, session: str | None) -> None:
         self.spawn(self._runtime.restore_paths, domain, session)
-        self._after.append(partial(self._renew_paths, domain))
+        self._postponed.append(partial(self._renew_paths, domain))
 
     def _renew_paths(self, domain: str) -> None:
         for entry in self._core.links():
@@ -546,7 +548,7 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
         about: str,
         take: Callable[[str, _T, float], None],
     ) -> None:
-        """Have the core take the answer to a request."""
+        """Send a request in a task, and pass its answer to the core."""
         answer = await ask(about)
         await self._tell(lambda: take(about, answer, trio.current_time()))
 
@@ -592,7 +594,7 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
         self.spawn(self._order_to_link, stub, command)
 
     async def _order_to_link(self, stub: str, command: Command) -> None:
-        """Order a stub to go on with its link; one that does not is gone."""
+        """Order a stub to connect or resume; a stub that refuses counts as gone."""
         if not await self._client.order(stub, command):
             await self.stub_gone(stub)
 
@@ -608,26 +610,26 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
 
     @override
     def link_up(self, remote: str, link: str) -> None:
-        self._after.append(partial(self._publisher.link_up, remote, link))
-        self._after.append(partial(self._follower.link_up, remote, link))
+        self._postponed.append(partial(self._publisher.link_up, remote, link))
+        self._postponed.append(partial(self._follower.link_up, remote, link))
 
     @override
     def link_down(self, remote: str) -> None:
-        self._after.append(partial(self._publisher.link_down, remote))
-        self._after.append(partial(self._follower.link_down, remote))
+        self._postponed.append(partial(self._publisher.link_down, remote))
+        self._postponed.append(partial(self._follower.link_down, remote))
 
     @override
     def link_gone(self, remote: str) -> None:
-        self._after.append(partial(self._publisher.link_down, remote))
-        self._after.append(partial(self._follower.link_gone, remote))
+        self._postponed.append(partial(self._publisher.link_down, remote))
+        self._postponed.append(partial(self._follower.link_gone, remote))
         if self._is_stopped:
-            self._do_after()
+            self._run_postponed()
 
     # ---- the port: lists of entities
 
     @override
     def answer(self, message: Message) -> None:
-        # With its route: if the bus asked for that, later messages would go first.
+        # Search the route first: if the bus did, later messages could overtake the answer.
         self._core.ask(message.to, Intent.KNOWN, trio.current_time())
         self._port.send(message)
 

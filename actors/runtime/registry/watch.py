@@ -30,7 +30,7 @@ from transports.bodies import read_body, write_body
 
 
 class RegistryClient:
-    """The registry's requests (M-03, M-04, M-05, M-08, M-11, M-12, M-25, M-29)."""
+    """Sends the requests of a registry (M-03, M-04, M-05, M-08, M-11, M-12, M-25, M-29)."""
 
     def __init__(self, domain: str, port: CorePort, ids: IdSource) -> None:
         self._paths = subscription_manager(domain)
@@ -47,27 +47,27 @@ class RegistryClient:
         """Read an entity's record, live or away (M-25, I-R10); and whether a registry answers."""
         answer = await self._read(entity)
         value = answer.body.get("value")
-        found = _record(answer, value[0] if isinstance(value, list) and value else value)
-        record = found if found is not None and found.url == entity else None
-        return record, found is not None or answer.code in {Code.OK, Code.NOT_FOUND}
+        read = _record(answer, value[0] if isinstance(value, list) and value else value)
+        record = read if read is not None and read.url == entity else None
+        return record, read is not None or answer.code in {Code.OK, Code.NOT_FOUND}
 
     async def _read(self, entity: str) -> Message:
         to = domain_registry(domain_of(entity))
         return await self._ask(MessageType.READ, to, ReadRecord(entity))
 
     async def set_path(self, url: str) -> str | None:
-        """Have the own node deliver a stub's address here (M-03); return why it refuses."""
+        """Set the path of a stub at the own node (M-03); return the refusal, or None."""
         return _refusal(await self._ask(MessageType.SUBSCRIBE, self._paths, Path((url,), url)))
 
     async def remove_path(self, url: str) -> None:
-        """Have the own node forget it (M-04)."""
+        """Remove the path of a stub at the own node (M-04)."""
         await self._ask(MessageType.UNSUBSCRIBE, self._paths, Path((url,), url))
 
     async def register_link(self, link: str, handler: str) -> str | None:
         """Set the listeners of a handler's link: the bus's, then the MiniBUS's (I-P17).
 
         Returns:
-            Why the handler refuses; None: it does not.
+            Why the handler refuses; None: it accepts.
         """
         self._port.follow(link, handler)
         return _refusal(await self._ask(MessageType.SUBSCRIBE, handler, Path((link,), handler)))
@@ -87,7 +87,7 @@ class RegistryClient:
         return await self._ask(MessageType.SUBSCRIBE, registry_of(remote), path)
 
     async def watch(self, address: str, domain: str) -> Message:
-        """Have the node of a domain deliver here the reports of a record (M-29).
+        """Subscribe to the reports of a record at the node of a domain (M-29).
 
         Args:
             address: The address.
@@ -97,7 +97,7 @@ class RegistryClient:
         return await self._ask(MessageType.SUBSCRIBE, to, Path((address,)))
 
     async def renew_watch(self, address: str, domain: str) -> Message:
-        """Do so again; a node that is coming back may have to be asked some times.
+        """Subscribe like `watch`, with repetitions, as a node may be coming back.
 
         Args:
             address: The address.
@@ -113,7 +113,7 @@ class RegistryClient:
         return answer
 
     async def unwatch(self, address: str, domain: str) -> None:
-        """Have that node forget it.
+        """End the subscription of `watch`.
 
         Args:
             address: The address.
@@ -151,7 +151,7 @@ _CODES: Final = frozenset(Code)
 
 
 def is_registration(address: str) -> bool:
-    """Return whether the status of a record is reported at this address."""
+    """Return whether an address is that of status reports of a record."""
     return address.endswith(_PART)
 
 
@@ -161,10 +161,10 @@ class _WatchedRecord:
 
     Attributes:
         watchers: Addresses of these components.
-        waiting: Their requests that are answered with the subscription at the node.
+        waiting: Their requests that wait for the subscription at the node.
         is_subscribed: Whether the node of the record's domain reports its status here.
         is_forgotten: Whether that node has lost the subscription.
-        has_changed: Set when the task of the record is to look at it again.
+        has_changed: Set when the task of the record must check it again.
     """
 
     watchers: dict[str, None] = attrs.field(factory=dict)
@@ -179,7 +179,7 @@ class RecordWatches:
     """Watches the status of remote records for components of this runtime (REG-16, M-29, M-30).
 
     One subscription at the node of a record's domain serves all of them. A task for each record
-    sets and removes it as the watchers come and go.
+    sets and removes the subscription as watchers come and go.
 
     Attributes:
         routes: The node of a record's domain, and the stub that leads to it.
@@ -217,7 +217,7 @@ class RecordWatches:
             self._add_watcher(url, request)
 
     def _record_in(self, request: Message) -> str:
-        """Return the record that a request is about. Raises BadMessageError."""
+        """Return the address of the record in a request, or raise BadMessageError."""
         if not self.routes.is_local(request.from_):
             why = "a registry follows records for its own runtime only"
             raise BadMessageError(why, Code.FORBIDDEN)
@@ -266,10 +266,10 @@ class RecordWatches:
     async def _keep_subscribed(self, url: str, record: _WatchedRecord) -> None:
         """Keep the subscription of one record until nobody watches it any more."""
         while record.watchers or record.is_subscribed:
-            # Before the requests: what changes during one is seen after it.
+            # Before the requests, so that a change during a request is seen afterwards.
             record.has_changed = trio.Event()
             if not record.watchers:
-                # Who begins to watch meanwhile waits for a new subscription.
+                # New watchers wait for a new subscription.
                 record.is_subscribed = False
                 await self.client.unwatch(url + _PART, self.routes.node_of(url))
                 continue
@@ -281,12 +281,12 @@ class RecordWatches:
         self.port.unfollow(url + _PART, self.port.url)
 
     async def _subscribe(self, url: str, record: _WatchedRecord) -> None:
-        """Try to subscribe; answer those who wait for that."""
+        """Try to subscribe, and answer the waiting requests."""
         subscribe = self.client.renew_watch if record.is_forgotten else self.client.watch
         record.is_forgotten = False
         answer = await subscribe(url + _PART, self.routes.node_of(url))
         if record.is_forgotten:
-            # Perhaps it had answered before it lost its state: it is asked again.
+            # The node may have answered before it lost its state: subscribe again.
             return
         record.is_subscribed = answer.code <= LAST_SUCCESS
         waiting, record.waiting = record.waiting, []
@@ -314,12 +314,12 @@ class RecordWatches:
     # ---- events
 
     def read_event(self, event: Message) -> tuple[str, RecordStatus] | None:
-        """Read a notification (M-30); one that is not the registry's own word is dropped."""
+        """Read a report (M-30); drop one that the registry of the domain has not sent."""
         url = event.to.removesuffix(_PART)
         if url not in self._records:
             reason = DropReason.UNSUBSCRIBED
-        # The bus has seen that it names the right registry, and came from a node; the stub
-        # that it came by, the last in `via`, shows from which.
+        # The bus has checked that its sender is the right registry, and that a node has sent it;
+        # the stub, the last in `via`, shows which node.
         elif event.via[-1:] != (self.routes.node_stub(url),):
             reason = DropReason.FORGED_STATUS
         else:

@@ -1,9 +1,8 @@
 """The children of the objects that this runtime reports (SYN-24, M-48..M-50).
 
-A message of a creator comes here first. What counts is kept and passed on to the reporter,
-which answers a new child; whatever the reporter itself creates is answered here. So a child
-that was acknowledged is kept, and is in every snapshot from then on. The functions at the top
-read bodies about children, and write them.
+A message of a creator comes here first. A valid change is kept and passed on to the reporter, which
+answers a new child; a child of the reporter itself is answered here. So an acknowledged child is
+kept, and is in each later snapshot. The functions at the top read and write bodies about children.
 """
 
 from functools import partial
@@ -36,10 +35,10 @@ _ACTS: Final = frozenset({MessageType.CREATE, MessageType.UPDATE, MessageType.DE
 
 
 def read_op(message: Message) -> ChildOp:
-    """Read what a message does to a child of its sender, which a router has checked.
+    """Return the operation of a message on a child of its sender, which a router has checked.
 
     Raises:
-        BadMessageError: It is none, or does something to the child of another (I-D10).
+        BadMessageError: It is no operation, or one on the child of another creator (I-D10).
     """
     act, value, removes, base = message.type, None, None, 0
     if act is MessageType.DELETE and "attribute" in message.body:
@@ -59,10 +58,10 @@ def read_op(message: Message) -> ChildOp:
 
 
 def read_report(message: Message) -> ChildOp:
-    """Read what the reporter's end says that a creator has done.
+    """Return the operation of a creator that the sync manager of the reporter has reported.
 
     Raises:
-        BadMessageError: It is about no child.
+        BadMessageError: The report is about no child.
     """
     body: bodies.ChildReport | bodies.ChildEnd
     if message.type is MessageType.DELETE:
@@ -77,10 +76,10 @@ def read_report(message: Message) -> ChildOp:
 
 
 def as_child_value(value: object) -> Json:
-    """Return a copy of a value as every peer would read it.
+    """Return a copy of the value of a child, as JSON.
 
     Raises:
-        BadMessageError: It is no JSON, or is nested too deep.
+        BadMessageError: The value is no JSON, or is nested too deep.
     """
     try:
         return as_json(value, (), lambda part: part)
@@ -89,7 +88,7 @@ def as_child_value(value: object) -> Json:
 
 
 def child_message(op: ChildOp, to: str) -> Message:
-    """Write what its creator does to a child.
+    """Return the message for an operation on a child, from its creator.
 
     Args:
         op: The operation.
@@ -112,9 +111,9 @@ class ReportedChildren:
     """The children of one object that is reported here.
 
     Args:
-        out: What the sync manager sends.
+        out: The output of the sync manager.
         reported: Core of the object.
-        routes: The links by which observers hear of it, and no creator.
+        routes: The links to observers of the object.
         signs: When the digest of the children of each object is published.
 
     Attributes:
@@ -136,30 +135,30 @@ class ReportedChildren:
         self._children = ChildSet()
 
     def open(self, created: bodies.DataObject, listener: ActorRef[Delivery]) -> None:
-        """Keep the children of the object from now on, and those that it has already."""
+        """Start to keep the children of the object, beginning with its present ones."""
         if created.children_objects is not None:
-            shown = created.children_objects.get(RESOURCES)
-            self._children.become(children_in(shown if isinstance(shown, dict) else None))
+            present = created.children_objects.get(RESOURCES)
+            self._children.become(children_in(present if isinstance(present, dict) else None))
         # The reporter answers for new children.
         self.reporter = created.reporter
         for address in self._addresses:
             self._bus.open_address(address, listener)
             self._bus.grant(address, created.reporter)
-            # It gets reports from here, of what counts only, whether it observes or not.
+            # The reporter gets valid changes only, from here, whether it observes or not.
             self._bus.unfollow(address, created.reporter)
 
     def close(self, listener: ActorRef[Delivery]) -> None:
-        """Forget the children: they die with their object. Idempotent."""
-        before, self.reporter = self.reporter, None
+        """Stop to keep the children, as the object is gone. Idempotent."""
+        reporter, self.reporter = self.reporter, None
         for address in self._addresses:
-            if before is not None:
-                self._bus.revoke(address, before)
+            if reporter is not None:
+                self._bus.revoke(address, reporter)
             self._bus.close_address(address, listener)
 
     def with_children(self, snapshot: bodies.DataObject) -> bodies.DataObject:
         """Return the whole object with its children, if there is room.
 
-        An observer that lacks them notices it by their digest, and reads again.
+        An observer without them detects the difference by their digest, and reads the object again.
         """
         is_shown = self.reporter is not None and self._addresses
         if not is_shown or not self._children.fits_beside(snapshot.data):
@@ -167,9 +166,9 @@ class ReportedChildren:
         return attrs.evolve(snapshot, children_objects={RESOURCES: self._children.shown()})
 
     def on_message(self, message: Message) -> None:
-        """Take what came to the address of the children."""
+        """Handle a message to the address of the children."""
         if message.from_ == self._url:
-            # Its own sign, which it does not need.
+            # The own digest of the object.
             return
         try:
             op = read_op(message)
@@ -177,14 +176,14 @@ class ReportedChildren:
             self._refuse(message, exc.code, exc.reason)
             return
         is_new = op.name not in self._children
-        taken = self._take(op)
-        if isinstance(taken, Refused):
-            self._refuse(message, taken.code, taken.why)
+        result = self._take(op)
+        if isinstance(result, Refused):
+            self._refuse(message, result.code, result.why)
             return
         is_by_node = link_of(message) is None
-        if taken:
-            done = Op.DEL if op.act is MessageType.DELETE else Op.UPD
-            self._trace(Op.ADD if op.act is MessageType.CREATE and is_new else done, op)
+        if result:
+            change = Op.DEL if op.act is MessageType.DELETE else Op.UPD
+            self._trace(Op.ADD if op.act is MessageType.CREATE and is_new else change, op)
             # Children of a stored object are written before they are sent.
             children: JsonObject = {RESOURCES: self._children.shown()}
             self._out.gate.keep(self._url, ChildrenKept(self._url, children))
@@ -203,10 +202,10 @@ class ReportedChildren:
             return Refused(Code.FORBIDDEN, "only observers and the reporter write children")
         return self._children.take(op)
 
-    def _trace(self, done: Op, op: ChildOp) -> None:
+    def _trace(self, change: Op, op: ChildOp) -> None:
         """Trace a change of a child and its author (I-D10)."""
         key = f"{self._url}|{op.name}"
-        self._out.trace(Fact(k=Kind.OBJ, op=done, key=key, version=op.version, by=op.creator))
+        self._out.trace(Fact(k=Kind.OBJ, op=change, key=key, version=op.version, by=op.creator))
 
     def _refuse(self, message: Message, code: Code, why: str) -> None:
         out, reason = self._out, DropReason.DENIED
@@ -218,19 +217,19 @@ class ReportedChildren:
             out.tracer.message(MANAGER, Op.DROP, message, reason=reason)
 
     def _report(self, op: ChildOp, *, is_by_node: bool) -> None:
-        """Report what counts to the runtimes that do not hear the creator."""
+        """Report a valid change to the runtimes that do not get the creator's message."""
         kept, direct = self._children.find(op.name), self._routes.direct
         if not is_by_node:
             self._out.when_stored(self._url, partial(self._report_to_all, op, kept))
         elif direct:
-            # The node has spread it to all others.
+            # The node has sent the creator's message to all others.
             self._out.publish(self._report_of(op, kept), direct, direct)
 
     def _report_to_all(self, op: ChildOp, kept: Kept | None) -> None:
-        """Report what a link has brought to all, the reporter included, in one message.
+        """Report a change that a link has brought to all, the reporter included, in one message.
 
-        It gets its id now: what goes meanwhile has smaller ones. The reporter gets no copy of it
-        that the bus has not admitted.
+        The message gets its id now, as ids must rise. The reporter gets its copy after the bus has
+        admitted the message.
         """
         report, reporter = self._report_of(op, kept), self._reported.snapshot.reporter
         self._bus.send(report)
@@ -251,7 +250,7 @@ class ReportedChildren:
             if message.is_request:
                 self._out.answer(message, Code.OK, source=self._out.runtime)
         elif gate.holds(message):
-            # It answers a new child at once: it must not hear of one that is not on disk.
+            # The reporter answers a new child at once, so the child must be on disk before.
             gate.hold(partial(self._bus.deliver, message, reporter))
         else:
             self._bus.deliver(message, reporter)

@@ -1,9 +1,9 @@
-"""The sync manager of a runtime: reporters and observers meet through it (SYN-01..SYN-22).
+"""The sync manager of a runtime, which connects reporters and observers (SYN-01..SYN-22).
 
-It alone writes versions and publishes; a reporter asks it to (`update` to `R/sm`), so
-that its snapshot is never behind what was published. What waits for others runs in
-tasks, which go on where they are: between two waits nothing else changes the tables. Answers to
-their requests take their turn in the mailbox: what the same sender said before is handled first.
+Only the sync manager writes versions and publishes; a reporter sends it requests (`update` to
+`R/sm`), so that its snapshot is never behind the published changes. Work that waits for others runs
+in tasks; between two waits of a task nothing else changes the tables. Answers to the requests of
+tasks are taken from the mailbox in order: earlier messages of the same sender are handled first.
 
 A sync manager serves the components of its own runtime (SYN-01, SYN-06).
 """
@@ -37,7 +37,7 @@ _FOREIGN: Final = "a sync manager serves the components of its own runtime only"
 def check_asker(message: Message, manager: str, *, is_foreign: bool) -> None:
     """Refuse a request of another runtime to a sync manager.
 
-    An object may send two of them: it is back (M-52), or an observer is expelled (SYN-21).
+    An object may send two: that it is back (M-52), and that an observer is expelled (SYN-21).
 
     Args:
         message: The request.
@@ -45,7 +45,7 @@ def check_asker(message: Message, manager: str, *, is_foreign: bool) -> None:
         is_foreign: Whether the request is from another runtime.
 
     Raises:
-        BadMessageError: 403: it is neither.
+        BadMessageError: 403: the request is neither.
     """
     if not is_foreign or message.to != manager:
         return
@@ -61,11 +61,11 @@ def check_asker(message: Message, manager: str, *, is_foreign: bool) -> None:
 
 
 SyncMessage: TypeAlias = Delivery | Turn | Callable[[], None]
-"""A message to R/sm, or what is to be done after those that came before."""
+"""A message to R/sm, or a call to make after the earlier messages."""
 
 
 class SyncManager(Actor[SyncMessage]):
-    """`R/sm`."""
+    """The actor of the sync manager, at `R/sm`."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class SyncManager(Actor[SyncMessage]):
         out.spawn = self._begin
         self._reported = ReportedObjects(out, allocation, registrar, self._progress)
         self._observed = ObservedObjects(out, self._reported.reporter_of)
-        # Components that are gone, or None: all of them; each with whom to tell when it is done.
+        # Components that are gone, None for all of them; each with the call to answer at the end.
         self._leaving: list[tuple[str | None, Reply[None]]] = []
 
     @override
@@ -101,7 +101,7 @@ class SyncManager(Actor[SyncMessage]):
         if self._leaving:
             self._end_due()
 
-    # --- for the runtime: behind the messages that came before -------------------------------
+    # --- calls of the runtime, in the order of the mailbox -------------------------------
 
     async def urls(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the addresses of the objects that are reported here, and observed here."""
@@ -112,7 +112,7 @@ class SyncManager(Actor[SyncMessage]):
         )
 
     async def renew_paths(self, domain: str) -> None:
-        """Claim and set again what the node of a domain has forgotten (STB-09).
+        """Claim the addresses and set the paths again that the node of a domain has lost (STB-09).
 
         Returns when the objects reported here are claimed and have their paths.
         """
@@ -124,26 +124,26 @@ class SyncManager(Actor[SyncMessage]):
         await self.me.ask(lambda done: partial(renew, done))
 
     async def leave_all(self, component: str) -> None:
-        """Delete what a component reports, leave what it observes: it is gone for good.
+        """Delete the objects that a component reports, and leave those that it observes.
 
-        Returns when nothing of it is left; observers that do not answer hold it up.
+        Returns when the objects are gone; observers that do not answer delay the return.
         """
         await self.me.ask(lambda done: lambda: self._leaving.append((component, done)))
 
     async def close(self) -> None:
-        """Delete every object that is reported here, leave every one that is observed; likewise."""
+        """Delete all reported objects, and leave all observed ones, as `leave_all` does."""
         await self.me.ask(lambda done: lambda: self._leaving.append((None, done)))
 
     def _begin(self, job: Job) -> None:
         self.spawn(self._run, job)
 
     async def _run(self, job: Job) -> None:
-        """Run a task; what it changes it changes itself, between two of its waits."""
+        """Run a job in a task; then end components that must end, and set the timer."""
         await job()
         self._progress()
 
     def _progress(self) -> None:
-        """Called by a task that has changed the tables: end what must end, set the timer anew."""
+        """End components that must end, and set the timer, after a task has changed the tables."""
         if self._leaving:
             self._end_due()
         self.wake()
@@ -154,17 +154,17 @@ class SyncManager(Actor[SyncMessage]):
         return self._reported.reporters | self._observed.observers
 
     def _end_due(self) -> None:
-        """End the objects that must end, and answer the requests that wait for it."""
+        """End the objects of leaving components, and answer the calls that wait for their end."""
         gone = {who for who, _ in self._leaving}
         everybody = self._busy if None in gone else set[str]()
         for component in sorted(everybody.union(filter(None, gone))):
             self._reported.leave(component)
             self._observed.leave_all(component)
-        for left in tuple(self._leaving):
-            who, done = left
+        for entry in tuple(self._leaving):
+            who, done = entry
             busy = self._reported.reporters or self._observed.objects
             if not busy if who is None else who not in self._busy:
-                self._leaving.remove(left)
+                self._leaving.remove(entry)
                 done.send(None)
 
     @override
@@ -226,22 +226,22 @@ class SyncManager(Actor[SyncMessage]):
             case MessageType.UNSUBSCRIBE:
                 self._unsubscribe(message, read_body(message, bodies.unsubscribe_class(message)))
             case MessageType.READ:
-                asked = read_body(message, bodies.ObjectName)
-                self.spawn(self._answer_schema, message, asked.resource)
+                named = read_body(message, bodies.ObjectName)
+                self.spawn(self._answer_schema, message, named.resource)
             case _:
                 raise BadMessageError("a sync manager does not do this")
 
     async def _answer_schema(self, request: Message, address: str) -> None:
-        """Return the rules for values of a data schema, to a future reporter."""
+        """Answer the request for a data schema, of a future reporter."""
         try:
-            found = await find_schema(self._catalogue, address)
+            schema = await find_schema(self._catalogue, address)
         except SchemaRefusedError as exc:
             self._out.refuse(request, exc.code, exc.why)
             return
-        if found is None:
+        if schema is None:
             self._out.refuse(request, Code.NOT_FOUND, "no such data schema is known")
         else:
-            self._out.answer(request, Code.OK, value=found)
+            self._out.answer(request, Code.OK, value=schema)
 
     def _create(self, request: Message, body: bodies.Create) -> None:
         reported, by = self._reported, request.from_

@@ -1,8 +1,8 @@
 """The objects that components of this runtime observe (M-36..M-38, M-42..M-44, M-47).
 
 One route serves all observers of an object in this runtime: a path at a node, or a direct link
-(P2P-30); it is moved in a task, one move at a time. Requests to the owners of observed objects
-are repeated (M-38, M-42, STB-09).
+(P2P-30); a task changes the route, one change at a time. Requests to the reporters of observed
+objects are repeated (M-38, M-42, STB-09).
 """
 
 import math
@@ -34,14 +34,14 @@ from transports.bodies import write_body
 
 _log = get_logger("actors.runtime")
 
-_UNHEARD: Final = frozenset({Code.TIMEOUT, Code.UNAVAILABLE, Code.BAD_BACKEND, Code.INTERNAL})
-"""Answers that come instead of the addressed component."""
+_BY_ROUTERS: Final = frozenset({Code.TIMEOUT, Code.UNAVAILABLE, Code.BAD_BACKEND, Code.INTERNAL})
+"""Answers of routers in the place of the receiver."""
 
-_LATER: Final = (_UNHEARD - {Code.BAD_BACKEND}) | {Code.NOT_FOUND}
-"""Answers after which an owner is asked again: he may not be back yet."""
+_LATER: Final = (_BY_ROUTERS - {Code.BAD_BACKEND}) | {Code.NOT_FOUND}
+"""Answers after which a request is repeated: the reporter may not be back yet."""
 
-_NOT_BY_LINK: Final = _UNHEARD | {Code.UNAUTHENTICATED}
-"""Answers by a link to which the node may know a better one."""
+_NOT_BY_LINK: Final = _BY_ROUTERS | {Code.UNAUTHENTICATED}
+"""Answers by a link after which the request is sent by the node, too."""
 
 _LEFT: Final = "the observer left before it was subscribed"
 
@@ -50,7 +50,7 @@ Reporter: TypeAlias = Callable[[str], str | None]
 
 
 def _is_decided(answer: Message) -> bool:
-    """Return whether the reporter's end has decided; else another route may lead to it."""
+    """Return whether the reporter's end has decided; if not, another route may be tried."""
     return answer.code <= LAST_SUCCESS or answer.code == Code.FORBIDDEN
 
 
@@ -66,8 +66,8 @@ class Observed:
         observers: Observers, with the ids of their requests.
         asking: The ids of those requests that the reporter's end has not answered.
         leaving: Former observers, while the reporter's end is being notified.
-        waiting: Requests of observers that came while it was being closed.
-        is_closing: Its path is being removed; a new observer waits for that.
+        waiting: Requests of observers that came while the object was being closed.
+        is_closing: Whether its path is being removed; new observers wait for the end.
     """
 
     def __init__(self, table: "ObservedObjects", url: str) -> None:
@@ -78,21 +78,21 @@ class Observed:
         self.waiting: Final[list[tuple[Message, bodies.Observe]]] = []
         self.is_closing = False
         self._table, self._out, self._bus, self._url = table, table.out, table.out.bus, url
-        self._version = 0  # the newest that came here
+        self._version = 0  # the newest version that has come
         self._has_path = False
-        self._is_renewed = False  # its path is set again, and its reporter's end asked for all
-        self._is_lost = False  # that has failed, and is repeated
-        self._is_sought = False  # a task repeats it, or looks in time whether it is still needed
-        self._is_deleted = False  # by its reporter, and the children with it
-        self._child_link: str | None = None  # by which children that are written here go
+        self._is_renewed = False  # a task renews path and subscriptions
+        self._is_lost = False  # the renewal has failed, and is repeated
+        self._is_sought = False  # a task repeats the renewal while it is needed
+        self._is_deleted = False  # the reporter has deleted it, with its children
+        self._child_link: str | None = None  # carries local changes of children
 
     def admits(self, component: str) -> bool:
-        """Return whether a component observes the object, and has been let in."""
+        """Return whether a component observes the object, and was admitted."""
         asked = self.observers.get(component)
         return asked is not None and (component, asked) not in self.asking
 
     def note_version(self, snapshot: Json) -> None:
-        """Note that a version has come here; its observers get it themselves."""
+        """Record the version of a snapshot that has come."""
         version = snapshot.get("version") if isinstance(snapshot, dict) else None
         if isinstance(version, int):
             self._version = max(version, self._version)
@@ -100,10 +100,10 @@ class Observed:
     # --- leases -------------------------------------------------------------------------
 
     async def renew_lease(self, observer: str) -> None:
-        """Ask for an observer to go on; it is asked again if that is not decided.
+        """Renew the lease of an observer; repeat later if the reporter's end has not decided.
 
-        Where the lease was over already, the node has removed the path, and others here may
-        have lost theirs: all of them subscribe again.
+        If the lease was over already, the node has removed the path, also of the other local
+        observers: all of them subscribe again.
         """
         number = self.observers.get(observer)
         if number is None:
@@ -124,7 +124,7 @@ class Observed:
                 self._show(observer, answer.body["value"])
 
     def _grant(self, observer: str, answer: Message) -> None:
-        """Note for how long an observer is let in, and with what."""
+        """Record the lease and the version that an observer was granted."""
         lease = answer.body.get("lease")
         life = float(lease) if isinstance(lease, int) and lease > 0 else math.inf
         self._table.leases.granted(self._url, observer, life, self._out.now())
@@ -140,12 +140,12 @@ class Observed:
         if is_first:
             self._bus.open_address(f"{self._url}/{child.CHANGES}", self._table.listener)
             self._follow(observer)
-        # What links are made of never comes by one (I-P13).
+        # The object that describes a link never comes by a link (I-P13).
         self.route.prefer(observer, p2p=False if is_p2p_part(self._url) else body.p2p)
         self._out.spawn(partial(self._open if is_first else self._join, request, body))
 
     def _follow(self, observer: str) -> None:
-        """Have an observer hear of the object; a gap shows by what is said next.
+        """Deliver the events of the object to an observer.
 
         Its reporter gets events of its children anyway, before all others.
         """
@@ -159,7 +159,7 @@ class Observed:
             self._bus.unfollow(address, observer)
 
     async def _open(self, request: Message, _body: bodies.Observe) -> None:
-        """Ask for the first observer: by the live link there is, else by the node."""
+        """Subscribe for the first observer: by a live link if there is one, else by the node."""
         observer, link = request.from_, None
         if self.route.may_use_links:
             link = await self._table.watches.link_to(self._url)
@@ -173,12 +173,12 @@ class Observed:
                 return
             self._set_event_link(None)
         if self._table.objects.get(self._url) is not self:
-            # It was closed meanwhile: nothing would take the path back.
+            # The object was closed meanwhile: nobody would remove a new path.
             self.answer(request, refuse(request, Code.GONE, _LEFT), is_first=True)
             return
         answer = await self._set_path()
         if not self.route.is_wanted_by(observer):
-            # Its unsubscription has gone already: what is asked now would never be taken back.
+            # Its unsubscription was sent already: nobody would undo a new subscription.
             answer = attrs.evolve(answer, body={"code": Code.GONE, "description": _LEFT})
         if answer.code <= LAST_SUCCESS:
             answer = await self._bus.request(self._request_for(MessageType.SUBSCRIBE, observer))
@@ -187,29 +187,29 @@ class Observed:
     async def _join(self, request: Message, body: bodies.Observe) -> None:
         answer, link = refuse(request, Code.GONE, _LEFT), None
         if request.from_ in self.observers:
-            # A renewal is no new subscription: an expelled observer does not come back so.
+            # A renewal is no new subscription, so an expelled observer is not admitted again.
             version = self._version if body.resume and self._version else None
             answer, link = await self._ask_for(request.from_, version)
         self.answer(request, answer, link)
 
     async def _ask_for(self, observer: str, version: int | None) -> tuple[Message, str | None]:
-        """Ask for one more observer, by the route in use; return the answer, and the link used.
+        """Subscribe for one observer by the route in use; return the answer, and the used link.
 
         Args:
             observer: Address of the observer.
-            version: Of what came here, if it observes already, and goes on.
+            version: The version that has come, for a renewal; None: a new subscription.
         """
         link = self.route.used
         if link is not None:
-            asked = self._request_for(MessageType.SUBSCRIBE, observer, version)
-            answer = await self._bus.request_direct(asked)
+            request = self._request_for(MessageType.SUBSCRIBE, observer, version)
+            answer = await self._bus.request_direct(request)
             if _is_decided(answer) or not self.route.is_wanted_by(observer):
                 return answer, link
-        asked = self._request_for(MessageType.SUBSCRIBE, observer, version)
-        return await self._bus.request(asked), None
+        request = self._request_for(MessageType.SUBSCRIBE, observer, version)
+        return await self._bus.request(request), None
 
     def _request_for(self, kind: MessageType, observer: str, version: int | None = None) -> Message:
-        """Write a request for an observer; what it is granted is renewed from here."""
+        """Return a request for an observer; a subscription is renewed by this runtime."""
         renews = True if kind is MessageType.SUBSCRIBE else None
         body = write_body(bodies.Subscription(observer, renews=renews, version=version))
         return self._out.request(kind, f"{self._url}/{child.SUBSCRIPTION}", body)
@@ -223,13 +223,13 @@ class Observed:
         *,
         is_first: bool = False,
     ) -> None:
-        """Answer an observer; what was set up for nothing is removed.
+        """Answer an observer; after a refusal, remove its subscription.
 
         Args:
             request: The observer's own request.
-            answer: What the reporter's end answered, or who has refused the path.
-            link: The link by which it was answered; None: by the node.
-            barred: The link by which the first observer was not let in.
+            answer: The answer of the reporter's end, or the refusal of the path.
+            link: The link that has brought the answer; None: the node has.
+            barred: The link by which the first observer was refused; None: there is none.
             is_first: Whether it is the first observer of its object here.
         """
         observer, present = request.from_, self._table.objects.get(self._url)
@@ -238,7 +238,7 @@ class Observed:
         if is_present:
             self.asking.discard((observer, request.id))
             if is_first:
-                self._note_open(link, barred)
+                self._record_route(link, barred)
             else:
                 self.route.asked(link)
         if answer.code <= LAST_SUCCESS:
@@ -250,22 +250,22 @@ class Observed:
             self._out.answer(request, Code.OK, value=answer.body.get("value"), **by_link)
             return
         if answer.code == Code.TIMEOUT and (is_newest or asked is None):
-            # The reporter's yes may be outstanding: it must not stay. Of an observer that has
-            # asked again it is the other request's.
+            # The subscription may still succeed, and must be undone; but not if the observer has
+            # sent another request.
             self._bus.send(self._request_for(MessageType.UNSUBSCRIBE, observer))
         if is_newest:
             self._remove_observer(observer)
         if is_present:
             self.close_if_left()
             if self.observers and self.route.used is None:
-                # The node took the path away with the refusal; others may have come since.
+                # The node has removed the path with the refusal; other observers may have come.
                 self._out.spawn(self.renew)
         why = answer.body.get("description")
         extra = {"description": why} if isinstance(why, str) else {}
         self._out.answer(request, code_in_use(answer.code), **extra)
 
-    def _note_open(self, link: str | None, barred: str | None) -> None:
-        """Note by which route the first observer subscribed; follow links from now on."""
+    def _record_route(self, link: str | None, barred: str | None) -> None:
+        """Record the route of the first subscription, and watch links from now on."""
         self.route.opened(link, barred)
         self._set_child_path(self.route.used)
         if not is_p2p_part(self._url):
@@ -283,7 +283,7 @@ class Observed:
     # --- again --------------------------------------------------------------------------
 
     async def renew_once(self) -> None:
-        """Set the path again, and ask the owner again, unless that is being done."""
+        """Renew path and subscriptions, unless a task is doing so."""
         if self._is_renewed:
             return
         self._is_renewed = True
@@ -293,19 +293,19 @@ class Observed:
             self._is_renewed = False
 
     async def renew(self) -> None:
-        """Set the path again, and ask the owner again for all local observers.
+        """Set the path again, and subscribe again for all local observers.
 
-        The node has forgotten both. What is lost is repeated, and the owner's runtime may come
-        back later than this one: each is asked some times at once, and then now and then, as no
-        change comes here before that.
+        The node has forgotten both. Messages may be lost, and the reporter's runtime may come back
+        later than this one: the requests are repeated several times at once, and then now and
+        then, as no change comes before.
         """
         is_set, pause = False, READ_PAUSE
-        for left in reversed(range(RECONNECT_TRIES)):
+        for remaining in reversed(range(RECONNECT_TRIES)):
             is_set = is_set or self.is_closing
             if not is_set:
                 is_set = (await self._set_path()).code not in _LATER
-            # Without a path the owner is asked at last: its answer brings what was missed so far.
-            if (is_set or not left) and await self._is_known_again() and is_set:
+            # At the last attempt, subscribe also without a path, to get the newest value.
+            if (is_set or not remaining) and await self._subscribe_again() and is_set:
                 self._is_lost = False
                 return
             await trio.sleep(pause)
@@ -315,10 +315,10 @@ class Observed:
             self._is_lost = True
             if not self._is_sought:
                 self._is_sought = True
-                self._out.spawn(self._find_again)
+                self._out.spawn(self._renew_until_known)
 
-    async def _find_again(self) -> None:
-        """Set the path again, and ask the owner again, until both are known or a link serves."""
+    async def _renew_until_known(self) -> None:
+        """Renew path and subscriptions until this succeeds or a link serves the observers."""
         while self._is_lost:
             await trio.sleep(REPEAT_LAST)
             if self.is_closing:
@@ -328,10 +328,10 @@ class Observed:
                 await self.renew()
         self._is_sought = False
 
-    async def _is_known_again(self) -> bool:
+    async def _subscribe_again(self) -> bool:
         for observer, number in () if self.is_closing else tuple(self.observers.items()):
             if observer not in self.observers:
-                # It has left while others were asked for.
+                # The observer has left meanwhile.
                 continue
             answer = await self._bus.request(self._request_for(MessageType.SUBSCRIBE, observer))
             if answer.code in _LATER:
@@ -343,20 +343,20 @@ class Observed:
         return True
 
     def _show(self, observer: str, value: Json) -> None:
-        """Show an observer what the object is now: it may have missed what was said."""
+        """Send an observer the whole object, as it may have missed changes."""
         body: dict[str, Json] = {"resource": self._url, "value": value}
         self._bus.send(self._out.request(MessageType.UPDATE, observer, body))
 
     # --- end ----------------------------------------------------------------------------
 
     def begin_leaving(self, observer: str, request: Message | None) -> None:
-        """Let an observer go, and notify the reporter's end; then the request is answered."""
+        """Remove an observer, notify the reporter's end, and then answer the request."""
         self._remove_observer(observer)
         self.leaving.add(observer)
         self._out.spawn(partial(self._leave, observer, request))
 
     def _remove_observer(self, observer: str) -> None:
-        """Deliver no change to an observer any more; its neighbours observe on (I-D7)."""
+        """Stop delivery to one observer; the others are not affected (I-D7)."""
         del self.observers[observer]
         self._table.leases.ended(self._url, observer)
         self.route.left(observer)
@@ -370,10 +370,10 @@ class Observed:
                 break
             await trio.sleep(BUSY_PAUSE)
             if self._table.objects.get(self._url) is not self or observer in self.observers:
-                # It observes again: that must not be taken back.
+                # The observer observes again: the new subscription must stay.
                 break
             answer = await self._unsubscribe(observer)
-        # With the last one the path goes (SYN-20).
+        # Without observers the path is removed (SYN-20).
         self.leaving.discard(observer)
         self.close_if_left(request)
 
@@ -384,12 +384,12 @@ class Observed:
                 self._request_for(MessageType.UNSUBSCRIBE, observer)
             )
             if answer.code not in _NOT_BY_LINK or self.route.is_wanted_by(observer):
-                # A leave must not take back that it observes again.
+                # A repetition could end the new subscription of an observer that observes again.
                 return answer
         return await self._bus.request(self._request_for(MessageType.UNSUBSCRIBE, observer))
 
     def close_if_left(self, request: Message | None = None) -> None:
-        """Remove the path without remaining observers, not even again."""
+        """Remove the path, once, if no observer remains; then answer the request."""
         if not self.observers and not self.is_closing:
             self.is_closing = True
             self._out.spawn(partial(self._close, request))
@@ -409,20 +409,20 @@ class Observed:
             self._table.admit(*waiting)
 
     def expel(self, observer: str) -> None:
-        """Let an observer hear nothing more: its reporter's end has expelled it (SYN-21).
+        """Remove an observer that the reporter's end has expelled (SYN-21).
 
-        One that has asked again since is being decided on anew, and stays until then.
+        An observer with a newer request stays until the request is decided.
         """
         if self.admits(observer):
             self._remove_observer(observer)
             self.close_if_left()
 
     def refuse_again(self, observer: str, number: int) -> None:
-        """Cut an observer off, and notify it: it is not admitted any more (M-45).
+        """Remove an observer that is no longer admitted, and notify the observer (M-45).
 
         Args:
             observer: Address of the observer.
-            number: Of the request by which it observes.
+            number: Id of the request by which it observes.
         """
         if self.observers.get(observer) == number and self.admits(observer):
             self._remove_observer(observer)
@@ -431,7 +431,7 @@ class Observed:
             self.close_if_left()
 
     def on_event(self, event: Message) -> None:
-        """Take a change, or the deletion, from the reporter only (M-47)."""
+        """Handle a change or the deletion of the object, from its reporter only (M-47)."""
         if event.type is MessageType.UPDATE:
             if event.from_ == self._url:
                 self.note_version(event.body)
@@ -447,13 +447,13 @@ class Observed:
     # --- the path at a node, and moves ----------------------------------------------------
 
     async def _set_path(self) -> Message:
-        """Have the node deliver the events of the object here, and of its children (M-37)."""
+        """Let the node deliver the events of the object and of its children here (M-37)."""
         self._has_path = True
         addresses = child.published_addresses(self._url)
         return await self._request_path(MessageType.SUBSCRIBE, addresses)
 
     async def _remove_path(self) -> None:
-        """Have the node deliver nothing any more (M-44); a path that was never set costs nothing.
+        """Remove the path at the node, if one was set (M-44).
 
         The path of the children stays as long as the object is reported here.
         """
@@ -462,7 +462,7 @@ class Observed:
         self._has_path = False
         changes, *others = child.published_addresses(self._url)
         children = () if self._table.reporter(self._url) is not None else tuple(others)
-        # The children of a deleted object have died with it, and are nothing of it any more.
+        # The children of a deleted object are gone, so their path is removed on its own.
         parts = [children, (changes,)] if self._is_deleted else [(changes, *children)]
         for part in filter(None, parts):
             await self._request_path(MessageType.UNSUBSCRIBE, part)
@@ -473,12 +473,12 @@ class Observed:
         return await self._bus.request(self._out.request(kind, to, body))
 
     def _set_event_link(self, link: str | None) -> None:
-        """Let changes come by a link, before it is asked for (SYN-06); or by none."""
+        """Accept changes by a link, before the subscription (SYN-06); None: by no link."""
         for address in child.published_addresses(self._url):
             self._bus.set_event_link(address, link)
 
     def _set_child_path(self, link: str | None) -> None:
-        """Have what observers here write of children take the route of the changes."""
+        """Send local changes of children by the route of the object's changes."""
         if link != self._child_link:
             self._child_link = link
             for address in child.children_addresses(self._url):
@@ -488,7 +488,7 @@ class Observed:
         self._out.spawn(partial(self._run_move, link))
 
     async def _run_move(self, link: str | None) -> None:
-        """Move the route; the end of a move of an object that was left means nothing."""
+        """Change the route; ignore the result if the object was closed meanwhile."""
         if link is None:
             how = Moving.DONE
             await self.renew()
@@ -501,9 +501,9 @@ class Observed:
             self._set_child_path(self.route.used)
 
     async def _move_to_link(self, link: str) -> Moving:
-        """Ask for one observer by the link: then its whole runtime is served by that (I-D12).
+        """Subscribe one observer by the link, which then serves the whole runtime (I-D12).
 
-        The path stays until what went by the node has come.
+        The path stays until all events by the node have come.
         """
         observer = self.route.anybody
         if observer is None:
@@ -511,12 +511,12 @@ class Observed:
         self._set_event_link(link)
         answer = await self._bus.request_direct(self._request_for(MessageType.SUBSCRIBE, observer))
         if answer.code > LAST_SUCCESS:
-            return Moving.UNSURE if answer.code in _UNHEARD else Moving.REFUSED
+            return Moving.UNSURE if answer.code in _BY_ROUTERS else Moving.REFUSED
         if self._has_path:
             for address in child.published_addresses(self._url):
                 await self._bus.caught_up(address, link)
             if self._table.objects.get(self._url) is self:
-                # Before: the node refuses children without a path.
+                # Before the removal, as the node refuses changes of children without a path.
                 self._set_child_path(link)
                 await self._remove_path()
         return Moving.DONE
@@ -526,14 +526,14 @@ class ObservedObjects:
     """The observers' end of every object observed here.
 
     Args:
-        out: What the sync manager sends.
-        reporter: Local reporter of an object: then the path of its children is for that, too.
+        out: The output of the sync manager.
+        reporter: Returns the local reporter of an object, who needs the path of its children.
 
     Attributes:
         objects: The objects, by their addresses.
         leases: When the subscriptions of their observers are renewed.
         watches: The links that lead to their reporters.
-        listener: Receiver of what is said to the sync managers of observed objects.
+        listener: Receiver of the events of observed objects.
     """
 
     def __init__(self, out: SyncOutput, reporter: Reporter) -> None:
@@ -546,11 +546,11 @@ class ObservedObjects:
 
     @property
     def observers(self) -> set[str]:
-        """The hyperties that observe something, are about to, or are about to stop."""
-        found: set[str] = set()
+        """The hyperties that observe an object, or are about to start or stop."""
+        users: set[str] = set()
         for each in self.objects.values():
-            found |= each.leaving.union(each.observers, (item.from_ for item, _ in each.waiting))
-        return found
+            users |= each.leaving.union(each.observers, (item.from_ for item, _ in each.waiting))
+        return users
 
     def find(self, address: str) -> Observed | None:
         """Return the observed object whose changes go to an address."""
@@ -558,13 +558,13 @@ class ObservedObjects:
         return None if url == address else self.objects.get(url)
 
     def time_over(self) -> None:
-        """Renew what is due: each subscription is a lease."""
+        """Renew the leases of subscriptions that are due."""
         for url, observer in self.leases.due(trio.current_time()):
             if url in self.objects:
                 self.out.spawn(partial(self.objects[url].renew_lease, observer))
 
     def _on_link(self, url: str, link: str | None) -> None:
-        """Note that another link leads to where an object is reported, or none."""
+        """Record the new link to the reporter of an object, or that there is none."""
         if url in self.objects:
             self.objects[url].route.link_is(link)
 
@@ -578,7 +578,7 @@ class ObservedObjects:
     # --- requests -------------------------------------------------------------------------
 
     def observe(self, request: Message, body: bodies.Observe) -> None:
-        """Observe an object for a component (M-36): its listener comes first (SYN-06)."""
+        """Observe an object for a component, and send it the names of the children (M-36)."""
         names = [] if body.p2p is True else child.child_resources(body.resource)
         self.out.answer(request, Code.TRYING, resources=[*names])
         observed = self.objects.get(body.resource)
@@ -595,7 +595,7 @@ class ObservedObjects:
         self.objects[url].observe(request, body, is_first=is_first)
 
     def resume(self, request: Message) -> None:
-        """Answer an observer whether it had a stored copy of anything (M-52)."""
+        """Answer an observer whether a copy of it is stored (M-52)."""
         copies = self.out.gate.rest.rows(CopyKept)
         if any(copy.observer == request.from_ for copy in copies):
             self.out.answer(request, Code.OK)
@@ -629,7 +629,7 @@ class ObservedObjects:
                 each.begin_leaving(observer, None)
 
     def on_expelled(self, event: Message, body: bodies.ObserverExpelled) -> None:
-        """Let an observer go that its reporter's end has expelled (SYN-21)."""
+        """Remove an observer that the reporter's end has expelled (SYN-21)."""
         self.out.answer(event, Code.OK)
         if body.resource in self.objects:
             self.objects[body.resource].expel(body.observer)

@@ -1,4 +1,4 @@
-"""Messages and trace of the sync manager, and the links by which its peers are reached (P2P-30)."""
+"""Messages and trace of the sync manager, and the links to its peers (P2P-30)."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -36,27 +36,27 @@ NOTHING_STORED: Final = "nothing of that is stored"
 
 
 Job: TypeAlias = Callable[[], Awaitable[object]]
-"""Work for a task; what it returns is ignored."""
+"""Work for a task; its result is ignored."""
 
 Spawn: TypeAlias = Callable[[Job], None]
 """Runs work in a task of the sync manager."""
 
 
 class SyncOutput:
-    """What the sync manager sends and traces.
+    """Sends the messages of the sync manager, and writes its trace.
 
     A message about a stored object waits until the object is on disk.
 
     Args:
         config: Configuration of the runtime.
         bus: Port of the sync manager to the Message BUS.
-        gate: Where messages about stored objects wait for the disk.
+        gate: Holds messages about stored objects until these are on disk.
         tracer: Takes the trace.
-        counters: Counts of messages that end here.
-        registry: Knows which links lead to whom.
+        counters: Counts of dropped messages.
+        registry: Finds links to runtimes and entities.
 
     Attributes:
-        spawn: Runs work in a task of the sync manager, which sets it.
+        spawn: Runs work in a task of the sync manager; the sync manager sets this attribute.
     """
 
     spawn: Spawn
@@ -79,10 +79,10 @@ class SyncOutput:
         return trio.current_time(), self.config.entropy(1)[0] / 255
 
     def node_for(self, url: str) -> str:
-        """Return the domain at whose node the path to an object is set (C-49).
+        """Return the domain whose node gets the path to an object (C-49).
 
-        In the triangle that of the object's reporter, which fans out; in the trapezoid the
-        own one, which subscribes onward.
+        In the triangle the domain of the object, whose node fans out; in the trapezoid the own
+        domain, whose node subscribes at the other.
         """
         is_triangle = self.config.topology is Topology.TRIANGLE
         return address.domain_of(url) if is_triangle else self.domain
@@ -95,29 +95,28 @@ class SyncOutput:
         from_: str | None = None,
         identity: SenderIdentity | None = None,
     ) -> Message:
-        """Write a request, from the sync manager itself or from an object.
+        """Return a request of the sync manager itself or of an object.
 
         Args:
             kind: Type of the message.
             to: Address of the receiver.
             body: Body of the message.
             from_: Address of the sender.
-            identity: Sender of the request that this one passes on to a hyperty; None: it passes
-                none on.
+            identity: Sender identity of the request that is passed on; None: none is passed on.
         """
         sender = from_ or self.bus.url
         return Message(self.ids.next(sender), kind, sender, to, body, identity)
 
     def answer(self, request: Message, code: int, **body: Json) -> None:
-        """Answer a request; if it is about a stored object, once all that is on disk."""
+        """Answer a request; if its object is stored, once all changes are on disk."""
         self.post(reply_to(request, code, body), request)
 
     def refuse(self, request: Message, code: int, why: str) -> None:
-        """Answer a request with a refusal; likewise."""
+        """Refuse a request, at the time of `answer`."""
         self.post(refuse(request, code, why), request)
 
     def post(self, message: Message, about: Message | None = None) -> None:
-        """Send a message; likewise."""
+        """Send a message, at the time of `answer`."""
         if self.gate.holds(about or message, message):
             self.gate.hold(lambda: self.bus.send(self._renumber(message)))
         else:
@@ -126,7 +125,7 @@ class SyncOutput:
     def publish(
         self, message: Message, runtimes: frozenset[str], direct: frozenset[str] = frozenset()
     ) -> None:
-        """Send a message to all observers of an object; likewise.
+        """Send a message to all observers of an object, at the time of `answer`.
 
         Args:
             message: The message.
@@ -139,9 +138,9 @@ class SyncOutput:
             self.bus.publish(message, runtimes, direct)
 
     def _renumber(self, message: Message) -> Message:
-        """Return a message that waited for the disk with a newer id; an answer keeps its own.
+        """Return a message that waited for the disk, with a new id; an answer keeps its id.
 
-        Its sender may have sent others meanwhile, that had not to wait (I-T7).
+        Its sender may have sent other messages meanwhile, which did not wait (I-T7).
         """
         if message.is_response:
             return message
@@ -149,7 +148,7 @@ class SyncOutput:
         return attrs.evolve(message, id=self.ids.next(message.from_))
 
     def when_stored(self, url: str, act: Callable[[], None]) -> None:
-        """Do something once all that is known of an object is on disk; at once, if it is."""
+        """Call `act` once all changes of an object are on disk; at once, if they are."""
         if url in self.gate.dirty:
             self.gate.hold(act)
         else:
@@ -166,13 +165,13 @@ class SyncOutput:
 
 
 def observer_of(request: Message) -> str:
-    """Return the hyperty for which a sync manager asks: its own, or one of its runtime.
+    """Return the observer for which a request is sent: the sender, or a hyperty of its runtime.
 
-    Where another runtime's hyperties live its node knows, and has checked (MN-03); a
-    part of a runtime is known by its address.
+    The node has checked that the hyperty lives in the runtime of the sender (MN-03); a part of a
+    runtime is recognised by its address.
 
     Raises:
-        BadMessageError: It asks for a foreign hyperty.
+        BadMessageError: The request is for a foreign hyperty.
     """
     observer, asking = read_body(request, Subscription).source, request.from_
     runtime = address.runtime_of(asking)
@@ -184,13 +183,13 @@ def observer_of(request: Message) -> str:
 
 
 def link_of(request: Message) -> str | None:
-    """Return the address of the link that a request came by; None: it came otherwise."""
+    """Return the address of the link that has brought a request; None: no link has."""
     by = request.via[-1] if request.via else ""
     return by if is_p2p_part(by) else None
 
 
 def code_in_use(code: int) -> Code:
-    """Return a code to pass on: one that is not in use counts as x00 of its class (RFC 9110)."""
+    """Return a known reply code for a received one; an unknown one counts as x00 (RFC 9110)."""
     if code in _CODES:
         return Code(code)
     classes = {1: Code.TRYING, 2: Code.OK, 5: Code.INTERNAL}
@@ -198,18 +197,18 @@ def code_in_use(code: int) -> Code:
 
 
 _UNKNOWN: Final = ""
-"""No link's address: any link that leads there is another one."""
+"""A value that is no link's address, so that any link differs from it."""
 
 
 class LinkWatches:
-    """Asks the registry about links; one question per watched entity waits at the registry.
+    """Watches the links to entities; one question for each of them waits at the registry.
 
     Args:
-        out: What the sync manager sends.
-        changed: Takes each entity to which another link leads now; None: none does.
+        out: The output of the sync manager.
+        changed: Called with an entity and its new link; None: there is no link.
 
     Attributes:
-        watched: Whose links are watched.
+        watched: The task of each watched entity.
     """
 
     def __init__(self, out: SyncOutput, changed: Callable[[str, str | None], None]) -> None:
@@ -217,13 +216,13 @@ class LinkWatches:
         self.watched: Final[dict[str, trio.CancelScope]] = {}
 
     async def link_to(self, entity: str) -> str | None:
-        """Return the live link that leads to an entity now; None: none does."""
+        """Return the live link to an entity; None: there is none."""
         return await self._registry.find_link(entity, _UNKNOWN, is_wanted=False)
 
     async def speaks_for(self, link: str, part: str, entity: str) -> bool:
         """Return whether a part of the runtime at a link's other end speaks for an entity.
 
-        It does not if that cannot be found out in time.
+        False if the registry does not answer in time.
 
         Args:
             link: Name of the link.
@@ -235,19 +234,19 @@ class LinkWatches:
         return False
 
     def watch(self, entity: str, known: str | None, *, is_wanted: bool = False) -> None:
-        """Report each other link that leads to an entity from now on. Idempotent.
+        """Report each change of the link to an entity from now on. Idempotent.
 
         Args:
-            entity: A runtime, or what lives in one.
-            known: The link that is known to lead there.
-            is_wanted: Whether a link may be set up for that.
+            entity: Address of a runtime, hyperty or object.
+            known: The present link as far as known.
+            is_wanted: Whether a link may be set up.
         """
         if entity not in self.watched:
             scope = self.watched[entity] = trio.CancelScope()
             self._out.spawn(partial(self._watch, entity, known, scope, is_wanted=is_wanted))
 
     def unwatch(self, entity: str) -> None:
-        """End it; repeated is fine."""
+        """Stop to watch the link to an entity. Idempotent."""
         scope = self.watched.pop(entity, None)
         if scope is not None:
             scope.cancel()

@@ -2,11 +2,11 @@
 
 After a restart the node may have forgotten addresses and the paths of observers. So the sync
 manager of each observer is notified that the object is back (SYN-25) and subscribes again. The
-object is served meanwhile, and given to its reporter when that resumes it (SYN-28, M-51).
+object is served meanwhile, and given to its reporter when the reporter resumes it (SYN-28, M-51).
 
-Address, paths, listeners and record of an object are its reporter's runtime's to set up and to
-take down (M-18, M-35, M-21, M-23). A node that has forgotten them, and is busy, full or silent, is
-asked again, after longer and longer pauses: without its paths the object cannot be found (C-44).
+The runtime of the reporter sets up and removes address, paths, listeners and record of an object
+(M-18, M-35, M-21, M-23). If a node has forgotten them, and is busy, full or silent, the request is
+repeated after longer and longer pauses: without its paths the object cannot be found (C-44).
 """
 
 import math
@@ -59,19 +59,19 @@ _NO_OBJECT: Final = "no such object"
 _CLOSED: Final = "the runtime has closed"
 _BROKEN: Final = "the store cannot be written now; nothing was changed"
 _LOST: Final = frozenset({Code.FORBIDDEN, Code.CONFLICT})
-"""Answers of a node that say: the address is another's now."""
+"""Answers of a node that mean that the address has another owner now."""
 
 _VERIFIED: Final = {MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE, MessageType.READ}
 
 
 class Renewal:
-    """Has a node told of one object until it has all of it: one run at a time.
+    """Claims one object at a node again, and sets its paths, until the node has accepted all.
 
     Args:
         url: Address of the object.
         ask: Claims the object at the node, and sets its paths; returns the last answer.
-        permits: Objects take turns: a request of the last of many that waited in a line at the node
-            would be given up before its answer comes.
+        permits: Limits the objects that do so at a time: in a long queue at the node, requests
+            would time out.
     """
 
     def __init__(
@@ -79,13 +79,13 @@ class Renewal:
     ) -> None:
         self._url, self._ask, self._permits = url, ask, permits
         self._is_running = self._is_ended = False
-        self._again = trio.Event()  # set when the node has forgotten the object once more
+        self._again = trio.Event()  # set if the node has forgotten the object again
 
     async def run(self) -> bool:
-        """Ask the node as often as it takes; return whether it has all of the object now.
+        """Repeat the requests until the node has accepted all; return whether this call did it.
 
-        If not, the address is another's, or the object is deleted, or this is being done
-        already: then it is done once more.
+        It did not if the address has another owner, the object is deleted, or another run is
+        under way, which then starts again.
         """
         if self._is_running:
             self._again.set()
@@ -107,12 +107,12 @@ class Renewal:
         return False
 
     def end(self) -> None:
-        """Never ask again: the object is deleted. A session that is reopened does not wait."""
+        """End the run, as the object is deleted."""
         self._is_ended = True
         self._again.set()
 
     async def _ask_in_turn(self) -> Message | None:
-        """Ask once; None: the object is deleted."""
+        """Claim the object once, with a permit; None: the object is deleted."""
         async with self._permits:
             if self._is_ended:
                 return None
@@ -131,11 +131,11 @@ class Report:
         is_public: Whether all other observers are allowed.
 
     Attributes:
-        core: Decides.
+        core: The core of the object, which decides on requests.
         routes: The links to its observers.
         children: Its children.
-        renewal: Has a node told of it that has forgotten it.
-        is_resting: Whether the object is stored, and its reporter away.
+        renewal: Claims the object again at a node that has forgotten it.
+        is_resting: Whether the object is stored, and its reporter is away.
     """
 
     def __init__(
@@ -152,11 +152,13 @@ class Report:
         self._url, self._objects, self._out = created.url, objects, objects.out
         self._bus = objects.out.bus
         self.routes: Final = ReportRoutes(self, objects.out.runtime)
-        self._by_link: Final = set[str]()  # runtimes whose links are watched for its observers
-        self._unverified: dict[str, Message] = {}  # subscriptions by links, while they are verified
+        self._by_link: Final = set[str]()  # runtimes whose links are watched
+        self._unverified: dict[
+            str, Message
+        ] = {}  # by observer: subscriptions that are being verified
         self.children: Final = ReportedChildren(objects.out, self.core, self.routes, objects.signs)
         self.renewal: Final = Renewal(self._url, self._claim, objects.permits)
-        self._deletion: Message | None = None  # until it is answered
+        self._deletion: Message | None = None  # the unanswered request to delete it
         self._was_observed = False
         # The reporter sees its observers, unless it is a part of a runtime.
         self._has_list = address.scheme_of(created.reporter) != address.RUNTIME_SCHEME
@@ -172,10 +174,10 @@ class Report:
         """Address of the reporter."""
         return self.core.snapshot.reporter
 
-    def open(self, shown: bodies.DataObject) -> None:
-        """Let the object's address, its observers and its children lead to the sync manager.
+    def open(self, snapshot: bodies.DataObject) -> None:
+        """Deliver messages to the object and its parts to the sync manager.
 
-        What is said at `O/observers` stays in the runtime: the sync manager listens, too.
+        Messages to `O/observers` stay in the runtime.
         """
         url, bus, listener = self._url, self._bus, self._objects.listener
         if self._has_list:
@@ -184,13 +186,13 @@ class Report:
         for each in (url, f"{url}/{child.SUBSCRIPTION}"):
             bus.open_address(each, listener)
         bus.listen(address.status_of(url), self._out.registry.listener)
-        self.children.open(shown, listener)
+        self.children.open(snapshot, listener)
 
     async def register(self, created: bodies.DataObject) -> Refused | None:
-        """Have the object found by others (SYN-03); None: it is, or need not be.
+        """Register the object in the domain registry (SYN-03); return the refusal, or None.
 
-        The object of a part of the runtime, such as the description of a P2P link, is for
-        by invitation only.
+        The object of a part of the runtime, such as the description of a P2P link, is not
+        registered, as it is observed by invitation only.
         """
         if not self._has_list:
             return None
@@ -219,16 +221,16 @@ class Report:
         return await self._objects.set_paths(MessageType.SUBSCRIBE, _paths_of(self._url))
 
     async def remove(self) -> None:
-        """Take the object down, also at the node, and answer its reporter (SYN-22)."""
+        """Remove the object, also at the node, and answer the request of its reporter (SYN-22)."""
         url, objects, bus = self._url, self._objects, self._bus
-        # Not before: what observers say of the end finds the object where it was.
+        # Only now: the answers of observers to the deletion still had to find the object.
         await self._out.registry.hide_local(url)
         if self._has_list:
             bus.close_address(f"{url}/{_OBSERVERS}", objects.listener)
             bus.unfollow_all(f"{url}/{_OBSERVERS}")
         self.children.close(objects.listener)
         await objects.set_paths(MessageType.UNSUBSCRIBE, _paths_of(url))
-        # What cannot be reported now, the node notes when the session ends (REG-09).
+        # Otherwise the node updates the record at the end of the session (REG-09).
         with suppress(ActorStoppedError):
             await objects.registrar.unregister(url)
         bus.unlisten(address.status_of(url), self._out.registry.listener)
@@ -244,23 +246,23 @@ class Report:
             self._out.answer(self._deletion, Code.OK)
 
     def rest(self, by: str) -> bool:
-        """Note that a reporter is away; return whether its object is stored and waits for it."""
+        """Record that a reporter is away; return whether its object is stored, and so stays."""
         if not self.is_stored or self.reporter != by:
             return False
         self.is_resting = True
         return True
 
     def is_meant(self, by: str, body: bodies.Resume) -> bool:
-        """Return whether a reporter resumes the object: without a schema all of its own.
+        """Return whether a request to resume is for this object of the reporter.
 
-        With a schema, those of the same name, or without a name.
+        Without a schema, the request is for all objects; with one, for that of the same name.
         """
         about = self.core.snapshot
         is_named = body.schema is None or (about.schema, about.name) == (body.schema, body.name)
         return self.is_stored and self.reporter == by and is_named
 
     def settle(self) -> None:
-        """Set the timer; notify each observing runtime by the route it asked for (I-D12)."""
+        """Set the timer, and update the routes to the observing runtimes (I-D12)."""
         self._objects.alarms.set(self._url, self.core.deadline())
         if self.routes.is_used:
             active = self.core.runtimes
@@ -275,15 +277,21 @@ class Report:
     # --- requests -----------------------------------------------------------------------------
 
     def is_stuck(self, request: Message) -> bool:
-        """Refuse a request that changes what cannot be stored now; return whether it was."""
+        """Refuse a request that cannot be stored now; return whether it was refused."""
         is_stuck = self.is_stored and self._out.gate.is_broken
         if is_stuck and request.is_request:
-            # At once: what is refused need not wait for the disk.
+            # Without the gate, as a refusal need not wait for the disk.
             self._bus.send(refuse(request, Code.UNAVAILABLE, _BROKEN))
         return is_stuck
 
     def answer(self, request: Message, refusal: Refused | None, before: int) -> None:
-        """Answer what a reporter wanted of the object, which had a version before."""
+        """Answer a request of the reporter.
+
+        Args:
+            request: The request.
+            refusal: The refusal of the core; None: it was accepted.
+            before: Version of the object before the request.
+        """
         version = self.core.snapshot.version
         if version != before:
             self._out.answer(request, Code.OK, version=version)
@@ -295,7 +303,7 @@ class Report:
             self._out.refuse(request, refusal.code, refusal.why)
 
     def delete(self, by: str, request: Message | None = None) -> None:
-        """Delete the object; its reporter is answered when nothing is left of it."""
+        """Delete the object; the request is answered after the removal."""
         refusal = self.core.delete(by)
         self.settle()
         if refusal is None:
@@ -304,10 +312,10 @@ class Report:
             self._out.refuse(request, refusal.code, refusal.why)
 
     def receive(self, request: Message) -> None:
-        """Take a request to the object; its sender is verified as by a node (MN-03, P2P-30).
+        """Handle a request to the object, after the verification of its sender (MN-03, P2P-30).
 
-        A request that came by a link is served by it, for all observers in the runtime at its other
-        end (SYN-27, I-D12).
+        The link that has brought a subscription then serves all observers in the remote runtime
+        (SYN-27, I-D12).
         """
         link, is_subscribe = output.link_of(request), request.type is MessageType.SUBSCRIBE
         if request.type not in _VERIFIED:
@@ -332,7 +340,7 @@ class Report:
     async def _verify(self, observer: str, request: Message, link: str) -> None:
         objects, is_subscribe = self._objects, request.type is MessageType.SUBSCRIBE
         try:
-            is_so = await objects.watches.speaks_for(link, request.from_, observer)
+            is_permitted = await objects.watches.speaks_for(link, request.from_, observer)
         finally:
             objects.verifying[is_subscribe] -= 1
         if is_subscribe and self._unverified.get(observer) is not request:
@@ -340,7 +348,7 @@ class Report:
             return
         if is_subscribe:
             del self._unverified[observer]
-        if not is_so:
+        if not is_permitted:
             why = "where the observer lives is not known here; ask by the node"
             self._out.refuse(request, Code.UNAUTHENTICATED, why)
             return
@@ -358,7 +366,7 @@ class Report:
         self._serve(request)
 
     def _serve(self, request: Message) -> None:
-        """Take a request to the object, whose sender is verified."""
+        """Handle a request to the object from a verified sender."""
         match request.type:
             case MessageType.SUBSCRIBE:
                 self._subscribe(request)
@@ -399,17 +407,17 @@ class Report:
         return write_body(self.children.with_children(self.core.snapshot))
 
     def _read_attribute(self, request: Message) -> None:
-        thing = self.core.snapshot
+        snapshot = self.core.snapshot
         try:
             path = read_body(request, bodies.ReadAttribute).attribute
         except BadMessageError as exc:
             self._out.refuse(request, exc.code, exc.reason)
             return
-        found = value_at(thing.data, path)
-        if isinstance(found, Absence):
+        value = value_at(snapshot.data, path)
+        if isinstance(value, Absence):
             self._out.refuse(request, Code.NOT_FOUND, f"the object has no {path}")
         else:
-            self._out.answer(request, Code.OK, value=found, version=thing.version)
+            self._out.answer(request, Code.OK, value=value, version=snapshot.version)
 
     def read_observers(self, request: Message) -> None:
         """Return the observers, to the reporter only."""
@@ -424,17 +432,17 @@ class Report:
     # --- the port of the routes ---------------------------------------------------------------
 
     def add_link(self, link: str) -> None:
-        """Have what the object publishes go out by a link, too."""
+        """Publish the object by a link, too."""
         for each in child.published_addresses(self._url):
             self._bus.add_link(each, link)
 
     def remove_link(self, link: str) -> None:
-        """Have what the object publishes go out by that link no longer."""
+        """Stop to publish the object by a link."""
         for each in child.published_addresses(self._url):
             self._bus.remove_link(each, link)
 
     def set_reached(self, *, is_all: bool) -> None:
-        """Have what is said of children go to the node, unless links reach all."""
+        """Send changes of children to the node, unless links reach all observers."""
         for each in child.children_addresses(self._url):
             self._bus.set_child_path(each, Elsewhere.NOWHERE if is_all else Elsewhere.BY_NODE)
 
@@ -456,7 +464,7 @@ class Report:
             self._bus.publish(event, frozenset({self._out.runtime}))
 
     def keep(self, change: stored.Keep) -> None:
-        """Have a change of a stored object written."""
+        """Store a change, if the object is stored."""
         if self.is_stored:
             self._out.gate.keep(self._url, change)
             if isinstance(change, stored.Forgotten) and change.kind is stored.ObjectKept:
@@ -464,25 +472,25 @@ class Report:
                 self.is_resting = False
 
     def written(self, snapshot: bodies.DataObject) -> None:
-        """Trace a new version; of a stored object, once it is on disk."""
+        """Trace a new version, for a stored object once it is on disk."""
         digest = value_digest(snapshot.data) if self._out.tracer.hops else None
         self._trace(Op.WRITE, snapshot.version, digest)
 
     def _trace(self, op: Op, version: int | None = None, digest: str | None = None) -> None:
-        """Trace what happened to the object, behind what waits for the disk before (I-D8)."""
+        """Trace an event of the object, after the earlier changes are on disk (I-D8)."""
         key, by = self._url, self.reporter
         fact = Fact(k=Kind.OBJ, op=op, key=key, version=version, by=by, digest=digest)
         self._out.when_stored(self._url, partial(self._out.trace, fact))
 
     def publish(self, change: bodies.Change) -> None:
-        """Publish a change, and repeat it later."""
+        """Publish a change, and schedule its repetition."""
         self._objects.repeats.published(self.core.snapshot, change, trio.current_time())
         self.repeat(change)
 
     def repeat(self, change: bodies.Change) -> None:
         """Send a change to all observers."""
         runtimes = frozenset(self.core.runtimes)
-        # Also after the last observer has left: the node knows that there are no observers (SC-32).
+        # Also after the last observer has left: the node then knows that none is left (SC-32).
         if runtimes or self._was_observed:
             self._spread(MessageType.UPDATE, write_body(change), self._url, runtimes)
 
@@ -497,10 +505,10 @@ class Report:
         self._out.spawn(partial(self._ask, request, observer, question))
 
     async def _ask(self, waiting: Message, observer: str, question: int) -> None:
-        """Ask the reporter as if the observer had asked it itself (M-39)."""
+        """Forward the subscription of an observer to the reporter, and take its decision (M-39)."""
         wrapped = bodies.Wrapped(waiting.id, MessageType.SUBSCRIBE, observer, self._url)
         body = write_body(bodies.Forward(wrapped))
-        # It has its id when it leaves: which of two tasks comes first is chance (I-T7).
+        # The id is made when the request is sent, as the order of tasks is random (I-T7).
         request = self._out.request(
             MessageType.FORWARD, self.reporter, body, self._url, waiting.identity
         )
@@ -514,7 +522,7 @@ class Report:
     def grant(
         self, requests: Sequence[Message], terms: JsonObject, *, is_whole: bool = True
     ) -> None:
-        """Answer subscriptions; with the object and its children, unless the observer has it."""
+        """Grant subscriptions; the answers have the whole object, unless the observer has it."""
         if is_whole:
             now, self._was_observed = trio.current_time(), True
             self._objects.repeats.observed(self._url, now)
@@ -546,9 +554,9 @@ class Report:
     def cut_off(self, observer: str, manager: str, *, is_over: bool) -> None:
         """Stop delivery to an observer, without its cooperation (SYN-21).
 
-        The node stops first what goes to its runtime, unless others observe there; then
-        the sync manager there is notified, which serves the others on. One whose lease is over
-        may be there all the same: it is asked to subscribe again (M-52).
+        First the node stops delivery to its runtime, unless others observe there; then the sync
+        manager there is notified, which still serves the others. An observer whose lease is over
+        may still exist: it is asked to subscribe again (M-52).
         """
         out, url = self._out, self._url
         runtime = address.runtime_of(manager) if manager else None
@@ -573,7 +581,7 @@ class Report:
             self._spread(MessageType.DELETE, {}, sender, frozenset(runtimes))
 
     def vacate(self) -> None:
-        """Take the object down in a task."""
+        """Remove the object in a task."""
         self._out.spawn(self.remove)
 
 
@@ -598,20 +606,20 @@ class ReportedObjects:
     Invitations are posted, not awaited, so that each provisional answer is seen.
 
     Args:
-        out: What the sync manager sends.
+        out: The output of the sync manager.
         allocation: Allocates the addresses of data objects.
         registrar: Registers them in the domain registry.
-        progress: Called by tasks when something has changed, and they go on.
+        progress: Called by tasks that have changed the tables and continue.
 
     Attributes:
         reports: The objects, by their addresses.
         watches: The links to their observers.
-        verifying: How many requests by links are verified now: subscriptions, and others.
-        repeats: When the last change of each is published again.
-        signs: When the digest of the children of each is published.
-        alarms: When the time of each is over for an observer, a decision or an invitation.
-        permits: How many of them a node is told of at a time.
-        listener: To which the addresses of the objects lead.
+        verifying: Numbers of requests that are being verified: True for subscriptions.
+        repeats: When the last change of each object is published again.
+        signs: When the digest of the children of each object is published.
+        alarms: When the timer of each object is due.
+        permits: Limits the objects that are claimed at a node at a time.
+        listener: Receiver of the messages to the objects.
     """
 
     def __init__(
@@ -635,7 +643,7 @@ class ReportedObjects:
         self._restores = trio.CapacityLimiter(limits.RESTORES_AT_ONCE)
 
     def start(self, listener: ActorRef[Delivery]) -> None:
-        """Let all objects' addresses lead to `listener`; serve what was stored (SYN-28)."""
+        """Set the receiver of messages to the objects, and serve the stored ones (SYN-28)."""
         self.listener = listener
         for kept in self.out.gate.rest.rows(stored.ObjectKept):
             self._restore(kept)
@@ -644,7 +652,7 @@ class ReportedObjects:
 
     @property
     def reporters(self) -> set[str]:
-        """The hyperties that report something, or are about to; a resting object has none."""
+        """The hyperties that report an object, or are about to; resting objects do not count."""
         active = [each for each in self.reports.values() if not each.is_resting]
         return {*self._creating, *(each.reporter for each in active)}
 
@@ -654,7 +662,7 @@ class ReportedObjects:
         return None if report is None else report.children.reporter
 
     def find(self, to: str) -> Report | None:
-        """Return the object an address belongs to: itself or one of its parts."""
+        """Return the object of an address, or of the address of a part; None: there is none."""
         part = to.removesuffix(f"/{child.SUBSCRIPTION}").removesuffix(f"/{_OBSERVERS}")
         return self.reports.get(child.parent_of(to) or part)
 
@@ -662,13 +670,13 @@ class ReportedObjects:
         return bool(self.reports[url].core.observers)
 
     def _on_link(self, runtime: str, link: str | None) -> None:
-        """Note that another link leads to a runtime, or none: it asks anew."""
+        """Record the new link to a runtime, or that there is none; its observers ask again."""
         for url in sorted(self.reports):
             self.reports[url].routes.link_is(runtime, link)
         self.unwatch()
 
     def unwatch(self) -> None:
-        """Watch no links but those by which observers asked."""
+        """Stop to watch links that no observer has used."""
         if self.watches.watched:
             asked = {runtime for each in self.reports.values() for runtime in each.routes.asked}
             for runtime in set(self.watches.watched) - asked:
@@ -681,7 +689,7 @@ class ReportedObjects:
         return min(self.alarms.deadline(), self.repeats.deadline(), self.signs.deadline())
 
     def time_over(self) -> None:
-        """Do what is due."""
+        """Handle the timers of objects, digests and repetitions that are due."""
         now = trio.current_time()
         for url in self.alarms.due(now):
             self.reports[url].core.time_over(now)
@@ -702,7 +710,7 @@ class ReportedObjects:
         Raises:
             BadMessageError: The schema is invalid, or the runtime has no store for it.
         """
-        # Before anything is begun: a request for a hyperty's address is refused.
+        # First, as this refuses addresses of hyperties.
         scheme = scheme_for(wanted.schema, request.from_)
         if wanted.store and not self.out.gate.stores:
             raise BadMessageError(output.NO_STORE)
@@ -743,7 +751,7 @@ class ReportedObjects:
             extra: JsonObject = {"childrenResources": names} if names else {}
             self.out.answer(request, Code.OK, resource=url, **extra)
         else:
-            # What is not registered is taken down (SYN-03).
+            # An object that is not registered is removed (SYN-03).
             self.out.refuse(request, refusal.code, refusal.why)
             report.delete(report.reporter)
 
@@ -766,19 +774,19 @@ class ReportedObjects:
         )
 
     async def set_paths(self, kind: MessageType, paths: tuple[str, ...]) -> Message:
-        """Have the node lead to objects here, or no longer; return its answer."""
+        """Set or remove paths of objects at the node; return its answer."""
         body = write_body(Path(paths, self.out.runtime))
         to = address.subscription_manager(self.out.domain)
         return await self.out.bus.request(self.out.request(kind, to, body))
 
     async def free(self, url: str) -> None:
         """Give an address back."""
-        # What the node does not take back now, it takes when the session ends (I-A7).
+        # Otherwise the node frees it at the end of the session (I-A7).
         with suppress(AllocationError, ActorStoppedError):
             await self._allocation.free((url,))
 
     def renew_paths(self, domain: str, done: Reply[None]) -> None:
-        """Claim the objects, and set their paths, that the node has forgotten."""
+        """Claim the objects again, and set their paths, at a node that has lost its state."""
         reports = [*self.reports.values()] if domain == self.out.domain else []
         self.out.spawn(partial(self._renew_all, reports, done))
 
@@ -791,7 +799,7 @@ class ReportedObjects:
     # --- stored objects -----------------------------------------------------------------------
 
     def _restore(self, kept: stored.ObjectKept) -> None:
-        """Serve an object that was stored; its reporter is away."""
+        """Serve a stored object, whose reporter is away."""
         url, rest = kept.url, self.out.gate.rest
         guests, observers = rest.rows(stored.GuestKept, url), rest.rows(stored.ObserverKept, url)
         allowed = tuple(each.guest for each in guests if each.may)
@@ -801,37 +809,37 @@ class ReportedObjects:
         report.is_resting = True
         self.reports[url] = report
         children = rest.find(stored.ChildrenKept, url)
-        shown = attrs.evolve(
+        snapshot = attrs.evolve(
             kept.value, children_objects=None if children is None else children.value
         )
-        report.open(shown)
+        report.open(snapshot)
         report.core.restore(observers, trio.current_time())
         report.settle()
         managers = {each.manager for each in observers} - {self.out.bus.url}
-        self.out.spawn(partial(self._announce, report, shown, sorted(managers)))
+        self.out.spawn(partial(self._announce, report, snapshot, sorted(managers)))
 
     async def _announce(
-        self, report: Report, shown: bodies.DataObject, managers: list[str]
+        self, report: Report, snapshot: bodies.DataObject, managers: list[str]
     ) -> None:
-        """Have a restored object found and observed again; as often as it takes."""
+        """Claim and register a restored object, with repetitions, and notify its observers."""
         if not await report.renewal.run():
             return
-        refusal = await report.register(shown)
+        refusal = await report.register(snapshot)
         if refusal is not None:
-            _log.warning("stored object is not registered", url=shown.url, why=refusal.why)
+            _log.warning("stored object is not registered", url=snapshot.url, why=refusal.why)
         if report.core.is_deleted:
             return
-        await self.out.registry.show_local(shown.url)
+        await self.out.registry.show_local(snapshot.url)
         async with trio.open_nursery() as nursery:
             for manager in managers:
-                nursery.start_soon(self._call_back, shown.url, manager)
+                nursery.start_soon(self._call_back, snapshot.url, manager)
 
     async def _call_back(self, url: str, manager: str) -> None:
-        """Notify a sync manager that an object is back; let those go that it does not list."""
+        """Notify a sync manager that an object is back; remove observers that it does not list."""
         async with self._restores:
             for tries in range(limits.RESTORE_TRIES):
                 if url not in self.reports:
-                    # An object that is deleted meanwhile has neither observers nor an address.
+                    # The object was deleted meanwhile.
                     return
                 body, sender = write_body(bodies.ObjectBack(url)), f"{url}/{child.SUBSCRIPTION}"
                 answer = await self.out.bus.request(
@@ -852,7 +860,7 @@ class ReportedObjects:
         self._progress()
 
     def resume(self, request: Message, body: bodies.Resume) -> None:
-        """Give a reporter the objects that it had, children included (M-51)."""
+        """Return its stored objects to a reporter, children included (M-51)."""
         reports = [each for each in self.reports.values() if each.is_meant(request.from_, body)]
         if not reports:
             self.out.refuse(request, Code.NOT_FOUND, output.NOTHING_STORED)
@@ -863,7 +871,7 @@ class ReportedObjects:
                 report.is_resting = False
             self.out.answer(request, Code.OK, value=[report.shown() for report in reports])
 
-    # --- what reporters ask -----------------------------------------------------------------
+    # --- requests of reporters -----------------------------------------------------------------
 
     def delete(self, request: Message, body: bodies.EndReport) -> None:
         """Delete an object, or one attribute of it, which is published as a change (M-46)."""
@@ -879,14 +887,14 @@ class ReportedObjects:
     def act(
         self, request: Message, url: str, act: Callable[[ReportedObject], Refused | None]
     ) -> None:
-        """Do what a reporter wants of an object, and answer it."""
+        """Call `act` on the core of an object for its reporter, and answer the request."""
         report = self._find_writable(request, url)
         if report is not None:
             before = report.core.snapshot.version
             report.answer(request, act(report.core), before)
 
     def invite(self, request: Message, body: bodies.InviteObservers) -> None:
-        """Invite one observer (M-33), whose answers are those to the request."""
+        """Invite one observer (M-33), whose answers are passed on as answers to the request."""
         (observer,) = body.authorise
         report = self._find_writable(request, body.resource)
         if report is not None:
@@ -896,18 +904,18 @@ class ReportedObjects:
                 self.out.refuse(request, refusal.code, refusal.why)
 
     def _find_writable(self, request: Message, url: str) -> Report | None:
-        """Return an object that a reporter names; refuse the request if it cannot be changed."""
+        """Return the object of a request; refuse the request if the object cannot be changed."""
         report = self.reports.get(url)
         if report is None:
             self.out.refuse(request, Code.NOT_FOUND, _NO_OBJECT)
         return None if report is None or report.is_stuck(request) else report
 
-    # --- what observers ask -----------------------------------------------------------------
+    # --- messages of observers -----------------------------------------------------------------
 
     def on_answer(self, answer: Message) -> None:
-        """Take an answer to an invitation (M-34), or to the word that an object is gone.
+        """Handle an answer to an invitation (M-34), or to the notice that an object is gone.
 
-        Other requests are awaited where they are made.
+        Answers to other requests go to the tasks that have sent them.
         """
         report = self.find(answer.to)
         if report is None:
@@ -918,13 +926,13 @@ class ReportedObjects:
             report.core.take_answer(answer.from_, answer.code, why, now)
             report.settle()
         elif answer.is_final:
-            # A runtime speaks for its own observers; a router, which names none, for the others.
+            # A runtime answers for its own observers; a router, which names none, for the others.
             source = answer.body.get("source")
             report.core.notified({source} if isinstance(source, str) else None)
             report.settle()
 
     def on_request(self, report: Report, request: Message) -> None:
-        """Take a request to one of the objects; to its observers there are no events but ours."""
+        """Handle a message to one of the objects; ignore events to its list of observers."""
         url = report.core.snapshot.url
         if request.is_request and report.is_stuck(request):
             return
@@ -938,13 +946,13 @@ class ReportedObjects:
     # --- end --------------------------------------------------------------------------------
 
     def leave(self, reporter: str) -> None:
-        """Delete what a reporter reports: it is leaving."""
+        """Delete the objects of a reporter that leaves, except stored ones."""
         for report in list(self.reports.values()):
             is_own = report.reporter == reporter and not report.core.is_deleted
             if is_own and not report.rest(reporter):
                 report.delete(reporter)
 
     def end_all(self) -> None:
-        """End every subscription and invitation without a word: time is over."""
+        """End all subscriptions and invitations without a message."""
         for report in self.reports.values():
             report.core.end_all()

@@ -18,11 +18,11 @@ from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
 
 _SCHEMES: Final = {"communication": "comm", "context": "ctxt"}
-"""Schemes that are not the schema's own name (ADR-02)."""
+"""Schemes that differ from the name of the schema (ADR-02)."""
 
 
 _LINKS: Final = "connection"
-"""The scheme of the descriptions of links, which parts of a runtime report."""
+"""The scheme of the objects that describe links; parts of a runtime report them."""
 
 _NOT_OF_OBJECTS: Final = NO_OBJECT_SCHEMES | {_LINKS}
 
@@ -30,7 +30,7 @@ _SCHEMAS: Final = {scheme: name.capitalize() for name, scheme in _SCHEMES.items(
 
 
 def schema_named(name: str, domain: str) -> str:
-    """Return the catalogue address of a data schema; of one whose name is its scheme, its own.
+    """Return the catalogue address of a data schema.
 
     Args:
         name: Name or address of the schema.
@@ -50,7 +50,7 @@ def scheme_for(schema: str, reporter: str) -> str:
         reporter: Address of the reporter.
 
     Raises:
-        BadMessageError: What has such addresses is no data object, or none of this reporter's.
+        BadMessageError: No data object has this scheme, or this reporter may not report one.
     """
     name = last_segment(schema).lower()
     scheme = _SCHEMES.get(name, name)
@@ -66,22 +66,21 @@ _SHIPPED: Final = Path(specs.__file__).parent / "schemas" / "data"
 async def find_schema(catalogue: Catalogue | None, address: str) -> JsonObject | None:
     """Return the JSON Schema at a catalogue address; None: none is known.
 
-    It is that of the catalogue, if there is one which describes it, or else the one of the same
-    name that ships with the product.
+    The schema of the catalogue comes first; else a shipped schema of the same name is used.
 
     Raises:
-        SchemaRefusedError: There is one, but it cannot be had, or not be trusted.
+        SchemaRefusedError: The schema of the catalogue cannot be fetched or is not trusted.
     """
     if catalogue is not None:
-        found = await catalogue.data_schema(address)
-        if found is not None:
-            return found
+        schema = await catalogue.data_schema(address)
+        if schema is not None:
+            return schema
     return _read_shipped().get(last_segment(address).lower())
 
 
 @cache
 def _read_shipped() -> dict[str, JsonObject]:
-    """Read the schemas that ship, by their names."""
+    """Return the shipped schemas, by name."""
     return {path.stem: _object(json.loads(path.read_text())) for path in _SHIPPED.glob("*.json")}
 
 

@@ -39,18 +39,18 @@ def stub():
 
 async def test_a_stub_ends_with_so_many_messages_of_another_domain(stub):
     for number in range(1, PEER_OFFENCES):
-        await stub.posted(event(number, from_=STRANGER))
+        await stub.on_post(event(number, from_=STRANGER))
     assert stub.counters.drops == {DropReason.UNKNOWN_SOURCE: PEER_OFFENCES - 1}
     with pytest.raises(PipeError, match="too many"):
-        await stub.posted(event(PEER_OFFENCES, from_=STRANGER))
+        await stub.on_post(event(PEER_OFFENCES, from_=STRANGER))
 
 
 async def test_only_the_receiver_of_a_request_answers_it(stub):
     asked = [ask(number, to="hyperty://b.ex/hb") for number in (1, 2)]
     for request in asked:
         await stub.handle(Delivery(request, S))
-    await stub.posted(attrs.evolve(answer(asked[0]), from_=STRANGER))
-    await stub.posted(answer(asked[1]))
+    await stub.on_post(attrs.evolve(answer(asked[0]), from_=STRANGER))
+    await stub.on_post(answer(asked[1]))
     assert [one.id for one in stub.port.posted] == [2]
     assert stub.counters.drops == {DropReason.UNMATCHED: 1}
 
@@ -68,7 +68,7 @@ async def test_an_answered_request_of_a_stub_is_open_no_longer(stub, monkeypatch
 
     stub.port.request, stub.tell, stub.spawn = request, tell, lambda *call: work.append(call)
     for number in (1, 2):
-        await stub.asked(ask(number, from_=S, to="hyperty://a.ex/ha"))
+        await stub.on_request(ask(number, from_=S, to="hyperty://a.ex/ha"))
         run, message = work.pop()
         await run(message)
     assert sent == [1, 2]
@@ -80,7 +80,7 @@ async def test_the_status_of_a_stub_names_its_session(stub):
     live.step(Trigger.CONNECT)
     step = live.step(Trigger.ESTABLISHED)
     for token in ("t1", "t1", "t2"):
-        await stub.kept(token, is_anew=True)
-        await stub.moved(step)
+        await stub.on_token(token, is_anew=True)
+        await stub.on_step(step)
     names = [one.body["link"].rpartition("/")[2] for one in stub.port.posted]
     assert names == ["1", "1", "2"]
