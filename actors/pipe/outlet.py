@@ -1,4 +1,4 @@
-"""The queues at each end of a pipe: what waits to be written, and frames in parts.
+"""The outbound queue at each end of a pipe, and frames that travel in parts.
 
 `Outlet` is bounded, keeps the order, and is written by one task. `Window` bounds the frames of a
 link that are under way; `FrameParts` assembles frames and archives.
@@ -20,7 +20,7 @@ from transports.urls import Endpoint, read_endpoint
 
 
 class Window:
-    """Frames sent and not yet taken at the other end of a pipe."""
+    """Limits the frames that were sent and not yet acknowledged by the other end."""
 
     def __init__(self) -> None:
         self._open = protocol.SANDBOX_WINDOW
@@ -28,9 +28,9 @@ class Window:
         self._moved = trio.Event()
 
     async def enter(self) -> bool:
-        """Wait until one more frame may be sent; False: none may any more.
+        """Wait until one more frame may be sent; return False if the window was closed.
 
-        Not a checkpoint while one may. If cancelled, none is counted.
+        No checkpoint while a frame may be sent. If cancelled, none is counted.
         """
         while not self._open and not self._is_closed:
             self._moved = trio.Event()
@@ -41,7 +41,7 @@ class Window:
         return True
 
     def acknowledge(self) -> None:
-        """Note that the other end took a frame."""
+        """Record that the other end has taken a frame."""
         self._open = min(self._open + 1, protocol.SANDBOX_WINDOW)
         self._moved.set()
 
@@ -52,10 +52,10 @@ class Window:
 
 
 class FrameParts:
-    """The parts of the frame that is coming.
+    """Assembles frames from their parts.
 
     Args:
-        most: Bytes it may have.
+        most: Maximum number of bytes of a frame.
     """
 
     def __init__(self, most: int = protocol.MAX_FRAME_BYTES) -> None:
@@ -63,10 +63,10 @@ class FrameParts:
         self._parts = bytearray()
 
     def add(self, item: PipeMessage) -> bytes | None:
-        """Take a part; return the frame if it was the last.
+        """Add a part; return the frame if the part was its last, else None.
 
         Raises:
-            PipeError: The frame is larger than any may be.
+            PipeError: The frame is too large.
         """
         if len(self._parts) + len(item.rest) > self._most:
             raise PipeError(f"a frame of more than {self._most} bytes")
@@ -82,7 +82,8 @@ class Outlet:
     """The outbound queue of one end of a pipe.
 
     Attributes:
-        is_overrun: Whether that is because the other end left too much unread.
+        is_closed: Whether nothing is written any more.
+        is_overrun: Whether it was closed because too many messages were unread.
     """
 
     def __init__(self, link: Link) -> None:
@@ -106,20 +107,20 @@ class Outlet:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether half of what may wait at most is waiting: `put` would soon end the pipe."""
+        """Whether the queue is half full; a full queue ends the pipe."""
         return len(self._waiting) >= SANDBOX_UNREAD // 2 or self._bytes >= SANDBOX_UNREAD_BYTES // 2
 
     def offer(self, item: PipeMessage) -> bool:
-        """Have it written, if there is room; return whether there was."""
+        """Queue an item if there is room; return whether there was."""
         if self.is_closed or self.is_full:
             return False
         self.put(item)
         return True
 
     def put(self, item: PipeMessage) -> None:
-        """Have it written, room or not: for rare messages, and for tasks that have waited.
+        """Queue an item in any case: for rare items, and for tasks that have waited.
 
-        If by that more than `SANDBOX_UNREAD` waits, or its bytes, nothing is written any more.
+        With more than `SANDBOX_UNREAD` items or `SANDBOX_UNREAD_BYTES`, the outlet is closed.
         """
         if self.is_closed:
             return
@@ -132,14 +133,14 @@ class Outlet:
             self._writing.cancel()
 
     async def send(self, item: PipeMessage) -> None:
-        """Have it written; wait while there is no room.
+        """Queue an item; wait while there is no room.
 
-        Not a checkpoint while there is. If cancelled, it will not be written.
+        No checkpoint while there is room. If cancelled, the item is not written.
         """
         if not self.is_full and not self._line.locked():
             self.put(item)
             return
-        # One at a time: of two that are woken at once either may run first.
+        # Senders wait one at a time: of two woken tasks, either may run first.
         async with self._line:
             while self.is_full and not self.is_closed:
                 self._room = trio.Event()
@@ -147,13 +148,13 @@ class Outlet:
             self.put(item)
 
     async def wait_flushed(self) -> None:
-        """Wait until all that was put has been written, or nothing is any more."""
+        """Wait until all items are written, or the outlet is closed."""
         while (self._waiting or self._is_writing) and not self.is_closed:
             self._room = trio.Event()
             await self._room.wait()
 
     async def run(self) -> None:
-        """Write until the link breaks, too much waits or this is cancelled; then nothing waits."""
+        """Write items until the link breaks, the outlet is closed, or the call is cancelled."""
         try:
             with self._writing:
                 while True:
@@ -184,14 +185,14 @@ class Outlet:
         self._room.set()
 
 
-# The links of a sandbox, held by its host: dials, reads and writes for it (T16).
+# The links of a sandbox: its host dials, reads and writes them (T16).
 
 _SUBPROTOCOLS: Final = (None, PROTOFLY_V1)
-"""Subprotocols that a link may ask for: an endpoint names none of its own."""
+"""Subprotocols that a link of a sandbox may request."""
 
 
 class _Relay:
-    """One link of a sandbox, from the dial to the farewell."""
+    """One link of a sandbox, from the dial to its end."""
 
     def __init__(self, number: int, outlet: Outlet) -> None:
         self._number = number
@@ -202,7 +203,7 @@ class _Relay:
         self._put, self._frames = trio.open_memory_channel[bytes](protocol.SANDBOX_WINDOW)
 
     async def run(self, network: Network, endpoint: Endpoint, subprotocol: str | None) -> None:
-        """Dial, then carry frames both ways until the link breaks or `hang`."""
+        """Dial, then carry frames in both directions until the link breaks or `hang` is called."""
         end = LinkBrokenError("", "hung up")
         with self._scope:
             try:
@@ -250,10 +251,10 @@ class _Relay:
         scope.cancel()
 
     def data(self, item: PipeMessage) -> None:
-        """Take (a part of) a frame.
+        """Add a part of a frame from the sandbox, and send complete frames.
 
         Raises:
-            PipeError: It is too large, or too many are unacknowledged.
+            PipeError: A frame is too large, or too many are unacknowledged.
         """
         frame = self._parts.add(item)
         try:
@@ -264,15 +265,15 @@ class _Relay:
                 f"more than {protocol.SANDBOX_WINDOW} frames of a link at once"
             ) from None
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            # It was in transit when the link broke.
+            # The frame was in transit when the link broke.
             return
 
     def took(self) -> None:
-        """Note that the sandbox has taken a frame."""
+        """Record that the sandbox has taken a frame."""
         self._window.acknowledge()
 
     def hang(self) -> None:
-        """Write what is left, briefly, then say goodbye."""
+        """Write the remaining frames, for `GOODBYE_TIMEOUT` at most, and close the link."""
         self._scope.deadline = trio.current_time() + protocol.GOODBYE_TIMEOUT
         self._put.close()
 
@@ -281,14 +282,16 @@ class Relays:
     """All links of one sandbox.
 
     Args:
-        endpoints: The only places it dials, as the plan of the sandbox names them.
+        network: The network of the host.
+        endpoints: The only permitted endpoints, from the plan of the sandbox.
+        outlet: The outlet to the sandbox.
     """
 
     def __init__(self, network: Network, endpoints: Iterable[str], outlet: Outlet) -> None:
-        """Take what is there.
+        """Construct it.
 
         Raises:
-            ValueError: One of the endpoints is none.
+            ValueError: An endpoint is malformed.
         """
         self._network = network
         self._endpoints = frozenset(map(read_endpoint, endpoints))
@@ -296,10 +299,10 @@ class Relays:
         self._open: dict[int, _Relay] = {}
 
     def dial(self, item: PipeMessage) -> Callable[[], Awaitable[None]] | None:
-        """Return what carries a link that the sandbox asks for; None: it may not have it."""
-        asked = (item.get("kind"), item.text)
+        """Return the task that carries a requested link; None: the request was refused."""
+        wanted = (item.get("kind"), item.text)
         endpoint = next(
-            (each for each in self._endpoints if (each.kind, each.address) == asked), None
+            (each for each in self._endpoints if (each.kind, each.address) == wanted), None
         )
         most = protocol.SANDBOX_LINKS * len(self._endpoints)
         if endpoint is None:
@@ -325,10 +328,10 @@ class Relays:
             del self._open[item.number]
 
     def receive(self, item: PipeMessage) -> None:
-        """Take what the sandbox says of a link; of one that is gone nothing counts.
+        """Handle a pipe message about a link; ignore one about a link that has ended.
 
         Raises:
-            PipeError: It sends more than may be unacknowledged.
+            PipeError: A frame is too large, or too many are unacknowledged.
         """
         relay = self._open.get(item.number)
         if relay is None:

@@ -1,4 +1,4 @@
-"""Sandboxes as processes: started with nothing but a pipe, and gone when they are left (T16)."""
+"""Sandbox processes: started with a pipe only, and killed when their context ends (T16)."""
 
 import os
 import signal
@@ -34,19 +34,19 @@ _MAIN: Final = (
     "import gc, sys; gc.disable(); sys.path += [*sys.argv[2:], sys.argv[1]]; "
     "from actors.sandbox.__main__ import main; gc.enable(); del sys.argv[1:]; main()"
 )
-"""No `site` is imported: what its files name is code, too, and may be of anybody."""
+"""The program of a sandbox process; it does not import `site`, whose files may run any code."""
 
 _READ: Final = 4096
 
 _CONFINED: Final = "confined: "
-"""Begin of the line that lists the rights that a process gave up."""
+"""Start of the line that lists the rights that a process has given up."""
 
 
 FindCode: TypeAlias = Callable[[], SandboxCode]
-"""Finds what a sandbox process can read and import; blocks.
+"""Finds the files that a sandbox process can read and import; blocks.
 
 Raises:
-    ImportError: It is more than a package may have, or cannot be read.
+    ImportError: The sources exceed the limits of a package, or cannot be read.
 """
 
 
@@ -74,12 +74,13 @@ class ProcessLink(StreamLink):
 
 
 class ProcessSandboxes:
-    """The sandbox processes of one host, which are bounded all together.
+    """The sandbox processes of one host, with common limits.
 
-    By a cgroup where this process can make one, otherwise by the sum of their limits.
+    A cgroup enforces the limits if this process can make one, otherwise the sum of those of the
+    processes does.
 
     Args:
-        totals: What they may use together.
+        totals: The common limits.
         home: The cgroup of this process; None: it makes no cgroup.
     """
 
@@ -94,17 +95,17 @@ class ProcessSandboxes:
         """Run a sandbox process while the context is open (see `Spawn`).
 
         Its standard input is one end of a socket pair, its standard error a pipe that is
-        logged; it inherits nothing else, not even the environment. On leaving it is killed,
-        with all it may have started, and waited for.
+        logged; it inherits nothing else, not even the environment. At the end of the context the
+        process and its children are killed and awaited.
 
         Args:
-            label: What logs call it.
-            find: Finds what its code can read and import besides its own (`actors.pipe.code`).
+            label: Name of the sandbox in logs.
+            find: Finds the files that its code can read and import (`actors.pipe.code`).
 
         Raises:
             SandboxError: The system starts no process, all sandboxes together could use too
                 much, or the module imports too much.
-            LinkError: The process ended before it had its code.
+            LinkError: The process ended before it got its code.
         """
         admission = self._begin()
         refusal = admission.enter()
@@ -137,7 +138,7 @@ class ProcessSandboxes:
 
 @contextmanager
 def process_sandboxes(totals: SandboxTotals) -> Iterator[ProcessSandboxes]:
-    """Return what opens the sandbox processes of one host while the context is open."""
+    """Yield the sandbox processes of one host; remove their cgroup at the end."""
     sandboxes = ProcessSandboxes(totals, home_cgroup())
     try:
         yield sandboxes
@@ -151,7 +152,7 @@ _AMPLE: Final = SandboxTotals(
 )
 
 open_process_sandbox: Final = ProcessSandboxes(_AMPLE).open
-"""Opens sandbox processes of which only the number is bounded, of all in this process."""
+"""Opens sandbox processes of which only the number is limited, for the whole process."""
 
 
 @asynccontextmanager
@@ -179,10 +180,10 @@ async def _open(label: str, find: FindCode, group: "Cgroup | None") -> AsyncIter
 
 
 def _move_to_cgroup(pid: int, group: "Cgroup | None") -> None:
-    """Move a process into its cgroup; until it has its code, it only waits.
+    """Move a waiting process into its cgroup, before it gets its code.
 
     Raises:
-        SandboxError: It cannot be moved.
+        SandboxError: The process cannot be moved.
     """
     if group is None:
         return
@@ -195,10 +196,10 @@ def _move_to_cgroup(pid: int, group: "Cgroup | None") -> None:
 def _open_process(
     code: SandboxCode,
 ) -> "tuple[subprocess.Popen[bytes], socket.socket, int]":
-    """Start a process; return it, our end of its pipe, and where to read what it complains of.
+    """Start a process; return the process, the host's end of the pipe, and its standard error.
 
     Raises:
-        OSError: There are no processes or descriptors to be had; nothing is left open.
+        OSError: No process or descriptor is available; nothing is left open.
     """
     with ExitStack() as ours_if_it_fails, ExitStack() as theirs:
         ours, pipe = socket.socketpair()
@@ -213,7 +214,7 @@ def _open_process(
 
 
 def _start(pipe: socket.socket, errors: int, code: SandboxCode) -> "subprocess.Popen[bytes]":
-    """Start the process, from this thread: the child asks to die with the thread it is of."""
+    """Start the process from this thread, as the child dies with the thread that started it."""
     command = [sys.executable, "-I", "-S", "-B", "-c", _MAIN, str(_ROOT), *code.places]
     return subprocess.Popen(  # noqa: S603 - our own interpreter with our own code
         command,
@@ -229,7 +230,7 @@ def _start(pipe: socket.socket, errors: int, code: SandboxCode) -> "subprocess.P
 async def _end(process: "subprocess.Popen[bytes]") -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    # What was killed is gone in no time; where descriptors have run out it is waited for so.
+    # A killed process ends at once; `wait` suffices if there are no descriptors.
     with suppress(OSError):
         watch = os.pidfd_open(process.pid)
         try:
@@ -273,7 +274,7 @@ async def _log_errors(stream: trio.lowlevel.FdStream, domain: str, pid: int) -> 
 
 
 _NEEDED: Final = frozenset({"cpu", "memory"})
-"""Controllers."""
+"""The required controllers."""
 
 _NAME, _LEAF = "protofly-sandboxes", "protofly-host"
 
@@ -281,7 +282,7 @@ _numbers: Final = count(1)
 
 
 class Cgroup:
-    """A cgroup of this process's own making.
+    """A cgroup that this process has made.
 
     Args:
         folder: Its folder in the file system of cgroups.
@@ -291,29 +292,29 @@ class Cgroup:
         self.folder = folder
 
     def limit(self, totals: SandboxTotals) -> None:
-        """Bound what its processes use together.
+        """Set the common limits of its processes.
 
         Raises:
-            OSError: The kernel does not let this process.
+            OSError: The kernel forbids it.
         """
         quota = int(totals.cpu * SANDBOXES_PERIOD)
         _write(self.folder / "memory.max", str(totals.memory))
         _write(self.folder / "cpu.max", f"{quota} {SANDBOXES_PERIOD}")
         _write(self.folder / "cpu.weight", str(SANDBOXES_WEIGHT))
         with suppress(FileNotFoundError):
-            # There is none in a kernel without swap.
+            # A kernel without swap has no such file.
             _write(self.folder / "memory.swap.max", "0")
 
     def add(self, pid: int) -> None:
-        """Move a process into it.
+        """Move a process into the cgroup.
 
         Raises:
-            OSError: The kernel does not let this process.
+            OSError: The kernel forbids it.
         """
         _write(self.folder / "cgroup.procs", str(pid))
 
     def remove(self) -> None:
-        """Kill what is in it, and remove it; what cannot be removed is left to the next host."""
+        """Kill its processes and remove the cgroup; if this fails, leave it to the next host."""
         with suppress(OSError):
             _write(self.folder / "cgroup.kill", "1")
         with suppress(OSError):
@@ -321,7 +322,7 @@ class Cgroup:
 
 
 def open_cgroup(totals: SandboxTotals, home: Path | None) -> Cgroup | None:
-    """Make a cgroup with these limits; also remove those of dead hosts.
+    """Make a cgroup with limits, and remove the cgroups of dead hosts.
 
     Args:
         totals: The limits.
@@ -366,7 +367,7 @@ def home_cgroup(proc: Path = Path("/proc/self")) -> Path | None:
 
 
 def _parent(home: Path) -> Path:
-    """Return the cgroup below which groups can be made, and have it pass controllers down.
+    """Return the cgroup below which others can be made, and let it pass controllers down.
 
     Raises:
         OSError: There is none.
@@ -395,7 +396,7 @@ def _pass_down(home: Path) -> None:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a file that is there."""
+    """Write an existing file."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(descriptor, text.encode())
@@ -403,7 +404,7 @@ def _write(file: Path, text: str) -> None:
         os.close(descriptor)
 
 
-# ---- what dead hosts left
+# ---- cgroups of dead hosts
 
 
 def _remove_stale(parent: Path) -> None:
@@ -422,10 +423,10 @@ def _groups(parent: Path) -> Iterator[tuple[Path, int, int]]:
 
 
 def _start_time(pid: int) -> int:
-    """Return when a process started: its number may be another's after its end.
+    """Return the start time of a process, as its number may be reused after its end.
 
     Raises:
-        OSError: There is none of this number.
+        OSError: There is no process of this number.
     """
     after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(after_name[19])

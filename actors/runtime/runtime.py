@@ -46,7 +46,7 @@ from actors.runtime.stubs.catalogue import (
     handler_descriptor,
     requester_descriptor,
 )
-from actors.runtime.stubs.credentials import Entrance
+from actors.runtime.stubs.credentials import LoginAttempts
 from actors.runtime.stubs.loader import Loader
 from actors.runtime.stubs.sandbox import Component, ComponentMaker, Sandboxes
 from actors.runtime.stubs.stub import StubConfig
@@ -140,7 +140,7 @@ class Runtime:
     policing: Policing | None
     background: trio.Nursery
     _addresses: HypertyAddresses
-    _entrance: Entrance
+    _entrance: LoginAttempts
 
     def __init__(
         self,
@@ -451,7 +451,7 @@ class Runtime:
             ActorStoppedError: The runtime closes.
         """
         attempts = 1 if self.config.identity_gui is None else MAX_ATTEMPTS
-        self._entrance = Entrance(self.agent, self.config.domain, attempts)
+        self._entrance = LoginAttempts(self.agent, self.config.domain, attempts)
         self._addresses = HypertyAddresses(
             self.config,
             self.agent,

@@ -1,6 +1,6 @@
-"""The process of a sandbox: its standard input is its pipe, and all it has.
+"""The program of a sandbox process, whose standard input is its pipe.
 
-Not for people: the host of a sandbox starts it (`actors/pipe/process.py`).
+Only the host of a sandbox starts it (`actors/pipe/process.py`).
 """
 
 import socket
@@ -28,13 +28,13 @@ from transports.link import Kind, Upgrade
 from transports.socket_link import StreamLink
 
 _LENGTH = 4
-"""Bytes that say how long a frame of the pipe is."""
+"""Number of bytes of the length of a frame of the pipe."""
 
 
 class ReadableFinder(MetaPathFinder):
-    """Finds installed modules; one whose file cannot be read is not there.
+    """Finds installed modules, except those whose file cannot be read.
 
-    Otherwise its import would fail in a way that nobody expects of a module that is missing.
+    Otherwise their import would raise another error than that of a missing module.
     """
 
     @override
@@ -52,7 +52,7 @@ class ReadableFinder(MetaPathFinder):
 
 
 def main() -> None:
-    """Import what is ours, give up everything, then live in the sandbox until the pipe ends."""
+    """Import the modules of this project, give up all rights, and run the sandbox."""
     configure_log(Level.WARNING)
     pipe = socket.socket(fileno=0)
     code, host = read_code(_code(pipe))
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def _code(pipe: socket.socket) -> bytes:
-    """Read what comes before the plan."""
+    """Read the code, which comes before the plan."""
     parts, text = FrameParts(CODE_BYTES), None
     while text is None:
         item = read_message(_exactly(pipe, int.from_bytes(_exactly(pipe, _LENGTH), "big")))
@@ -87,9 +87,9 @@ def _exactly(pipe: socket.socket, size: int) -> bytes:
 
 
 def _import(code: SandboxCode) -> None:
-    """Import what of ours the code wants; from then on, nothing is found where that was."""
+    """Import the modules of this project that the code needs, and hide their folder."""
     for each in code.own:
-        # What is not there, or does not start, shows where it is used.
+        # A missing or failing module raises its error where it is used.
         with suppress(Exception):
             _import_one(*each.split(":"))
     root = sys.path.pop()
@@ -100,9 +100,9 @@ def _import(code: SandboxCode) -> None:
 
 
 def _import_one(module: str, name: str = "") -> None:
-    """Import a module; then a name of it, which may be imported when it is first used."""
-    found = import_module(module)
-    if name and not hasattr(found, name):
+    """Import a module, and one of its names, which may be a module that is imported late."""
+    imported = import_module(module)
+    if name and not hasattr(imported, name):
         import_module(f"{module}.{name}")
 
 

@@ -1,11 +1,11 @@
-"""The component of a sandbox: our stub, a stub of a package, or a hyperty.
+"""The component of a sandbox: a shipped stub, a stub of a package, or a hyperty.
 
 The modules of a package come from its zip archive in memory; no file is read or written
 (T15). Only source files count. A module of the archive hides a module of the same name that
 the interpreter would find elsewhere, so that the code that runs is the code that was verified.
 
-What only some contents need is imported with them: in a process, `SandboxCode.own` brings it in
-before confinement. Half of the imports are those of hyperties.
+Modules that only some contents need are imported with them: in a process, before confinement, by
+`SandboxCode.own`. Half of the imports are those of hyperties.
 """
 
 import sys
@@ -36,7 +36,7 @@ class ArchiveFinder(MetaPathFinder, InspectLoader):
     """Finds and loads modules from sources held in memory.
 
     Args:
-        sources: By the path each has in the archive.
+        sources: The sources, by their paths in the archive.
     """
 
     def __init__(self, sources: Mapping[str, bytes]) -> None:
@@ -55,10 +55,10 @@ class ArchiveFinder(MetaPathFinder, InspectLoader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        found = self._path(fullname)
-        if found is None:
+        file = self._path(fullname)
+        if file is None:
             return None
-        return spec_from_loader(fullname, self, origin=f"<package>/{found}")
+        return spec_from_loader(fullname, self, origin=f"<package>/{file}")
 
     @override
     def is_package(self, fullname: str) -> bool:
@@ -81,7 +81,7 @@ def open_archive(archive: bytes) -> Iterator[ArchiveFinder]:
     """Let modules be imported from an archive while the context is open.
 
     Raises:
-        ImportError: It is no archive, or a larger one than a package may be.
+        ImportError: It is no archive, or too large for a package.
     """
     finder = ArchiveFinder(_sources(archive))
     before = frozenset(sys.modules)
@@ -107,7 +107,7 @@ def _sources(archive: bytes) -> dict[str, bytes]:
 
 
 def _check(entries: Sequence[zipfile.ZipInfo]) -> None:
-    """Refuse what would not fit, before a byte of it is unpacked."""
+    """Raise ImportError for a package that is too large, before it is unpacked."""
     if len(entries) > PACKAGE_FILES:
         raise ImportError(f"the package has more than {PACKAGE_FILES} files")
     if sum(entry.file_size for entry in entries) > PACKAGE_UNPACKED_BYTES:
@@ -115,7 +115,7 @@ def _check(entries: Sequence[zipfile.ZipInfo]) -> None:
 
 
 Maker: TypeAlias = Callable[[StubContext], Actor[Delivery]]
-"""Makes the component of a sandbox, from all that it may use."""
+"""Makes the component of a sandbox from its context."""
 
 
 @contextmanager
@@ -125,17 +125,17 @@ def open_contents(
     record_error: Callable[[Exception, str], str],
     largest_body: int = SANDBOX_TRANSFER_BYTES,
 ) -> Iterator[Maker]:
-    """Find the code of a sandbox; it can be imported from while the context is open.
+    """Import the code of a sandbox; yield the maker of its component.
 
     Args:
-        contents: What is to be in it.
+        contents: The contents of the sandbox.
         archive: The code of a package.
         record_error: Records an exception of a handler of a hyperty; returns its correlation id.
         largest_body: Bytes that a body of a hyperty may have, in chunks.
 
     Raises:
         ImportError: There is no such code, or it cannot be read.
-        TypeError: It is something else.
+        TypeError: The code is neither stub nor hyperty.
         Exception: Any error that the code raises when it is imported.
     """
     entry = contents.entry
@@ -155,25 +155,25 @@ def open_contents(
 
 
 def _import_entry(package: ArchiveFinder | None, entry: str) -> object:
-    """Return what an entry `module:name` names, in a package if there is one."""
+    """Return the object that an entry `module:name` names, from the package if there is one."""
     module, _, name = entry.partition(":")
     if not module or not name:
         raise ImportError(f"{entry!r} is not of the form module:name")
     if package is not None and not package.has(module):
         raise ImportError(f"the package has no module {module}")
-    found: object = vars(import_module(module)).get(name)
-    if found is None:
+    value: object = vars(import_module(module)).get(name)
+    if value is None:
         raise ImportError(f"{module} has no {name}")
-    return found
+    return value
 
 
-def _stub_maker(entry: str, found: object) -> Maker:
-    """Return what makes a stub; what it takes and returns shows when it is called."""
-    if not callable(found):
+def _stub_maker(entry: str, activate: object) -> Maker:
+    """Return the maker of a stub; wrong arguments or results raise errors when it is called."""
+    if not callable(activate):
         raise TypeError(f"{entry} cannot be called")
 
     def make(context: StubContext) -> Actor[Delivery]:
-        made: object = found(context)
+        made: object = activate(context)
         if not isinstance(made, Actor):
             raise TypeError(f"activate returned no actor, but a {type(made).__name__}")
         return made

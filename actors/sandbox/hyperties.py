@@ -1,4 +1,4 @@
-"""The hyperty of a sandbox, and its host; other sandboxes do not import this."""
+"""The hyperty of a sandbox, and its host; only sandboxes with a hyperty import this module."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -17,26 +17,26 @@ from actors.runtime.stubs.stub import StubContext
 from specs.jsonvalue import JsonObject
 
 
-def check_class(where: str, found: object) -> type[Hyperty]:
+def check_class(where: str, value: object) -> type[Hyperty]:
     """Return the class of a hyperty.
 
     Args:
-        where: What it is called, for people.
-        found: What has that name.
+        where: Name of the class, for people.
+        value: The object with this name.
 
     Raises:
-        TypeError: It is something else.
+        TypeError: The object is no class of a hyperty.
     """
-    if not isinstance(found, type) or not issubclass(found, Hyperty):
+    if not isinstance(value, type) or not issubclass(value, Hyperty):
         raise TypeError(f"{where} is no hyperty")
-    return found
+    return value
 
 
 @attrs.frozen
 class SandboxRuntime:
-    """The runtime of a hyperty, as far as its sandbox has it; nothing is stored here.
+    """The part of a runtime that the hyperty of a sandbox uses; it stores nothing.
 
-    What a sandbox traces of steps is believed of stubs only, whose table is known outside.
+    It traces no steps: the host accepts traced steps of stubs only, whose table it knows.
     """
 
     url: str
@@ -57,19 +57,19 @@ def host(
     largest_body: int,
     configuration: JsonObject,
 ) -> _Maker:
-    """Return what makes the host of a hyperty.
+    """Return the maker of the host of a hyperty.
 
     Args:
         made: The class of the hyperty.
         record_error: Records an exception of a handler; returns its correlation id.
         largest_body: Bytes that its bodies may have, in chunks.
-        configuration: What it is to know.
+        configuration: Configuration of the hyperty.
     """
 
     def make(context: StubContext) -> Actor[Delivery]:
         runtime = SandboxRuntime(context.config.runtime, context.ids, Transfers(largest_body))
-        own = Participant(runtime, context.bus)
-        own.configuration = configuration
-        return HypertyHost(made, own, record_error)
+        participant = Participant(runtime, context.bus)
+        participant.configuration = configuration
+        return HypertyHost(made, participant, record_error)
 
     return make

@@ -14,12 +14,12 @@ from specs.limits.protocol import DIAL_TIMEOUT, SANDBOX_WINDOW
 from transports import errors
 from transports import link as links
 
-_PATIENCE: Final = DIAL_TIMEOUT + 1.0
-"""Seconds a dial may take: the host's own patience ends first."""
+_DIAL_LIMIT: Final = DIAL_TIMEOUT + 1.0
+"""Seconds that a dial may take; the time limit of the host ends before."""
 
 
 class PipeLink(links.Link):
-    """A link that the host of the sandbox holds."""
+    """A link whose frames the host of the sandbox carries."""
 
     __slots__ = (
         "_arrive", "_end", "_frames", "_is_closed", "_number", "_outlet", "_parts", "_receiving",
@@ -39,20 +39,20 @@ class PipeLink(links.Link):
         self._end: errors.LinkBrokenError | None = None
         self._is_closed = False
 
-    # ---- what the host says
+    # ---- pipe messages of the host
 
     def take(self, item: PipeMessage) -> None:
-        """Take (a part of) a frame; the host sends no more than the window holds."""
+        """Add a part of a frame; the host sends no more frames than the window permits."""
         frame = self._parts.add(item)
         if frame is not None and not self._is_closed:
             self._arrive.send_nowait(frame)
 
     def acknowledge(self) -> None:
-        """Note that the host has sent a frame on."""
+        """Record that the host has sent a frame."""
         self._window.acknowledge()
 
     def take_end(self, item: PipeMessage) -> None:
-        """Note that the link is no more."""
+        """Record that the link has ended."""
         code = item.get("farewell")
         close_reason = errors.CloseReason.read(int(code)) if code.isdecimal() else None
         self._end = errors.LinkBrokenError(self.name, item.text, close_reason)
@@ -120,14 +120,14 @@ class PipeNetwork(links.Network):
         if tls is not None:
             raise errors.DialError(address, "a sandbox dials by the TLS of its runtime only")
         number = next(self._numbers)
-        put, decided = trio.open_memory_channel[PipeLink | str](1)
+        put, results = trio.open_memory_channel[PipeLink | str](1)
         self._dials[number] = kind, put
         fields = {"kind": str(kind), "subprotocol": subprotocol}
         link: PipeLink | str = "no answer in time"
         try:
-            with trio.move_on_after(_PATIENCE):
+            with trio.move_on_after(_DIAL_LIMIT):
                 await self._outlet.send(PipeMessage(Word.DIAL, number, address, {**fields}))
-                link = await decided.receive()
+                link = await results.receive()
         finally:
             del self._dials[number]
             if isinstance(link, str):
@@ -137,19 +137,19 @@ class PipeNetwork(links.Network):
         return link
 
     def receive(self, item: PipeMessage) -> None:
-        """Take what the host says of a link; of one that is gone nothing counts."""
-        asked = self._dials.get(item.number)
+        """Handle a pipe message about a link; ignore one about a link that has ended."""
+        dial = self._dials.get(item.number)
         link = self._links.get(item.number)
         match item.word:
-            case Word.OPEN if asked is not None:
-                kind, put = asked
+            case Word.OPEN if dial is not None:
+                kind, put = dial
                 link = self._links[item.number] = PipeLink(item.number, kind, item, self._outlet)
                 put.send_nowait(link)
             case Word.GONE if link is not None:
                 del self._links[item.number]
                 link.take_end(item)
-            case Word.GONE if asked is not None:
-                asked[1].send_nowait(item.text)
+            case Word.GONE if dial is not None:
+                dial[1].send_nowait(item.text)
             case Word.DATA if link is not None:
                 link.take(item)
             case Word.TOOK if link is not None:

@@ -450,7 +450,7 @@ class _Observation:
         """Show a new value, and store it."""
         who, url, runtime = self._participant.url, self._copy.url, self._participant.runtime
         if self._is_stored:
-            runtime.store.later(CopyKept(url, who, version, data))
+            runtime.store.store_soon(CopyKept(url, who, version, data))
         digest = value_digest(data) if runtime.tracer.hops else None
         fact = Fact(k=Kind.OBJ, op=Op.APPLY, key=url, version=version, by=who, digest=digest)
         runtime.tracer.record(who, fact)
@@ -464,6 +464,6 @@ class _Observation:
         """End the copy."""
         hyperty, url = self._participant, self._copy.url
         if self._is_stored:
-            hyperty.runtime.store.later(Forgotten(CopyKept, (url, hyperty.url)))
+            hyperty.runtime.store.store_soon(Forgotten(CopyKept, (url, hyperty.url)))
         self._copy.end(self._refusal or ObjectError(url, Code.GONE, why))
         self._copy.children.end()

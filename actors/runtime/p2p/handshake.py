@@ -1,9 +1,8 @@
-"""Opening a P2P link: listen and offer, dial or accept, then greet by name at both ends.
+"""The opening of a P2P link: one end listens and the other dials, then both prove themselves.
 
 Every link is encrypted by TLS 1.3; each end proves the certificate that its offer or answer names.
-Then two lines say which link it is: each listener that is offered has a secret of its own. These
-lines and the controls of a live link stand beside the messages: JSON objects whose first key is
-`p2p`; a message never begins so.
+Then two lines identify the link: each offered listener has a secret of its own. These lines and the
+control lines of a live link are JSON objects whose first key is `p2p`; no message begins so.
 """
 
 import hashlib
@@ -39,12 +38,12 @@ NONCE_BYTES: Final = 16
 
 
 def is_own_line(line: bytes) -> bool:
-    """Return whether a line is one of ours, not a message."""
+    """Return whether a line is a control line, and no message."""
     return line.startswith(_PREFIX)
 
 
 def write_control(control: Control) -> bytes:
-    """Write a control line, without a newline."""
+    """Return a control as a line, without a newline."""
     match control:
         case Ack(seq):
             return b'{"p2p":"ack","seq":%d}' % seq
@@ -59,19 +58,19 @@ def write_control(control: Control) -> bytes:
 
 
 def write_behind(behind: Behind) -> bytes:
-    """Write an announcement of what a pair's messages follow, without a newline (C-20)."""
-    said: dict[str, Json] = {_MARK: "behind", "from": behind.from_, "to": behind.to}
+    """Return an announcement of the order of a pair's messages as a line (C-20)."""
+    fields: dict[str, Json] = {_MARK: "behind", "from": behind.from_, "to": behind.to}
     if behind.last is not None:
-        said |= {"last": behind.last, "top": behind.top, "age": round(behind.age, 3)}
-        said["answers"] = list[Json](sorted(behind.answers))
-    return orjson.dumps(said)
+        fields |= {"last": behind.last, "top": behind.top, "age": round(behind.age, 3)}
+        fields["answers"] = list[Json](sorted(behind.answers))
+    return orjson.dumps(fields)
 
 
 def read_control(line: bytes) -> Control | Behind:
     """Read a control line.
 
     Raises:
-        BadMessageError: It is none, or is too long.
+        BadMessageError: The line is no control line, or too long.
     """
     if len(line) > CONTROL_BYTES:
         raise BadMessageError(f"a control line of a P2P link has more than {CONTROL_BYTES} bytes")
@@ -86,7 +85,7 @@ def read_control(line: bytes) -> Control | Behind:
         case {"p2p": "bye"}:
             return Bye()
         case {"p2p": "behind", "from": str(from_), "to": str(to), "last": int() | str() as last}:
-            return Behind(_address(from_), _address(to), last, *_place(fields))
+            return Behind(_address(from_), _address(to), last, *_order_fields(fields))
         case {"p2p": "behind", "from": str(from_), "to": str(to)}:
             return Behind(_address(from_), _address(to))
         case _:
@@ -100,7 +99,7 @@ def _address(text: str) -> str:
         raise BadMessageError("an announcement on a P2P link is of no addresses") from exc
 
 
-def _place(fields: dict[str, Json]) -> tuple[int, float, frozenset[int]]:
+def _order_fields(fields: dict[str, Json]) -> tuple[int, float, frozenset[int]]:
     match fields:
         case {
             "top": int(top),
@@ -126,11 +125,11 @@ def _fields(line: bytes) -> dict[str, Json]:
 
 
 Entropy: TypeAlias = Callable[[int], bytes]
-"""n random bytes."""
+"""Returns n random bytes."""
 
 
 ProvenLink: TypeAlias = tuple[str, Link]
-"""A link whose other end has proven its certificate, behind its name.
+"""The name of a link, and the link, whose other end has proven its certificate.
 
 The name is the same at both ends, and different for every link.
 """
@@ -141,9 +140,9 @@ def _link_name(dialler_nonce: str, listener_nonce: str) -> str:
 
 
 def _is_peer(pipe: Link, tls: PinnedTls) -> bool:
-    """Return whether the other end has proven the certificate that the peer has signed for.
+    """Return whether the other end has proven the certificate that the peer has signed.
 
-    A data channel does not open to any other end.
+    A data channel only opens to the end with this certificate.
     """
     return pipe.kind is Kind.WEBRTC or (tls.peer is not None and pipe.peer_certificate == tls.peer)
 
@@ -162,7 +161,7 @@ async def dial_candidate(
         entropy: Source of random bytes.
 
     Raises:
-        DialError: No listener, or not the peer.
+        DialError: There is no listener, or another end than the peer.
     """
     pipe = await network.dial(Kind(candidate.kind), candidate.address, tls=tls.dialling)
     return await greet(pipe, candidate.secret, tls, entropy)
@@ -180,7 +179,7 @@ async def greet(pipe: Link, secret: str, tls: PinnedTls, entropy: Entropy) -> Pr
         entropy: Source of random bytes.
 
     Raises:
-        DialError: It is not the peer; the link is closed.
+        DialError: The other end is not the peer; the link is closed.
     """
     name = await _read_name(pipe, _greet(pipe, secret, tls, entropy(NONCE_BYTES).hex()))
     if name is None:
@@ -202,21 +201,21 @@ async def _read_name(pipe: Link, proof: Awaitable[str | None]) -> str | None:
 
 
 async def _greet(pipe: Link, secret: str, tls: PinnedTls, nonce: str) -> str | None:
-    """Say for which candidate this end has dialled; return the link's name, None: not the peer."""
+    """Send the secret of the dialled candidate; return the link's name, None: not the peer."""
     if not _is_peer(pipe, tls):
         return None
     await pipe.send(orjson.dumps({_MARK: "hello", "nonce": nonce, "secret": secret}))
     match _fields(await pipe.receive()):
-        case {"p2p": "opened", "nonce": str(other)} if _NONCE.fullmatch(other):
-            return _link_name(nonce, other)
+        case {"p2p": "opened", "nonce": str(peer_nonce)} if _NONCE.fullmatch(peer_nonce):
+            return _link_name(nonce, peer_nonce)
         case _:
             return None
 
 
 async def welcome(pipe: Link, secret: str, tls: PinnedTls, entropy: Entropy) -> ProvenLink | None:
-    """Let a dialler of our candidate prove its certificate; None: hung up.
+    """Let a dialler of the own candidate prove its certificate; None: the link was closed.
 
-    Any other peer gets no answer at all.
+    Any other dialler gets no answer.
 
     If cancelled, the link is closed.
 
@@ -231,13 +230,15 @@ async def welcome(pipe: Link, secret: str, tls: PinnedTls, entropy: Entropy) -> 
 
 
 async def _open(pipe: Link, secret: str, tls: PinnedTls, nonce: str) -> str | None:
-    """Answer a dialler that is the peer; return the link's name, None: it is not the peer."""
+    """Answer the peer if it has dialled; return the link's name, None: another end has dialled."""
     match _fields(await pipe.receive()):
-        case {"p2p": "hello", "nonce": str(other), "secret": str(word)} if _NONCE.fullmatch(other):
-            if word != secret or not _is_peer(pipe, tls):
+        case {"p2p": "hello", "nonce": str(peer_nonce), "secret": str(peer_secret)} if (
+            _NONCE.fullmatch(peer_nonce)
+        ):
+            if peer_secret != secret or not _is_peer(pipe, tls):
                 return None
             await pipe.send(orjson.dumps({_MARK: "opened", "nonce": nonce}))
-            return _link_name(other, nonce)
+            return _link_name(peer_nonce, nonce)
         case _:
             return None
 
@@ -247,13 +248,13 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 OfferedCandidate: TypeAlias = tuple[Candidate, Listener]
-"""A candidate of ours and the listener behind it."""
+"""A candidate of this end, and its listener."""
 
 
 def machine_secret() -> bytes | None:
-    """Return a secret that only processes of this machine know; None: unknown.
+    """Return a secret that only processes of this machine know; None: there is none.
 
-    It lasts until the machine is started again.
+    The secret lasts until the machine is started again.
     """
     try:
         boot = _BOOT_ID.read_bytes().strip()
@@ -270,9 +271,9 @@ async def open_candidates(
     tls: PinnedTls,
     left_out: Callable[[Kind, str], None] = lambda _kind, _why: None,
 ) -> AsyncIterator[tuple[OfferedCandidate, ...]]:
-    """Listen for a runtime on every kind that can be listened on, until the context is left.
+    """Listen for a remote runtime on all possible kinds of links while the context is open.
 
-    No end listens at a place that the peer must not know. Unix sockets are made in a directory
+    No end listens at an address that the peer must not know. Unix sockets are made in a directory
     that only this user may enter.
 
     Args:
@@ -281,7 +282,7 @@ async def open_candidates(
         remote: Address of the remote runtime.
         tls: The certificates of both ends.
         entropy: Source of random bytes.
-        left_out: Is told of each kind that cannot be listened on here, and why.
+        left_out: Called with each kind that cannot be listened on here, and the reason.
     """
     gate, config = Everybody(tls.listening), context.config
     async with AsyncExitStack() as stack:
@@ -290,7 +291,7 @@ async def open_candidates(
             if kind not in FRAMED or not policy.offers(kind.value, f"{config.host}:0", remote):
                 continue
             try:
-                where = _where(stack, kind, config.host)
+                where = _listen_address(stack, kind, config.host)
                 opening = context.network.listen(kind, where, {_PATH: PROTOFLY_V1}, gate)
                 listener = await stack.enter_async_context(opening)
             except (ListenError, OSError) as exc:
@@ -300,7 +301,7 @@ async def open_candidates(
         yield tuple(offered)
 
 
-def _where(stack: AsyncExitStack, kind: Kind, host: str) -> str:
+def _listen_address(stack: AsyncExitStack, kind: Kind, host: str) -> str:
     if kind is not Kind.UNIX:
         return f"{host}:0"
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="protofly-"))

@@ -1,7 +1,7 @@
-"""One live P2P link at work: it reads, writes and listens for silence (P2P-20).
+"""One live P2P link: reading, writing, and the detection of silence (P2P-20).
 
-What is read goes to the bus before it is acknowledged, so that what the other end must remember
-is exactly what our bus does not have.
+A received message is given to the bus before it is acknowledged, so that the other end keeps
+exactly the messages that the bus does not have.
 """
 
 from collections import deque
@@ -29,17 +29,17 @@ from transports.errors import CloseReason, FrameTooLargeError, LinkError
 
 
 class P2PLink:
-    """One end of a live link; `run` is its life, in a task of the stub.
+    """One end of a live link; `run` serves it in a task of the stub.
 
     Attributes:
-        name: The same at both ends.
+        name: Name of the link, the same at both ends.
 
     Args:
-        proven: The link that has opened.
+        proven: The name of the open link, and the link.
         context: The context of the stub.
-        stub: Address stamped into `via` and posted under: PQ or PC.
-        sender: The peer, as its offer or answer has proven: the sender of all that comes over the
-            link.
+        stub: Address of this end, for `via` and for posts: PQ or PC.
+        sender: Identity of the peer, proven by its offer or answer: the sender of all messages of
+            the link.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class P2PLink:
         self._lines: deque[tuple[bytes, Message]] = deque()
         self._wake = trio.Event()
         self._is_waiting = False
-        self._had_company = False
+        self._had_other_lines = False
         self._is_begun = False
         self._has_said_bye = False
         self._scope = trio.CancelScope()
@@ -71,10 +71,10 @@ class P2PLink:
         }
 
     def send(self, message: Message) -> bool:
-        """Take a message to be written by `flush`; False: too many wait.
+        """Queue a message for `flush`; return False if too many wait.
 
         Raises:
-            BadMessageError: It cannot be written at all; 413: it is too large.
+            BadMessageError: The message cannot be written; 413: it is too large.
         """
         leaving = stamped(message, self._stub)
         line = encode(leaving)
@@ -86,7 +86,7 @@ class P2PLink:
         return True
 
     async def take(self, delivery: Delivery) -> None:
-        """Do with a delivery of the bus what it is for, up to `flush`, or refuse it."""
+        """Queue a delivery of the bus for `flush`, by its purpose, or refuse the message."""
         message, purpose, is_taken = delivery.message, delivery.purpose, True
         if delivery.behind is not None:
             self._core.announce(delivery.behind)
@@ -115,36 +115,36 @@ class P2PLink:
             await self._context.bus.post(refusal, self._stub)
 
     def flush(self) -> None:
-        """Write what waits, as far as the pipe takes it at once; the writing task does the rest.
+        """Write the queue as far as possible without waiting; the writing task writes the rest.
 
-        An acknowledgement waits for company there.
+        An acknowledgement without other lines waits a little for some.
         """
         core = self._core
         if self._scope.cancel_called:
-            return  # what waits is owed to others now
+            return  # the waiting messages are given back
         if core.may_wait:
             if not self._is_waiting:
                 self._wake.set()
         elif core.has_output:
             if self._pipe.is_clear and not self._has_said_bye:
-                self._had_company = True
-                self._is_begun = not self._pipe.write_now(self._taken_output())
+                self._had_other_lines = True
+                self._is_begun = not self._pipe.write_now(self._take_frames())
             if self._is_begun or self._has_said_bye or core.has_output:
                 self._wake.set()
 
     async def _hand_back_turned(self) -> None:
         turned = self._core.take_turned()
         if turned:
-            # No other part has them, so a link that ends just now must not lose them.
+            # Only this task has them, so it must not be cancelled now.
             with trio.CancelScope(shield=True):
                 await self._context.bus.hand_back(turned, self._stub)
 
     def take_unacknowledged(self) -> Sequence[Message]:
-        """Return, once, what the other end did not acknowledge, in order."""
+        """Remove and return the messages that the other end has not acknowledged, in order."""
         return self._core.owed()
 
     async def say_goodbye(self) -> None:
-        """Write what waits and `bye`, then leave; bounded, by force in the end."""
+        """Write the queue and `bye`, wait for the end of the link, and then end it by force."""
         for ask in (self._core.say_goodbye, self._core.insist_on_goodbye):
             with trio.move_on_after(protocol.GOODBYE_TIMEOUT / 2):
                 ask()
@@ -157,7 +157,7 @@ class P2PLink:
         self._scope.cancel()
 
     async def run(self) -> tuple[Loss, str]:
-        """Work until the link is gone; return how and why it ended.
+        """Serve the link until it ends; return how and why it ended.
 
         If cancelled, the link is closed.
         """
@@ -187,14 +187,14 @@ class P2PLink:
                 self._end(str(exc))
                 return
             if self._scope.cancel_called:
-                # It came as the stub let go of the link; its sender has no acknowledgement.
+                # The stub has released the link; the sender gets no acknowledgement.
                 return
             await self._take(frame)
             self.flush()
         self._end(f"the peer ended it: {self._core.end.value}")
 
     async def _take(self, frame: bytes) -> None:
-        """Take messages and announcements in order, and other control lines after them."""
+        """Handle messages and announcements in order, and other control lines after them."""
         controls: list[Control] = []
         messages: list[bytes] = []
         if frame.count(b"\n") >= protocol.FRAME_MESSAGES:
@@ -259,7 +259,7 @@ class P2PLink:
             return None
 
     def _break(self, drop: DropReason, why: str) -> None:
-        """End the link because of what the peer wrote."""
+        """End the link, as the peer breaks the protocol."""
         self._context.counters.drop(drop, where=self._context.url)
         self._core.broken()
         self._why = self._why or why
@@ -275,35 +275,35 @@ class P2PLink:
             self._end(str(exc))
 
     async def _write_next(self) -> None:
-        """Write what the pipe has begun to write, or output, or wait for some."""
+        """Finish a begun write; else write output, or wait for some."""
         if self._is_begun:
             await self._pipe.send_many(())
             self._is_begun = False
         elif not self._core.has_output:
-            await self._woken()
+            await self._wait_for_work()
         elif self._core.may_wait:
-            await self._wait_for_company()
+            await self._delay_acknowledgement()
         else:
-            await self._pipe.send_many(self._taken_output())
+            await self._pipe.send_many(self._take_frames())
 
-    async def _wait_for_company(self) -> None:
-        """Keep an acknowledgement back: the answer to what was read is mostly ready soon."""
-        self._is_waiting, self._had_company = True, False
+    async def _delay_acknowledgement(self) -> None:
+        """Delay an acknowledgement, as the answer to the message is mostly ready soon."""
+        self._is_waiting, self._had_other_lines = True, False
         with trio.move_on_after(ACK_DELAY) as patience:
-            await self._woken()
+            await self._wait_for_work()
             while self._core.may_wait:
-                await self._woken()
+                await self._wait_for_work()
         self._is_waiting = False
-        if patience.cancelled_caught and not self._had_company:
-            await self._pipe.send_many(self._taken_output())
+        if patience.cancelled_caught and not self._had_other_lines:
+            await self._pipe.send_many(self._take_frames())
 
-    def _taken_output(self) -> tuple[bytes, ...]:
-        """Take out what is to be written next, as frames."""
+    def _take_frames(self) -> tuple[bytes, ...]:
+        """Remove and return the next output, as frames."""
         taken = self._core.take_output(protocol.FRAME_MESSAGES, trio.current_time())
         self._has_said_bye = any(isinstance(item, Bye) for item in taken)
         return tuple(frames(self._lines_of(taken)))
 
-    async def _woken(self) -> None:
+    async def _wait_for_work(self) -> None:
         await self._wake.wait()
         self._wake = trio.Event()
 
@@ -324,7 +324,7 @@ class P2PLink:
 
     async def _watch(self) -> None:
         while self._core.end is None:
-            # What is written meanwhile brings the deadline nearer.
+            # A write meanwhile may make the deadline earlier.
             soon = trio.current_time() + LINK_LOOK
             await trio.sleep_until(min(self._core.deadline(), soon))
             self._core.time_passed(trio.current_time())

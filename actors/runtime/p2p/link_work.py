@@ -1,7 +1,7 @@
-"""The tasks of one end of a P2P link in one negotiation: they listen, dial, and name what opens.
+"""The tasks of one end of a P2P link in one negotiation, which listen and dial.
 
-A network without data channels, or a process of WebRTC that fails, leaves the end without one:
-then its other kinds of links remain.
+A network without data channels, or a process of WebRTC that fails, leaves the end without a data
+channel: then its other kinds of links remain.
 """
 
 from collections import deque
@@ -31,14 +31,14 @@ _channel_log = get_logger("actors.p2p")
 _Job: TypeAlias = Callable[[], Awaitable[None]]
 
 _JOBS: Final = 16
-"""Jobs that may wait: one to listen, and dials, which come one at a time."""
+"""Maximum number of waiting jobs: one to listen, and dials, which come one at a time."""
 
-CHANNEL_SECRET: Final = "webrtc"  # noqa: S105 - names the kind: the channel leads to one peer only
+CHANNEL_SECRET: Final = "webrtc"  # noqa: S105 - no secret: the channel leads to one peer only
 """The secret of the first line on a data channel."""
 
 
 class LinkWork:
-    """Runs what one end asks for in one negotiation, in tasks that end with that."""
+    """Runs the jobs of one end in one negotiation, in tasks that end with it."""
 
     def __init__(self, end: "EndHost") -> None:
         self._end = end
@@ -46,15 +46,15 @@ class LinkWork:
         self._context = end.stub.context
         self._negotiation = end.core.negotiation
         self._scope = trio.CancelScope()
-        self._jobs, self._taken = trio.open_memory_channel[_Job](_JOBS)
+        self._jobs, self._job_queue = trio.open_memory_channel[_Job](_JOBS)
         self._channel: ChannelEnd | None = None
-        self._ice, self._unheard_ice = trio.open_memory_channel[str](MAX_ICE_CANDIDATES)
+        self._ice, self._ice_queue = trio.open_memory_channel[str](MAX_ICE_CANDIDATES)
 
     def listen(self, offer: str | None = None) -> None:
-        """Open the own candidates and let the peer in.
+        """Open the own candidates, and accept the peer.
 
         Args:
-            offer: The session description that is answered; None: there is none.
+            offer: The session description to answer; None: there is none.
         """
         self._jobs.send_nowait(partial(self._listen, offer))
 
@@ -63,7 +63,7 @@ class LinkWork:
         self._jobs.send_nowait(partial(self._dial, candidate, attempt))
 
     def hear_ice(self, candidate: str) -> None:
-        """Try a candidate of ICE of the peer, as soon as there is a data channel."""
+        """Try an ICE candidate of the peer, once there is a data channel."""
         self._ice.send_nowait(candidate)
 
     def cancel(self) -> None:
@@ -72,9 +72,9 @@ class LinkWork:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        with self._jobs, self._taken, self._scope:
+        with self._jobs, self._job_queue, self._scope:
             async with trio.open_nursery() as nursery:
-                async for job in self._taken:
+                async for job in self._job_queue:
                     nursery.start_soon(job)
 
     # --- dialling ---------------------------------------------------------------------------
@@ -121,12 +121,14 @@ class LinkWork:
                 nursery.start_soon(self._hear_ice, channel)
                 if offer is not None:
                     nursery.start_soon(self._accept_channel, channel)
-                async for found in channel.candidates:
-                    await self._end.report(partial(self._core.ice_found, found, self._negotiation))
+                async for ice_candidate in channel.candidates:
+                    await self._end.report(
+                        partial(self._core.ice_found, ice_candidate, self._negotiation)
+                    )
 
     @asynccontextmanager
     async def _open_channel(self, offer: str | None) -> AsyncIterator[ChannelEnd | None]:
-        """Offer a data channel, or answer an offer, where the configuration wants that."""
+        """Offer a data channel, or answer an offer, if the configuration permits."""
         context, config = self._context, self._context.config
         is_possible = self._end.is_requester or offer is not None
         is_wanted = is_possible and Kind.WEBRTC in config.kinds
@@ -149,7 +151,7 @@ class LinkWork:
             yield self._channel
 
     async def _hear_ice(self, channel: ChannelEnd) -> None:
-        async for candidate in self._unheard_ice:
+        async for candidate in self._ice_queue:
             await channel.hear(candidate)
 
     async def _accept_channel(self, channel: ChannelEnd) -> None:
@@ -160,26 +162,26 @@ class LinkWork:
                 await self._end.report_link(link, Opening.ACCEPTED, self._negotiation)
 
     def _leave_out(self, kind: Kind, why: str) -> None:
-        """Warn of a kind of candidate that cannot be opened here; others are tried."""
+        """Log once that a kind of candidate cannot be opened here."""
         if kind not in self._stub.kinds_left_out:
             self._stub.kinds_left_out.add(kind)
             stub = self._context.url
             _log.warning("no link of this kind is offered", kind=kind.value, why=why, stub=stub)
 
     async def _accept(self, candidate: Candidate, listener: Listener) -> None:
-        """Let some at a time prove themselves; for one more the one that is longest there goes.
+        """Let several diallers prove themselves at a time; a further one replaces the oldest.
 
-        So a silent dialler keeps no other out: the peer has proven itself at once.
+        So silent diallers do not block the peer, which proves itself at once.
         """
         proving: deque[trio.CancelScope] = deque()
         tls, entropy = self._tls, self._context.entropy
 
-        async def prove(pipe: Link, patience: trio.CancelScope) -> None:
+        async def prove(pipe: Link, scope: trio.CancelScope) -> None:
             link = None
-            with patience:
+            with scope:
                 link = await handshake.welcome(pipe, candidate.secret, tls, entropy)
             with suppress(ValueError):
-                proving.remove(patience)
+                proving.remove(scope)
             if link is not None:
                 await self._end.report_link(link, Opening.ACCEPTED, self._negotiation)
 
@@ -187,9 +189,9 @@ class LinkWork:
             while (pipe := await self._accept_one(candidate, listener)) is not None:
                 if len(proving) == PENDING_PROOFS:
                     proving.popleft().cancel()
-                patience = trio.CancelScope()
-                proving.append(patience)
-                nursery.start_soon(prove, pipe, patience)
+                scope = trio.CancelScope()
+                proving.append(scope)
+                nursery.start_soon(prove, pipe, scope)
 
     async def _accept_one(self, candidate: Candidate, listener: Listener) -> Link | None:
         """Return the next connection; None: the listener has ended."""

@@ -58,8 +58,8 @@ _MID: Final = "0"
 _CHANGES: Final = "changes"
 
 
-def shown_object(message: Message, runtime: str) -> str | None:
-    """Return the object that the sync manager shows again by a message; None: it does not."""
+def resent_object(message: Message, runtime: str) -> str | None:
+    """Return the object that the sync manager sends again by a message; None: it sends none."""
     is_shown = message.from_ == f"{runtime}/sm" and message.type is MessageType.UPDATE
     url = message.body.get("resource") if is_shown else None
     return url if isinstance(url, str) else None
@@ -69,18 +69,18 @@ class EndHost(PortHost, LinkPort):
     """One end of one link.
 
     Attributes:
-        core: What decides for it.
-        name: PQ or PC.
+        core: The core of the end, which decides.
+        name: Address of the end: PQ or PC.
         remote: The other runtime.
         tls: The certificates of both ends, shared with the tasks that dial and accept.
-        identity: Who the peer is; before anything is believed of it, only its address.
+        identity: Identity of the peer; before a proof, only its address.
         proven: Links that are proven and not yet used or closed, by name.
         link: The link in use.
-        invitation: The invitation of the peer that is to be answered.
-        command: The command of the registry that is to be answered.
+        invitation: The unanswered invitation of the peer; None: there is none.
+        command: The unanswered command of the registry; None: there is none.
         own_object: The Connection object this end reports.
-        peer_object: The one it observes.
-        seen: The newest value of that; None: there is none.
+        peer_object: The Connection object of the peer, which this end observes.
+        seen: The newest value of the peer's object; None: there is none.
     """
 
     def __init__(self, stub: "P2PStub", terms: LinkTerms, role: Role, offer: str = "") -> None:
@@ -108,7 +108,7 @@ class EndHost(PortHost, LinkPort):
         self._work = LinkWork(self)
 
     async def start(self) -> None:
-        """Begin to set up a link."""
+        """Start to set up a link."""
         self.stub.spawn(self._work.run)
         self.core.start(trio.current_time())
         await self.perform()
@@ -119,7 +119,7 @@ class EndHost(PortHost, LinkPort):
         return min(self.core.deadline(), of_copy)
 
     def time_over(self) -> None:
-        """Read again, or give up, what was not answered in time."""
+        """Handle timers that are due: repeat a read, or give up."""
         now = trio.current_time()
         if self._copy is not None and self._copy.deadline() <= now:
             self._copy.time_over(now)
@@ -128,7 +128,7 @@ class EndHost(PortHost, LinkPort):
         self.core.time_over(now)
 
     def crash(self) -> None:
-        """Bring every entity to its end, and trace that; nothing else is done."""
+        """End all entities, and trace their last steps, without any other effect."""
         self._leave_copy()
         self.core.disconnect("the stub is gone")
         for act in self.due:
@@ -139,7 +139,7 @@ class EndHost(PortHost, LinkPort):
     # --- tasks of this end --------------------------------------------------------------------
 
     async def report(self, event: Callable[[], None]) -> None:
-        """Take an event in the task of the stub; after the end none is one any more."""
+        """Handle an event in the task of the stub, unless this end has ended."""
         await self.stub.me.tell(partial(self._take_event, event))
 
     async def _take_event(self, event: Callable[[], None]) -> None:
@@ -148,12 +148,12 @@ class EndHost(PortHost, LinkPort):
             await self.perform()
 
     async def report_link(self, link: ProvenLink, opening: Opening, negotiation: int) -> None:
-        """Take a link that is proven; one that cannot be used any more is closed.
+        """Report a proven link to the core; close the link if this end has ended.
 
         Args:
             link: The link; the core decides whether it is used.
             opening: The end that dialled.
-            negotiation: The one that the candidate is of.
+            negotiation: Number of the negotiation of the candidate.
         """
         name, pipe = link
         if self.core.has_ended:
@@ -172,7 +172,7 @@ class EndHost(PortHost, LinkPort):
             raise
 
     async def close_unused(self) -> None:
-        """Close the links that are proven and not used: nothing comes of them any more."""
+        """Close the proven links that are not used."""
         pipes, self.proven = self.proven, {}
         for pipe in pipes.values():
             await trio.aclose_forcefully(pipe)
@@ -196,13 +196,13 @@ class EndHost(PortHost, LinkPort):
         for change in changes:
             await self._context.bus.post(self._to_manager(MessageType.UPDATE, change))
 
-    def _described(self, sdp: str | None = None) -> bodies.ConnectionDescription:
+    def _description(self, sdp: str | None = None) -> bodies.ConnectionDescription:
         kind = DescriptionType.OFFER if self.is_requester else DescriptionType.ANSWER
         return bodies.ConnectionDescription(kind.value, sdp)
 
     def _value(self, status: str) -> JsonObject:
-        described = self._described()
-        return write_body(bodies.ConnectionData(self._context.url, status, described))
+        description = self._description()
+        return write_body(bodies.ConnectionData(self._context.url, status, description))
 
     @override
     def step(self, step: Step) -> None:
@@ -233,14 +233,14 @@ class EndHost(PortHost, LinkPort):
         await self.stub.ask(self, request, self._row_read)
 
     def _row_read(self, answer: Message) -> None:
-        """Take the answer to `ask_row`: no row, or none that is readable, is none."""
+        """Handle the answer to `ask_row`; an unreadable row counts as none."""
         try:
             row = read_object(_value_of(answer), bodies.LinkRow, "value")
         except BadMessageError:
             self.core.row_reported(has_own_request=False)
             return
-        is_at_work = row.status != State.FAILED.value
-        self.core.row_reported(has_own_request=row.role == "requester" and is_at_work)
+        is_active = row.status != State.FAILED.value
+        self.core.row_reported(has_own_request=row.role == "requester" and is_active)
 
     @override
     @deferred
@@ -290,16 +290,18 @@ class EndHost(PortHost, LinkPort):
         url = self.own_object
         if url is None:
             return
-        described = self._described(sdp)
-        data = bodies.ConnectionData(self._context.url, "", described, candidates)
-        signed = self._guard.sign(data, self._own_bond())
+        description = self._description(sdp)
+        data = bodies.ConnectionData(self._context.url, "", description, candidates)
+        signed = self._guard.sign(data, self._own_scope())
         self._own_sdp = sdp
         changes = list[bodies.ChangeObject]()
         if sdp is not None:
-            changes.append(bodies.ChangeObject(url, "connectionDescription", write_body(described)))
+            changes.append(
+                bodies.ChangeObject(url, "connectionDescription", write_body(description))
+            )
         if candidates:
-            listed: list[Json] = [write_body(candidate) for candidate in candidates]
-            changes.append(bodies.ChangeObject(url, "candidates", listed, _ARRAY, "add"))
+            added: list[Json] = [write_body(candidate) for candidate in candidates]
+            changes.append(bodies.ChangeObject(url, "candidates", added, _ARRAY, "add"))
         await self._write(*changes, bodies.ChangeObject(url, "security", write_body(signed)))
 
     @override
@@ -309,7 +311,7 @@ class EndHost(PortHost, LinkPort):
         if url is not None and self._own_sdp is not None:
             bare = bodies.IceCandidate(candidate, "-", _MID, 0, host)
             signed = self._guard.signed_ice(
-                bare, self._own_sdp, self._bond(self.core.negotiation, is_own=True)
+                bare, self._own_sdp, self._scope(self.core.negotiation, is_own=True)
             )
             added: list[Json] = [write_body(signed)]
             await self._write(bodies.ChangeObject(url, "iceCandidates", added, _ARRAY, "add"))
@@ -327,14 +329,14 @@ class EndHost(PortHost, LinkPort):
         self._work = LinkWork(self)
         self.stub.spawn(self._work.run)
         if self.own_object is not None:
-            # It is one change: no peer ever sees an old candidate under the new status.
+            # One change, so that no peer sees an old candidate with the new status.
             await self._write(bodies.ChangeObject(self.own_object, value=self._value(status)))
 
-    def _own_bond(self) -> Scope:
-        return self._bond(self.core.negotiation, is_own=True)
+    def _own_scope(self) -> Scope:
+        return self._scope(self.core.negotiation, is_own=True)
 
-    def _bond(self, negotiation: int, *, is_own: bool) -> Scope:
-        """Return what the own object is good for, or the peer's: an answer names its offer."""
+    def _scope(self, negotiation: int, *, is_own: bool) -> Scope:
+        """Return the scope of signatures of the own object, or of the peer's."""
         own = self.core.terms.own, self.own_object or ""
         peer = self.remote, self.peer_object or ""
         (signer, url), (reader, other) = (own, peer) if is_own else (peer, own)
@@ -372,7 +374,7 @@ class EndHost(PortHost, LinkPort):
         stub = self._context.url
         port = _CopyPort(self, self._context.tracer, stub)
         self.peer_object = url
-        # Its link shows whether the peer is there: a quiet copy needs not ask.
+        # The link shows whether the peer is present, so a quiet copy needs no read.
         self._copy = ObserverCore(url, stub, port, quiet=math.inf)
         self.stub.watched[f"{url}/{_CHANGES}"] = self
         self._copy.begin(trio.current_time())
@@ -388,7 +390,7 @@ class EndHost(PortHost, LinkPort):
             await self.stub.ask(self, request, partial(self._was_read, number))
 
     def _take_observed(self, answer: Message) -> None:
-        """Take the answer to the subscription."""
+        """Handle the answer to the subscription."""
         snapshot = _read_snapshot(answer)
         if isinstance(snapshot, str):
             self._see(ObserverCore.give_up, snapshot)
@@ -397,17 +399,17 @@ class EndHost(PortHost, LinkPort):
             self._see(ObserverCore.become, snapshot)
 
     def _was_read(self, number: int, answer: Message) -> None:
-        """Take the answer to a read: what fails for now is tried again (SYN-17)."""
+        """Handle the answer to a read; a temporary failure is repeated (SYN-17)."""
         snapshot = _read_snapshot(answer)
         if isinstance(snapshot, str) and answer.code in PASSING:
             self._see(ObserverCore.read_failed, number, snapshot)
         else:
             self._take_observed(answer)
 
-    def changed(self, event: Message) -> None:
-        """Take a change of the peer's object; only its reporter's is one (I-D1)."""
+    def take_change(self, event: Message) -> None:
+        """Handle a change of the peer's object, from its reporter only (I-D1)."""
         url = self.peer_object
-        if shown_object(event, self.core.terms.own) is not None:
+        if resent_object(event, self.core.terms.own) is not None:
             self._take_observed(event)
         elif url is None or not is_below(event.from_, url):
             return
@@ -424,7 +426,7 @@ class EndHost(PortHost, LinkPort):
             self._see(ObserverCore.change, change)
 
     def _see(self, act: Callable[[ObserverCore, *Ts, float], None], *args: *Ts) -> None:
-        """Do what may bring the copy a new value, and tell the core what that is."""
+        """Call a method of the copy, and report a new value to the core."""
         copy = self._copy
         if copy is None or self.peer_object is None:
             return
@@ -439,32 +441,32 @@ class EndHost(PortHost, LinkPort):
             self._see_verified(self.seen)
 
     def _see_verified(self, data: bodies.ConnectionData) -> None:
-        """Tell the core of an offer or answer: it is unsigned until its keys are fetched.
+        """Report an offer or answer to the core; it counts as unsigned until its keys are fetched.
 
-        What is believed is not verified again when only the status changes. What is not may be
-        believed later, by other keys.
+        A verified offer is not verified again when only the status changes. A rejected one may be
+        accepted later, by other keys.
         """
-        guard, see = self._guard, partial(self.core.peer_object_seen, now=trio.current_time())
-        bond = self._bond(negotiation_of(data.status), is_own=False)
-        described = data.connection_description
-        offered = (data.owner, described, data.candidates, data.security, bond)
+        guard, report = self._guard, partial(self.core.peer_object_seen, now=trio.current_time())
+        scope = self._scope(negotiation_of(data.status), is_own=False)
+        description = data.connection_description
+        offered = (data.owner, description, data.candidates, data.security, scope)
         if self._believed is not None:
             verified, standing = self._believed
             if verified == offered and trio.current_time() < standing.until:
-                see(data, standing, guard.believed_ice(data, bond))
+                report(data, standing, guard.believed_ice(data, scope))
                 return
         if guard.lacks_keys(data):
             if not self._is_fetching:
                 self._is_fetching = True
                 self.stub.spawn(self._fetch_keys, data)
-            see(data, UNSIGNED)
+            report(data, UNSIGNED)
             return
-        found = guard.standing(data, bond)
-        if isinstance(found, Believed):
-            self._believed = offered, found
-            see(data, found, guard.believed_ice(data, bond))
+        proof = guard.standing(data, scope)
+        if isinstance(proof, Believed):
+            self._believed = offered, proof
+            report(data, proof, guard.believed_ice(data, scope))
         else:
-            see(data, found)
+            report(data, proof)
 
     async def _fetch_keys(self, data: bodies.ConnectionData) -> None:
         await self._guard.fetch_keys(data)
@@ -472,7 +474,7 @@ class EndHost(PortHost, LinkPort):
             await self.report(self.see_again)
 
     def see_again(self) -> None:
-        """Tell the core of the newest value, now that keys were fetched."""
+        """Report the newest value to the core again, after keys were fetched."""
         self._is_fetching = False
         if self.seen is not None and self.peer_object is not None:
             self._see_verified(self.seen)
@@ -523,7 +525,7 @@ class EndHost(PortHost, LinkPort):
         def tell() -> None:
             self.core.link_lost(link.name, loss, why, now=trio.current_time())
 
-        # A stub that is being undeployed has said why it closes already.
+        # A stub that is being undeployed has reported the reason already.
         with suppress(ActorStoppedError):
             await self.report(tell)
 
@@ -547,8 +549,7 @@ class EndHost(PortHost, LinkPort):
         if link is not None:
             link.break_off()
             self._trace_link(Op.CLOSE, link.name)
-            # Also if nothing is owed: the bus must know that no message is outstanding by this
-            # link.
+            # Also without messages: the bus must know that none is outstanding by this link.
             await self._context.bus.hand_back(link.take_unacknowledged(), self.name)
 
     def _trace_link(self, op: Op, link: str) -> None:
@@ -581,7 +582,7 @@ class _CopyPort(CopyPort):
 
     @override
     def end(self, why: str) -> None:
-        del why  # who gives up knows
+        del why  # the caller knows
 
 
 def _why(answer: Message) -> str:
@@ -594,7 +595,7 @@ def _value_of(answer: Message) -> JsonObject:
 
 
 def _read_snapshot(answer: Message) -> bodies.Snapshot | str:
-    """Return the object that an answer brings; or why it brings none."""
+    """Return the object in an answer, or why there is none."""
     if answer.code > LAST_SUCCESS:
         return _why(answer)
     try:

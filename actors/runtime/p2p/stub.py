@@ -1,8 +1,8 @@
-"""The P2P stubs: a requester links this runtime to another one, a handler takes such links.
+"""The P2P stubs: a requester links this runtime to another one, a handler accepts links.
 
 All inputs come by the stub's one mailbox: deliveries of the bus, and reports of its own tasks
 (listeners, dials, links). Requests are posted and not awaited; their answers come back as
-deliveries, so that the order of what a link brings is kept. The tasks of one end of a link
+deliveries, so that the order of the messages of a link is kept. The tasks of one end of a link
 listen and dial until the end is withdrawn or offers anew; new tasks with new candidates follow.
 """
 
@@ -21,7 +21,7 @@ from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import Actor, Delivery, Purpose
 from actors.runtime.p2p.handshake import machine_secret
 from actors.runtime.p2p.link import P2PLink
-from actors.runtime.p2p.signalling import EndHost, shown_object
+from actors.runtime.p2p.signalling import EndHost, resent_object
 from actors.runtime.stubs.catalogue import StubKind
 from actors.runtime.stubs.stub import StubContext, StubFactory
 from actors.runtime.stubs.wire import StubOptionError
@@ -44,16 +44,16 @@ from transports.bodies import read_body, write_body
 from transports.link import Kind as LinkKind
 
 P2PMessage: TypeAlias = Delivery | Callable[[], Awaitable[None]]
-"""A message that is delivered, or what a task of the stub has done in its own."""
+"""A delivered message, or a report of a task of the stub, as a call."""
 
 
 class P2PStub(Actor[P2PMessage]):
     """A stub with any number of ends of P2P links.
 
     Attributes:
-        context: All that it may use.
-        policy: The candidates to dial and to offer.
-        ends: By their names.
+        context: The context of the stub.
+        policy: Decides which candidates to dial and to offer.
+        ends: The ends, by name.
         watched: The end that observes an object, by the address of the changes of the object.
         kinds_left_out: Kinds of candidates that cannot be opened here.
     """
@@ -70,28 +70,28 @@ class P2PStub(Actor[P2PMessage]):
         self._is_clean = trio.Event()
         self._unwritten: set[P2PLink] = set()
 
-    # --- what subclasses say --------------------------------------------------------------
+    # --- hooks of subclasses --------------------------------------------------------------
 
     @abstractmethod
     def end_for(self, delivery: Delivery) -> str:
-        """Return the end that a message of others is to go out by."""
+        """Return the name of the end that sends a message of others."""
 
-    # These raise BadMessageError if a body is not what the catalogue says; it is answered so.
+    # These raise BadMessageError for a malformed body; the error becomes the answer.
 
     @abstractmethod
     async def take_invitation(self, message: Message) -> None:
-        """Take the invitation of a peer to its object (M-34)."""
+        """Handle the invitation of a peer to its object (M-34)."""
 
     @abstractmethod
     async def take_command(self, message: Message) -> None:
-        """Take a command of the registry (M-11, M-12)."""
+        """Handle a command of the registry (M-11, M-12)."""
 
     async def listen_for_link(self, message: Message) -> None:
         """Add the listener of a link, if it is one of this stub (M-05)."""
         await self.answer(message, Code.NOT_FOUND, "this stub does not do this")
 
     async def end_removed(self, name: str) -> None:
-        """Clean up after an end that is done."""
+        """Clean up after the end of a link end."""
         del self.ends[name]
 
     # --- in -------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ class P2PStub(Actor[P2PMessage]):
         if watcher is not None:
             if is_own:
                 await self.answer(message, Code.OK)
-            watcher.changed(message)
+            watcher.take_change(message)
             await watcher.perform()
         elif is_own:
             await self._take_message(delivery)
@@ -134,11 +134,11 @@ class P2PStub(Actor[P2PMessage]):
             await self._send(delivery)
 
     def _watcher(self, message: Message) -> EndHost | None:
-        """Return the end that observes the object whose change this is, or which it shows."""
+        """Return the end that observes the object of a change or a resent object."""
         if message.is_response:
             return None
-        shown = shown_object(message, self.context.config.runtime)
-        return self.watched.get(message.to if shown is None else f"{shown}/changes")
+        resent = resent_object(message, self.context.config.runtime)
+        return self.watched.get(message.to if resent is None else f"{resent}/changes")
 
     async def _take_message(self, delivery: Delivery) -> None:
         message, objection = delivery.message, _objection(delivery)
@@ -148,11 +148,11 @@ class P2PStub(Actor[P2PMessage]):
             await self.answer(message, Code.FORBIDDEN, objection)
         elif message.is_request:
             try:
-                await self._requested(message)
+                await self._take_request(message)
             except BadMessageError as exc:
                 await self.answer(message, exc.code, exc.reason)
 
-    async def _requested(self, message: Message) -> None:
+    async def _take_request(self, message: Message) -> None:
         match message.type:
             case MessageType.CREATE:
                 await self.take_invitation(message)
@@ -164,9 +164,9 @@ class P2PStub(Actor[P2PMessage]):
                 await self.answer(message, Code.NOT_FOUND, "this stub does not do this")
 
     async def _take_answer(self, answer: Message) -> None:
-        asked = self._asked.pop(answer.id, None) if answer.is_final else None
-        if asked is not None:
-            end, take = asked
+        question = self._asked.pop(answer.id, None) if answer.is_final else None
+        if question is not None:
+            end, take = question
             take(answer)
             await end.perform()
 
@@ -174,7 +174,7 @@ class P2PStub(Actor[P2PMessage]):
 
     @final
     async def ask(self, end: EndHost, request: Message, take: Callable[[Message], None]) -> None:
-        """Post a request of an end, and have its answer taken.
+        """Post a request of an end, and pass its answer on.
 
         Args:
             end: The end.
@@ -210,7 +210,7 @@ class P2PStub(Actor[P2PMessage]):
 
     @final
     async def answer_when_clean(self, request: Message, code: Code, why: str = "") -> None:
-        """Answer when everything that was withdrawn is gone at the sync manager, too."""
+        """Answer once the sync manager has removed all withdrawn objects."""
         while self._withdrawing:
             await self._is_clean.wait()
         await self.answer(request, code, why)
@@ -241,16 +241,16 @@ class P2PStub(Actor[P2PMessage]):
 
     @override
     async def stop(self) -> None:
-        # After a crash nothing can be done any more, but every entity reaches an end.
+        # After a crash, the entities only reach their ends.
         for end in self.ends.values():
             end.crash()
             await end.close_unused()
 
 
 def _objection(delivery: Delivery) -> str | None:
-    """Return why a stub does not take an invitation of another runtime.
+    """Return why a stub refuses an invitation of another runtime; None: it accepts.
 
-    It comes by the node, which has checked its sender (P2P-29).
+    An invitation must come by the node, which has checked its sender (P2P-29).
     """
     message = delivery.message
     if not delivery.is_foreign or not message.is_request:
@@ -262,7 +262,7 @@ def _objection(delivery: Delivery) -> str | None:
 class P2PRequester(P2PStub):
     """Links this runtime to one other, on request (STB-01, P2P-04, SC-16).
 
-    Its only end is named as the stub.
+    Its only end has the name of the stub.
 
     Raises:
         SpecError: The configuration names no peer.
@@ -314,7 +314,7 @@ class P2PRequester(P2PStub):
 
 
 class P2PHandler(P2PStub):
-    """Takes the links other runtimes ask for (STB-01, P2P-01, P2P-19, SC-17).
+    """Accepts links that other runtimes request (STB-01, P2P-01, P2P-19, SC-17).
 
     It has an end for each link, named PC.
     """
@@ -322,14 +322,14 @@ class P2PHandler(P2PStub):
     def __init__(self, context: StubContext) -> None:
         super().__init__(context)
         self._quota = HandlerQuota()
-        self._minted = 0
-        # A runtime makes its certificate when it starts, and not while a link is waited for.
+        self._last_number = 0
+        # Make the certificate at the start, and not while a link is being set up.
         context.guard().certificate()
         self._self = Entity(STUB_CONNECTION, context.url)
 
     @override
     async def start(self) -> None:
-        # It is a stub, too, which stays created: it leads nowhere, its links do (SC-04).
+        # The handler itself stays in the state created: only its links have connections (SC-04).
         await self._step(Trigger.CONSTRUCTED)
 
     @override
@@ -358,7 +358,7 @@ class P2PHandler(P2PStub):
 
     @override
     async def take_invitation(self, message: Message) -> None:
-        """Take an invitation; an older link of the same runtime is closed first."""
+        """Accept an invitation, and first close an older link of the same runtime."""
         invitation = read_body(message, Invitation)
         remote = invitation.value.get("runtime")
         requester = invitation.source
@@ -376,8 +376,8 @@ class P2PHandler(P2PStub):
             await self.answer(message, Code.UNAVAILABLE, refusal)
             return
         await self._disconnect({remote}, "the requester asks for a new link")
-        self._minted += 1
-        name = f"{self.context.url}/conn/{self._minted}"
+        self._last_number += 1
+        name = f"{self.context.url}/conn/{self._last_number}"
         offer = message.from_.removesuffix("/subscription")
         end = EndHost(self, LinkTerms(own, remote, name, requester), Role.HANDLER, offer)
         end.invitation = message
@@ -403,15 +403,15 @@ class P2PHandler(P2PStub):
         await self._disconnect(set(named), "disconnect asked")
         self.spawn(self.answer_when_clean, message, Code.OK)
 
-    async def _disconnect(self, named: set[str], why: str) -> None:
+    async def _disconnect(self, names: set[str], why: str) -> None:
         """Close links.
 
         Args:
-            named: Addresses of links, or of runtimes: all links to those; empty: all.
+            names: Addresses of links, or of runtimes for all their links; empty: all links.
             why: Half a sentence for people.
         """
         for end in list(self.ends.values()):
-            if not named or named & {end.name, end.remote}:
+            if not names or names & {end.name, end.remote}:
                 end.core.disconnect(why)
                 await end.perform()
 
@@ -432,7 +432,7 @@ class P2PHandler(P2PStub):
 LINK_STUBS: Final[Mapping[str, StubKind]] = MappingProxyType(
     {"p2p-handler": StubKind.P2P_HANDLER, "p2p-requester": StubKind.P2P_REQUESTER}
 )
-"""The kind of each stub of direct links, by the name that a profile has for it."""
+"""The kinds of the stubs of direct links, by their names in profiles."""
 
 LINK_MAKERS: Final[Mapping[StubKind, StubFactory]] = MappingProxyType(
     {StubKind.P2P_HANDLER: P2PHandler, StubKind.P2P_REQUESTER: P2PRequester}
@@ -463,7 +463,7 @@ def link_stub(name: str, options: JsonObject) -> StubFactory:
         """Make the stub.
 
         Raises:
-            StubOptionError: The profile leaves it no transport.
+            StubOptionError: The profile leaves the stub no transport.
         """
         common = tuple(kind for kind in context.config.kinds if kind in kinds)
         if not common:
@@ -478,14 +478,14 @@ def _kinds(name: str, options: JsonObject) -> frozenset[LinkKind] | None:
     for option in options:
         if option != _KINDS:
             raise StubOptionError(name, option, f"there is no option {option!r}; there is 'kinds'")
-    said = options.get(_KINDS)
-    if said is None:
+    listed = options.get(_KINDS)
+    if listed is None:
         return None
-    if not isinstance(said, list) or not said or not all(_is_kind(each) for each in said):
+    if not isinstance(listed, list) or not listed or not all(_is_kind(each) for each in listed):
         why = f"the option 'kinds' is no list of {', '.join(LinkKind)}"
         raise StubOptionError(name, _KINDS, why)
-    return frozenset(LinkKind(each) for each in said if isinstance(each, str))
+    return frozenset(LinkKind(each) for each in listed if isinstance(each, str))
 
 
-def _is_kind(one: Json) -> bool:
-    return isinstance(one, str) and one in list(LinkKind)
+def _is_kind(value: Json) -> bool:
+    return isinstance(value, str) and value in list(LinkKind)

@@ -60,8 +60,8 @@ TABLES: Final = frozenset(_TABLE_OF.values())
 
 
 def prepare(connection: sqlite3.Connection) -> None:
-    """Make the tables, in an open transaction; those of an older form become ours."""
-    # The version first: tables without one would be another program's.
+    """Make the tables in an open transaction, and convert those of an older form."""
+    # The version first: tables without a version would count as another program's.
     connection.execute(f"PRAGMA user_version = {VERSION}")
     for statement in _SCHEMA.split(";"):
         connection.execute(statement)
@@ -95,9 +95,9 @@ def write(connection: sqlite3.Connection, changes: Iterable[stored.Keep]) -> Non
             values = [_encode(each) for each in attrs.astuple(change, recurse=False)]
             places = ", ".join(f"?{number + 1}" for number in range(len(values)))
             is_about = isinstance(change, stored.ABOUT_OBJECT)
-            there = "WHERE EXISTS (SELECT 1 FROM object WHERE url = ?1)" if is_about else ""
+            condition = "WHERE EXISTS (SELECT 1 FROM object WHERE url = ?1)" if is_about else ""
             into = f"{_TABLE_OF[type(change)]} ({columns})"
-            connection.execute(f"INSERT OR REPLACE INTO {into} SELECT {places} {there}", values)
+            connection.execute(f"INSERT OR REPLACE INTO {into} SELECT {places} {condition}", values)
 
 
 def _columns_of(kind: type[stored.Row], count: int | None = None) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ def _columns_of(kind: type[stored.Row], count: int | None = None) -> tuple[str, 
 
 
 def _encode(value: object) -> object:
-    """Return the column of a field: JSON is one of bytes."""
+    """Return the column value of a field; JSON becomes bytes."""
     if isinstance(value, DataObject):
         value = write_body(value)
     return orjson.dumps(value) if isinstance(value, dict) else value
@@ -118,10 +118,10 @@ def read(connection: sqlite3.Connection) -> stored.Rest:
     """Return all that is stored.
 
     Raises:
-        sqlite3.Error: The tables are not what they should be.
-        ValueError: A row is not.
-        TypeError: The same.
-        ProtoflyError: The same.
+        sqlite3.Error: The tables have another form.
+        ValueError: A row is invalid, as with the next two.
+        TypeError: As ValueError.
+        ProtoflyError: As ValueError.
     """
     rest = stored.Rest()
     for kind, table in _TABLE_OF.items():
@@ -152,10 +152,10 @@ FORM: Final = DatabaseForm(TABLES, VERSION, "runtime", Durability.POWER)
 
 
 class ObjectFile:
-    """A file that no other process may store objects in meanwhile.
+    """The file of stored objects, locked against other processes.
 
     Args:
-        path: Where it is; made, for its owner only, if it is not there.
+        path: Path of the file; a missing file is made, for its owner only.
     """
 
     def __init__(self, path: Path) -> None:
@@ -167,19 +167,19 @@ class ObjectFile:
         """Open the file, and return what is stored; blocks.
 
         Raises:
-            StoreFileError: It cannot be read, or is none of ours, or another process has it.
+            StoreFileError: The file cannot be read, has another form, or another process uses it.
         """
         try:
             self._file.lock()
             connection = self._file.connection()
             with connection:
                 prepare(connection)
-            found = read(connection)
+            rest = read(connection)
         except (sqlite3.Error, OSError, ValueError, TypeError, ProtoflyError) as exc:
             self.close()
             raise StoreFileError(self.path, str(exc)) from exc
-        self.rest.follow(found)
-        return found
+        self.rest.follow(rest)
+        return rest
 
     async def commit(self, changes: Sequence[stored.Keep]) -> None:
         """Make changes durable, all or none, in order.
@@ -187,14 +187,14 @@ class ObjectFile:
         If cancelled before the write begins, nothing is written; a write that has begun ends.
 
         Raises:
-            StoreFileError: It cannot be written.
+            StoreFileError: The file cannot be written.
         """
         if changes:
             await trio.to_thread.run_sync(self._write, tuple(changes))
             self.rest.follow(changes)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     def _write(self, changes: Sequence[stored.Keep]) -> None:

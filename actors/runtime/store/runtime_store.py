@@ -1,11 +1,11 @@
 """The store of a runtime: its data objects, addresses and session tokens (RT-03, SYN-25).
 
-The addresses of hyperties that have anything stored, and the tokens of sessions, let a node that
-still has a session give it back with all its paths.
+With the addresses of hyperties that have stored data, and the tokens of sessions, a runtime resumes
+a session that its node still has, with all paths.
 
-The writer is the only actor that writes to the file of data objects. What comes in while one
-commit runs is the next one, so that a burst costs few syncs. Copies of observed objects may be
-written a little later: each only has to be a value that the object had.
+The writer is the only actor that writes to the file of data objects. Changes that come while one
+commit runs are committed together afterwards, so that a burst costs few syncs. Copies of observed
+objects may be written a little later: each only has to be a value that the object had.
 
 Messages about stored objects wait until their content is on disk (SYN-25, I-D2). The sync
 manager notes what is to be written; when its batch of messages is done all of it is committed
@@ -37,27 +37,27 @@ from specs.message import Message
 _log = get_logger("actors.runtime")
 
 Stored: TypeAlias = StoreFileError | None
-"""The result of a commit: an error, and nothing of it is durable; or None, and all is."""
+"""The result of a commit: None if all is durable, or the error, and nothing is."""
 
 
 @attrs.frozen(slots=True)
 class Commit:
-    """Make changes durable, and say when they are."""
+    """A request to make changes durable, with the reply."""
 
     changes: tuple[stored.Keep, ...]
     done: Reply[Stored]
 
 
 StoreMessage: TypeAlias = Commit | stored.CopyKept | stored.Forgotten
-"""Alone comes the newest copy, to be durable soon; of those before it nothing is needed."""
+"""A commit; or the newest copy of an object, to be written soon instead of earlier ones."""
 
 
 class ObjectStore(Actor[StoreMessage]):
-    """Writes what it is asked to, together."""
+    """Writes commits and copies to the file, several together."""
 
     def __init__(self, file: ObjectFile) -> None:
         self._file = file
-        self._asked: list[Commit] = []
+        self._commits: list[Commit] = []
         self._copies: dict[tuple[str, ...], stored.CopyKept | stored.Forgotten] = {}
         self._write_at = math.inf
         self._is_broken = False
@@ -66,16 +66,16 @@ class ObjectStore(Actor[StoreMessage]):
     async def handle(self, message: StoreMessage) -> None:
         match message:
             case Commit():
-                self._asked.append(message)
+                self._commits.append(message)
             case stored.CopyKept() | stored.Forgotten() as copy:
-                self._copies[_place_of(copy)] = copy
+                self._copies[_key_of(copy)] = copy
                 self._write_at = min(self._write_at, trio.current_time() + COPY_PAUSE)
             case _:
                 assert_never(message)
 
     @override
     async def drained(self) -> None:
-        if self._asked:
+        if self._commits:
             await self._write()
 
     @override
@@ -91,15 +91,15 @@ class ObjectStore(Actor[StoreMessage]):
         await self._write()
 
     async def _write(self) -> None:
-        asked, self._asked = self._asked, []
-        changes: list[stored.Keep] = [change for commit in asked for change in commit.changes]
+        commits, self._commits = self._commits, []
+        changes: list[stored.Keep] = [change for commit in commits for change in commit.changes]
         error = await self._commit([*changes, *self._copies.values()])
         self._write_at = math.inf
         if error is None:
             self._copies.clear()
         elif self._copies:
             self._write_at = trio.current_time() + STORE_PAUSE
-        for commit in asked:
+        for commit in commits:
             commit.done.send(error)
 
     async def _commit(self, changes: list[stored.Keep]) -> Stored:
@@ -116,26 +116,26 @@ class ObjectStore(Actor[StoreMessage]):
         return None
 
 
-def _place_of(copy: stored.CopyKept | stored.Forgotten) -> tuple[str, ...]:
+def _key_of(copy: stored.CopyKept | stored.Forgotten) -> tuple[str, ...]:
     return copy.key if isinstance(copy, stored.Forgotten) else (copy.url, copy.observer)
 
 
 Act: TypeAlias = Callable[[], None]
-"""What waits until all is written."""
+"""A call that waits until all changes are written."""
 
 
 class StoreGate:
-    """Between the sync manager and the receivers of its messages.
+    """Holds messages of the sync manager until the changes of stored objects are written.
 
     Args:
         store: The writer; None: this runtime stores nothing.
-        rest: What is stored; it follows what is written.
+        rest: The stored data, which follows the writes.
 
     Attributes:
         is_broken: Whether the store cannot be written now.
-        stored: The objects that are stored.
-        dirty: Those of which something is not written yet.
-        retry_at: When `settle` is due although nothing has come.
+        stored: Addresses of the stored objects.
+        dirty: Addresses of objects with unwritten changes.
+        retry_at: When `settle` is due without new changes.
     """
 
     def __init__(
@@ -156,37 +156,39 @@ class StoreGate:
         return self._store is not None
 
     def keep(self, url: str, change: stored.Keep) -> None:
-        """Have a change written of a stored object; what is said of it from now on waits for that.
+        """Store a change of an object; later messages about the object wait for the write.
 
         Args:
-            url: Address of the object; what is not stored is not written.
-            change: Change to store.
+            url: Address of the object; an object that is not stored is ignored.
+            change: The change.
         """
         if url in self.stored:
             self._changes.append(change)
             self.dirty.add(url)
 
     def holds(self, *messages: Message) -> bool:
-        """Return whether a message, or the answer to one, has to wait."""
+        """Return whether one of the messages is about an object with unwritten changes."""
         return bool(self.dirty) and any(map(self._concerns, messages))
 
     def _concerns(self, message: Message) -> bool:
-        named = message.body.get("resource")
-        said = (message.from_, message.to, named if isinstance(named, str) else "")
-        return any(each == url or each.startswith(f"{url}/") for url in self.dirty for each in said)
+        resource = message.body.get("resource")
+        addresses = (message.from_, message.to, resource if isinstance(resource, str) else "")
+        return any(
+            each == url or each.startswith(f"{url}/") for url in self.dirty for each in addresses
+        )
 
     def hold(self, act: Act) -> None:
-        """Do something once all is written."""
+        """Call `act` once all changes are written."""
         self._held.append(act)
 
     async def settle(self) -> None:
-        """Have all written that is to be, and then say what had to wait."""
+        """Write all changes, and then make the waiting calls."""
         if self._store is None or not self._changes:
             return
         if self.is_broken and trio.current_time() < self.retry_at:
             return
         while self._changes:
-            # Tasks may add changes meanwhile, and acts that wait for those.
+            # Tasks may add changes meanwhile, and calls that wait for them.
             changes, waiting = tuple(self._changes), len(self._held)
             error = await self._store.ask(partial(Commit, changes))
             self.is_broken = error is not None
@@ -209,17 +211,17 @@ class RuntimeStore:
     """The store of one runtime, or none.
 
     Args:
-        file: Where it is; None: nothing is stored.
+        file: The file; None: nothing is stored.
 
     Attributes:
-        rest: What is stored now.
+        rest: The stored data.
     """
 
     def __init__(self, file: ObjectFile | None) -> None:
         self.rest: Final = stored.Rest() if file is None else file.rest
         self._file = file
         self._store: ActorRef[StoreMessage] | None = None
-        self._copies = {_place_of(copy) for copy in self.rest.rows(stored.CopyKept)}
+        self._copies = {_key_of(copy) for copy in self.rest.rows(stored.CopyKept)}
 
     @property
     def stores(self) -> bool:
@@ -232,17 +234,17 @@ class RuntimeStore:
         return not self.rest.rows(stored.ObjectKept) and not self._copies
 
     async def start(self, core: Supervisor) -> None:
-        """Have the store written from now on."""
+        """Start the writer of the store."""
         if self._file is not None:
             make = partial(ObjectStore, self._file)
             self._store = await core.start_child(ChildSpec("store", make))
 
     def gate(self) -> StoreGate:
-        """Make what the sync manager stores by."""
+        """Return the gate for the sync manager."""
         return StoreGate(self._store, self.rest)
 
     async def _keep(self, change: stored.Keep) -> None:
-        # What cannot be written is logged by the store; the runtime goes on without it.
+        # The store logs failed writes; the runtime continues without them.
         if self._store is not None:
             with suppress(ActorStoppedError):
                 await self._store.ask(partial(Commit, (change,)))
@@ -265,7 +267,7 @@ class RuntimeStore:
             await self._keep(stored.SessionKept(domain, token))
 
     async def keep_home(self, url: str, descriptor: str | None) -> None:
-        """Store the address of a hyperty, if it can be known again.
+        """Store the address of a hyperty that has a descriptor.
 
         Args:
             url: Address of the hyperty.
@@ -276,12 +278,12 @@ class RuntimeStore:
             await self._keep(home)
 
     async def forget_home(self, url: str) -> None:
-        """Store an address no more."""
+        """Remove a stored address."""
         if self.rest.find(stored.HomeKept, url) is not None:
             await self._keep(stored.Forgotten(stored.HomeKept, (url,)))
 
     def descriptor_of(self, url: str) -> str | None:
-        """Say by what a hyperty of which something is stored is known again; None: nothing is."""
+        """Return the descriptor of a hyperty with stored data; None: it has none."""
         is_tenant = url in self.rest.tenants or any(copy[1] == url for copy in self._copies)
         home = self.rest.find(stored.HomeKept, url) if is_tenant else None
         return None if home is None else home.descriptor
@@ -298,7 +300,7 @@ class RuntimeStore:
         return len(self._copies) < COPIES_STORED or (url, observer) in self._copies
 
     def copy(self, url: str, observer: str) -> stored.CopyKept | None:
-        """Return what an observer had of an object.
+        """Return the stored copy of an observed object; None: there is none.
 
         Args:
             url: Address of the object.
@@ -306,21 +308,21 @@ class RuntimeStore:
         """
         return self.rest.find(stored.CopyKept, url, observer)
 
-    def later(self, copy: stored.CopyKept | stored.Forgotten) -> None:
-        """Store what an observer has of an object now, soon."""
+    def store_soon(self, copy: stored.CopyKept | stored.Forgotten) -> None:
+        """Store the present copy of an observed object soon."""
         keeps = isinstance(copy, stored.CopyKept)
-        (self._copies.add if keeps else self._copies.discard)(_place_of(copy))
+        (self._copies.add if keeps else self._copies.discard)(_key_of(copy))
         if self._store is not None:
-            # A store that does not keep up gets the next one.
+            # If the store is too slow, it gets a later copy.
             self._store.try_tell(copy)
 
 
 @contextmanager
 def open_store(path: Path | None) -> Iterator[RuntimeStore]:
-    """Keep a file open while the context is.
+    """Open the store of a runtime while the context is open.
 
     Raises:
-        StoreFileError: It cannot be read, or is none of ours, or another process has it.
+        StoreFileError: The file cannot be read, has another form, or is used by another process.
     """
     if path is None:
         yield RuntimeStore(None)

@@ -1,9 +1,9 @@
 """Credentials: the token with which a runtime logs in when it opens a session at a node.
 
-A login token opens one session, so a stub asks for one each time it opens a session. The
+A login token opens one session, so a stub requests a token for each session. The
 token of the session itself, with which it is resumed, is a different one.
 
-`Entrance` opens the session at the own node before any other message (MN-04).
+`LoginAttempts` opens the session at the own node before any other message (MN-04).
 """
 
 import re
@@ -67,13 +67,13 @@ class ReleaseError(ProtoflyError, public=True):
         self.code = code
 
 
-class Entrance:
+class LoginAttempts:
     """Opens the session at the node of the own domain, and remembers a refusal.
 
     Args:
         port: Port that sends the request.
         domain: Domain of the runtime.
-        attempts: How often it is asked while no answer comes, such as while a user logs in.
+        attempts: Maximum number of requests while no answer comes, such as while a user logs in.
     """
 
     def __init__(self, port: CorePort, domain: str, attempts: int = 1) -> None:
@@ -119,13 +119,13 @@ class Entrance:
             ReleaseError: The node refuses, or cannot be reached.
             ActorStoppedError: The runtime has closed.
         """
-        asked = SessionControl(SessionMethod.RELEASE, SessionParams(runtime))
-        answer = await self._ask(number, asked)
+        control = SessionControl(SessionMethod.RELEASE, SessionParams(runtime))
+        answer = await self._ask(number, control)
         if answer.code > LAST_SUCCESS:
             raise ReleaseError(runtime, answer.code, reason_in(answer))
 
-    async def _ask(self, number: int, asked: SessionControl, attempts: int = 1) -> Message:
-        body = write_body(asked)
+    async def _ask(self, number: int, control: SessionControl, attempts: int = 1) -> Message:
+        body = write_body(control)
         return await self._port.insist(
             Message(number, MessageType.EXECUTE, self._port.url, self._manager, body), attempts
         )
@@ -140,10 +140,10 @@ _log = get_logger("actors.runtime")
 
 @final
 class CredentialsError(ProtoflyError, public=True):
-    """No login token can be had: the operator of the runtime must act, or time.
+    """No login token is available: wait, or let the operator of the runtime act.
 
     Args:
-        reason: Half a sentence; it holds nothing secret.
+        reason: Half a sentence without secrets.
         code: 401 if another attempt does not help, such as after a refusal of the client's
             secret; 503 if it may help.
     """
@@ -158,10 +158,10 @@ class Credentials(Protocol):
     """The source of the login tokens of a runtime."""
 
     async def token(self, audience: str) -> str:
-        """Return a token for a login; asked for at each open of a session that needs one.
+        """Return a token for a login; called for each session that needs one.
 
         Args:
-            audience: Domain whose node is shown the token.
+            audience: Domain whose node gets the token.
 
         If cancelled, a token may have been made that nobody uses. The runtime cancels it after
         `TOKEN_TIMEOUT` seconds.
@@ -170,7 +170,7 @@ class Credentials(Protocol):
             The token; an empty text to open the session without one.
 
         Raises:
-            CredentialsError: There is none to be had at the moment.
+            CredentialsError: No token is available at the moment.
         """
         ...
 
@@ -189,7 +189,7 @@ class GivenToken(Credentials):
 
 
 NO_CREDENTIALS: Final[Credentials] = GivenToken("")
-"""For nodes without login."""
+"""Credentials for nodes without login."""
 
 
 def token_credentials(token: str | None) -> Credentials:
@@ -222,10 +222,10 @@ def read_secret(path: Path, kind: str) -> str:
 
     Args:
         path: The file.
-        kind: What it should hold, for errors.
+        kind: Kind of the secret, for errors.
 
     Raises:
-        CredentialsError: It cannot be read, or holds something else.
+        CredentialsError: The file cannot be read, or has no such word.
     """
     try:
         with path.open("rb") as file:
@@ -242,11 +242,11 @@ def read_secret(path: Path, kind: str) -> str:
 
 
 def without(why: str, secrets: Iterable[Json]) -> str:
-    """Return the reason of a provider, if it quotes no secret.
+    """Return the reason of a provider, or a replacement if the reason quotes a secret.
 
     Args:
         why: The reason.
-        secrets: What it must not have in it: each text, also within objects and lists.
+        secrets: The secrets: all texts, also within objects and lists.
     """
     return "it quotes a secret" if any(_quotes(why, secret) for secret in secrets) else why
 
@@ -264,7 +264,7 @@ def _quotes(why: str, secret: Json) -> bool:
 
 
 _SHORTEST: Final = 4
-"""Characters of a text that can be a secret."""
+"""Minimum number of characters of a text that counts as a secret."""
 
 _WORD: Final = re.compile(r"[!-~]+")
 
@@ -292,8 +292,8 @@ async def obtain_token(credentials: Credentials, audience: str) -> str | Credent
     token: object = None
     # A provider may have to ask a user.
     asking = credentials if isinstance(credentials, IdpCredentials) else None
-    patience = TOKEN_TIMEOUT if asking is None else asking.patience
-    with Crash() as crash, trio.move_on_after(patience) as scope:
+    limit = TOKEN_TIMEOUT if asking is None else asking.patience
+    with Crash() as crash, trio.move_on_after(limit) as scope:
         token = await credentials.token(audience)
     if isinstance(token, str) and (token == "" or is_word(token)):
         return token
@@ -314,7 +314,7 @@ def _failure(error: Exception | None, token: object, *, is_late: bool) -> Creden
 
 
 async def token_for_sandbox(credentials: Credentials, audience: str) -> str | None:
-    """Return the token that a stub in a sandbox shows; None: it shows none.
+    """Return the login token of a stub in a sandbox; None: there is none.
 
     Args:
         credentials: The source; an error of it is logged.
@@ -339,7 +339,7 @@ class IdpCredentials(Credentials):
     The provider gets `contents` (the domain whose node is shown the token), `origin` (the runtime),
     `usernameHint` (the user) and `key` (the thumbprint of the runtime's key), and `params`. It
     answers with the token, alone or as `assertion` of an object; or with `loginUrl`, a page that
-    the `IdentityGui` of the runtime shows. What the page ends with is the `usernameHint` of a
+    the `IdentityGui` of the runtime shows. The result of the page is the `usernameHint` of a
     second request.
 
     Attributes:
@@ -406,17 +406,17 @@ class IdpCredentials(Credentials):
 
     async def _generate_assertion(self, port: MiniBusPort, audience: str, hint: Json) -> Json:
         """Ask the provider for an assertion, and return its answer."""
-        said: JsonObject = {
+        params: JsonObject = {
             "contents": audience,
             "origin": port.url.rpartition("/")[0],
             "usernameHint": hint,
             "key": self._key,
         }
-        call = IdentityCall(_METHOD, {**self._params, **said})
+        call = IdentityCall(_METHOD, {**self._params, **params})
         return await self._call(port, idp_proxy(domain_of(self._user)), call)
 
     async def _open_page(self, port: MiniBusPort, page: str) -> Json:
-        """Have a login page shown, and return what it ended with."""
+        """Show a login page, and return its result."""
         to = f"{port.url.rpartition('/')[0]}/{IDENTITY_GUI}"
         return await self._call(port, to, IdentityCall(OPEN_POPUP, {"urlreq": page}))
 
@@ -424,11 +424,11 @@ class IdpCredentials(Credentials):
         """Return the value of an answer.
 
         Raises:
-            CredentialsError: It is a refusal.
+            CredentialsError: The answer is a refusal.
         """
         number = self._ids.next(port.url)
-        asked = Message(number, MessageType.EXECUTE, port.url, to, write_body(call))
-        answer = await port.request(asked)
+        request = Message(number, MessageType.EXECUTE, port.url, to, write_body(call))
+        answer = await port.request(request)
         if answer.code > LAST_SUCCESS:
             code = Code.UNAUTHENTICATED if answer.code in _REFUSALS else Code.UNAVAILABLE
             hidden = (*self._params.values(), call.params.get("usernameHint"))

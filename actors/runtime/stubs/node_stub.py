@@ -47,24 +47,24 @@ _JITTER_BYTES: Final = 2
 
 _Ts = TypeVarTuple("_Ts")
 _Take: TypeAlias = Callable[["NodeLink", *_Ts], Awaitable[None] | None]
-"""Takes what a link reports."""
+"""Handles a report of a link."""
 
 Login: TypeAlias = Callable[[], Awaitable[str | credentials.CredentialsError]]
 """Returns a login token, or why there is none; it raises nothing."""
 
 
 class NodeLink:
-    """One attempt at a link, and its life; its stub ignores what earlier ones report.
+    """One attempt at a link, and the link; the stub ignores reports of earlier attempts.
 
     Attributes:
         wire: The protocol that is spoken with the node.
         name: Name of the link, for traces; empty before it is open.
-        lines: What was given since the last write.
-        token: The login token for its first open; None: there is none at hand.
+        lines: The lines since the last write.
+        token: The login token for the first open; None: it is not known yet.
         is_left: Whether the node has closed it because it goes down in order.
         is_too_large: Whether the node has sent a frame over the limit.
-        shown: The login token that the last open showed, which its repetition with a proof shows
-            again; None: it showed none.
+        sent_login: The login token of the last open, which is sent again with a proof; None: it
+            had none.
     """
 
     def __init__(self, stub: "NodeStub", spoken: wire.NodeWire, login: Login | None = None) -> None:
@@ -73,12 +73,12 @@ class NodeLink:
         Args:
             stub: The stub.
             spoken: The protocol that is spoken with the node.
-            login: What gets the token for a login; None: the session may need none.
+            login: Returns the token for a login; None: the session may need none.
         """
         self.wire = spoken
         self.name = ""
         self.token: str | credentials.CredentialsError | None = None
-        self.shown: str | None = None
+        self.sent_login: str | None = None
         self._login = login
         self._stub = stub
         self._link: Link | None = None
@@ -159,7 +159,7 @@ class NodeLink:
             except LinkError:
                 scope.cancel()
                 return
-            # At once: all that is to do for it is to count, which no message has to wait for.
+            # Called directly: the call only counts, and waits for no message.
             await self._stub.messages_written(self, messages)
 
     def control(self, line: bytes) -> None:
@@ -194,14 +194,14 @@ class NodeLink:
 
 
 NodeStubMessage: TypeAlias = Delivery | tuple[NodeLink, Callable[[], Awaitable[None] | None]]
-"""A message that is delivered; or a link, and what is done unless another one has its place."""
+"""A delivered message; or a link and its report, which is ignored if the link was replaced."""
 
 
 def activate(context: stub.StubContext) -> Actor[NodeStubMessage]:
     """Make the stub `websocket`, which speaks `protofly.v1` (STB-01).
 
     Raises:
-        StubOptionError: Its profile has options; it knows none.
+        StubOptionError: The profile has options; the stub knows none.
     """
     wire.read_options("websocket", context.config.options, {})
     return NodeStub(context, lambda: wire.OwnWire(context))
@@ -302,7 +302,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
             await self.perform()
 
     async def messages_written(self, link: NodeLink, messages: int) -> None:
-        """Take that a link has taken so many messages; called by its task."""
+        """Record that a link has written messages; called by its task."""
         if link is self._link:
             self._core.note_written(messages)
             with suppress(ActorStoppedError):
@@ -311,21 +311,21 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
     # ---- events of the link in use
 
     def link_opened(self, _link: NodeLink) -> None:
-        """Take that the link is open."""
+        """Record that the link is open."""
         self._core.dialled(trio.current_time())
 
     def link_over(self, link: NodeLink, why: str) -> None:
-        """Take that there is no link, or that it has ended."""
+        """Record that the link has ended, or was not established."""
         self._link = None
         if link.is_too_large:
             self._context.counters.drop(DropReason.MALFORMED)
             _log.warning("frame too large", domain=self._context.config.domain, why=why)
-        if self._core.state is State.LIVE:  # else it is an attempt in vain
+        if self._core.state is State.LIVE:  # else the attempt has failed
             self._is_left = link.is_left
         self._core.lose_link(why, trio.current_time())
 
     async def frame_read(self, link: NodeLink, frame: bytes) -> None:
-        """Take a frame that was received."""
+        """Handle a received frame."""
         self._core.note_life(trio.current_time())
         for item in link.wire.read(frame):
             if self.due:
@@ -333,7 +333,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
             await self._take_item(item, link)
 
     def login_obtained(self, link: NodeLink, login: str | credentials.CredentialsError) -> None:
-        """Take a login token, which is empty if none is shown; or why there is none."""
+        """Use a login token, which may be empty, or report why there is none."""
         if isinstance(login, credentials.CredentialsError):
             is_lasting = login.code == Code.UNAUTHENTICATED
             refusal = SessionAnswered(
@@ -341,8 +341,8 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
             )
             self._core.take_answer(refusal, trio.current_time())
         else:
-            link.shown = login or None
-            self._control(link, SessionMethod.OPEN, link.shown)
+            link.sent_login = login or None
+            self._control(link, SessionMethod.OPEN, link.sent_login)
 
     # ---- commands of the runtime
 
@@ -368,7 +368,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
             self._leave_asked.append(message)
             self._core.disconnect(trio.current_time())
 
-    # ---- what came over the link
+    # ---- received items
 
     async def _take_item(self, item: wire.Item, link: NodeLink) -> None:
         match item:
@@ -395,21 +395,21 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
                 self._context.own.set_identity(answer.sender)
         login = ""
         if answer.method is SessionMethod.OPEN and answer.challenge is None:
-            shown, link.shown = link.shown, None
-            login = digest_of(shown) if shown else ""
+            token, link.sent_login = link.sent_login, None
+            login = digest_of(token) if token else ""
             if answer.code <= LAST_SUCCESS and self._identity is not None and self._is_own:
-                self._context.own.record_login(shown)
+                self._context.own.record_login(token)
                 from actors.keys.token import is_bound_to  # noqa: PLC0415 - see `_keep_statement`
 
-                is_bound = shown and is_bound_to(shown, self._identity.key.thumbprint)
-                self._identity.assertion = shown if is_bound else None
+                is_bound = token and is_bound_to(token, self._identity.key.thumbprint)
+                self._identity.assertion = token if is_bound else None
         if answer.is_recovered is False and (answer.missing or not self._is_left):
-            # A node that went down in order had passed on all it had; of one that is gone, nobody
-            # knows how many.
+            # A node that went down in order has passed on all messages; otherwise their number is
+            # unknown.
             missing = answer.missing or "unknown"
             _log.warning("messages missing", domain=self._context.config.domain, count=missing)
         self._log_refusal(answer)
-        # With a login, the name belongs to another user; and a single token helps no second time.
+        # With a login, a conflict means another user; and a single token cannot be used twice.
         is_single = isinstance(self._context.config.credentials, credentials.GivenToken)
         is_lasting = self._logs_in and (
             answer.code == Code.CONFLICT
@@ -419,9 +419,9 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
         self._core.take_answer(answer, trio.current_time())
 
     def _keep_statement(self, stated: wire.Stated) -> None:
-        """Keep the keys of the domain, and what the own one states, once it is verified.
+        """Keep the keys of the domain, and the verified statement of the own domain.
 
-        A node states nothing of a runtime of another domain.
+        Nodes make no statements about runtimes of other domains.
         """
         config, identity = self._context.config, self._identity
         if identity is None:
@@ -445,7 +445,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
         if "via" in message.body and self._url in message.via:
             self._hops.record_drop(message, DropReason.LOOP)
             return
-        if not self._may_bring(message):
+        if not self._may_come_by(message):
             self._hops.record_drop(message, DropReason.UNKNOWN_SOURCE)
             if message.is_request and self._link is not None:
                 why = f"{message.from_} is not of {self._context.config.domain}"
@@ -458,11 +458,11 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
             self._hops.record_crossing(Op.RCV, arrived, self._url, name)
         await self._post(arrived)
 
-    def _may_bring(self, message: Message) -> bool:
-        """Return whether a message may come by this node: the own one brings them all.
+    def _may_come_by(self, message: Message) -> bool:
+        """Return whether a message may come by this node; by the own node all may.
 
-        That of another domain brings those of its domain, and what others add to objects there.
-        What it brings to the node of a domain, that node judges.
+        The node of another domain may bring messages from its domain, and messages to objects
+        there. If this runtime is a node itself, it judges the messages elsewhere.
         """
         if self._is_own or self._is_of_node:
             return True
@@ -501,7 +501,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
         if method is not SessionMethod.OPEN:
             self._control(link, method, token, challenge)
         elif challenge is not None:
-            self._control(link, method, link.shown, challenge)
+            self._control(link, method, link.sent_login, challenge)
         elif not self._logs_in:
             self._control(link, method, None)
         elif link.token is None:
@@ -533,7 +533,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
             self._hops.record_drop(message, DropReason.LOOP)
             self._core.forget(message)
             return
-        # A runtime is known to its node; a node says of which runtime it passes a message on.
+        # A node knows its runtimes; a node that forwards a message states the sender's identity.
         stamp = stamped(message, self._url, message.identity if self._is_of_node else None)
         try:
             line = self._link.wire.write(stamp)
@@ -550,7 +550,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
 
     def _give_up(self, message: Message, code: Code, why: str) -> None:
         """Give up a message that cannot be written."""
-        # What is said instead keeps the place of the message: others of its pair wait behind it.
+        # The replacement takes the position of the message, as others of its pair wait behind it.
         later, self.due = self.due, deque()
         self._core.forget(message)
         if message.is_request:
@@ -602,6 +602,6 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
             self._refusal = (answer.code, answer.reason)
             event = "login refused" if answer.code in TURNED_AWAY else "session refused"
             domain = self._context.config.domain
-            # A first refusal is the answer to who asks; later ones are told nobody else.
+            # A first refusal is also the answer to the caller; later ones are only logged.
             log = _log.warning if self._core.sessions else _log.info
             log(event, domain=domain, code=answer.code, why=answer.reason)

@@ -45,9 +45,9 @@ class Component:
 
     Attributes:
         url: Its address, which is also the name of its sandbox.
-        origin: The kind of component that it is to the Message BUS.
-        make: Builds it.
-        intensity: How many crashes it may have before the sandbox ends.
+        origin: The kind of component for the Message BUS.
+        make: Builds the component.
+        intensity: Limit of crashes before the sandbox ends.
     """
 
     url: str
@@ -57,7 +57,7 @@ class Component:
 
 
 class Sandbox(Actor[Never]):
-    """Holds the supervisor of one sandbox open; it has started when its component has.
+    """Runs the supervisor of one sandbox; its start includes that of the component.
 
     Args:
         component: The component.
@@ -116,7 +116,7 @@ class Sandbox(Actor[Never]):
 
     @override
     async def handle(self, message: Never) -> None:
-        """It gets no messages."""
+        """Do nothing: a sandbox gets no messages."""
 
     @override
     async def closing(self) -> None:

@@ -1,17 +1,17 @@
 """The interface of a protostub, and its obligations (STB-01..07).
 
-A stub is an actor, alone in its sandbox. Its MiniBUS hands it, as `Delivery`,
-everything the Message BUS routes to its address (the sandbox's `*` listener is
-the stub); what it reads from its link it posts on its bus.
+A stub is an actor, alone in its sandbox. Its MiniBUS delivers, as
+`Delivery`, all messages that the Message BUS routes to its address (the stub is the `*`
+listener of the sandbox); the stub posts the messages of its link on its bus.
 
 Every stub keeps to this:
 
 1. Each step of its connection machine is traced and then posted as exactly one
    status event to `<stub>/status`, in order (STB-05, I-S4).
-2. It transmits only while live; what it does not deliver it hands back or refuses.
+2. It transmits only while live; undelivered messages are handed back or refused.
    On loss of its link: first the status event, then `hand_back`.
-3. It drops what already crossed it and appends its own address to `via`, outbound
-   and inbound (STB-06).
+3. It drops messages that have crossed it before, and appends its own address to `via`,
+   outbound and inbound (STB-06).
 
 A P2P stub keeps to this, too:
 
@@ -65,10 +65,10 @@ from transports.link import Kind, Network
 
 @attrs.frozen(slots=True)
 class IceSource:
-    """Where a runtime gets its servers from.
+    """The source of the STUN and TURN servers of a runtime.
 
     Attributes:
-        plan: Those that are configured; None: the broker of the domain is asked.
+        plan: The configured servers; None: the broker of the domain is asked.
         relay_only: Whether data channels use nothing but servers of TURN.
         clock_offset: Seconds from the Trio clock to the epoch.
     """
@@ -78,7 +78,7 @@ class IceSource:
     clock_offset: float = 0.0
 
     async def servers(self, bus: MiniBusPort, ids: IdSource, url: str) -> tuple[IceServer, ...]:
-        """Return the servers that can be used now; none, if the broker does not answer.
+        """Return the usable servers; none if the broker does not answer.
 
         Args:
             bus: Port of the stub that uses them.
@@ -108,7 +108,7 @@ def _servers(answer: Message) -> tuple[IceServer, ...]:
 
 
 NO_SERVERS: Final = IceSource(IcePlan())
-"""No servers, and no broker that is asked."""
+"""No servers, and no request to a broker."""
 
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class StubConfig:
     endpoints: tuple[str, ...] = ()
 
 
-def _let_go(_token: str, _is_anew: bool) -> None:  # noqa: FBT001 - of a callable
+def _keep_nothing(_token: str, _is_anew: bool) -> None:  # noqa: FBT001 - of a callable
     """Keep no token: in a runtime a stub outlives its sessions."""
 
 
@@ -169,7 +169,7 @@ async def _forget(_token: str) -> None:
 
 
 def _guard_of_nobody() -> "LinkGuard":
-    """Return a guard with a key of its own that believes nobody."""
+    """Return a guard with a new key that trusts nobody."""
     from actors.runtime.link_guard import LinkGuard  # noqa: PLC0415 - see above
 
     return LinkGuard()
@@ -189,12 +189,12 @@ class StubContext:
         entropy: Returns n random bytes.
         counters: Counts what it drops.
         keep: Takes the token of its session, for a later stub, and whether the session is new.
-        own: Is notified who this runtime is, by the stub of the own node.
+        own: The runtime as a sender; the stub of the own node updates the identity.
         remember: Takes the token, too, and returns when it is stored; called before the session is
             used.
-        identity: The key of the runtime and what was said of it; None: no key is shown, as in a
+        identity: The key of the runtime and statements about it; None: no key is used, as in a
             sandbox process.
-        guard: Returns what signs the offers of a P2P stub, and verifies those of peers.
+        guard: Returns the object that signs offers of a P2P stub, and verifies those of peers.
     """
 
     url: str
@@ -205,7 +205,7 @@ class StubContext:
     ids: IdSource
     entropy: Callable[[int], bytes]
     counters: Counters = attrs.field(factory=Counters)
-    keep: Callable[[str, bool], None] = _let_go
+    keep: Callable[[str, bool], None] = _keep_nothing
     remember: Callable[[str], Awaitable[None]] = _forget
     identity: "OwnIdentity | None" = None
     guard: "Callable[[], LinkGuard]" = attrs.field(factory=lambda: cache(_guard_of_nobody))
@@ -225,9 +225,9 @@ class StubContext:
         return attrs.evolve(self, config=config, identity=None, own=own)
 
     def sender_of(self, message: Message) -> SenderIdentity | None:
-        """Return the sender of a message that this stub brings, as its node says.
+        """Return the sender identity of a message that this stub brings, as its node states.
 
-        The own node is believed, that of another domain as far as `said_by` goes.
+        The own node may state any; that of another domain is limited by `said_by`.
         """
         domain = self.config.domain
         if domain == domain_of(self.config.runtime):
@@ -243,14 +243,14 @@ The actor may take more message classes than `Delivery`, for its own tasks.
 
 
 class PortHost(PortQueue):
-    """A host whose acts may wait."""
+    """A host that runs the deferred effects of its core, which may wait."""
 
     async def perform(self) -> None:
-        """Do what the core has asked for, and what that leads to."""
+        """Run the deferred effects of the core, and those that follow from them."""
         while self.due:
-            done = self.due.popleft()()
-            if done is not None:
-                await done
+            waiting = self.due.popleft()()
+            if waiting is not None:
+                await waiting
 
 
 def session_name(stub: str, number: int) -> str:

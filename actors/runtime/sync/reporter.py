@@ -153,9 +153,7 @@ class Report:
         self._bus = objects.out.bus
         self.routes: Final = ReportRoutes(self, objects.out.runtime)
         self._by_link: Final = set[str]()  # runtimes whose links are watched
-        self._unverified: dict[
-            str, Message
-        ] = {}  # by observer: subscriptions that are being verified
+        self._unverified: dict[str, Message] = {}  # unverified subscriptions, by observer
         self.children: Final = ReportedChildren(objects.out, self.core, self.routes, objects.signs)
         self.renewal: Final = Renewal(self._url, self._claim, objects.permits)
         self._deletion: Message | None = None  # the unanswered request to delete it
