@@ -121,10 +121,8 @@ class LinkWork:
                 nursery.start_soon(self._hear_ice, channel)
                 if offer is not None:
                     nursery.start_soon(self._accept_channel, channel)
-                async for ice_candidate in channel.candidates:
-                    await self._end.report(
-                        partial(self._core.ice_found, ice_candidate, self._negotiation)
-                    )
+                async for line in channel.candidates:
+                    await self._end.report(partial(self._core.ice_found, line, self._negotiation))
 
     @asynccontextmanager
     async def _open_channel(self, offer: str | None) -> AsyncIterator[ChannelEnd | None]:

@@ -290,15 +290,13 @@ class EndHost(PortHost, LinkPort):
         url = self.own_object
         if url is None:
             return
-        description = self._description(sdp)
-        data = bodies.ConnectionData(self._context.url, "", description, candidates)
+        session = self._description(sdp)
+        data = bodies.ConnectionData(self._context.url, "", session, candidates)
         signed = self._guard.sign(data, self._own_scope())
         self._own_sdp = sdp
         changes = list[bodies.ChangeObject]()
         if sdp is not None:
-            changes.append(
-                bodies.ChangeObject(url, "connectionDescription", write_body(description))
-            )
+            changes.append(bodies.ChangeObject(url, "connectionDescription", write_body(session)))
         if candidates:
             added: list[Json] = [write_body(candidate) for candidate in candidates]
             changes.append(bodies.ChangeObject(url, "candidates", added, _ARRAY, "add"))

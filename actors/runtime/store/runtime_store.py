@@ -172,10 +172,8 @@ class StoreGate:
 
     def _concerns(self, message: Message) -> bool:
         resource = message.body.get("resource")
-        addresses = (message.from_, message.to, resource if isinstance(resource, str) else "")
-        return any(
-            each == url or each.startswith(f"{url}/") for url in self.dirty for each in addresses
-        )
+        urls = (message.from_, message.to, resource if isinstance(resource, str) else "")
+        return any(each == url or each.startswith(f"{url}/") for url in self.dirty for each in urls)
 
     def hold(self, act: Act) -> None:
         """Call `act` once all changes are written."""
