@@ -232,13 +232,11 @@ async def welcome(pipe: Link, secret: str, tls: PinnedTls, entropy: Entropy) -> 
 async def _open(pipe: Link, secret: str, tls: PinnedTls, nonce: str) -> str | None:
     """Answer the peer if it has dialled; return the link's name, None: another end has dialled."""
     match _fields(await pipe.receive()):
-        case {"p2p": "hello", "nonce": str(theirs), "secret": str(word)} if _NONCE.fullmatch(
-            theirs
-        ):
+        case {"p2p": "hello", "nonce": str(other), "secret": str(word)} if _NONCE.fullmatch(other):
             if word != secret or not _is_peer(pipe, tls):
                 return None
             await pipe.send(orjson.dumps({_MARK: "opened", "nonce": nonce}))
-            return _link_name(theirs, nonce)
+            return _link_name(other, nonce)
         case _:
             return None
 
